@@ -1,0 +1,46 @@
+// Layer: from tokens to tokens. Fills a mechanism's roles, mixes, projects out.
+#pragma once
+
+#include <memory>
+
+#include "attention/mechanism.hpp"
+
+namespace attnbench {
+
+/// What is inside: only the mixing, the input projections too, or the output projection as well.
+enum class Scope { mix, projected, layer };
+
+const char* to_string(Scope scope);
+Scope scope_from(const std::string& word);
+
+/// Random inputs of `mix` for a mechanism: normal with standard deviation `scale`, one tensor per
+/// role in the problem's dtype. The seed and the sizes alone decide the numbers; a role of one name
+/// and shape gets the same numbers whatever the mechanism.
+Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scale,
+                     bool requires_grad);
+
+/// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
+class Layer : public torch::nn::Module {
+ public:
+  Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation, Scope scope,
+        std::uint64_t seed);
+
+  /// x: query tokens [B, T, C]; memory: key tokens [B, S, C], x itself unless the pattern is cross.
+  /// latents: the stream [B, L, C] for mechanisms that have one. Scope `projected` returns
+  /// [B, H, T, Dv]; `layer` returns [B, T, C].
+  Mixed forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask = {},
+                const at::Tensor& latents = {}, State* state = nullptr);
+  /// Only the filling of the roles.
+  Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {});
+
+  Mechanism& mechanism() { return *mechanism_; }
+
+ private:
+  std::shared_ptr<Mechanism> mechanism_;
+  Implementation implementation_;
+  Scope scope_;
+  std::map<std::string, at::Tensor> weights_;
+  at::Tensor out_weight_;
+};
+
+}  // namespace attnbench

@@ -1,0 +1,56 @@
+# Tables of built-ins, generated from folders: a new file is all that a new mechanism or task needs.
+
+# attnbench_generate_mechanisms(OUT): declares and registers mechanisms::NAME() with reference::NAME()
+# for each NAME.cpp in attention/mechanisms.
+function(attnbench_generate_mechanisms out)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attention/mechanisms/*.cpp)
+  set(declarations "")
+  set(registrations "")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/attention/reference/${name}.cpp)
+      message(FATAL_ERROR "attention/mechanisms/${name}.cpp has no attention/reference/${name}.cpp: "
+                          "every mechanism needs its definition in double.")
+    endif()
+    string(APPEND declarations "namespace attnbench::mechanisms { Entry ${name}(); }\n"
+                               "namespace attnbench::reference { Reference ${name}(); }\n")
+    string(APPEND registrations "  registry.add(mechanisms::${name}(), reference::${name}());\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[
+// Generated from the folder attention/mechanisms.
+#include "attention/registry.hpp"
+
+@declarations@
+namespace attnbench {
+void register_builtins(Registry& registry) {
+@registrations@}
+}  // namespace attnbench
+]])
+endfunction()
+
+# attnbench_generate_tasks(OUT): the same for tasks::make_NAME(), one for each folder of tasks/ that
+# holds a file of its own name: tasks/NAME/NAME.cpp.
+function(attnbench_generate_tasks out)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tasks/*/*.cpp)
+  set(declarations "")
+  set(registrations "")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    get_filename_component(folder ${file} DIRECTORY)
+    get_filename_component(folder ${folder} NAME)
+    if(name STREQUAL folder)
+      string(APPEND declarations "std::unique_ptr<Task> make_${name}();\n")
+      string(APPEND registrations "  tasks.push_back(make_${name}());\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[
+// Generated from the folder tasks.
+#include "tasks/task.hpp"
+
+namespace attnbench::tasks {
+@declarations@
+void append_tasks(std::vector<std::unique_ptr<Task>>& tasks) {
+@registrations@}
+}  // namespace attnbench::tasks
+]])
+endfunction()

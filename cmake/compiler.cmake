@@ -1,0 +1,22 @@
+# attnbench_settings: the include root, the warnings and the sanitizers of every target of ours.
+add_library(attnbench_settings INTERFACE)
+target_include_directories(attnbench_settings INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(attnbench_settings INTERFACE
+                       $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror>)
+if(ATTNBENCH_SANITIZE)
+  target_compile_options(attnbench_settings INTERFACE -fsanitize=${ATTNBENCH_SANITIZE}
+                                                      -fno-omit-frame-pointer)
+  target_link_options(attnbench_settings INTERFACE -fsanitize=${ATTNBENCH_SANITIZE})
+endif()
+
+# ccache reads a precompiled header's content only when told that this is safe.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
+
+# The compiler's ABI as the plugin stamp names it.
+set(ATTNBENCH_COMPILER_ABI "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} C++20")

@@ -1,0 +1,25 @@
+// Subcommands: one file each. Each adds itself to the CLI11 application and returns its exit code.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace attnbench::commands {
+
+/// Adds a subcommand to `app`; when the user chose it, `chosen` is set to what will run it.
+using Chosen = std::function<int()>;
+
+void add_run(CLI::App& app, Chosen& chosen);
+void add_report(CLI::App& app, Chosen& chosen);
+void add_check(CLI::App& app, Chosen& chosen);
+void add_plan(CLI::App& app, Chosen& chosen);
+void add_validate(CLI::App& app, Chosen& chosen);
+void add_list(CLI::App& app, Chosen& chosen);
+void add_describe(CLI::App& app, Chosen& chosen);
+void add_doctor(CLI::App& app, Chosen& chosen);
+void add_compare(CLI::App& app, Chosen& chosen);
+
+}  // namespace attnbench::commands

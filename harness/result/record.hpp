@@ -1,0 +1,69 @@
+// The record: what a run knows of one cell, and result.json around it. The only thing reports/ knows.
+//
+// Records are JSON from the child that measures to the file on disk, so this header is their
+// definition. Units are part of key names; what is not known is absent, never null or NaN.
+//
+// result.json
+//   context      as Google Benchmark writes it, so that its compare.py reads our results
+//   benchmarks   one row per cell, timing and round (rounds are its repetitions)
+//   attnbench
+//     schema     1
+//     suite      {name, title, source, published, profile, hash, tasks: {TASK_LABEL: {task, axis,
+//                figures: [NAME…]}}, labels: [LABEL…] in the suite's order}
+//     run        {command, started_at, finished_at, wall_seconds, seed, threads, rounds,
+//                state: complete | interrupted | stopped, reason}
+//     machine    the machine card (harness/measure/machine.hpp)
+//     ceilings   {DEVICE: {fma_float32_flops_per_second, gemm_DTYPE_flops_per_second,
+//                bandwidth_LEVEL_bytes_per_second, exp_float32_per_second, …}}
+//     provenance {commit, dirty, compiler, flags, torch, libraries, binary}
+//     cells      [cell…], in the plan's order; every cell of the plan is here
+//
+// cell
+//   id, label, task, task_label, mechanism, device
+//   implementation          as asked for: a name or "auto"
+//   options, settings       every value, derived ones such as latents_per_head included
+//   problem                 {batch, heads, kv_heads, length, key_length, head_dim, value_dim, pattern, dtype}
+//   status, reason, detail  a Status; one sentence; the log's tail or more numbers
+//   reproduce               the command line that does this cell alone
+//   chosen                  {implementation, reason}
+//   cost                    {model_flops, executed_flops, minimal_bytes, exponentials,
+//                           workspace_bytes, saved_bytes, state_bytes}   of one timed body
+//   growth                  {time_in_length, workspace_in_length, time_in_latents, workspace_in_latents}
+//   timing                  {WHAT: {median_seconds, low_seconds, high_seconds, minimum_seconds,
+//                           calibrated_median_seconds, rounds: [timing of one round…]}}
+//                           WHAT is the pass for kernel; prefill, step, generation for decode.
+//                           low and high bound the median over rounds at 95 %, where rounds allow it
+//   primary                 the WHAT that figures and tables show first
+//   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
+//   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference, …}
+//   metrics                 {state_bytes, tokens_per_second, …}   of the task
+//   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
+//
+// timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
+//                           stop: interval | time | samples, calibration_seconds, round}
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attnbench::result {
+
+using Json = nlohmann::json;
+
+/// What became of a cell. None vanishes silently.
+enum class Status { ok, wrong, unsupported, skipped, out_of_memory, timeout, crashed, error };
+
+const char* to_string(Status status);
+std::optional<Status> status_from(const std::string& word);
+/// All words, in the order above.
+const std::vector<std::string>& status_words();
+
+/// Joins what the plan and the rounds say of one cell into its record.
+/// `cell` as the suite's expansion makes it; `forecast` the worker's plan of it; `rounds` its round
+/// records from the journal, any status; `ceilings` those of the cell's device (may be empty).
+Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& rounds,
+             const Json& ceilings);
+
+}  // namespace attnbench::result

@@ -1,0 +1,66 @@
+// The catalogue: what there is to measure, as the worker told it. The suite's rulebook beside the schema.
+//
+// JSON form, from the worker or from the cache:
+//   mechanisms: [{name, title, citation, origin: "built in" | PLUGIN PATH, patterns: […],
+//                 options: [option…], claims: {…},
+//                 implementations: [{name, title, growth: {…}, differentiable}],
+//                 aliases: [{name, implementation, options: {…}, title}]}]
+//   tasks:      [{name, title, axis, figures: […], settings: [option…]}]
+//   plugins:    [{path, status, reason}]
+//   stamp:      {attnbench, abi, torch, compiler}
+// option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?, maximum?, choices?}
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace attnbench::suite {
+
+using Json = nlohmann::json;
+
+struct OptionSpec {
+  std::string name;
+  std::string type;
+  Json fallback;
+  std::string meaning;
+  Json minimum;  ///< null where there is none
+  Json maximum;
+  std::vector<std::string> choices;
+};
+
+struct MechanismSpec {
+  std::string name;
+  std::string title;
+  std::vector<std::string> patterns;
+  std::vector<std::string> implementations;
+  std::vector<OptionSpec> options;
+};
+
+struct AliasSpec {
+  std::string name;
+  std::string mechanism;
+  std::string implementation;
+  Json options;
+};
+
+struct TaskSpec {
+  std::string name;
+  std::string title;
+  std::string axis;
+  std::vector<std::string> figures;
+  std::vector<OptionSpec> settings;
+};
+
+struct Catalogue {
+  std::map<std::string, MechanismSpec> mechanisms;
+  std::map<std::string, AliasSpec> aliases;
+  std::map<std::string, TaskSpec> tasks;
+  Json document;  ///< the whole of it, for `list` and `describe`
+
+  /// Throws std::runtime_error if `document` is not a catalogue.
+  static Catalogue from_json(const Json& document);
+};
+
+}  // namespace attnbench::suite

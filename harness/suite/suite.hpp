@@ -1,0 +1,46 @@
+// Suites: from a JSON file, or from the command line alone, to the list of cells to measure.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/suite/catalogue.hpp"
+#include "harness/suite/document.hpp"
+
+namespace attnbench::suite {
+
+/// What the command line adds to a suite.
+struct Choices {
+  std::string profile;
+  std::vector<std::string> set;   ///< "axis=value", "axis=a,b,c", "length=256..8192" (doubling)
+  std::vector<std::string> only;  ///< regular expressions over a cell's description; any may match
+  std::vector<std::string> skip;
+  std::string device;             ///< empty = the suite's, else cpu
+};
+
+/// A suite expanded: what runs, and what is kept for the result.
+struct Expanded {
+  Json header;              ///< result.json's attnbench.suite
+  std::vector<Json> cells;  ///< see harness/run/protocol.hpp; unique ids, in the suite's order
+  Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds, cell_timeout_seconds}
+  Json gate;                ///< thresholds of a regression suite, or null
+};
+
+/// Reads and checks the form of a suite file. Throws UsageFailure naming file, line, pointer,
+/// expectation and the nearest valid word, for every problem found (at most 20).
+Document load(const std::filesystem::path& file);
+
+/// A suite made of mechanism names and `--set`s, as `attnbench run latte flash --length 256..8192`.
+Document from_command_line(const std::vector<std::string>& mechanisms);
+
+/// Profiles, presets, axes, entries, sizes, ids, filters. Throws UsageFailure as `load` does; a
+/// filter that leaves nothing is an error.
+Expanded expand(const Document& document, const Catalogue& catalogue, const Choices& choices);
+
+/// One line that names a cell for people and for --only and --skip:
+/// "kernel  latte, scan  length=1024 pass=forward  [k3f9…]".
+std::string describe(const Json& cell);
+
+}  // namespace attnbench::suite

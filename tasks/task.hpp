@@ -1,0 +1,105 @@
+// The one interface of tasks: what a mechanism is put to.
+//
+// A task describes itself, answers for one cell whether it can be done and what it will cost, and
+// hands over `Work`. The worker runs the work in a process of its own and gives it a `Context`:
+// clock, memory meter, progress, cancellation. Tasks know nothing of the harness.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attention/registry.hpp"
+
+namespace attnbench::tasks {
+
+using Json = nlohmann::json;
+
+/// One point of a suite, every value resolved. What the suite's expansion sends.
+struct Cell {
+  std::string id;
+  std::string mechanism;                    ///< the entry's name, aliases already resolved
+  std::string implementation = "auto";
+  std::map<std::string, OptionValue> said;  ///< options of the mechanism that were said
+  Options settings;                         ///< of the task, defaults filled in
+  std::string device = "cpu";
+};
+
+/// Bytes in use through the counting allocator. Library-internal buffers (OpenBLAS's own) are not seen.
+class MemoryMeter {
+ public:
+  virtual ~MemoryMeter() = default;
+  virtual std::int64_t live_bytes() const = 0;
+  virtual std::int64_t peak_bytes() const = 0;  ///< since the last reset
+  virtual void reset_peak() = 0;
+};
+
+/// What the worker gives to work while it runs.
+class Context {
+ public:
+  virtual ~Context() = default;
+  /// Warms up, then calls `body` until the stopping rule is met, and files the samples in the
+  /// round's record under `timing[what]`. `prepare`, if given, runs before each call, unclocked.
+  virtual void measure(const std::string& what, const std::function<void()>& body,
+                       const std::function<void()>& prepare = {}) = 0;
+  virtual MemoryMeter& memory() = 0;
+  /// `done` of `total` of whatever `what` counts; shown to the user, at most ten times a second.
+  virtual void progress(double done, double total, std::string_view what) = 0;
+  virtual bool cancelled() const = 0;
+  /// For work that can go on where it was stopped; kept with the run.
+  virtual std::filesystem::path checkpoint_folder() const = 0;
+  /// Rounds are fresh processes; the first one also checks and meters memory.
+  virtual int round() const = 0;
+  virtual std::uint64_t seed() const = 0;
+  virtual const Registry& registry() const = 0;
+};
+
+/// One cell, ready to be done. Called in the order prepare, check, run; each at most once.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void prepare(Context& context) = 0;
+  /// Correctness at the size of the cell, in round 0: {"verdict": "ok" | "wrong", "reason", …}.
+  virtual Json check(Context& context) = 0;
+  /// Measures through the context; returns sections for the record besides timing, such as
+  /// {"memory": {…}, "metrics": {…}}, units in the key names.
+  virtual Json run(Context& context) = 0;
+};
+
+/// What is known of a cell before it runs.
+struct Forecast {
+  Support support;
+  Cost cost;                    ///< of one timed body, whole problem
+  double peak_bytes = 0;        ///< predicted, all tensors together
+  std::string implementation;   ///< chosen
+  std::string choice_reason;
+  Growth growth;                ///< claimed by that implementation
+  Options options;              ///< of the mechanism, resolved and derived
+  Problem problem;
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::string name() const = 0;
+  virtual std::string title() const = 0;
+  virtual std::vector<Option> settings() const = 0;
+  /// Default figures by name, which reports know how to draw: time, memory, slopes, roofline, state.
+  virtual std::vector<std::string> figures() const = 0;
+  /// The setting that is the x axis where several vary.
+  virtual std::string axis() const = 0;
+  virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
+  virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
+};
+
+/// All built-in tasks, sorted by name; the table is generated from the folders of tasks/.
+const std::vector<std::unique_ptr<Task>>& all_tasks();
+/// Throws UsageError naming the closest.
+const Task& find_task(const std::string& name);
+
+}  // namespace attnbench::tasks
