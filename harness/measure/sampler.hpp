@@ -11,9 +11,9 @@ struct SamplingRule {
   double relative_interval = 0.01;  ///< stop when the median's interval is within ± this share
   int min_samples = 10;
   int max_samples = 2000;
-  double warmup_seconds = 0.05;     ///< and at least two calls
+  double warmup_seconds = 0.05;  ///< and at least two calls; one, if it passes max_seconds
   double min_seconds = 0.05;
-  double max_seconds = 2.0;         ///< sampling ends at the sample that passes this
+  double max_seconds = 2.0;  ///< sampling ends at the sample that passes this
 };
 
 struct Samples {
@@ -32,8 +32,9 @@ class Stopwatch {
   virtual double now() const = 0;
 };
 
-/// Warms up, then samples until the rule is met, testing the interval at n = 10, 15, 22, 33, … only:
-/// testing after every sample would stop on luck. `prepare` runs before every call, unclocked.
+/// Warms up, then samples until the rule is met, testing the interval at n = 10, 15, 22, 33, …
+/// only: testing after every sample would stop on luck. `prepare` runs before every call,
+/// unclocked.
 Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::function<void()>& body,
                const std::function<void()>& prepare = {});
 

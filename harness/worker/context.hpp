@@ -1,0 +1,66 @@
+// ChildContext: what the child gives to the work of one cell, and what it collects from it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "harness/measure/sampler.hpp"
+#include "tasks/task.hpp"
+
+namespace attnbench::worker {
+
+using tasks::Json;
+
+/// {relative_interval, min_samples, max_samples, warmup_seconds, min_seconds, max_seconds}, as the
+/// `measure` of a run request; what is not said keeps its default.
+measure::SamplingRule sampling_rule_from(const Json& said);
+
+/// The pieces of a run request that the work gets to see.
+struct RunSettings {
+  int round = 0;
+  std::uint64_t seed = 0;
+  measure::SamplingRule rule;
+  std::filesystem::path checkpoint;
+};
+
+class ChildContext final : public tasks::Context {
+ public:
+  using Progress = std::function<void(double done, double total, std::string_view what)>;
+
+  /// The number of threads is ATen's; construct after setting it and before the first operation,
+  /// because this pins the process to as many CPUs. `progress` is called at most ten times a
+  /// second. `registry` must outlive the context.
+  ChildContext(RunSettings settings, const Registry& registry, Progress progress,
+               std::function<bool()> cancelled = {});
+  ~ChildContext() override;
+
+  void measure(const std::string& what, const std::function<void()>& body,
+               const std::function<void()>& prepare = {}) override;
+  tasks::MemoryMeter& memory() override;
+  void progress(double done, double total, std::string_view what) override;
+  bool cancelled() const override;
+  std::filesystem::path checkpoint_folder() const override { return settings_.checkpoint; }
+  int round() const override { return settings_.round; }
+  std::uint64_t seed() const override { return settings_.seed; }
+  const Registry& registry() const override { return registry_; }
+
+  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus}: what the context
+  /// saw. The caller adds `check`, and the sections that Work::run returns (memory, metrics,
+  /// chosen).
+  Json measured() const;
+
+ private:
+  RunSettings settings_;
+  const Registry& registry_;
+  Progress progress_;
+  std::function<bool()> cancelled_;
+  std::unique_ptr<measure::Stopwatch> stopwatch_;
+  std::vector<int> cpus_;
+  std::vector<double> calibrations_;
+  Json timing_;
+  double last_progress_ = 0;
+};
+
+}  // namespace attnbench::worker

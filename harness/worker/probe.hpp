@@ -1,0 +1,21 @@
+// The probe: what the machine can do, and which LibTorch does it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "tasks/task.hpp"
+
+namespace attnbench::worker {
+
+using tasks::Json;
+
+/// Answers a probe request {device, threads?} with {ceilings, machine}: the ceilings of the CPU
+/// with GEMM rates per dtype, and the torch part of the machine card. Runs parallel operations, so
+/// it belongs in a forked child: a process that ran one cannot fork workers any more.
+Json probe_in_child(const Json& request);
+
+/// {version, build, blas, blas_core_type, blas_config, threads, interop_threads, onednn}: the torch
+/// part of the machine card; runs nothing.
+Json torch_card();
+
+}  // namespace attnbench::worker
