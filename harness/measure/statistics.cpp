@@ -7,16 +7,12 @@
 namespace attnbench::measure {
 namespace {
 
-/// P(at most `count` heads in `n` tosses of a fair coin); in logarithms, since 2^-n underflows.
-double fair_coin_cdf(std::size_t count, std::size_t n) {
+/// P(exactly `count` heads in `n` tosses of a fair coin); in logarithms, since 2^-n underflows.
+double fair_coin(std::size_t count, std::size_t n) {
   const double tosses = static_cast<double>(n);
-  double sum = 0;
-  for (std::size_t k = 0; k <= count; ++k) {
-    const double heads = static_cast<double>(k);
-    sum += std::exp(std::lgamma(tosses + 1) - std::lgamma(heads + 1) -
-                    std::lgamma(tosses - heads + 1) - tosses * std::log(2.0));
-  }
-  return sum;
+  const double heads = static_cast<double>(count);
+  return std::exp(std::lgamma(tosses + 1) - std::lgamma(heads + 1) -
+                  std::lgamma(tosses - heads + 1) - tosses * std::log(2.0));
 }
 
 }  // namespace
@@ -34,7 +30,12 @@ std::optional<Interval> median_interval(std::vector<double> values, double confi
   // [X_(k), X_(n+1-k)] misses the median only if fewer than k values lie on one side of it.
   // Counting 0-based: the greatest `rank` with 2 P(at most `rank` on a side) <= 1 - confidence.
   std::optional<std::size_t> rank;
-  for (std::size_t k = 0; 2 * k < n && 2 * fair_coin_cdf(k, n) <= 1 - confidence; ++k) rank = k;
+  double tail = 0;
+  for (std::size_t k = 0; 2 * k < n; ++k) {
+    tail += fair_coin(k, n);
+    if (2 * tail > 1 - confidence) break;
+    rank = k;
+  }
   if (!rank) return std::nullopt;
   std::sort(values.begin(), values.end());
   return Interval{values[*rank], values[n - 1 - *rank]};

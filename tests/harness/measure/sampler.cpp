@@ -1,0 +1,144 @@
+#include "harness/measure/sampler.hpp"
+
+#include <algorithm>
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::measure;
+
+namespace {
+
+/// A clock that moves only when a body says so: each call takes the next of a list of durations.
+class FakeStopwatch final : public Stopwatch {
+ public:
+  explicit FakeStopwatch(std::vector<double> durations) : durations_(std::move(durations)) {}
+  double time(const std::function<void()>& body) override {
+    body();
+    const double seconds = durations_[calls % durations_.size()];
+    ++calls;
+    now_ += seconds;
+    return seconds;
+  }
+  double now() const override { return now_; }
+  void pass(double seconds) { now_ += seconds; }
+
+  std::size_t calls = 0;
+
+ private:
+  std::vector<double> durations_;
+  double now_ = 0;
+};
+
+SamplingRule quick_rule() {
+  SamplingRule rule;
+  rule.warmup_seconds = 0;
+  rule.min_seconds = 0;
+  rule.max_seconds = 1e9;
+  return rule;
+}
+
+const std::function<void()> nothing = [] {};
+
+/// Durations whose median's interval is too wide until `calm` calls were made, and a point after.
+std::vector<double> calm_after(std::size_t calm, std::size_t total) {
+  std::vector<double> durations;
+  for (std::size_t i = 0; i < total; ++i) {
+    durations.push_back(i < calm ? (i % 2 == 0 ? 0.5 : 1.5) : 1.0);
+  }
+  return durations;
+}
+
+}  // namespace
+
+TEST_CASE("sampling stops at the first test when nothing varies", "[sampler]") {
+  FakeStopwatch stopwatch({0.001});
+  const Samples samples = sample(stopwatch, quick_rule(), nothing);
+  CHECK(samples.seconds.size() == 10);
+  CHECK(samples.stop == "interval");
+  CHECK(stopwatch.calls == 12);
+}
+
+TEST_CASE("the interval is tested at n = 10, 15, 22, 33, 49, 73 only", "[sampler]") {
+  const std::vector<std::size_t> tests{10, 15, 22, 33, 49, 73, 109};
+  for (std::size_t noisy = 0; noisy < 60; noisy += 3) {
+    FakeStopwatch stopwatch(calm_after(noisy, 400));
+    const Samples samples = sample(stopwatch, quick_rule(), nothing);
+    INFO("noisy calls " << noisy << ", samples " << samples.seconds.size());
+    CHECK(samples.stop == "interval");
+    CHECK(std::count(tests.begin(), tests.end(), samples.seconds.size()) == 1);
+  }
+}
+
+TEST_CASE("sampling ends at the sample that passes the limit of time", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.max_seconds = 2.0;
+  FakeStopwatch stopwatch({0.5, 0.9});
+  const Samples samples = sample(stopwatch, rule, nothing);
+  CHECK(samples.stop == "time");
+  CHECK(samples.seconds == std::vector<double>{0.5, 0.9, 0.5, 0.9});
+}
+
+TEST_CASE("sampling ends at the greatest number of samples", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.max_samples = 27;
+  FakeStopwatch stopwatch({0.5, 1.5});
+  const Samples samples = sample(stopwatch, rule, nothing);
+  CHECK(samples.stop == "samples");
+  CHECK(samples.seconds.size() == 27);
+}
+
+TEST_CASE("a calm body is sampled for the least time all the same", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.min_seconds = 0.030;
+  FakeStopwatch stopwatch({0.001});
+  const Samples samples = sample(stopwatch, rule, nothing);
+  CHECK(samples.stop == "interval");
+  CHECK(samples.seconds.size() == 33);
+}
+
+TEST_CASE("warm-up takes its time and at least two calls", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.warmup_seconds = 0.05;
+  rule.max_samples = 1;
+  FakeStopwatch quick({0.001});
+  CHECK(sample(quick, rule, nothing).seconds.size() == 1);
+  CHECK(quick.calls == 51);
+  FakeStopwatch slow({1.0});
+  sample(slow, rule, nothing);
+  CHECK(slow.calls == 3);
+}
+
+TEST_CASE("a body longer than the limit is warmed up once", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.max_seconds = 2;
+  FakeStopwatch stopwatch({10.0});
+  const Samples samples = sample(stopwatch, rule, nothing);
+  CHECK(samples.seconds.size() == 1);
+  CHECK(samples.stop == "time");
+  CHECK(stopwatch.calls == 2);
+}
+
+TEST_CASE("prepare runs before every call and is not in the samples", "[sampler]") {
+  FakeStopwatch stopwatch({0.001});
+  int prepared = 0;
+  int bodies = 0;
+  const auto prepare = [&] {
+    CHECK(prepared == bodies);
+    ++prepared;
+    stopwatch.pass(0.25);
+  };
+  const Samples samples = sample(
+      stopwatch, quick_rule(), [&] { ++bodies; }, prepare);
+  CHECK(prepared == 12);
+  CHECK(bodies == 12);
+  for (const double seconds : samples.seconds) CHECK(seconds == 0.001);
+}
+
+TEST_CASE("time spent preparing counts towards the limit", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.max_seconds = 1.0;
+  FakeStopwatch stopwatch({0.001});
+  const Samples samples = sample(stopwatch, rule, nothing, [&] { stopwatch.pass(0.3); });
+  CHECK(samples.stop == "time");
+  CHECK(samples.seconds.size() == 4);
+}
