@@ -1,4 +1,6 @@
 // The protocol between supervisor and worker: versioned JSON lines on a socketpair, never stdout.
+// A message is an object whose "type" is the name in front here; each request gets one answer, of its
+// own name (record for run) or error; heartbeat and progress come in between.
 //
 // Supervisor to worker
 //   hello      {protocol, plugins: [PATH…], threads, device}

@@ -1,0 +1,69 @@
+// Channel: JSON lines over a socket. One message is one line; both ends may be slow or die.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace attnbench::run {
+
+using Json = nlohmann::json;
+
+/// The other end is gone, or sent what is not a message.
+class ChannelError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Channel {
+ public:
+  /// A longer line is an error: a peer that went mad must not eat our memory.
+  static constexpr std::size_t longest_line = std::size_t{256} << 20;
+
+  Channel() = default;
+  /// Takes ownership of a connected stream socket.
+  explicit Channel(int descriptor, std::size_t limit = longest_line)
+      : descriptor_(descriptor), limit_(limit) {}
+  ~Channel() { close(); }
+  Channel(Channel&& other) noexcept { swap(other); }
+  Channel& operator=(Channel&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+
+  /// Two ends of one connection, both closed on exec.
+  static std::pair<Channel, Channel> pair();
+
+  int descriptor() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+  void close();
+  /// Gives the descriptor away; the channel is closed for us.
+  int release();
+
+  /// Blocks until the whole message is with the kernel. Text that is not UTF-8 is mended, not
+  /// refused: it comes from logs. Throws ChannelError if nobody reads.
+  void send(const Json& message);
+
+  /// Reads what is there, waiting if there is nothing; false at the end of the stream. A signal
+  /// counts as nothing read. Throws ChannelError where a line grows too long.
+  bool fill();
+  /// The next whole message among what was read. Throws ChannelError if a line is not a JSON
+  /// object.
+  std::optional<Json> next();
+  /// `next`, waiting up to `seconds` for it; nothing if none came or a signal did.
+  /// Throws ChannelError at the end of the stream.
+  std::optional<Json> receive(double seconds);
+
+ private:
+  void swap(Channel& other) noexcept;
+
+  int descriptor_ = -1;
+  std::size_t limit_ = longest_line;
+  std::string buffer_;
+  std::size_t searched_ = 0;  ///< no line end before this place of the buffer
+};
+
+}  // namespace attnbench::run
