@@ -33,9 +33,9 @@ struct Support {
 
 /// What one forward mix costs, for the whole problem (all batches and heads).
 struct Cost {
-  double model_flops = 0;      ///< of the recurrent or algebraic minimum: equal for all implementations
-  double executed_flops = 0;   ///< what this implementation really does
-  double minimal_bytes = 0;    ///< inputs read once, outputs written once
+  double model_flops = 0;  ///< of the recurrent or algebraic minimum: equal for all implementations
+  double executed_flops = 0;  ///< what this implementation really does
+  double minimal_bytes = 0;   ///< inputs read once, outputs written once
   double exponentials = 0;
   double workspace_bytes = 0;  ///< predicted peak beyond inputs and output, forward
   double saved_bytes = 0;      ///< kept for backward, beyond inputs and output
@@ -55,10 +55,10 @@ struct Growth {
 
 /// What a mechanism claims of itself; the conformance kit holds it to each.
 struct Claims {
-  bool rows_sum_to_one = true;    ///< y(v + c) = y(v) + c
-  bool linear_in_value = true;    ///< y(a v + b v') = a y(v) + b y(v')
+  bool rows_sum_to_one = true;          ///< y(v + c) = y(v) + c
+  bool linear_in_value = true;          ///< y(a v + b v') = a y(v) + b y(v')
   bool permutation_equivariant = true;  ///< bidirectional, without positions
-  bool last_row_agrees = true;    ///< causal row T-1 equals bidirectional row T-1
+  bool last_row_agrees = true;          ///< causal row T-1 equals bidirectional row T-1
 };
 
 /// Where the tokens of a role come from.
@@ -100,10 +100,8 @@ struct Mixed {
 /// A configured mechanism: its choices, its parameters, the inputs it wants.
 class Mechanism : public torch::nn::Module {
  public:
-  Mechanism(std::string name, Options options, Problem problem)
-      : torch::nn::Module(std::move(name)),
-        options(std::move(options)),
-        problem(std::move(problem)) {}
+  Mechanism(std::string name, Options chosen, Problem asked)
+      : torch::nn::Module(std::move(name)), options(std::move(chosen)), problem(std::move(asked)) {}
 
   virtual std::vector<Role> roles() const = 0;
   /// What comes before the projection of a role fed by `Feed::before`. x is [B, T, C].
@@ -119,8 +117,8 @@ class Mechanism : public torch::nn::Module {
 
 /// One way of computing a mechanism.
 struct Implementation {
-  std::string name;    ///< composite, scan, chunked, tiled, fused, …
-  std::string title;   ///< one line: which algorithm, from where
+  std::string name;   ///< composite, scan, chunked, tiled, fused, …
+  std::string title;  ///< one line: which algorithm, from where
   std::function<Support(const Options&, const Problem&)> supports;
   /// Without a state: the whole sequence. With one: continue from it and advance it (causal only).
   std::function<Mixed(Mechanism&, const Inputs&, State*)> mix;

@@ -1,0 +1,61 @@
+#include "attention/mechanism.hpp"
+
+#include <stdexcept>
+
+namespace attnbench {
+
+const at::Tensor& Inputs::operator[](const std::string& role) const {
+  const auto found = tensors.find(role);
+  if (found == tensors.end()) throw std::logic_error("no input for the role " + role);
+  return found->second;
+}
+
+std::int64_t State::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& [name, tensor] : tensors) sum += static_cast<std::int64_t>(tensor.nbytes());
+  return sum;
+}
+
+State State::clone() const {
+  State copy;
+  copy.position = position;
+  for (const auto& [name, tensor] : tensors) copy.tensors[name] = tensor.clone();
+  return copy;
+}
+
+at::Tensor& State::operator[](const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end()) throw std::logic_error("the state has no tensor " + name);
+  return found->second;
+}
+
+at::Tensor Mechanism::before(const Role& role, const at::Tensor&) {
+  throw std::logic_error(name() + " declares the role " + role.name +
+                         " as fed by `before` but does not define it");
+}
+
+State Mechanism::empty_state(std::int64_t, std::int64_t, const at::TensorOptions&) const {
+  throw UnsupportedError(name() + " has no decoding state");
+}
+
+const Implementation* Entry::find_implementation(const std::string& wanted) const {
+  for (const auto& implementation : implementations) {
+    if (implementation.name == wanted) return &implementation;
+  }
+  return nullptr;
+}
+
+const Implementation& Entry::implementation(const std::string& wanted) const {
+  if (const auto* found = find_implementation(wanted)) return *found;
+  std::vector<std::string> known;
+  std::string list;
+  for (const auto& implementation : implementations) {
+    known.push_back(implementation.name);
+    list += (list.empty() ? "" : ", ") + implementation.name;
+  }
+  const std::string near = closest_word(wanted, known);
+  throw UsageError(name + " has no implementation " + wanted +
+                   (near.empty() ? "" : "; did you mean " + near + "?") + " There are: " + list);
+}
+
+}  // namespace attnbench

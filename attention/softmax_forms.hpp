@@ -1,0 +1,38 @@
+// The ways of computing softmax attention over a band of keys: what the mechanisms softmax and
+// window share, and what others can use for their local part.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/torch.hpp"
+
+namespace attnbench {
+
+/// Farther than any sequence is long.
+constexpr std::int64_t unlimited = std::int64_t{1} << 40;
+
+/// One call: q [B, H, T, D], k [B, G, S, D], v [B, G, S, Dv], G a divisor of H. Query t sits on key
+/// t + offset and sees the keys s with t + offset - left <= s <= t + offset + right that are real.
+/// A query that sees none has the output 0 and no gradient.
+struct SoftmaxCall {
+  at::Tensor q;
+  at::Tensor k;
+  at::Tensor v;
+  at::Tensor key_mask;  ///< [B, S] bool, true where real; undefined = all are
+  double scale = 1;
+  std::int64_t left = unlimited;
+  std::int64_t right = unlimited;
+  std::int64_t offset = 0;
+
+  std::int64_t length() const { return q.size(2); }
+  std::int64_t key_length() const { return k.size(2); }
+  /// Whether every query sees every key, padding aside.
+  bool sees_all() const;
+  /// Whether there may be a query that sees no key.
+  bool may_see_none() const;
+};
+
+/// Scores, mask and weights as whole [B, H, T, S] tensors.
+at::Tensor softmax_composite(const SoftmaxCall& call);
+
+}  // namespace attnbench
