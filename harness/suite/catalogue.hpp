@@ -1,4 +1,5 @@
-// The catalogue: what there is to measure, as the worker told it. The suite's rulebook beside the schema.
+// The catalogue: what there is to measure, as the worker told it. The suite's rulebook beside the
+// schema.
 //
 // JSON form, from the worker or from the cache:
 //   mechanisms: [{name, title, citation, origin: "built in" | PLUGIN PATH, patterns: […],
@@ -8,7 +9,8 @@
 //   tasks:      [{name, title, axis, figures: […], settings: [option…]}]
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
-// option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?, maximum?, choices?}
+// option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
+// maximum?, choices?}
 #pragma once
 
 #include <map>

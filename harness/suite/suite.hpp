@@ -17,14 +17,15 @@ struct Choices {
   std::vector<std::string> set;   ///< "axis=value", "axis=a,b,c", "length=256..8192" (doubling)
   std::vector<std::string> only;  ///< regular expressions over a cell's description; any may match
   std::vector<std::string> skip;
-  std::string device;             ///< empty = the suite's, else cpu
+  std::string device;  ///< empty = the suite's, else cpu
 };
 
 /// A suite expanded: what runs, and what is kept for the result.
 struct Expanded {
   Json header;              ///< result.json's attnbench.suite
   std::vector<Json> cells;  ///< see harness/run/protocol.hpp; unique ids, in the suite's order
-  Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds, cell_timeout_seconds}
+  Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
+                            ///< cell_timeout_seconds}
   Json gate;                ///< thresholds of a regression suite, or null
 };
 

@@ -1,0 +1,20 @@
+// Words: for messages that name the nearest valid one. The attention library has a function of its
+// own for this; the program that reads suites does not link it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace attnbench::suite {
+
+/// The word of `known` with the smallest edit distance to `word` (letter case apart), or empty if
+/// none is nearer than a third of its length.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
+
+/// "did you mean \"x\"?" or, where nothing is near, "there are: a, b, c" (at most a dozen).
+std::string suggestion(const std::string& word, const std::vector<std::string>& known);
+
+/// "a, b, c", or "none".
+std::string listed(const std::vector<std::string>& words);
+
+}  // namespace attnbench::suite
