@@ -1,0 +1,63 @@
+// Journal: what a run has measured so far, one JSON line after the other, synced before the next.
+//
+// journal.jsonl
+//   {type: header, schema, suite, cells, measure, command, binary, machine, seed, threads, plugins,
+//   …}
+//                                   each (re)start of the run writes one; the newest holds
+//   {type: probe, device, ceilings, machine}
+//   {type: record, cell, round, status, reason, …}   see protocol.hpp; reused_from where copied
+//   {type: repeat, cell, reason}    what was recorded of this cell before no longer holds
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/errors.hpp"
+
+namespace attnbench::run {
+
+using Json = nlohmann::json;
+
+constexpr int journal_schema = 1;
+
+/// The journal cannot be written: a full disk, a limit, a broken device. What it held is safe.
+class JournalFailure : public EnvironmentFailure {
+ public:
+  using EnvironmentFailure::EnvironmentFailure;
+};
+
+/// What a journal says.
+struct JournalContents {
+  Json header;                                      ///< the newest
+  std::map<std::string, Json> probes;               ///< newest, by device
+  std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
+  std::map<std::string, std::string> binaries;      ///< which binary each cell's records come from
+  std::size_t whole_bytes = 0;                      ///< up to the end of the last whole line
+};
+
+/// Reads a journal; a last line that was cut off is left out. Throws EnvironmentFailure naming the
+/// file and line if it is missing or not a journal.
+JournalContents read_journal(const std::filesystem::path& file);
+
+class Journal {
+ public:
+  /// Opens `file` for appending, creating it if need be, and cuts off a last line that is not
+  /// whole. Throws UsageFailure if another run writes to it, JournalFailure if it cannot be opened.
+  explicit Journal(std::filesystem::path file);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /// Returns when the line is on the disk. Throws JournalFailure, leaving no half line behind.
+  void append(const Json& line);
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+  off_t size_ = 0;
+};
+
+}  // namespace attnbench::run

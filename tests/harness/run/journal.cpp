@@ -1,0 +1,121 @@
+#include "harness/run/journal.hpp"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench::run;
+using attnbench::test::read_file;
+using attnbench::test::TemporaryFolder;
+using attnbench::test::write_file;
+
+namespace {
+
+const Json header = {{"type", "header"}, {"schema", journal_schema}, {"binary", "b1"}};
+
+Json record(const std::string& cell, int round) {
+  return {{"type", "record"}, {"cell", cell}, {"round", round}, {"status", "ok"}};
+}
+
+}  // namespace
+
+TEST_CASE("a journal gives back what was appended", "[journal]") {
+  TemporaryFolder folder;
+  {
+    Journal journal(folder / "journal.jsonl");
+    journal.append(header);
+    journal.append({{"type", "probe"}, {"device", "cpu"}, {"ceilings", {{"fma", 1}}}});
+    for (int round = 0; round < 2; ++round) {
+      for (const char* cell : {"a", "b"}) journal.append(record(cell, round));
+    }
+  }
+  const JournalContents contents = read_journal(folder / "journal.jsonl");
+  CHECK(contents.header == header);
+  CHECK(contents.probes.at("cpu").at("ceilings").at("fma") == 1);
+  REQUIRE(contents.rounds.size() == 2);
+  CHECK(contents.rounds.at("b") == std::vector<Json>{record("b", 0), record("b", 1)});
+}
+
+TEST_CASE("records before a repeat line no longer hold", "[journal]") {
+  TemporaryFolder folder;
+  Journal journal(folder / "journal.jsonl");
+  journal.append(header);
+  journal.append(record("a", 0));
+  journal.append(record("b", 0));
+  Json second = header;
+  second["binary"] = "b2";
+  journal.append(second);
+  journal.append({{"type", "repeat"}, {"cell", "a"}, {"reason", "built anew"}});
+  CHECK(read_journal(folder / "journal.jsonl").rounds.count("a") == 0);
+  journal.append(record("a", 0));
+  const JournalContents contents = read_journal(folder / "journal.jsonl");
+  CHECK(contents.rounds.at("a").size() == 1);
+  CHECK(contents.binaries.at("a") == "b2");
+  CHECK(contents.binaries.at("b") == "b1");
+}
+
+TEST_CASE("a last line that was cut off is left out, and cut before more is written", "[journal]") {
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  const std::string whole = header.dump() + "\n" + record("a", 0).dump() + "\n";
+  for (const std::string& broken : {std::string("{\"type\":\"rec"), record("b", 0).dump()}) {
+    write_file(file, whole + broken);
+    CHECK(read_journal(file).rounds.size() == 1);
+    CHECK(read_journal(file).whole_bytes == whole.size());
+    Journal(file).append(record("c", 0));
+    CHECK(read_file(file) == whole + record("c", 0).dump() + "\n");
+  }
+}
+
+TEST_CASE("what is no journal is said to be none, with its line", "[journal]") {
+  using Catch::Matchers::Contains;
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  CHECK_THROWS_WITH(read_journal(file), Contains("journal.jsonl"));
+  write_file(file, header.dump() + "\nnonsense\n" + record("a", 0).dump() + "\n");
+  CHECK_THROWS_WITH(read_journal(file), Contains(":2:"));
+  write_file(file, header.dump() + "\n{\"type\":\"record\"}\n");
+  CHECK_THROWS_WITH(read_journal(file), Contains(":2:"));
+  write_file(file, "{\"type\":\"header\",\"schema\":99}\n");
+  CHECK_THROWS_WITH(read_journal(file), Contains("schema"));
+  write_file(file, "");
+  CHECK_THROWS_WITH(read_journal(file), Contains("header"));
+}
+
+TEST_CASE("two runs cannot write to one folder", "[journal]") {
+  TemporaryFolder folder;
+  const Journal first(folder / "journal.jsonl");
+  CHECK_THROWS_AS(Journal(folder / "journal.jsonl"), attnbench::UsageFailure);
+}
+
+TEST_CASE("a write that fails leaves the lines before it whole", "[journal]") {
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    Journal journal(file);
+    journal.append(header);
+    const rlimit small{300, 300};
+    setrlimit(RLIMIT_FSIZE, &small);
+    int written = 0;
+    try {
+      for (; written < 100; ++written) journal.append(record("cell", written));
+    } catch (const JournalFailure&) {
+      _exit(written);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  const int written = WEXITSTATUS(status);
+  CHECK(written > 0);
+  const JournalContents contents = read_journal(file);
+  CHECK(static_cast<int>(contents.rounds.at("cell").size()) == written);
+  CHECK(contents.whole_bytes == std::filesystem::file_size(file));
+}
