@@ -31,7 +31,7 @@ std::string hash_file(const std::filesystem::path& file) {
       std::fopen(file.c_str(), "rb"), [](std::FILE* open) { return open ? std::fclose(open) : 0; });
   if (!stream) throw std::runtime_error("cannot read " + file.string());
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                           XXH3_freeState);
+                                                                              XXH3_freeState);
   XXH3_128bits_reset(state.get());
   std::vector<char> block(1 << 20);
   std::size_t count = 0;

@@ -1,4 +1,5 @@
-// The record: what a run knows of one cell, and result.json around it. The only thing reports/ knows.
+// The record: what a run knows of one cell, and result.json around it. The only thing reports/
+// knows.
 //
 // Records are JSON from the child that measures to the file on disk, so this header is their
 // definition. Units are part of key names; what is not known is absent, never null or NaN.
@@ -22,22 +23,24 @@
 //   id, label, task, task_label, mechanism, device
 //   implementation          as asked for: a name or "auto"
 //   options, settings       every value, derived ones such as latents_per_head included
-//   problem                 {batch, heads, kv_heads, length, key_length, head_dim, value_dim, pattern, dtype}
-//   status, reason, detail  a Status; one sentence; the log's tail or more numbers
+//   problem                 {batch, heads, kv_heads, length, key_length, head_dim, value_dim,
+//   pattern, dtype} status, reason, detail  a Status; one sentence; the log's tail or more numbers
 //   reproduce               the command line that does this cell alone
 //   chosen                  {implementation, reason}
 //   cost                    {model_flops, executed_flops, minimal_bytes, exponentials,
 //                           workspace_bytes, saved_bytes, state_bytes}   of one timed body
-//   growth                  {time_in_length, workspace_in_length, time_in_latents, workspace_in_latents}
-//   timing                  {WHAT: {median_seconds, low_seconds, high_seconds, minimum_seconds,
+//   growth                  {time_in_length, workspace_in_length, time_in_latents,
+//   workspace_in_latents} timing                  {WHAT: {median_seconds, low_seconds,
+//   high_seconds, minimum_seconds,
 //                           calibrated_median_seconds, rounds: [timing of one round…]}}
 //                           WHAT is the pass for kernel; prefill, step, generation for decode.
-//                           low and high bound the median over rounds at 95 %, where rounds allow it
+//                           low and high bound the median over rounds at 95 %, where rounds allow
+//                           it
 //   primary                 the WHAT that figures and tables show first
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
-//   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference, …}
-//   metrics                 {state_bytes, tokens_per_second, …}   of the task
-//   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
+//   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference,
+//   …} metrics                 {state_bytes, tokens_per_second, …}   of the task roofline
+//   {floor_seconds, bound: compute | memory | exponentials, share}
 //
 // timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
 //                           stop: interval | time | samples, calibration_seconds, round}

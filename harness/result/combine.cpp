@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "harness/measure/roofline.hpp"
+#include "harness/measure/statistics.hpp"
+#include "harness/result/record.hpp"
+
+namespace attnbench::result {
+namespace {
+
+/// One WHAT of one cell over its rounds, in the rounds' order.
+struct Series {
+  std::vector<Json> rounds;
+  std::vector<double> medians;
+  std::vector<double> calibrations;  ///< as long as medians, or not of use
+};
+
+/// Bounds of the median over rounds. Six or more rounds give an order-statistic interval at 95 %;
+/// fewer give no such promise and are labelled by what they are: the range of the rounds, or the
+/// samples of the only one.
+void add_interval(Json& timing, const Series& series) {
+  if (series.medians.size() == 1) {
+    const Json& only = series.rounds.front();
+    timing["low_seconds"] = only.value("low_seconds", series.medians[0]);
+    timing["high_seconds"] = only.value("high_seconds", series.medians[0]);
+    timing["interval"] = "samples";
+    return;
+  }
+  const auto order = measure::median_interval(series.medians);
+  const auto [low, high] = std::minmax_element(series.medians.begin(), series.medians.end());
+  timing["low_seconds"] = order ? order->low : *low;
+  timing["high_seconds"] = order ? order->high : *high;
+  timing["interval"] = order ? "order" : "range";
+}
+
+/// A round on a machine that ran slower than the run's median round is scaled down by as much.
+void add_calibrated(Json& timing, const Series& series) {
+  if (series.calibrations.size() != series.medians.size()) return;
+  const double usual = measure::median(series.calibrations);
+  std::vector<double> scaled;
+  for (std::size_t i = 0; i < series.medians.size(); ++i) {
+    scaled.push_back(series.medians[i] * usual / series.calibrations[i]);
+  }
+  timing["calibrated_median_seconds"] = measure::median(scaled);
+  if (scaled.size() < 2) return;
+  const auto order = measure::median_interval(scaled);
+  timing["calibrated_low_seconds"] =
+      order ? order->low : *std::min_element(scaled.begin(), scaled.end());
+  timing["calibrated_high_seconds"] =
+      order ? order->high : *std::max_element(scaled.begin(), scaled.end());
+}
+
+Json timing_of(const Series& series) {
+  Json timing;
+  timing["median_seconds"] = measure::median(series.medians);
+  add_interval(timing, series);
+  add_calibrated(timing, series);
+  double minimum = series.medians.front();
+  for (const Json& round : series.rounds) {
+    for (const Json& sample : round.value("samples_seconds", Json::array())) {
+      minimum = std::min(minimum, sample.get<double>());
+    }
+  }
+  timing["minimum_seconds"] = minimum;
+  timing["rounds"] = series.rounds;
+  return timing;
+}
+
+/// Every WHAT timed in an ok round.
+Json timing_over(const std::vector<Json>& rounds) {
+  std::map<std::string, Series> found;
+  for (const Json& record : rounds) {
+    const Json& measured = record["measured"];
+    if (record["status"] != "ok" || !measured.contains("timing")) continue;
+    for (const auto& [what, timing] : measured["timing"].items()) {
+      Json round = timing;
+      round["round"] = record.value("round", 0);
+      if (!round.contains("calibration_seconds") && measured.contains("calibration_seconds")) {
+        round["calibration_seconds"] = measured["calibration_seconds"];
+      }
+      Series& series = found[what];
+      series.medians.push_back(round.at("median_seconds").get<double>());
+      const double calibration = round.value("calibration_seconds", 0.0);
+      if (calibration > 0) series.calibrations.push_back(calibration);
+      series.rounds.push_back(std::move(round));
+    }
+  }
+  Json result = Json::object();
+  for (const auto& [what, series] : found) result[what] = timing_of(series);
+  return result;
+}
+
+/// What a task measured besides: the median where a metric was measured in several rounds, else
+/// what the first round said.
+Json metrics_over(const std::vector<Json>& rounds) {
+  Json metrics = Json::object();
+  std::map<std::string, std::vector<double>> numbers;
+  for (const Json& record : rounds) {
+    if (record["status"] != "ok" || !record["measured"].contains("metrics")) continue;
+    for (const auto& [name, value] : record["measured"]["metrics"].items()) {
+      if (!metrics.contains(name)) metrics[name] = value;
+      if (value.is_number_float()) numbers[name].push_back(value.get<double>());
+    }
+  }
+  for (const auto& [name, values] : numbers) metrics[name] = measure::median(values);
+  return metrics;
+}
+
+/// Sizes that a setting of 0 left to be derived, from the problem they became.
+void fill_derived(Json& record) {
+  if (!record.contains("problem")) return;
+  const Json& problem = record["problem"];
+  for (auto& [name, value] : record["settings"].items()) {
+    if (value != 0) continue;
+    if (problem.contains(name)) value = problem[name];
+    if (name == "width" && problem.contains("heads") && problem.contains("head_dim")) {
+      value = problem["heads"].get<long>() * problem["head_dim"].get<long>();
+    }
+  }
+}
+
+void add_forecast(Json& record, const Json& forecast) {
+  if (!forecast.is_object()) return;
+  for (const char* part : {"problem", "cost", "growth"}) {
+    if (forecast.contains(part) && !forecast[part].is_null()) record[part] = forecast[part];
+  }
+  if (forecast.contains("options")) record["options"] = forecast["options"];
+  if (forecast.contains("implementation") && forecast["implementation"] != "") {
+    record["chosen"] = {{"implementation", forecast["implementation"]},
+                        {"reason", forecast.value("implementation_reason", "")}};
+  }
+  fill_derived(record);
+}
+
+/// The first round that did not end well speaks for the cell; without rounds the plan does.
+void add_status(Json& record, const Json& forecast, const std::vector<Json>& rounds) {
+  record["status"] = "ok";
+  for (const Json& round : rounds) {
+    if (round["status"] == "ok") continue;
+    record["status"] = round["status"];
+    for (const char* part : {"reason", "detail"}) {
+      if (round.contains(part) && round[part] != "") record[part] = round[part];
+    }
+    return;
+  }
+  if (!rounds.empty()) return;
+  const bool refused = forecast.is_object() && !forecast.value("supported", true);
+  record["status"] = refused ? "unsupported" : "skipped";
+  record["reason"] =
+      refused ? forecast.value("reason", "") : "the run ended before this cell was measured";
+}
+
+/// What the first ok round tells of each part: memory and check are made in round 0 only.
+void add_measured(Json& record, const std::vector<Json>& rounds) {
+  for (const Json& round : rounds) {
+    for (const char* part : {"memory", "check", "chosen"}) {
+      const bool known = record.contains(part) && std::string(part) != "chosen";
+      if (!known && round["measured"].contains(part)) record[part] = round["measured"][part];
+    }
+  }
+  const Json metrics = metrics_over(rounds);
+  if (!metrics.empty()) record["metrics"] = metrics;
+  if (record["status"] == "ok" && record.contains("check") &&
+      record["check"].value("verdict", "ok") == "wrong") {
+    record["status"] = "wrong";
+    record["reason"] = "its values differ from the reference by more than the tolerance";
+  }
+}
+
+std::string primary_of(const Json& record) {
+  const Json& timing = record["timing"];
+  const std::string pass = record["settings"].value("pass", "");
+  if (timing.contains(pass)) return pass;
+  if (timing.contains("step")) return "step";
+  return timing.begin().key();
+}
+
+void add_roofline(Json& record, const Json& ceilings) {
+  if (!record.contains("cost") || !ceilings.is_object() || ceilings.empty()) return;
+  const Json& cost = record["cost"];
+  measure::Work work;
+  work.flops = cost.value("model_flops", cost.value("executed_flops", 0.0));
+  work.bytes = cost.value("minimal_bytes", 0.0);
+  work.exponentials = cost.value("exponentials", 0.0);
+  if (record.contains("problem")) work.dtype = record["problem"].value("dtype", work.dtype);
+  const auto found = measure::roofline(work, ceilings);
+  if (!found) return;
+  const double median =
+      record["timing"][record["primary"].get<std::string>()]["median_seconds"].get<double>();
+  record["roofline"] = {{"floor_seconds", found->floor_seconds},
+                        {"bound", found->bound},
+                        {"share", found->floor_seconds / median}};
+}
+
+/// Round records with a `measured` object and a `status`, so that nothing below asks again.
+std::vector<Json> completed(std::vector<Json> rounds) {
+  for (Json& round : rounds) {
+    if (!round.contains("measured") || !round["measured"].is_object()) {
+      round["measured"] = Json::object();
+    }
+    if (!round.contains("status")) round["status"] = "error";
+  }
+  std::stable_sort(rounds.begin(), rounds.end(), [](const Json& a, const Json& b) {
+    return a.value("round", 0) < b.value("round", 0);
+  });
+  return rounds;
+}
+
+}  // namespace
+
+Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& rounds,
+             const Json& ceilings) {
+  const std::vector<Json> records = completed(rounds);
+  Json record = cell;
+  for (const char* part : {"options", "settings"}) {
+    if (!record.contains(part)) record[part] = Json::object();
+  }
+  add_forecast(record, forecast);
+  add_status(record, forecast, records);
+  add_measured(record, records);
+  if (record["status"] == "wrong") return record;  // a wrong cell has no time
+  Json timing = timing_over(records);
+  if (timing.empty()) return record;
+  record["timing"] = std::move(timing);
+  record["primary"] = primary_of(record);
+  add_roofline(record, ceilings);
+  return record;
+}
+
+}  // namespace attnbench::result

@@ -1,0 +1,215 @@
+#include "harness/result/form.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "harness/errors.hpp"
+#include "harness/result/record.hpp"
+
+namespace attnbench::result {
+namespace {
+
+enum class Kind { object, array, text, number, integer };
+
+struct Part {
+  const char* name;
+  Kind kind;
+  bool required;
+};
+
+const char* words(Kind kind) {
+  switch (kind) {
+    case Kind::object:
+      return "an object";
+    case Kind::array:
+      return "an array";
+    case Kind::text:
+      return "a string";
+    case Kind::number:
+      return "a number";
+    case Kind::integer:
+      return "an integer";
+  }
+  return "";
+}
+
+bool is(const Json& value, Kind kind) {
+  switch (kind) {
+    case Kind::object:
+      return value.is_object();
+    case Kind::array:
+      return value.is_array();
+    case Kind::text:
+      return value.is_string();
+    case Kind::number:
+      return value.is_number();
+    case Kind::integer:
+      return value.is_number_integer();
+  }
+  return false;
+}
+
+/// Walks the document; knows the file that its messages name.
+class Form {
+ public:
+  explicit Form(std::string file) : file_(std::move(file)) {}
+
+  [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
+    throw UsageFailure(file_ + ": " + (pointer.empty() ? "/" : pointer) + ": expected " + expected +
+                       "; is it a result.json that attnbench wrote?");
+  }
+
+  template <std::size_t count>
+  void parts(const Json& object, const std::string& pointer,
+             const std::array<Part, count>& expected) const {
+    if (!object.is_object()) fail(pointer, "an object");
+    for (const Part& part : expected) {
+      const std::string place = pointer + "/" + part.name;
+      if (!object.contains(part.name)) {
+        if (part.required) fail(place, std::string(words(part.kind)) + ", found nothing");
+        continue;
+      }
+      if (!is(object[part.name], part.kind)) fail(place, words(part.kind));
+    }
+  }
+
+  void document(const Json& result) const;
+
+ private:
+  void suite(const Json& suite) const;
+  void cell(const Json& cell, const std::string& pointer) const;
+  void timing(const Json& timing, const std::string& pointer) const;
+  void numbers(const Json& object, const std::string& pointer) const;
+
+  std::string file_;
+};
+
+void Form::document(const Json& result) const {
+  parts(result, "",
+        std::array<Part, 3>{{{"context", Kind::object, true},
+                             {"benchmarks", Kind::array, true},
+                             {"attnbench", Kind::object, true}}});
+  const Json& ours = result["attnbench"];
+  parts(ours, "/attnbench",
+        std::array<Part, 7>{{{"schema", Kind::integer, true},
+                             {"suite", Kind::object, true},
+                             {"run", Kind::object, true},
+                             {"machine", Kind::object, true},
+                             {"ceilings", Kind::object, true},
+                             {"provenance", Kind::object, true},
+                             {"cells", Kind::array, true}}});
+  if (ours["schema"] != 1) {
+    fail("/attnbench/schema",
+         "1, found " + ours["schema"].dump() + ": another version of attnbench wrote it");
+  }
+  suite(ours["suite"]);
+  parts(ours["run"], "/attnbench/run",
+        std::array<Part, 5>{{{"command", Kind::text, false},
+                             {"state", Kind::text, false},
+                             {"threads", Kind::integer, false},
+                             {"rounds", Kind::integer, false},
+                             {"wall_seconds", Kind::number, false}}});
+  for (const auto& [device, ceilings] : ours["ceilings"].items()) {
+    if (!ceilings.is_object()) fail("/attnbench/ceilings/" + device, "an object");
+  }
+  for (std::size_t i = 0; i < ours["cells"].size(); ++i) {
+    cell(ours["cells"][i], "/attnbench/cells/" + std::to_string(i));
+  }
+}
+
+void Form::suite(const Json& suite) const {
+  const std::string place = "/attnbench/suite";
+  parts(suite, place,
+        std::array<Part, 6>{{{"name", Kind::text, false},
+                             {"title", Kind::text, false},
+                             {"source", Kind::text, false},
+                             {"published", Kind::text, false},
+                             {"tasks", Kind::object, false},
+                             {"labels", Kind::array, false}}});
+  for (const auto& [label, task] : suite.value("tasks", Json::object()).items()) {
+    parts(task, place + "/tasks/" + label,
+          std::array<Part, 3>{{{"task", Kind::text, false},
+                               {"axis", Kind::text, false},
+                               {"figures", Kind::array, false}}});
+  }
+  std::size_t index = 0;
+  for (const Json& label : suite.value("labels", Json::array())) {
+    if (!label.is_string()) fail(place + "/labels/" + std::to_string(index), "a string");
+    ++index;
+  }
+}
+
+void Form::cell(const Json& cell, const std::string& pointer) const {
+  parts(cell, pointer,
+        std::array<Part, 18>{{{"id", Kind::text, true},
+                              {"label", Kind::text, true},
+                              {"task", Kind::text, true},
+                              {"task_label", Kind::text, false},
+                              {"mechanism", Kind::text, true},
+                              {"implementation", Kind::text, false},
+                              {"device", Kind::text, false},
+                              {"options", Kind::object, true},
+                              {"settings", Kind::object, true},
+                              {"problem", Kind::object, false},
+                              {"status", Kind::text, true},
+                              {"reason", Kind::text, false},
+                              {"primary", Kind::text, false},
+                              {"timing", Kind::object, false},
+                              {"memory", Kind::object, false},
+                              {"metrics", Kind::object, false},
+                              {"growth", Kind::object, false},
+                              {"roofline", Kind::object, false}}});
+  if (!status_from(cell["status"].get<std::string>())) {
+    fail(pointer + "/status",
+         "one of ok, wrong, unsupported, skipped, out_of_memory, timeout, "
+         "crashed, error, found " +
+             cell["status"].dump());
+  }
+  if (cell.contains("memory")) numbers(cell["memory"], pointer + "/memory");
+  if (cell.contains("roofline")) {
+    parts(cell["roofline"], pointer + "/roofline",
+          std::array<Part, 3>{{{"floor_seconds", Kind::number, true},
+                               {"bound", Kind::text, true},
+                               {"share", Kind::number, true}}});
+  }
+  if (!cell.contains("timing")) return;
+  for (const auto& [what, value] : cell["timing"].items()) {
+    timing(value, pointer + "/timing/" + what);
+  }
+  if (!cell.contains("primary")) fail(pointer + "/primary", "the name of a timing, found nothing");
+  if (!cell["timing"].contains(cell["primary"].get<std::string>())) {
+    fail(pointer + "/primary", "the name of a timing, found " + cell["primary"].dump());
+  }
+}
+
+void Form::timing(const Json& timing, const std::string& pointer) const {
+  parts(timing, pointer,
+        std::array<Part, 6>{{{"median_seconds", Kind::number, true},
+                             {"low_seconds", Kind::number, true},
+                             {"high_seconds", Kind::number, true},
+                             {"minimum_seconds", Kind::number, false},
+                             {"calibrated_median_seconds", Kind::number, false},
+                             {"rounds", Kind::array, true}}});
+  for (const char* name : {"median_seconds", "low_seconds", "high_seconds"}) {
+    if (timing[name].get<double>() <= 0) fail(pointer + "/" + name, "a positive number");
+  }
+  for (std::size_t i = 0; i < timing["rounds"].size(); ++i) {
+    parts(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i),
+          std::array<Part, 3>{{{"median_seconds", Kind::number, true},
+                               {"calibration_seconds", Kind::number, false},
+                               {"samples_seconds", Kind::array, false}}});
+  }
+}
+
+void Form::numbers(const Json& object, const std::string& pointer) const {
+  for (const auto& [name, value] : object.items()) {
+    const bool bytes = name.size() > 6 && name.compare(name.size() - 6, 6, "_bytes") == 0;
+    if (bytes && !value.is_number()) fail(pointer + "/" + name, "a number");
+  }
+}
+
+}  // namespace
+
+void check_form(const Json& result, const std::string& file) { Form(file).document(result); }
+
+}  // namespace attnbench::result

@@ -1,0 +1,31 @@
+// Numbers for people: three significant digits and a unit that keeps them short.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace attnbench::result {
+
+/// What the reader's terminal or file can show.
+enum class Letters { utf8, ascii };
+
+/// "1.23 ms"; microseconds are "us" in ASCII.
+std::string human_seconds(double seconds, Letters letters = Letters::utf8);
+/// "1.50 MiB", "0 B".
+std::string human_bytes(double bytes);
+/// "4.10 G" of anything counted; "" as unit of numbers below a thousand.
+std::string human_count(double count);
+/// "±1.2 %" of the wider side of an interval around `median`.
+std::string human_spread(double median, double low, double high, Letters letters = Letters::utf8);
+/// A setting or option as a person would write it: 1024, causal, 127+0 for a window.
+std::string human_value(const nlohmann::json& value);
+
+/// Columns of a terminal that UTF-8 `text` takes, wide and combining letters aside.
+std::size_t display_width(const std::string& text);
+/// `text` followed (or led) by blanks up to `width` columns.
+std::string pad_right(const std::string& text, std::size_t width);
+std::string pad_left(const std::string& text, std::size_t width);
+/// `text` cut to `width` columns, the cut marked.
+std::string shorten(const std::string& text, std::size_t width, Letters letters = Letters::utf8);
+
+}  // namespace attnbench::result
