@@ -1,4 +1,5 @@
-// The machine card and the ceilings: what a measurement is measured on, and what that machine can do.
+// The machine card and the ceilings: what a measurement is measured on, and what that machine can
+// do.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,8 +11,10 @@ namespace attnbench::measure {
 using Json = nlohmann::json;
 
 /// {host, os, kernel, cpu_model, cores, threads, caches, memory_bytes, governor, clock_hz, load,
-///  virtualised, isa: [avx2, avx512f, …], environment: {OPENBLAS_CORETYPE, …}, spoilers: [sentence…]}
-/// The torch part (version, BLAS and its core type, threads, allocator) is the worker's, key "torch".
+///  virtualised, isa: [avx2, avx512f, …], environment: {OPENBLAS_CORETYPE, …}, spoilers:
+///  [sentence…]}
+/// The torch part (version, BLAS and its core type, threads, allocator) is the worker's, key
+/// "torch".
 Json machine_card();
 
 /// What is known to spoil a measurement and holds now: a load beside us, an OPENBLAS_CORETYPE, a
@@ -19,7 +22,8 @@ Json machine_card();
 std::vector<std::string> spoilers(const Json& card);
 
 /// Measures the CPU's ceilings with `threads` threads in about a second:
-/// {fma_float32_flops_per_second, exp_float32_per_second, bandwidth_l1_bytes_per_second, …_l2, …_l3,
+/// {fma_float32_flops_per_second, exp_float32_per_second, bandwidth_l1_bytes_per_second, …_l2,
+/// …_l3,
 ///  …_dram}. GEMM rates per dtype are added by the worker.
 Json cpu_ceilings(int threads);
 

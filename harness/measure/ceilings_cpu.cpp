@@ -1,0 +1,150 @@
+// The CPU's ceilings: multiply-adds and exponentials from registers, bandwidth per level of memory.
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "harness/measure/caches.hpp"
+#include "harness/measure/cpu_loops.hpp"
+#include "harness/measure/machine.hpp"
+
+namespace attnbench::measure {
+namespace {
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+/// Results go here, so that the loops that made them stay.
+void keep(float value) {
+  volatile float sink = value;
+  static_cast<void>(sink);
+}
+
+/// 64-byte aligned numbers, written once so that their pages are there.
+class Numbers {
+ public:
+  explicit Numbers(std::int64_t count)
+      : count_(count),
+        values_(static_cast<float*>(::operator new (static_cast<std::size_t>(count) * sizeof(float),
+                                                    std::align_val_t{64}))) {
+    for (std::int64_t i = 0; i < count; ++i)
+      values_.get()[i] = 1.0F / static_cast<float>(1 + i % 7);
+  }
+  float* data() const { return values_.get(); }
+  std::int64_t count() const { return count_; }
+
+ private:
+  struct Free {
+    void operator()(float* values) const { ::operator delete (values, std::align_val_t{64}); }
+  };
+  std::int64_t count_;
+  std::unique_ptr<float, Free> values_;
+};
+
+/// What one thread does once; made in the thread itself, so that its memory is near it.
+using Body = std::function<void()>;
+
+/// The least seconds in which all threads do their body, out of `trials` common starts.
+double least_seconds(int threads, int trials, const std::function<Body()>& make_body) {
+  std::barrier gate(threads);
+  double least = std::numeric_limits<double>::infinity();
+  const auto member = [&](int index) {
+    const Body body = make_body();
+    body();
+    for (int trial = 0; trial < trials; ++trial) {
+      gate.arrive_and_wait();
+      const double start = now();
+      body();
+      gate.arrive_and_wait();
+      if (index == 0) least = std::min(least, now() - start);
+    }
+  };
+  std::vector<std::thread> team;
+  for (int index = 0; index < threads; ++index) team.emplace_back(member, index);
+  for (std::thread& thread : team) thread.join();
+  return least;
+}
+
+double multiply_add_rate(int threads) {
+  const CpuLoops& loops = cpu_loops();
+  const std::int64_t rounds = 1'000'000;
+  const double seconds =
+      least_seconds(threads, 12, [&] { return [&] { keep(loops.multiply_add(rounds)); }; });
+  return threads * static_cast<double>(rounds) * loops.flops_per_round / seconds;
+}
+
+/// A body that takes 2^x of 2048 numbers in L1 `repeats` times.
+Body exponential_body(int repeats) {
+  auto from = std::make_shared<Numbers>(2048);
+  auto to = std::make_shared<Numbers>(2048);
+  return [from, to, repeats] {
+    for (int i = 0; i < repeats; ++i) {
+      cpu_loops().exponentials(from->data(), to->data(), from->count());
+    }
+    keep(to->data()[0]);
+  };
+}
+
+double exponential_rate(int threads) {
+  const int repeats = 10'000;
+  const double seconds = least_seconds(threads, 12, [&] { return exponential_body(repeats); });
+  return threads * 2048.0 * repeats / seconds;
+}
+
+/// Bytes per second of reading `bytes` per thread over and over.
+double bandwidth(int threads, std::int64_t bytes, int trials) {
+  const std::int64_t count = std::max<std::int64_t>(128, bytes / 512 * 128);
+  const std::int64_t total = 64 << 20;
+  const std::int64_t repeats = std::max<std::int64_t>(1, total / (4 * count));
+  const double seconds = least_seconds(threads, trials, [&] {
+    auto numbers = std::make_shared<Numbers>(count);
+    return [numbers, repeats] {
+      for (std::int64_t i = 0; i < repeats; ++i) {
+        keep(cpu_loops().read(numbers->data(), numbers->count()));
+      }
+    };
+  });
+  return threads * 4.0 * static_cast<double>(count * repeats) / seconds;
+}
+
+}  // namespace
+
+Json cpu_ceilings(int threads) {
+  threads = std::max(1, threads);
+  const CacheSizes caches = cache_sizes();
+  const std::int64_t from_l3 = std::max(2 * caches.l2, caches.l3 / (2 * threads));
+  // Four times the last level, but never so much that a small machine runs short.
+  const std::int64_t from_dram = std::min<std::int64_t>(4 * caches.l3, 512 << 20) / threads;
+  return {{"fma_float32_flops_per_second", multiply_add_rate(threads)},
+          {"exp_float32_per_second", exponential_rate(threads)},
+          {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, 12)},
+          {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, 12)},
+          {"bandwidth_l3_bytes_per_second", bandwidth(threads, from_l3, 12)},
+          {"bandwidth_dram_bytes_per_second", bandwidth(threads, from_dram, 8)},
+          {"capacity_l1_bytes", caches.l1 * threads},
+          {"capacity_l2_bytes", caches.l2 * threads},
+          {"capacity_l3_bytes", caches.l3},
+          {"threads", threads},
+          {"isa", cpu_loops().isa}};
+}
+
+double calibration_seconds(int threads) {
+  const CpuLoops& loops = cpu_loops();
+  const auto rounds = static_cast<std::int64_t>(1.5e8 / loops.flops_per_round);
+  return least_seconds(std::max(1, threads), 4, [&]() -> Body {
+    const Body exponentials = exponential_body(4'000);
+    return [&loops, rounds, exponentials] {
+      keep(loops.multiply_add(rounds));
+      exponentials();
+    };
+  });
+}
+
+}  // namespace attnbench::measure

@@ -1,0 +1,80 @@
+// What is known to spoil a measurement, and what to do about it.
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/measure/machine.hpp"
+
+namespace attnbench::measure {
+namespace {
+
+std::string number(double value) {
+  std::ostringstream text;
+  text.precision(2);
+  text << value;
+  return text.str();
+}
+
+void look_at_load(const Json& card, std::vector<std::string>& found) {
+  const double busy = card.value(Json::json_pointer("/load/busy_cpus_beside_us"), 0.0);
+  if (busy < 0.3) return;
+  found.push_back("Other processes keep " + number(busy) + " of " +
+                  std::to_string(card.value("threads", 0)) +
+                  " CPUs busy: stop them, or expect wide intervals.");
+}
+
+void look_at_environment(const Json& card, std::vector<std::string>& found) {
+  const Json environment = card.value("environment", Json::object());
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "DNNL_MAX_CPU_ISA",
+                           "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"}) {
+    if (!environment.contains(name)) continue;
+    found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
+                    " is set, which can halve the speed of matrix products: unset it (env -u " +
+                    name + ") unless it is there on purpose.");
+  }
+  if (environment.contains("LD_PRELOAD")) {
+    found.push_back(
+        "LD_PRELOAD is set, so that functions of the system may be replaced: unset it.");
+  }
+}
+
+void look_at_cpu(const Json& card, std::vector<std::string>& found) {
+  const std::string governor = card.value("governor", "performance");
+  if (governor != "performance") {
+    found.push_back("The CPU's governor is \"" + governor +
+                    "\", so that the clock depends on what ran before: choose \"performance\" "
+                    "(cpupower frequency-set -g performance).");
+  }
+  const double quota = card.value("cpu_quota", 0.0);
+  const auto cpus = card.value("allowed_cpus", std::vector<int>{});
+  if (quota > 0 && quota < static_cast<double>(cpus.size())) {
+    found.push_back("This container may use " + number(quota) + " CPUs but sees " +
+                    std::to_string(cpus.size()) +
+                    ", and is stopped when it uses more: say --threads " +
+                    std::to_string(std::max(1, static_cast<int>(std::floor(quota)))) + ".");
+  }
+}
+
+void look_at_torch(const Json& card, std::vector<std::string>& found) {
+  if (!card.contains("torch")) return;
+  const Json& torch = card["torch"];
+  const std::string blas = torch.value("blas", "");
+  if (blas == "reference") {
+    found.push_back(
+        "LibTorch runs on the reference BLAS, some twenty times slower than OpenBLAS: "
+        "install libopenblas0-pthread.");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> spoilers(const Json& card) {
+  std::vector<std::string> found;
+  look_at_load(card, found);
+  look_at_environment(card, found);
+  look_at_cpu(card, found);
+  look_at_torch(card, found);
+  return found;
+}
+
+}  // namespace attnbench::measure

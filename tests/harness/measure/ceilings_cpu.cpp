@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "harness/measure/cpu_loops.hpp"
+#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/machine.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::measure;
+
+namespace {
+
+double worst_exponential_error(const CpuLoops& loops) {
+  alignas(64) float from[4096];
+  alignas(64) float to[4096];
+  for (int i = 0; i < 4096; ++i) from[i] = static_cast<float>(i - 2048) / 20.0F;
+  loops.exponentials(from, to, 4096);
+  double worst = 0;
+  for (int i = 0; i < 4096; ++i) {
+    worst = std::max(worst, std::abs(to[i] / std::exp2(static_cast<double>(from[i])) - 1));
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("the exponentials of the ceiling are exponentials", "[ceilings]") {
+  CHECK(worst_exponential_error(cpu_loops()) < 4e-7);
+  CHECK(worst_exponential_error(portable_loops()) < 4e-7);
+}
+
+TEST_CASE("the read loop reads everything", "[ceilings]") {
+  alignas(64) static float numbers[1024];
+  for (const CpuLoops* loops : {&cpu_loops(), &portable_loops()}) {
+    std::fill(std::begin(numbers), std::end(numbers), 0.0F);
+    const float before = loops->read(numbers, 1024);
+    CHECK(before == 0);
+    std::fill(std::begin(numbers), std::end(numbers), 1.0F);
+    CHECK(loops->read(numbers, 1024) > 0);
+  }
+}
+
+TEST_CASE("ceilings are rates of this machine, faster nearer the core", "[ceilings]") {
+  const Json ceilings = cpu_ceilings(1);
+  for (const auto& [name, value] : ceilings.items()) {
+    if (name == "isa") continue;
+    INFO(name);
+    CHECK(value.get<double>() > 0);
+  }
+  CHECK(ceilings["bandwidth_l1_bytes_per_second"].get<double>() >
+        ceilings["bandwidth_dram_bytes_per_second"].get<double>());
+  CHECK(ceilings["fma_float32_flops_per_second"].get<double>() > 1e9);
+}
+
+TEST_CASE("calibration takes about the time it says", "[ceilings]") {
+  const double seconds = calibration_seconds(1);
+  CHECK(seconds > 1e-4);
+  CHECK(seconds < 1.0);
+}
+
+TEST_CASE("the CPU's stopwatch runs, and pinning to all CPUs changes nothing", "[ceilings]") {
+  const auto stopwatch = cpu_stopwatch();
+  const double before = stopwatch->now();
+  CHECK(stopwatch->time([] {}) >= 0);
+  CHECK(stopwatch->now() >= before);
+  const std::vector<int> cpus = allowed_cpus();
+  CHECK(pin_to_cpus(static_cast<int>(cpus.size())) == cpus);
+  CHECK(allowed_cpus() == cpus);
+}

@@ -1,0 +1,61 @@
+#include "harness/measure/machine.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::measure;
+
+namespace {
+
+bool any_mentions(const std::vector<std::string>& sentences, const std::string& word) {
+  for (const std::string& sentence : sentences) {
+    if (sentence.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the machine card says what the kernel tells everybody", "[machine]") {
+  const Json card = machine_card();
+  CHECK_FALSE(card.at("host").get<std::string>().empty());
+  CHECK(card.at("threads").get<int>() >= 1);
+  CHECK(card.at("allowed_cpus").size() >= 1);
+  CHECK(card.at("memory_bytes").get<double>() > 1e8);
+  CHECK(card.at("caches").at("l2_bytes").get<double>() > card.at("caches").at("l1_bytes"));
+  CHECK(card.at("load").at("busy_cpus_beside_us").get<double>() >= 0);
+  CHECK(card.at("spoilers").is_array());
+  // No NaN and nothing unknown: the text reads back as the same value.
+  CHECK(Json::parse(card.dump()) == card);
+}
+
+TEST_CASE("each spoiler is said once it holds", "[machine]") {
+  const Json calm = {{"threads", 2},
+                     {"allowed_cpus", {0, 1}},
+                     {"load", {{"busy_cpus_beside_us", 0.05}}},
+                     {"environment", Json::object()}};
+  CHECK(spoilers(calm).empty());
+
+  Json card = calm;
+  card["load"]["busy_cpus_beside_us"] = 1.2;
+  CHECK(any_mentions(spoilers(card), "1.2 of 2 CPUs"));
+
+  card = calm;
+  card["environment"]["OPENBLAS_CORETYPE"] = "Haswell";
+  CHECK(any_mentions(spoilers(card), "env -u OPENBLAS_CORETYPE"));
+
+  card = calm;
+  card["governor"] = "powersave";
+  CHECK(any_mentions(spoilers(card), "powersave"));
+  card["governor"] = "performance";
+  CHECK(spoilers(card).empty());
+
+  card = calm;
+  card["cpu_quota"] = 1.5;
+  CHECK(any_mentions(spoilers(card), "--threads 1"));
+
+  card = calm;
+  card["torch"] = {{"blas", "reference"}};
+  CHECK(any_mentions(spoilers(card), "libopenblas0-pthread"));
+}
