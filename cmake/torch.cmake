@@ -1,36 +1,42 @@
-# LibTorch: ATTNBENCH_TORCH (a folder that holds share/cmake/Torch, or a torch Python package) if
-# given, else whatever CMake finds, which on Debian is libtorch-dev.
+# LibTorch: ATTNBENCH_TORCH if given, else whatever CMake finds, which on Debian is libtorch-dev.
 # Defines the target attnbench::torch and the text ATTNBENCH_TORCH_BUILD for the plugin stamp.
 
-set(ATTNBENCH_TORCH "" CACHE PATH "LibTorch or the torch package of a Python; empty = the system's")
-if(ATTNBENCH_TORCH)
-  list(PREPEND CMAKE_PREFIX_PATH ${ATTNBENCH_TORCH} ${ATTNBENCH_TORCH}/share/cmake)
-endif()
-find_package(Torch REQUIRED QUIET)
+set(ATTNBENCH_TORCH "" CACHE PATH
+    "A folder with include/ and lib/ of LibTorch: the torch package of a Python, or an unpacked archive")
 find_package(OpenMP REQUIRED QUIET COMPONENTS CXX)
-
 add_library(attnbench_torch INTERFACE)
 add_library(attnbench::torch ALIAS attnbench_torch)
-target_link_libraries(attnbench_torch INTERFACE ${TORCH_LIBRARIES})
-target_include_directories(attnbench_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(attnbench_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${torch_flags}>)
-# at::parallel_for is compiled into the caller; it is serial there without -fopenmp. A wheel of
-# torch brings an OpenMP runtime of its own, and a second one must not be linked beside it.
-if(NOT ATTNBENCH_TORCH)
-  target_link_libraries(attnbench_torch INTERFACE OpenMP::OpenMP_CXX)
+
+if(ATTNBENCH_TORCH)
+  # Not through its CMake package: that one demands a whole CUDA toolkit wherever torch has CUDA.
+  find_library(attnbench_torch_cpu torch_cpu PATHS ${ATTNBENCH_TORCH}/lib NO_DEFAULT_PATH REQUIRED)
+  find_library(attnbench_torch_c10 c10 PATHS ${ATTNBENCH_TORCH}/lib NO_DEFAULT_PATH REQUIRED)
+  target_link_libraries(attnbench_torch INTERFACE ${attnbench_torch_cpu} ${attnbench_torch_c10})
+  target_include_directories(attnbench_torch SYSTEM INTERFACE
+                             ${ATTNBENCH_TORCH}/include
+                             ${ATTNBENCH_TORCH}/include/torch/csrc/api/include)
+  file(STRINGS ${ATTNBENCH_TORCH}/share/cmake/Torch/TorchConfigVersion.cmake version_line
+       REGEX "set\\(PACKAGE_VERSION ")
+  string(REGEX REPLACE ".*\"(.*)\".*" "\\1" Torch_VERSION "${version_line}")
+  # at::parallel_for is compiled into the caller; it is serial there without -fopenmp. A wheel that
+  # carries OpenMP under the system's name shares it; another name would be a second runtime.
+  if(EXISTS ${ATTNBENCH_TORCH}/lib/libgomp.so.1)
+    target_link_libraries(attnbench_torch INTERFACE OpenMP::OpenMP_CXX)
+  endif()
+else()
+  find_package(Torch REQUIRED QUIET)
+  find_library(attnbench_torch_cpu torch_cpu HINTS ${TORCH_INSTALL_PREFIX}/lib REQUIRED)
+  target_link_libraries(attnbench_torch INTERFACE ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX)
+  target_include_directories(attnbench_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+  target_compile_options(attnbench_torch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${torch_flags}>)
 endif()
 
-# TORCH_VERSION alone does not tell one build from another: add the library's file name and size.
-find_library(attnbench_torch_cpu NAMES torch_cpu libtorch_cpu
-             HINTS ${TORCH_INSTALL_PREFIX}/lib ${TORCH_INSTALL_PREFIX}/lib/x86_64-linux-gnu)
-set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION}")
-if(attnbench_torch_cpu)
-  file(REAL_PATH ${attnbench_torch_cpu} torch_file)
-  file(SIZE ${torch_file} torch_size)
-  get_filename_component(torch_name ${torch_file} NAME)
-  set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION} ${torch_name} ${torch_size}")
-endif()
+# The version alone does not tell one build from another: add the library's file name and size.
+file(REAL_PATH ${attnbench_torch_cpu} torch_file)
+file(SIZE ${torch_file} torch_size)
+get_filename_component(torch_name ${torch_file} NAME)
+set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION} ${torch_name} ${torch_size}")
 
 # attnbench_reuse_torch_header(TARGET): the precompiled header of attnbench_attention, which costs half
 # a minute to make. A program is compiled as position-independent as a library, or it would not fit.

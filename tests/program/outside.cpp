@@ -16,7 +16,7 @@ std::string build_plugin(const test::TemporaryFolder& folder) {
       {"cmake", "-S", source, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
        std::string("-DATTNBENCH_SOURCE=") + ATTNBENCH_SOURCE_DIR,
        std::string("-DATTNBENCH_BUILD=") + ATTNBENCH_BINARY_DIR,
-       std::string("-DCMAKE_PREFIX_PATH=") + ATTNBENCH_TORCH_PREFIX});
+       std::string("-DATTNBENCH_TORCH=") + ATTNBENCH_TORCH_FOLDER});
   INFO(configured.out << configured.err);
   REQUIRE(configured.exit_code == 0);
   const auto built = test::run({"cmake", "--build", folder / "build"}, 300);
