@@ -1,0 +1,239 @@
+// Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} averages the values
+// under the softmax, over the tokens that t sees, of latent l's scores. The causal forms are those
+// of attention/prefix_pool.hpp.
+#include <algorithm>
+#include <limits>
+
+#include "attention/mechanism.hpp"
+#include "attention/prefix_pool.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using prefix_pool::Carry;
+using prefix_pool::Query;
+
+class Latte : public Mechanism {
+ public:
+  using Mechanism::Mechanism;
+
+  std::vector<Role> roles() const override {
+    const std::int64_t latents = options.integer("latents_per_head");
+    return {{"query_logits", Source::query_tokens, latents},
+            {"key_logits", Source::key_tokens, latents},
+            {"value", Source::key_tokens, problem.value_dim}};
+  }
+
+  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& tensor) const override {
+    if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
+    const Carry carry = prefix_pool::empty_carry(
+        batch, problem.heads, options.integer("latents_per_head"), problem.value_dim, tensor);
+    State state;
+    state.tensors = {
+        {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
+    return state;
+  }
+};
+
+/// The three inputs, scaled, with padded tokens hidden by selection: what stands there may be
+/// anything, not a number included.
+struct Call {
+  at::Tensor query;
+  at::Tensor scores;
+  at::Tensor values;
+};
+
+Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
+  Call call{inputs["query_logits"], inputs["key_logits"], inputs["value"]};
+  const double scale = mechanism.options.number("logit_scale");
+  if (scale != 1) {
+    call.query = call.query * scale;
+    call.scores = call.scores * scale;
+  }
+  if (inputs.key_mask.defined()) {
+    const at::Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+    call.scores = call.scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    call.values = call.values.masked_fill(hidden, 0);
+  }
+  return call;
+}
+
+/// Two softmaxes and two products; queries and keys may differ in number (the cross pattern).
+at::Tensor bidirectional(const Call& call) {
+  const auto type = prefix_pool::compute_type(call.values.scalar_type());
+  const at::Tensor scores = call.scores.to(type);
+  // A latent to which every token is hidden weighs nothing, and has no gradient.
+  const at::Tensor empty =
+      (scores == -std::numeric_limits<double>::infinity()).all(-2, /*keepdim=*/true);
+  const at::Tensor weights = at::softmax(scores.masked_fill(empty, 0), -2).masked_fill(empty, 0);
+  const at::Tensor means = at::matmul(weights.transpose(-2, -1), call.values.to(type));
+  return at::matmul(at::softmax(call.query.to(type), -1), means).to(call.values.scalar_type());
+}
+
+using Form = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
+
+Mixed mix_with(const Form& form, Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const Call call = call_of(mechanism, inputs);
+  if (mechanism.problem.pattern != Pattern::causal) {
+    if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
+    return {bidirectional(call), {}};
+  }
+  if (!state) return {form(mechanism, call, nullptr), {}};
+  Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
+  Mixed mixed{form(mechanism, call, &carry), {}};
+  state->position += call.values.size(2);
+  return mixed;
+}
+
+// ---- costs: mechanisms of B * H independent heads
+// --------------------------------------------------
+
+struct Sizes {
+  double heads, queries, keys, latents, width, bytes;
+  bool causal;
+};
+
+Sizes sizes_of(const Options& options, const Problem& problem) {
+  return {static_cast<double>(problem.batch * problem.heads),
+          static_cast<double>(problem.length),
+          static_cast<double>(problem.key_length),
+          static_cast<double>(options.integer("latents_per_head")),
+          static_cast<double>(problem.value_dim),
+          static_cast<double>(bytes_of(problem.dtype)),
+          problem.pattern == Pattern::causal};
+}
+
+double compute_bytes(const Sizes& n) { return std::max(n.bytes, 4.0); }
+
+/// What every implementation shares.
+Cost common_cost(const Sizes& n) {
+  Cost cost;
+  cost.model_flops = 2 * n.heads * (n.keys + n.queries) * n.latents * n.width;
+  cost.minimal_bytes = n.heads * (n.queries + n.keys) * (n.latents + n.width) * n.bytes;
+  cost.exponentials = n.heads * (n.queries + n.keys) * n.latents;
+  cost.executed_flops = cost.model_flops;
+  if (n.causal) cost.state_bytes = n.heads * n.latents * (n.width + 2) * compute_bytes(n);
+  return cost;
+}
+
+Cost composite_cost(const Options& options, const Problem& problem) {
+  const Sizes n = sizes_of(options, problem);
+  Cost cost = common_cost(n);
+  const double logits = n.heads * n.keys * n.latents * compute_bytes(n);
+  if (!n.causal) {
+    cost.workspace_bytes = 3 * logits + n.heads * n.queries * n.latents * compute_bytes(n);
+    cost.saved_bytes = 2 * logits;
+    cost.backward_flops = 2;
+    return cost;
+  }
+  // Four doublings of two operations, the placing of block ends, the first product and the
+  // read-out.
+  const double prefixes = n.heads * n.keys * n.latents * (n.width + 1);
+  cost.executed_flops = 13 * prefixes;
+  cost.exponentials = 7 * n.heads * n.keys * n.latents;
+  cost.workspace_bytes = 3 * prefixes * compute_bytes(n);
+  cost.saved_bytes = 7 * prefixes * compute_bytes(n);
+  cost.backward_flops = 2;
+  return cost;
+}
+
+// ---- implementations
+// -------------------------------------------------------------------------------
+
+Implementation composite() {
+  Implementation implementation;
+  implementation.name = "composite";
+  implementation.title = "the paper's vectorised form: all prefixes at once, in tensor operations";
+  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    const Form form = [](const Mechanism&, const Call& call, Carry* carry) {
+      return prefix_pool::materialised(call.query, Query::logits, call.scores, call.values, carry);
+    };
+    return mix_with(form, mechanism, inputs, state);
+  };
+  implementation.cost = composite_cost;
+  implementation.growth = {1, 1, 1, 1};
+  return implementation;
+}
+
+// ---- the entry
+// -------------------------------------------------------------------------------------
+
+Options derive(const Options& options, const Problem& problem) {
+  const std::int64_t total = options.integer("latents_total");
+  const std::int64_t said = options.integer("latents_per_head");
+  if (total % problem.heads != 0) {
+    throw UsageError("latte: latents_total " + std::to_string(total) + " cannot be split over " +
+                     std::to_string(problem.heads) + " heads; choose a multiple of the heads.");
+  }
+  std::int64_t per_head = said;
+  if (said == 0) per_head = total == 0 ? problem.head_dim : total / problem.heads;
+  if (total != 0 && total != per_head * problem.heads) {
+    throw UsageError("latte: latents_total " + std::to_string(total) + " and latents_per_head " +
+                     std::to_string(said) + " contradict each other at " +
+                     std::to_string(problem.heads) + " heads; say only one of them.");
+  }
+  Options derived = options;
+  derived.set("latents_per_head", per_head);
+  derived.set("latents_total", per_head * problem.heads);
+  return derived;
+}
+
+Support supports(const Options&, const Problem& problem) {
+  if (problem.kv_heads != problem.heads) {
+    return Support::no("latte: key and value heads are not shared; set kv_heads to heads");
+  }
+  return {};
+}
+
+}  // namespace
+
+Entry latte() {
+  Entry entry;
+  entry.name = "latte";
+  entry.title = "Latte: latent attention";
+  entry.citation =
+      "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
+      "Transformers, arXiv:2402.17512";
+  entry.options = {
+      {"latents_total",
+       OptionType::integer,
+       std::int64_t{0},
+       "latents of all heads together, the papers' L; 0 = latents_per_head times heads",
+       0,
+       {},
+       {}},
+      {"latents_per_head",
+       OptionType::integer,
+       std::int64_t{0},
+       "latents of each head; 0 = latents_total divided by heads, or head_dim if neither is said",
+       0,
+       {},
+       {}},
+      {"logit_scale",
+       OptionType::number,
+       1.0,
+       "factor on the query and key logits before their softmaxes",
+       {},
+       {},
+       {}},
+      {"chunk",
+       OptionType::integer,
+       std::int64_t{64},
+       "tokens that the chunked implementation takes together",
+       1,
+       {},
+       {}}};
+  entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
+  entry.supports = supports;
+  entry.derive = derive;
+  entry.make = [](const Options& options, const Problem& problem) {
+    return std::make_shared<Latte>("latte", options, problem);
+  };
+  entry.implementations = {composite()};
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms

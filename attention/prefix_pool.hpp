@@ -1,0 +1,67 @@
+// PP, the causal prefix pool: what Latte is made of, and what Macchiato, exact Performer, ABC and a
+// streaming Perceiver reuse.
+//
+// For scores k [B, H, T, L] and values v [B, H, T, D] each latent l keeps a running softmax
+// average,
+//   M_{t,l} = sum_{s<=t} exp(k_{s,l} - z_{t,l}) v_s,   z_{t,l} = logsumexp_{s<=t} k_{s,l},
+// and a token reads y_t = sum_l p_{t,l} M_{t,l} with weights p. Dolga et al. 2024 (Latte), eq.
+// 20-21. A score of -inf hides its token; a latent that has seen nothing gives 0.
+//
+// Every form here is right for all finite scores, ramps of tens per token included: exponentials
+// are only taken of differences to a running maximum. 16-bit inputs are computed in float32.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/torch.hpp"
+
+namespace attnbench::prefix_pool {
+
+/// What the past comes down to. With m the running maximum of k: normaliser = sum exp(k_s - m),
+/// sum = sum exp(k_s - m) v_s. (m, normaliser) rather than z: over a million tokens z's increments
+/// fall below its last bit.
+struct Carry {
+  at::Tensor maximum;     ///< [B, H, L], -inf before the first token
+  at::Tensor normaliser;  ///< [B, H, L]
+  at::Tensor sum;         ///< [B, H, L, D]
+};
+
+/// The carry that has seen nothing, in float32 where `like` is of 16 bits.
+Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
+                  std::int64_t value_dim, const at::TensorOptions& like);
+
+/// What `query` [B, H, T, L] holds: the weights p themselves, or logits whose softmax over l is p.
+enum class Query { weights, logits };
+
+/// The three forms. Each returns y [B, H, T, D] in the dtype of `values`. With a carry they
+/// continue from it and advance it in place, and record nothing for gradients.
+
+/// The vectorised form: every prefix at once, [B, H, T, L, D] in memory. Gradients by autograd.
+at::Tensor materialised(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                        const at::Tensor& values, Carry* carry = nullptr);
+
+/// Token by token: O(L D) workspace whatever T is. Its gradient keeps the inputs alone.
+at::Tensor scan(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                const at::Tensor& values, Carry* carry = nullptr);
+
+/// By chunks of `chunk` tokens, as matrix products; workspace bounded whatever T is. A chunk whose
+/// running maxima rise by more than the exponent range goes through a direct form. Its gradient
+/// keeps the inputs alone. The scale of a chunk is the maximum of all of it, so causality holds to
+/// rounding rather than to the bit.
+at::Tensor chunked(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                   const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
+
+// ---- what the forms share
+// --------------------------------------------------------------------------
+
+/// exp(from - to) for from <= to, and 0 where `from` is -inf, even if `to` is too.
+at::Tensor shrink(const at::Tensor& from, const at::Tensor& to);
+/// 1 / x, and 0 where x is 0.
+at::Tensor reciprocal_or_zero(const at::Tensor& x);
+/// p from what `query` holds, and the gradient of `query` from the gradient of p.
+at::Tensor weights_of(const at::Tensor& query, Query kind);
+at::Tensor query_gradient(const at::Tensor& weights, const at::Tensor& gradient, Query kind);
+/// float32 for 16-bit types, else `type` itself.
+at::ScalarType compute_type(at::ScalarType type);
+
+}  // namespace attnbench::prefix_pool

@@ -1,0 +1,111 @@
+#include "tests/attention/held_to_reference.hpp"
+
+#include <limits>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace attnbench::test {
+namespace {
+
+reference::Array array_of(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.to(at::kDouble).contiguous();
+  const double* begin = dense.data_ptr<double>();
+  return {dense.sizes().vec(), {begin, begin + dense.numel()}};
+}
+
+at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
+  return at::randn(shape, at::detail::createCPUGenerator(seed), at::kDouble);
+}
+
+}  // namespace
+
+double relative_error(const at::Tensor& a, const at::Tensor& b) {
+  if (!at::isfinite(a).all().item<bool>()) return std::numeric_limits<double>::infinity();
+  const double size = b.norm().item<double>();
+  const double difference = (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>();
+  return size == 0 ? difference : difference / size;
+}
+
+Held::Held(Entry asked, reference::Reference reference, Problem sizes,
+           const std::map<std::string, OptionValue>& said, double scale)
+    : problem(std::move(sizes)), entry(std::move(asked)), reference_(std::move(reference)) {
+  problem.kv_heads = problem.heads;
+  if (problem.pattern != Pattern::cross) problem.key_length = problem.length;
+  options = entry.derive(Options::resolve(entry.options, said), problem);
+  mechanism_ = entry.make(options, problem);
+  std::uint64_t seed = 1;
+  for (const Role& role : mechanism_->roles()) {
+    const auto tokens = role.source == Source::query_tokens ? problem.length : problem.key_length;
+    inputs.tensors[role.name] =
+        scale * normal({problem.batch, problem.heads, tokens, role.width}, seed++);
+  }
+  upstream = normal({problem.batch, problem.heads, problem.length, problem.value_dim}, 99);
+}
+
+Inputs Held::typed(at::ScalarType type, bool requires_grad) const {
+  Inputs copy;
+  copy.key_mask = inputs.key_mask;
+  for (const auto& [name, tensor] : inputs.tensors) {
+    copy.tensors[name] = tensor.detach().clone().to(type).requires_grad_(requires_grad);
+  }
+  return copy;
+}
+
+at::Tensor Held::output(const std::string& implementation, at::ScalarType type) const {
+  const at::NoGradGuard no_grad;
+  const auto& mix = entry.implementation(implementation).mix;
+  return mix(*mechanism_, typed(type, false), nullptr).output.to(at::kDouble);
+}
+
+State Held::empty_state(at::ScalarType type) const {
+  return mechanism_->empty_state(problem.batch, problem.length, at::TensorOptions(type));
+}
+
+at::Tensor Held::step(const std::string& implementation, State& state, std::int64_t begin,
+                      std::int64_t end, at::ScalarType type) const {
+  Inputs part = typed(type, false);
+  for (auto& [name, tensor] : part.tensors) tensor = tensor.slice(2, begin, end);
+  if (part.key_mask.defined()) part.key_mask = part.key_mask.slice(1, begin, end);
+  return entry.implementation(implementation).mix(*mechanism_, part, &state).output.to(at::kDouble);
+}
+
+std::map<std::string, at::Tensor> Held::gradients(const std::string& implementation,
+                                                  at::ScalarType type) const {
+  const Inputs leaves = typed(type, true);
+  const at::Tensor output =
+      entry.implementation(implementation).mix(*mechanism_, leaves, nullptr).output;
+  torch::autograd::backward({output}, {upstream.to(type)});
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto& [name, leaf] : leaves.tensors) gradients[name] = leaf.grad().to(at::kDouble);
+  return gradients;
+}
+
+at::Tensor Held::expected() const {
+  reference::ReferenceInputs given;
+  for (const auto& [name, tensor] : inputs.tensors) given.roles[name] = array_of(tensor);
+  if (inputs.key_mask.defined()) {
+    const at::Tensor mask = inputs.key_mask.contiguous();
+    const bool* begin = mask.data_ptr<bool>();
+    given.key_mask.assign(begin, begin + mask.numel());
+  }
+  std::vector<reference::RowIndex> rows;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t h = 0; h < problem.heads; ++h) {
+      for (std::int64_t t = 0; t < problem.length; ++t) rows.push_back({b, h, t});
+    }
+  }
+  const std::vector<double> values = reference_(options, problem, given, rows);
+  return at::tensor(values, at::kDouble).view(upstream.sizes());
+}
+
+double Held::slope(const std::string& role, const at::Tensor& direction) const {
+  constexpr double kStep = 1e-5;
+  Held shifted = *this;
+  shifted.inputs.tensors[role] = inputs[role] + kStep * direction;
+  const at::Tensor above = shifted.expected();
+  shifted.inputs.tensors[role] = inputs[role] - kStep * direction;
+  return ((above - shifted.expected()) * upstream).sum().item<double>() / (2 * kStep);
+}
+
+}  // namespace attnbench::test
