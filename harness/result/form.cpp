@@ -126,7 +126,8 @@ void Form::suite(const Json& suite) const {
                              {"published", Kind::text, false},
                              {"tasks", Kind::object, false},
                              {"labels", Kind::array, false}}});
-  for (const auto& [label, task] : suite.value("tasks", Json::object()).items()) {
+  const Json tasks = suite.value("tasks", Json::object());
+  for (const auto& [label, task] : tasks.items()) {
     parts(task, place + "/tasks/" + label,
           std::array<Part, 3>{{{"task", Kind::text, false},
                                {"axis", Kind::text, false},

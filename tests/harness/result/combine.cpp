@@ -1,0 +1,171 @@
+#include <nlohmann/json.hpp>
+
+#include "harness/result/record.hpp"
+#include "tests/support/catch.hpp"
+
+using attnbench::result::combine;
+using Json = nlohmann::json;
+
+namespace {
+
+Json cell() {
+  return {{"id", "0123456789ab"},
+          {"label", "latte, scan"},
+          {"task", "kernel"},
+          {"mechanism", "latte"},
+          {"implementation", "auto"},
+          {"options", {{"latents_total", 64}}},
+          {"settings",
+           {{"pass", "forward"}, {"length", 1024}, {"head_dim", 0}, {"width", 0}, {"heads", 4}}},
+          {"device", "cpu"}};
+}
+
+Json forecast() {
+  return {{"id", "0123456789ab"},
+          {"supported", true},
+          {"implementation", "scan"},
+          {"implementation_reason", "causal"},
+          {"options", {{"latents_total", 64}, {"latents_per_head", 16}}},
+          {"problem", {{"heads", 4}, {"head_dim", 32}, {"length", 1024}, {"dtype", "float32"}}},
+          {"cost", {{"model_flops", 2e9}, {"minimal_bytes", 1e6}, {"exponentials", 0}}},
+          {"growth", {{"time_in_length", 1}}}};
+}
+
+Json round(int index, double median, double calibration) {
+  Json timing = {{"samples_seconds", {median, median * 1.1, median * 0.9}},
+                 {"median_seconds", median},
+                 {"low_seconds", median * 0.99},
+                 {"high_seconds", median * 1.01},
+                 {"stop", "interval"}};
+  return {{"cell", "0123456789ab"},
+          {"round", index},
+          {"status", "ok"},
+          {"measured", {{"timing", {{"forward", timing}}}, {"calibration_seconds", calibration}}}};
+}
+
+Json failed(int index, const std::string& status, const std::string& reason) {
+  return {{"round", index}, {"status", status}, {"reason", reason}, {"detail", "tail of the log"}};
+}
+
+}  // namespace
+
+TEST_CASE("combine takes the median over the rounds' medians", "[result]") {
+  const Json record = combine(cell(), forecast(),
+                              {round(2, 0.012, 0.01), round(0, 0.010, 0.01), round(1, 0.013, 0.01)},
+                              Json::object());
+  const Json& timing = record["timing"]["forward"];
+  CHECK(record["status"] == "ok");
+  CHECK(record["primary"] == "forward");
+  CHECK(timing["median_seconds"].get<double>() == Approx(0.012));
+  CHECK(timing["low_seconds"].get<double>() == Approx(0.010));
+  CHECK(timing["high_seconds"].get<double>() == Approx(0.013));
+  CHECK(timing["interval"] == "range");
+  CHECK(timing["minimum_seconds"].get<double>() == Approx(0.009));
+  REQUIRE(timing["rounds"].size() == 3);
+  CHECK(timing["rounds"][0]["round"] == 0);
+  CHECK(timing["rounds"][0]["samples_seconds"].size() == 3);
+}
+
+TEST_CASE("six rounds give an order-statistic interval, one gives its samples'", "[result]") {
+  std::vector<Json> rounds;
+  for (int i = 0; i < 6; ++i) rounds.push_back(round(i, 0.010 + 0.001 * i, 0.01));
+  const Json six = combine(cell(), forecast(), rounds, Json::object())["timing"]["forward"];
+  CHECK(six["interval"] == "order");
+  CHECK(six["low_seconds"].get<double>() == Approx(0.010));
+  CHECK(six["high_seconds"].get<double>() == Approx(0.015));
+  const Json one = combine(cell(), forecast(), {rounds[0]}, Json::object())["timing"]["forward"];
+  CHECK(one["interval"] == "samples");
+  CHECK(one["low_seconds"].get<double>() == Approx(0.0099));
+}
+
+TEST_CASE("calibration takes a slow moment of the machine out of the median", "[result]") {
+  // The second and third rounds ran on a machine half as fast: so did their probe.
+  const Json record = combine(cell(), forecast(),
+                              {round(0, 0.010, 0.01), round(1, 0.020, 0.02), round(2, 0.020, 0.02)},
+                              Json::object());
+  const Json& timing = record["timing"]["forward"];
+  CHECK(timing["median_seconds"].get<double>() == Approx(0.020));
+  CHECK(timing["calibrated_median_seconds"].get<double>() == Approx(0.020));
+  CHECK(timing["calibrated_low_seconds"].get<double>() == Approx(0.020));
+  CHECK(timing["calibrated_high_seconds"].get<double>() == Approx(0.020));
+}
+
+TEST_CASE("one missing probe leaves the times uncalibrated", "[result]") {
+  Json bare = round(1, 0.020, 0.02);
+  bare["measured"].erase("calibration_seconds");
+  const Json record = combine(cell(), forecast(), {round(0, 0.010, 0.01), bare}, Json::object());
+  CHECK_FALSE(record["timing"]["forward"].contains("calibrated_median_seconds"));
+}
+
+TEST_CASE("the first round that fails speaks for the cell", "[result]") {
+  const Json record = combine(cell(), forecast(),
+                              {round(0, 0.01, 0.01), failed(1, "timeout", "no answer in 60 s"),
+                               failed(2, "crashed", "signal 11")},
+                              Json::object());
+  CHECK(record["status"] == "timeout");
+  CHECK(record["reason"] == "no answer in 60 s");
+  CHECK(record["detail"] == "tail of the log");
+  CHECK(record["timing"]["forward"]["rounds"].size() == 1);
+}
+
+TEST_CASE("a wrong cell has no time", "[result]") {
+  Json round_0 = round(0, 0.01, 0.01);
+  SECTION("by its status") { round_0["status"] = "wrong"; }
+  SECTION("by its check") { round_0["measured"]["check"] = {{"verdict", "wrong"}}; }
+  const Json record = combine(cell(), forecast(), {round_0, round(1, 0.01, 0.01)}, Json::object());
+  CHECK(record["status"] == "wrong");
+  CHECK_FALSE(record.contains("timing"));
+  CHECK_FALSE(record.contains("primary"));
+}
+
+TEST_CASE("without rounds the plan speaks", "[result]") {
+  Json refused = forecast();
+  refused["supported"] = false;
+  refused["reason"] = "linformer: causal is undefined";
+  const Json record = combine(cell(), refused, {}, Json::object());
+  CHECK(record["status"] == "unsupported");
+  CHECK(record["reason"] == "linformer: causal is undefined");
+  const Json never = combine(cell(), forecast(), {}, Json::object());
+  CHECK(never["status"] == "skipped");
+  CHECK(never["reason"].get<std::string>().find("ended") != std::string::npos);
+}
+
+TEST_CASE("derived sizes are in the record", "[result]") {
+  const Json record = combine(cell(), forecast(), {}, Json::object());
+  CHECK(record["options"]["latents_per_head"] == 16);
+  CHECK(record["settings"]["head_dim"] == 32);
+  CHECK(record["settings"]["width"] == 128);
+  CHECK(record["chosen"]["implementation"] == "scan");
+  CHECK(record["growth"]["time_in_length"] == 1);
+}
+
+TEST_CASE("decode shows its step first and the median of its metrics", "[result]") {
+  std::vector<Json> rounds;
+  for (int i = 0; i < 3; ++i) {
+    Json record = round(i, 0.01, 0.01);
+    const Json timing = record["measured"]["timing"]["forward"];
+    record["measured"]["timing"] = {{"prefill", timing}, {"step", timing}, {"generation", timing}};
+    record["measured"]["metrics"] = {{"tokens_per_second", 100.0 + i}, {"state_bytes", 4096}};
+    rounds.push_back(record);
+  }
+  Json decode = cell();
+  decode["settings"].erase("pass");
+  const Json record = combine(decode, forecast(), rounds, Json::object());
+  CHECK(record["primary"] == "step");
+  CHECK(record["metrics"]["tokens_per_second"] == 101.0);
+  CHECK(record["metrics"]["state_bytes"] == 4096);
+}
+
+TEST_CASE("the share of the floor needs the ceilings", "[result]") {
+  const Json ceilings = {{"fma_float32_flops_per_second", 2e11},
+                         {"gemm_float32_flops_per_second", 2e11},
+                         {"exp_float32_per_second", 1e9},
+                         {"bandwidth_l1_bytes_per_second", 1e12},
+                         {"bandwidth_dram_bytes_per_second", 1e10}};
+  const Json record = combine(cell(), forecast(), {round(0, 0.02, 0.01)}, ceilings);
+  REQUIRE(record.contains("roofline"));
+  CHECK(record["roofline"]["bound"] == "compute");
+  CHECK(record["roofline"]["share"].get<double>() == Approx(0.5));
+  CHECK_FALSE(
+      combine(cell(), forecast(), {round(0, 0.02, 0.01)}, Json::object()).contains("roofline"));
+}

@@ -1,0 +1,73 @@
+#include "harness/result/table.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/result/document.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::result;
+using Json = nlohmann::json;
+
+namespace {
+
+Json fixture() {
+  return read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("the table shows time, memory and what is not ok", "[result]") {
+  const std::string text = table(fixture(), {120, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("kernel, pass=forward\n"));
+  CHECK_THAT(text, Catch::Contains("kernel, pass=forward+backward\n"));
+  CHECK_THAT(text, Catch::Contains("time of step"));
+  CHECK_THAT(text, Catch::Contains("workspace"));
+  CHECK_THAT(text, Catch::Contains("state"));
+  CHECK_THAT(text, Catch::Contains(" ms ±"));
+  CHECK_THAT(text, Catch::Contains("latte, vectorised at length 8192: wrong: its values differ"));
+  CHECK_THAT(text, Catch::Contains(
+                       "window at length 256, 512, 1024, 2048, 4096, 8192: unsupported: window"));
+  CHECK_THAT(text, Catch::Contains("softmax at length 8192: out_of_memory: wanted 3.00 GiB"));
+}
+
+TEST_CASE("the table keeps to the terminal's width", "[result]") {
+  for (const std::size_t width : {40u, 60u, 80u, 200u}) {
+    for (const std::string& line : lines_of(table(fixture(), {width, Letters::utf8}))) {
+      const bool is_reason = line.rfind("  ", 0) == 0 && line.find(": ") != std::string::npos;
+      INFO(width << ": " << line);
+      CHECK((is_reason || display_width(line) <= width));
+    }
+  }
+}
+
+TEST_CASE("an ASCII terminal gets ASCII", "[result]") {
+  const std::string text = table(fixture(), {80, Letters::ascii});
+  CHECK(std::all_of(text.begin(), text.end(), [](char letter) { return letter > 0; }));
+  CHECK_THAT(text, Catch::Contains("+-"));
+}
+
+TEST_CASE("every cell appears in the columns of its axis value", "[result]") {
+  Json result = fixture();
+  auto& cells = result["attnbench"]["cells"];
+  cells.erase(cells.begin() + 1, cells.end());
+  const std::string text = table(result, {80, Letters::ascii});
+  const auto lines = lines_of(text);
+  CHECK(lines[0] == "kernel");
+  CHECK_THAT(text, Catch::Contains("length"));
+  CHECK_THAT(text, Catch::Contains("256"));
+  CHECK(text.find("512") == std::string::npos);
+}
+
+TEST_CASE("statuses are counted in their order", "[result]") {
+  CHECK(status_line(fixture()) ==
+        "88 cells: 79 ok, 1 wrong, 6 unsupported, 1 out_of_memory, 1 timeout");
+}
