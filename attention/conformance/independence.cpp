@@ -1,0 +1,80 @@
+// Independence: of other batch rows, of other heads, and of when it runs.
+#include <cmath>
+
+#include "attention/conformance/compare.hpp"
+#include "attention/conformance/property.hpp"
+
+namespace attnbench::conformance {
+namespace {
+
+/// Everything along `dimension` at index 0 changed and enlarged; index 1 must not notice.
+void compare_other_half(const Subject& subject, Judge& judge, const Trial& trial,
+                        std::int64_t dimension, const std::string& what) {
+  const Inputs inputs = draw(trial, subject.seed + 22);
+  Inputs changed;
+  std::uint64_t seed = subject.seed + 23;
+  for (const auto& [name, tensor] : inputs.tensors) {
+    at::Tensor other = tensor.clone();
+    at::Tensor first = other.narrow(dimension, 0, 1);
+    first.copy_(normal_like(first, ++seed) * 3);
+    changed.tensors[name] = other;
+  }
+  const at::Tensor before = mix(trial, inputs).narrow(dimension, 1, 1);
+  const at::Tensor after = mix(trial, changed).narrow(dimension, 1, 1);
+  judge.compare(what + " 1 when " + what + " 0 changes", difference(after, before),
+                subject.unchanged());
+  if (!subject.differentiable()) return;
+  const Problem& problem = trial.problem;
+  at::Tensor upstream =
+      normal({problem.batch, problem.heads, problem.length, problem.value_dim}, subject.seed + 24);
+  upstream.narrow(dimension, 1, 1).zero_();
+  const Differentiated got = differentiate(trial, inputs, upstream);
+  for (const auto& [name, tensor] : inputs.tensors) {
+    const at::Tensor other = got.gradients.at(name).narrow(dimension, 1, 1);
+    judge.compare("gradient of output " + what + " 0 by " + what + " 1 of " + name,
+                  difference(other, at::zeros_like(other), 1), subject.unchanged());
+  }
+}
+
+void batch_and_head_independence(const Subject& subject, Judge& judge) {
+  const auto trial = subject.prepare(judge, "length 37", {}, {}, true);
+  if (!trial) return;
+  compare_other_half(subject, judge, *trial, 0, "batch row");
+  compare_other_half(subject, judge, *trial, 1, "head");
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
+
+void determinism(const Subject& subject, Judge& judge) {
+  Sizes sizes;
+  sizes.length = 133;
+  const auto trial = subject.prepare(judge, "length 133", sizes, {}, true);
+  if (!trial) return;
+  const Inputs inputs = draw(*trial, subject.seed + 25);
+  const at::Tensor first = mix(*trial, inputs);
+  for (int i = 0; i < 3; ++i) {
+    judge.require("a repeated run gives the same bits", same_bits(mix(*trial, inputs), first));
+  }
+  if (!subject.differentiable()) return;
+  const at::Tensor upstream = normal(first.sizes(), subject.seed + 26);
+  const Differentiated once = differentiate(*trial, inputs, upstream);
+  for (int i = 0; i < 2; ++i) {
+    const Differentiated again = differentiate(*trial, inputs, upstream);
+    for (const auto& [name, gradient] : once.gradients) {
+      judge.require("a repeated run gives the same bits in the gradient of " + name,
+                    same_bits(again.gradients.at(name), gradient));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Check> independence_checks() {
+  return {
+      {{"batch_and_head_independence", "batch rows and heads do not see one another"},
+       batch_and_head_independence},
+      {{"determinism", "the same inputs give the same bits, values and gradients"}, determinism},
+  };
+}
+
+}  // namespace attnbench::conformance

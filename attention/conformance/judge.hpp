@@ -1,0 +1,33 @@
+// Judge: collects what one property saw and makes the finding of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attention/conformance.hpp"
+
+namespace attnbench::conformance {
+
+class Judge {
+ public:
+  /// `where` names the trial: "length 37, gradient of k".
+  void compare(const std::string& where, double error, double tolerance);
+  /// Something that needs no number; `expectation` is what should be so.
+  void require(const std::string& expectation, bool holds);
+  /// Something went wrong that leaves nothing to compare.
+  void fail(const std::string& what);
+  /// This trial was not made.
+  void leave_out(const std::string& where, const std::string& reason);
+
+  Finding finding(const std::string& property) const;
+
+ private:
+  int trials_ = 0;
+  bool broken_ = false;
+  double error_ = 0;
+  double tolerance_ = 0;
+  std::string worst_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace attnbench::conformance

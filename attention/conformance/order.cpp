@@ -1,0 +1,136 @@
+// Order in time: nothing comes from the future, and a step from a state is the whole sequence.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/conformance/compare.hpp"
+#include "attention/conformance/property.hpp"
+
+namespace attnbench::conformance {
+namespace {
+
+constexpr const char* causal_only = "only the causal pattern has an order";
+
+/// Every role changed at token `s` and only there; times 1000 where `huge`.
+Inputs changed_at(const Trial& trial, const Inputs& inputs, std::int64_t s, bool huge) {
+  Inputs out;
+  std::uint64_t seed = 900 + static_cast<std::uint64_t>(s);
+  for (const Role& role : trial.mechanism->roles()) {
+    at::Tensor tensor = inputs[role.name].clone();
+    if (role.source != Source::latent_stream) {
+      at::Tensor token = tensor.narrow(2, s, 1);
+      token.copy_(normal_like(token, ++seed) * (huge ? 1000 : 1));
+    }
+    out.tensors[role.name] = tensor;
+  }
+  return out;
+}
+
+/// Gradients of the outputs before `s` with respect to the inputs from `s` on.
+void compare_future_gradients(const Subject& subject, Judge& judge, const Trial& trial,
+                              const Inputs& inputs, std::int64_t s) {
+  const Problem& problem = trial.problem;
+  at::Tensor upstream =
+      normal({problem.batch, problem.heads, problem.length, problem.value_dim}, subject.seed + 8);
+  upstream.narrow(2, s, problem.length - s).zero_();
+  const Differentiated got = differentiate(trial, inputs, upstream);
+  for (const Role& role : trial.mechanism->roles()) {
+    if (role.source == Source::latent_stream) continue;
+    const at::Tensor future = got.gradients.at(role.name).narrow(2, s, problem.length - s);
+    judge.compare("gradient of " + role.name + " from token " + std::to_string(s) + " on",
+                  difference(future, at::zeros_like(future), 1), subject.unchanged());
+  }
+}
+
+void causality(const Subject& subject, Judge& judge) {
+  if (subject.pattern != Pattern::causal) return judge.leave_out("", causal_only);
+  const auto trial = subject.prepare(judge, "length 37", {}, {}, true);
+  if (!trial) return;
+  const Inputs inputs = draw(*trial, subject.seed + 9);
+  const at::Tensor output = mix(*trial, inputs);
+  for (const std::int64_t s : {1, 7, 8, 9, 20, 36}) {
+    for (const bool huge : {false, true}) {
+      const at::Tensor other = mix(*trial, changed_at(*trial, inputs, s, huge));
+      judge.compare("outputs before token " + std::to_string(s) +
+                        (huge ? ", which is 1000 times as large" : ""),
+                    difference(other.narrow(2, 0, s), output.narrow(2, 0, s)), subject.unchanged());
+    }
+    if (subject.differentiable()) compare_future_gradients(subject, judge, *trial, inputs, s);
+  }
+}
+
+/// Output of the sequence fed through `state` in pieces of these lengths, the last one repeated.
+at::Tensor in_pieces(const Trial& trial, const Inputs& inputs, State& state,
+                     const std::vector<std::int64_t>& lengths) {
+  std::vector<at::Tensor> outputs;
+  std::int64_t done = 0;
+  for (std::size_t i = 0; done < trial.problem.length; ++i) {
+    const std::int64_t count =
+        std::min(lengths[std::min(i, lengths.size() - 1)], trial.problem.length - done);
+    outputs.push_back(mix(trial, tokens(trial, inputs, done, count), &state));
+    done += count;
+  }
+  return at::cat(outputs, 2);
+}
+
+State empty_state(const Trial& trial) {
+  return trial.mechanism->empty_state(trial.problem.batch, trial.problem.length,
+                                      at::TensorOptions().dtype(scalar_type(trial.problem.dtype)));
+}
+
+/// Two continuations of one prefill must not disturb each other.
+void compare_clones(const Subject& subject, Judge& judge, const Trial& trial,
+                    const Inputs& inputs) {
+  State state = empty_state(trial);
+  mix(trial, tokens(trial, inputs, 0, 20), &state);
+  State copy = state.clone();
+  const Inputs next = tokens(trial, inputs, 20, 1);
+  const at::Tensor first = mix(trial, next, &state);
+  mix(trial, tokens(trial, inputs, 21, 9), &state);
+  judge.compare("a clone of the state after 20 tokens", difference(mix(trial, next, &copy), first),
+                subject.unchanged());
+}
+
+void step_equals_full(const Subject& subject, Judge& judge) {
+  if (subject.pattern != Pattern::causal) return judge.leave_out("", causal_only);
+  const auto trial = subject.prepare(judge, "length 37");
+  if (!trial) return;
+  try {
+    State probe = empty_state(*trial);
+    mix(*trial, tokens(*trial, draw(*trial, subject.seed), 0, 1), &probe);
+  } catch (const UnsupportedError& error) {
+    return judge.leave_out("", error.what());
+  }
+  const Inputs inputs = draw(*trial, subject.seed + 10);
+  const auto rows = all_rows(trial->problem);
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> ways = {
+      {"single steps", {1}},
+      {"steps after a prefill of 1", {1, 1}},
+      {"steps after a prefill of 7", {7, 1}},
+      {"steps after a prefill of 8", {8, 1}},
+      {"steps after a prefill of 20", {20, 1}},
+      {"steps after a prefill of 36", {36, 1}},
+      {"blocks of 5, 1, 9, 16, 3", {5, 1, 9, 16, 3}},
+      {"one block", {37}},
+  };
+  for (const auto& [name, lengths] : ways) {
+    State state = empty_state(*trial);
+    const at::Tensor output = in_pieces(*trial, inputs, state, lengths);
+    compare_rows(judge, subject, *trial, inputs, rows, name, rows_of(output, rows));
+    judge.require(name + ": the state counts the tokens it has seen",
+                  state.position == trial->problem.length);
+  }
+  compare_clones(subject, judge, *trial, inputs);
+}
+
+}  // namespace
+
+std::vector<Check> order_checks() {
+  return {
+      {{"causality", "changing a token, were it 1000 times as large, changes no output before it"},
+       causality},
+      {{"step_equals_full", "steps and blocks from a state give the outputs of the whole sequence"},
+       step_equals_full},
+  };
+}
+
+}  // namespace attnbench::conformance

@@ -1,0 +1,138 @@
+// Padding: tokens that are not there have no influence, whatever they hold.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/conformance/compare.hpp"
+#include "attention/conformance/property.hpp"
+
+namespace attnbench::conformance {
+namespace {
+
+/// Real key tokens of each batch row: all, some, one and none.
+constexpr std::int64_t key_tokens = 29;
+constexpr std::int64_t real_tokens[] = {key_tokens, 20, 1, 0};
+
+Sizes padded_sizes() {
+  Sizes sizes;
+  sizes.batch = 4;
+  sizes.length = key_tokens;
+  sizes.key_length = key_tokens;
+  return sizes;
+}
+
+/// Normal inputs, the padded key tokens a thousand times as large, and the mask.
+Inputs padded_inputs(const Subject& subject, const Trial& trial) {
+  Inputs inputs = draw(trial, subject.seed + 12);
+  inputs.key_mask = at::zeros({4, key_tokens}, at::kBool);
+  for (std::int64_t b = 0; b < 4; ++b) {
+    inputs.key_mask[b].narrow(0, 0, real_tokens[b]).fill_(true);
+    for (const Role& role : trial.mechanism->roles()) {
+      if (role.source != Source::key_tokens) continue;
+      inputs.tensors[role.name][b]
+          .narrow(1, real_tokens[b], key_tokens - real_tokens[b])
+          .mul_(1000);
+    }
+  }
+  return inputs;
+}
+
+/// Query tokens that are real in batch row `b`.
+std::int64_t queries(const Subject& subject, std::int64_t b) {
+  return subject.pattern == Pattern::cross ? key_tokens : real_tokens[b];
+}
+
+Sizes unpadded_sizes(const Subject& subject, std::int64_t b) {
+  Sizes sizes;
+  sizes.batch = 1;
+  sizes.length = queries(subject, b);
+  sizes.key_length = real_tokens[b];
+  return sizes;
+}
+
+/// Row `b` of the padded inputs without its padding.
+Inputs cut(const Subject& subject, const Trial& trial, const Inputs& inputs, std::int64_t b) {
+  Inputs out;
+  for (const Role& role : trial.mechanism->roles()) {
+    at::Tensor tensor = inputs[role.name].narrow(0, b, 1);
+    if (role.source == Source::query_tokens) tensor = tensor.narrow(2, 0, queries(subject, b));
+    if (role.source == Source::key_tokens) tensor = tensor.narrow(2, 0, real_tokens[b]);
+    out.tensors[role.name] = tensor.contiguous();
+  }
+  return out;
+}
+
+/// Gradients of row `b` against those of the unpadded run; zero at tokens that are not there.
+void compare_gradients(const Subject& subject, Judge& judge, const Trial& alone, std::int64_t b,
+                       const Inputs& inputs, const at::Tensor& upstream,
+                       const Differentiated& padded) {
+  const std::int64_t count = queries(subject, b);
+  const Differentiated want = differentiate(alone, cut(subject, alone, inputs, b),
+                                            upstream.narrow(0, b, 1).narrow(2, 0, count));
+  for (const Role& role : alone.mechanism->roles()) {
+    if (role.source == Source::latent_stream) continue;
+    const at::Tensor got = padded.gradients.at(role.name).narrow(0, b, 1);
+    const at::Tensor real = want.gradients.at(role.name);
+    const std::int64_t there = real.size(2);
+    judge.compare(alone.where + ", gradient of " + role.name,
+                  difference(got.narrow(2, 0, there), real), 2 * subject.bar.gradient);
+    if (role.source == Source::key_tokens && there < got.size(2)) {
+      const at::Tensor rest = got.narrow(2, there, got.size(2) - there);
+      judge.require(alone.where + ": padded tokens of " + role.name + " have no gradient",
+                    rest.eq(0).all().item<bool>());
+    }
+  }
+}
+
+/// The batch row without a single real key.
+void require_nothing(Judge& judge, const at::Tensor& output, const Differentiated* padded) {
+  judge.require("an all-padded row has the output 0", output[3].eq(0).all().item<bool>());
+  judge.require("no output is NaN or infinite", at::isfinite(output).all().item<bool>());
+  if (padded == nullptr) return;
+  for (const auto& [name, gradient] : padded->gradients) {
+    judge.require("no gradient of " + name + " is NaN or infinite",
+                  at::isfinite(gradient).all().item<bool>());
+    if (name.rfind("parameter ", 0) == 0) continue;
+    judge.require("an all-padded row has the gradient 0 in " + name,
+                  gradient[3].eq(0).all().item<bool>());
+  }
+}
+
+void padding(const Subject& subject, Judge& judge) {
+  const auto trial = subject.prepare(judge, "29 key tokens", padded_sizes(), {}, true);
+  if (!trial) return;
+  const Inputs inputs = padded_inputs(subject, *trial);
+  at::Tensor output;
+  try {
+    output = mix(*trial, inputs);
+  } catch (const UnsupportedError& error) {
+    return judge.leave_out("", error.what());
+  }
+  at::Tensor upstream = normal(output.sizes(), subject.seed + 13);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    const std::int64_t there = queries(subject, b);
+    upstream[b].narrow(1, there, key_tokens - there).zero_();
+  }
+  std::optional<Differentiated> padded;
+  if (subject.differentiable()) padded = differentiate(*trial, inputs, upstream);
+  require_nothing(judge, output, padded ? &*padded : nullptr);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    const std::string where = std::to_string(real_tokens[b]) + " of 29 key tokens";
+    const auto alone = subject.prepare(judge, where, unpadded_sizes(subject, b), {}, true);
+    if (!alone) continue;
+    const at::Tensor want = mix(*alone, cut(subject, *alone, inputs, b));
+    judge.compare(where, difference(output.narrow(0, b, 1).narrow(2, 0, queries(subject, b)), want),
+                  2 * subject.bar.value);
+    if (padded) compare_gradients(subject, judge, *alone, b, inputs, upstream, *padded);
+  }
+}
+
+}  // namespace
+
+std::vector<Check> padding_checks() {
+  return {{{"padding",
+            "padded keys change nothing, whatever they hold; a row without keys gives 0 and no "
+            "gradient"},
+           padding}};
+}
+
+}  // namespace attnbench::conformance
