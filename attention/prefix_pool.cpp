@@ -44,7 +44,7 @@ Tensor prefix_sums(Tensor a, Tensor m) {
 }  // namespace
 
 Tensor shrink(const Tensor& from, const Tensor& to) {
-  return at::exp(from - to.masked_fill(to == -std::numeric_limits<double>::infinity(), 0));
+  return from.sub(to.masked_fill(to == -std::numeric_limits<double>::infinity(), 0)).exp_();
 }
 
 Tensor reciprocal_or_zero(const Tensor& x) { return at::reciprocal(x).masked_fill_(x == 0, 0); }
@@ -61,6 +61,12 @@ Tensor query_gradient(const Tensor& weights, const Tensor& gradient, Query kind)
 
 at::ScalarType compute_type(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
+Carry Carry::flat() const {
+  const auto n = maximum.size(0) * maximum.size(1);
+  return {maximum.view({n, maximum.size(2)}), normaliser.view({n, maximum.size(2)}),
+          sum.view({n, sum.size(2), sum.size(3)})};
 }
 
 Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
@@ -82,12 +88,12 @@ Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const
 
   // The result does not depend on the maximum, so that no gradient flows through it.
   Tensor m = std::get<0>(at::cummax(k.detach(), 1));
-  if (carry) m = at::maximum(m, carry->maximum.flatten(0, 1).unsqueeze(1));
+  const Carry past = carry ? carry->flat() : Carry{};
+  if (carry) m = at::maximum(m, past.maximum.unsqueeze(1));
   Tensor a = shrink(k, m).unsqueeze(-1) * v.unsqueeze(2);
   if (carry) {
-    const Tensor past = at::cat({carry->sum, carry->normaliser.unsqueeze(-1)}, -1).flatten(0, 1);
-    const Tensor fade = shrink(carry->maximum.flatten(0, 1), m.select(1, 0));
-    a.select(1, 0).addcmul_(past, fade.unsqueeze(-1));
+    const Tensor first = at::cat({past.sum, past.normaliser.unsqueeze(-1)}, -1);
+    a.select(1, 0).addcmul_(first, shrink(past.maximum, m.select(1, 0)).unsqueeze(-1));
   }
   a = prefix_sums(a, m);
 
@@ -96,9 +102,9 @@ Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const
   const Tensor y = at::matmul(gain.unsqueeze(-2), a.narrow(-1, 0, v.size(2) - 1)).squeeze(-2);
   if (carry) {
     const Tensor last = a.select(1, length - 1);
-    carry->maximum.copy_(m.select(1, length - 1).view_as(carry->maximum));
-    carry->normaliser.copy_(last.select(-1, v.size(2) - 1).view_as(carry->normaliser));
-    carry->sum.copy_(last.narrow(-1, 0, v.size(2) - 1).view(carry->sum.sizes()));
+    past.maximum.copy_(m.select(1, length - 1));
+    past.normaliser.copy_(last.select(-1, v.size(2) - 1));
+    past.sum.copy_(last.narrow(-1, 0, v.size(2) - 1));
   }
   return y.view(values.sizes()).to(values.scalar_type());
 }

@@ -24,6 +24,9 @@ struct Carry {
   at::Tensor maximum;     ///< [B, H, L], -inf before the first token
   at::Tensor normaliser;  ///< [B, H, L]
   at::Tensor sum;         ///< [B, H, L, D]
+
+  /// The same memory with batches and heads as one dimension: [N, L], [N, L], [N, L, D].
+  Carry flat() const;
 };
 
 /// The carry that has seen nothing, in float32 where `like` is of 16 bits.
@@ -52,7 +55,6 @@ at::Tensor chunked(const at::Tensor& query, Query kind, const at::Tensor& scores
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
 // ---- what the forms share
-// --------------------------------------------------------------------------
 
 /// exp(from - to) for from <= to, and 0 where `from` is -inf, even if `to` is too.
 at::Tensor shrink(const at::Tensor& from, const at::Tensor& to);

@@ -13,6 +13,10 @@ namespace {
 using prefix_pool::Carry;
 using prefix_pool::Query;
 
+// A block shorter than this that continues from a state goes token by token: the products of a
+// chunk do not pay.
+constexpr std::int64_t kShortStep = 8;
+
 class Latte : public Mechanism {
  public:
   using Mechanism::Mechanism;
@@ -88,7 +92,6 @@ Mixed mix_with(const Form& form, Mechanism& mechanism, const Inputs& inputs, Sta
 }
 
 // ---- costs: mechanisms of B * H independent heads
-// --------------------------------------------------
 
 struct Sizes {
   double heads, queries, keys, latents, width, bytes;
@@ -140,7 +143,6 @@ Cost composite_cost(const Options& options, const Problem& problem) {
 }
 
 // ---- implementations
-// -------------------------------------------------------------------------------
 
 Implementation composite() {
   Implementation implementation;
@@ -158,8 +160,79 @@ Implementation composite() {
   return implementation;
 }
 
+Cost scan_cost(const Options& options, const Problem& problem) {
+  const Sizes n = sizes_of(options, problem);
+  Cost cost = common_cost(n);
+  const double block = std::min(n.keys, 64.0);
+  cost.executed_flops += n.heads * n.keys * n.latents * n.width;
+  cost.exponentials = 3 * n.heads * n.keys * n.latents;
+  cost.workspace_bytes = n.heads * compute_bytes(n) *
+                         (n.latents * (n.width + 2) + block * (8 * n.latents + 2 * n.width));
+  cost.backward_flops = 2.4;
+  return cost;
+}
+
+Cost chunked_cost(const Options& options, const Problem& problem) {
+  const Sizes n = sizes_of(options, problem);
+  Cost cost = common_cost(n);
+  const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.keys);
+  const double tokens = std::min(16 * chunk, n.keys);
+  const double inside = 2 * n.heads * n.keys * chunk;
+  cost.executed_flops += inside * (n.latents + n.width);
+  cost.workspace_bytes = n.heads * compute_bytes(n) *
+                         (tokens * (6 * n.latents + 2 * n.width + 2 * chunk) +
+                          2 * n.latents * n.width * (tokens / chunk + 1));
+  cost.backward_flops =
+      (10 * n.heads * n.keys * n.latents * n.width + inside * (4 * n.latents + 2 * n.width)) /
+      cost.executed_flops;
+  return cost;
+}
+
+Support only_causal(const Options&, const Problem& problem) {
+  if (problem.pattern == Pattern::causal) return {};
+  return Support::no(
+      "latte: only the causal pattern has a recurrence; composite is linear in both");
+}
+
+Implementation scan() {
+  Implementation implementation;
+  implementation.name = "scan";
+  implementation.title = "token by token with a running maximum, equations 20 and 21";
+  implementation.supports = only_causal;
+  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    const Form form = [](const Mechanism&, const Call& call, Carry* carry) {
+      return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
+    };
+    return mix_with(form, mechanism, inputs, state);
+  };
+  implementation.cost = scan_cost;
+  implementation.growth = {1, 0, 1, 1};
+  implementation.rank = -1;
+  return implementation;
+}
+
+Implementation chunked() {
+  Implementation implementation;
+  implementation.name = "chunked";
+  implementation.title = "stable matrix products over chunks of tokens";
+  implementation.supports = only_causal;
+  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    const Form form = [](const Mechanism& self, const Call& call, Carry* carry) {
+      if (carry && call.values.size(2) < kShortStep) {
+        return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
+      }
+      return prefix_pool::chunked(call.query, Query::logits, call.scores, call.values,
+                                  self.options.integer("chunk"), carry);
+    };
+    return mix_with(form, mechanism, inputs, state);
+  };
+  implementation.cost = chunked_cost;
+  implementation.growth = {1, 0, 1, 1};
+  implementation.rank = 10;
+  return implementation;
+}
+
 // ---- the entry
-// -------------------------------------------------------------------------------------
 
 Options derive(const Options& options, const Problem& problem) {
   const std::int64_t total = options.integer("latents_total");
@@ -232,7 +305,7 @@ Entry latte() {
   entry.make = [](const Options& options, const Problem& problem) {
     return std::make_shared<Latte>("latte", options, problem);
   };
-  entry.implementations = {composite()};
+  entry.implementations = {composite(), scan(), chunked()};
   return entry;
 }
 

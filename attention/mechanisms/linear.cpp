@@ -105,7 +105,6 @@ Mixed mix_with(const Form& form, Mechanism& mechanism, const Inputs& inputs, Sta
 }
 
 // ---- costs
-// -----------------------------------------------------------------------------------------
 
 struct Sizes {
   double heads, queries, keys, features, width, bytes, wide_bytes;
@@ -153,7 +152,6 @@ Cost composite_cost(const Options&, const Problem& problem) {
 }
 
 // ---- implementations
-// -------------------------------------------------------------------------------
 
 Implementation composite() {
   Implementation implementation;

@@ -1,0 +1,111 @@
+// The prefix pool by chunks: a piece of the sequence at a time, its chunks side by side.
+#include <vector>
+
+#include "attention/prefix_pool_chunks.hpp"
+
+namespace attnbench::prefix_pool {
+namespace {
+
+using at::Tensor;
+
+// Enough for large batches of products; few enough that a piece stays in the cache, and that
+// workspace does not grow with the sequence.
+constexpr std::int64_t kChunksInPiece = 16;
+
+/// The tokens of a piece, [N, tokens, w] in `type`.
+Tensor part_of(const Tensor& x, const Piece& piece, at::ScalarType type) {
+  return x.narrow(2, piece.begin, piece.count * piece.size).to(type).flatten(0, 1);
+}
+
+void put_part(const Tensor& whole, const Piece& piece, const Tensor& part) {
+  const Tensor place = whole.narrow(2, piece.begin, piece.count * piece.size);
+  place.copy_(part.view(place.sizes()));
+}
+
+/// A piece by itself, as if the sequence began with it.
+Piece whole_of(const Piece& piece) { return {0, piece.count, piece.size}; }
+
+Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
+               std::int64_t chunk, Carry& carry) {
+  const auto type = carry.sum.scalar_type();
+  const Tensor y = at::empty(values.sizes(), values.options());
+  for (const Piece& piece : pieces_of(values.size(2), chunk, kChunksInPiece)) {
+    const Chunks chunks =
+        cut(weights_of(part_of(query, piece, type), kind), part_of(scores, piece, type),
+            part_of(values, piece, type), whole_of(piece), carry);
+    put_part(y, piece, outputs(chunks));
+  }
+  return y;
+}
+
+Carry flat_empty(const Tensor& scores, const Tensor& values) {
+  return empty_carry(1, values.size(0) * values.size(1), scores.size(3), values.size(3),
+                     values.options())
+      .flat();
+}
+
+class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& query,
+                        const Tensor& scores, const Tensor& values, std::int64_t kind,
+                        std::int64_t chunk) {
+    context->save_for_backward({query, scores, values});
+    context->saved_data["kind"] = kind;
+    context->saved_data["chunk"] = chunk;
+    Carry carry = flat_empty(scores, values);
+    return prefix_pool::forward(query, static_cast<Query>(kind), scores, values, chunk, carry);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list upstream) {
+    const auto saved = context->get_saved_variables();
+    const auto kind = static_cast<Query>(context->saved_data["kind"].toInt());
+    const auto pieces =
+        pieces_of(saved[2].size(2), context->saved_data["chunk"].toInt(), kChunksInPiece);
+    const auto type = compute_type(saved[2].scalar_type());
+    const auto cut_at = [&](const Piece& piece, Carry& carry) {
+      return cut(weights_of(part_of(saved[0], piece, type), kind), part_of(saved[1], piece, type),
+                 part_of(saved[2], piece, type), whole_of(piece), carry);
+    };
+    // Forwards for the carry at each piece's left edge, then backwards with the chunks made again.
+    Carry carry = flat_empty(saved[1], saved[2]);
+    Tensor sum = at::zeros_like(carry.sum);
+    Tensor normaliser = at::zeros_like(carry.normaliser);
+    std::vector<Carry> starts;
+    for (const Piece& piece : pieces) {
+      starts.push_back(carry);
+      if (&piece != &pieces.back()) cut_at(piece, carry);
+    }
+    const std::vector<Tensor> slopes = {at::empty_like(saved[0]), at::empty_like(saved[1]),
+                                        at::empty_like(saved[2])};
+    for (std::size_t i = pieces.size(); i-- > 0;) {
+      const Chunks chunks = cut_at(pieces[i], starts[i]);
+      const Tensor g = part_of(upstream[0], pieces[i], type).reshape(chunks.v.sizes());
+      ChunkGradients to = gradients(chunks, g);
+      sweep_left(chunks, to, sum, normaliser);
+      put_part(slopes[0], pieces[i], query_gradient(chunks.p, to.p, kind));
+      put_part(slopes[1], pieces[i], to.k);
+      put_part(slopes[2], pieces[i], to.v);
+    }
+    return {slopes[0], slopes[1], slopes[2], Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor chunked(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
+               std::int64_t chunk, Carry* carry) {
+  if (!carry) {
+    return ChunkedFunction::apply(query, scores, values, static_cast<std::int64_t>(kind), chunk);
+  }
+  const at::NoGradGuard no_grad;
+  Carry flat = carry->flat();
+  const Carry place = flat;
+  const Tensor y = forward(query, kind, scores, values, chunk, flat);
+  place.maximum.copy_(flat.maximum);
+  place.normaliser.copy_(flat.normaliser);
+  place.sum.copy_(flat.sum);
+  return y;
+}
+
+}  // namespace attnbench::prefix_pool
