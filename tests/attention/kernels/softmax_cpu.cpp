@@ -1,29 +1,16 @@
 #include "attention/kernels/softmax.hpp"
 
 #include <random>
-#include <thread>
 #include <vector>
 
 #include "attention/kernels/simd.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/thread_team.hpp"
 
 using namespace attnbench::kernels;
+using attnbench::test::StdTeam;
 
 namespace {
-
-class StdTeam : public ThreadTeam {
- public:
-  explicit StdTeam(int size) : size_(size) {}
-  int size() const override { return size_; }
-  void run(const std::function<void(int)>& body) override {
-    std::vector<std::thread> threads;
-    for (int worker = 0; worker < size_; ++worker) threads.emplace_back(body, worker);
-    for (auto& thread : threads) thread.join();
-  }
-
- private:
-  int size_;
-};
 
 /// 64-byte aligned memory with a guard behind it.
 class Block {
