@@ -19,13 +19,15 @@ constexpr const char* footer =
     "  attnbench report runs/quickstart-latest\n"
     "\n"
     "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
-    "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130 interrupted.";
+    "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130 "
+    "interrupted.";
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace attnbench::commands;
-  CLI::App app{"Attention mechanisms measured for speed, memory and learning quality.", "attnbench"};
+  CLI::App app{"Attention mechanisms measured for speed, memory and learning quality.",
+               "attnbench"};
   app.require_subcommand(1);
   app.set_version_flag("--version", ATTNBENCH_VERSION_TEXT);
   app.footer(footer);

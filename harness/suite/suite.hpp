@@ -37,11 +37,13 @@ Document load(const std::filesystem::path& file);
 Document from_command_line(const std::vector<std::string>& mechanisms);
 
 /// Profiles, presets, axes, entries, sizes, ids, filters. Throws UsageFailure as `load` does; a
-/// filter that leaves nothing is an error.
+/// filter that leaves nothing is an error. A --set may also name `implementation`, `task`, or a
+/// value of the measure block, such as rounds.
 Expanded expand(const Document& document, const Catalogue& catalogue, const Choices& choices);
 
 /// One line that names a cell for people and for --only and --skip:
-/// "kernel  latte, scan  length=1024 pass=forward  [k3f9…]".
+/// "kernel  latte, scan  length=1024 pass=forward  [3f9c…]". It shows what varies, which expansion
+/// notes in the cell as `varies`: names of settings and options, in the suite's order.
 std::string describe(const Json& cell);
 
 }  // namespace attnbench::suite

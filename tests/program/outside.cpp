@@ -12,11 +12,11 @@ namespace {
 
 std::string build_plugin(const test::TemporaryFolder& folder) {
   const std::string source = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/program/outside";
-  const auto configured = test::run(
-      {"cmake", "-S", source, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-       std::string("-DATTNBENCH_SOURCE=") + ATTNBENCH_SOURCE_DIR,
-       std::string("-DATTNBENCH_BUILD=") + ATTNBENCH_BINARY_DIR,
-       std::string("-DATTNBENCH_TORCH=") + ATTNBENCH_TORCH_FOLDER});
+  const auto configured = test::run({"cmake", "-S", source, "-B", folder / "build", "-G", "Ninja",
+                                     "-DCMAKE_BUILD_TYPE=Release",
+                                     std::string("-DATTNBENCH_SOURCE=") + ATTNBENCH_SOURCE_DIR,
+                                     std::string("-DATTNBENCH_BUILD=") + ATTNBENCH_BINARY_DIR,
+                                     std::string("-DATTNBENCH_TORCH=") + ATTNBENCH_TORCH_FOLDER});
   INFO(configured.out << configured.err);
   REQUIRE(configured.exit_code == 0);
   const auto built = test::run({"cmake", "--build", folder / "build"}, 300);

@@ -1,9 +1,9 @@
 #include "tests/support/files.hpp"
 
+#include <stdlib.h>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <stdlib.h>
 
 namespace attnbench::test {
 

@@ -37,7 +37,8 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
   if (pid > 0) return pid;
   setpgid(0, 0);
   const int out_file = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  const int err_file = err == out ? out_file : open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const int err_file =
+      err == out ? out_file : open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const int in_file = open("/dev/null", O_RDONLY);
   dup2(in_file, 0);
   dup2(out_file, 1);

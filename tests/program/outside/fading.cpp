@@ -1,5 +1,6 @@
-// A mechanism as somebody outside the tree would write it: fading memory, an average of all values so
-// far whose weights fall by a factor per token. One composite implementation, a state, a reference.
+// A mechanism as somebody outside the tree would write it: fading memory, an average of all values
+// so far whose weights fall by a factor per token. One composite implementation, a state, a
+// reference.
 #include <cmath>
 
 #include "attention/plugin.hpp"
@@ -16,7 +17,8 @@ class Fading : public Mechanism {
     return {{"value", Source::key_tokens, problem.value_dim, Feed::projected}};
   }
 
-  State empty_state(std::int64_t batch, std::int64_t, const at::TensorOptions& like) const override {
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& like) const override {
     State state;
     state.tensors["sum"] = at::zeros({batch, problem.heads, problem.value_dim}, like);
     state.tensors["weight"] = at::zeros({batch, problem.heads, 1}, like);
@@ -92,7 +94,8 @@ void add_fading(Registry& registry) {
   entry.name = "fading";
   entry.title = "average of the past with weights that fall by a factor per token";
   entry.citation = "an example";
-  entry.options = {{"decay", OptionType::number, 0.9, "weight of a value one token older", 0.0, 1.0, {}}};
+  entry.options = {
+      {"decay", OptionType::number, 0.9, "weight of a value one token older", 0.0, 1.0, {}}};
   entry.patterns = {Pattern::causal};
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;

@@ -1,0 +1,80 @@
+// C = A B and C += A B for matrices that fit the cache: the inner loop of the tiled kernels.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/simd.hpp"
+
+namespace attnbench::kernels {
+
+/// An m x k matrix by strides: a transposed one is as good as a plain one, for its elements are
+/// broadcast one at a time.
+template <class R>
+struct Left {
+  const R* data;
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+};
+
+/// The matrices are padded: m to a multiple of `row_unit`, n to whole vectors.
+constexpr std::int64_t row_unit = 8;
+
+namespace detail {
+
+template <class R, int Bytes, int M, int N, bool Add>
+ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::int64_t b_stride,
+                                    R* c, std::int64_t c_stride) {
+  using S = Simd<R, Bytes>;
+  typename S::Vector sums[M][N];
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) {
+      sums[i][j] = Add ? S::load(c + i * c_stride + j * S::lanes) : S::all(0);
+    }
+  }
+  for (std::int64_t l = 0; l < k; ++l) {
+    typename S::Vector row[N];
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) row[j] = S::load(b + l * b_stride + j * S::lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const R x = a.data[i * a.row_stride + l * a.column_stride];
+#pragma GCC unroll 8
+      for (int j = 0; j < N; ++j) sums[i][j] += x * row[j];
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < N; ++j) S::store(c + i * c_stride + j * S::lanes, sums[i][j]);
+  }
+}
+
+}  // namespace detail
+
+/// C (+)= A B with A m x k, B k x n and C m x n, rows of B and C apart by their strides.
+template <class R, int Bytes, bool Add>
+ATTNBENCH_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a,
+                               const R* b, std::int64_t b_stride, R* c, std::int64_t c_stride) {
+  // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
+  constexpr int M = Bytes == 64 ? 8 : 4;
+  constexpr int lanes = Simd<R, Bytes>::lanes;
+  std::int64_t j = 0;
+  for (; j + 2 * lanes <= n; j += 2 * lanes) {
+    for (std::int64_t i = 0; i < m; i += M) {
+      const Left<R> rows{a.data + i * a.row_stride, a.row_stride, a.column_stride};
+      detail::multiply_tile<R, Bytes, M, 2, Add>(k, rows, b + j, b_stride, c + i * c_stride + j,
+                                                 c_stride);
+    }
+  }
+  for (; j < n; j += lanes) {
+    for (std::int64_t i = 0; i < m; i += M) {
+      const Left<R> rows{a.data + i * a.row_stride, a.row_stride, a.column_stride};
+      detail::multiply_tile<R, Bytes, M, 1, Add>(k, rows, b + j, b_stride, c + i * c_stride + j,
+                                                 c_stride);
+    }
+  }
+}
+
+}  // namespace attnbench::kernels

@@ -1,0 +1,114 @@
+// Vectors of whatever width the machine has, and the choice between them at run time.
+//
+// A kernel is a template over the width in bytes, forced inline into one function per instruction
+// set; `best_isa` says which to call. Nothing is built with -march=native, so that one program runs
+// everywhere. Include this only in the .cpp files of kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#define ATTNBENCH_INLINE __attribute__((always_inline)) inline
+#define ATTNBENCH_AVX2 __attribute__((target("avx2,fma")))
+#define ATTNBENCH_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+
+namespace attnbench::kernels {
+
+template <class R>
+struct Exponential;
+
+/// 2^f on [-1/2, 1/2], interpolated at the Chebyshev nodes: relative error 2.6e-9.
+template <>
+struct Exponential<float> {
+  using Int = std::int32_t;
+  static constexpr float to_integer = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  static constexpr int mantissa = 23;
+  static constexpr float least = -126.0f;
+  static constexpr float coefficients[] = {0.0001546144469856913f,
+                                           0.0013400428177615838f,
+                                           0.009618056678524637f,
+                                           0.05550327226670302f,
+                                           0.24022650922288757f,
+                                           0.6931472067028326f,
+                                           1.0f};
+};
+
+/// Relative error 4.3e-18.
+template <>
+struct Exponential<double> {
+  using Int = std::int64_t;
+  static constexpr double to_integer = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr int mantissa = 52;
+  static constexpr double least = -1022.0;
+  static constexpr double coefficients[] = {
+      4.4558179083360645e-10, 7.074194297288521e-09,  1.0178057087733941e-07,
+      1.3215432535912375e-06, 1.5252733841556773e-05, 0.00015403530463724353,
+      0.001333355814640647,   0.009618129107587256,   0.055504108664821625,
+      0.24022650695910158,    0.6931471805599453,     1.0};
+};
+
+template <class R, int Bytes>
+struct Simd {
+  using Int = typename Exponential<R>::Int;
+  typedef R Vector __attribute__((vector_size(Bytes), may_alias));
+  typedef Int Integers __attribute__((vector_size(Bytes), may_alias));
+  static constexpr int lanes = Bytes / static_cast<int>(sizeof(R));
+
+  static ATTNBENCH_INLINE Vector load(const R* from) {
+    Vector v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  }
+  static ATTNBENCH_INLINE void store(R* to, Vector v) { std::memcpy(to, &v, sizeof v); }
+  static ATTNBENCH_INLINE Vector all(R x) { return Vector{} + x; }
+  static ATTNBENCH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
+
+  /// 2^x for x <= 0, below the normal numbers 0. Values slightly above 0 are fine too.
+  static ATTNBENCH_INLINE Vector exp2(Vector x) {
+    using E = Exponential<R>;
+    const Vector shifted = x + E::to_integer;
+    const Vector fraction = x - (shifted - E::to_integer);
+    Vector y = all(E::coefficients[0]);
+    for (std::size_t i = 1; i < sizeof E::coefficients / sizeof(R); ++i) {
+      y = y * fraction + E::coefficients[i];
+    }
+    const Integers scaled = reinterpret_cast<Integers&>(y) +
+                            (reinterpret_cast<const Integers&>(shifted) << E::mantissa);
+    const Integers result = scaled & (x >= E::least);
+    return reinterpret_cast<const Vector&>(result);
+  }
+  static ATTNBENCH_INLINE R sum(Vector v) {
+    R total = 0;
+    for (int i = 0; i < lanes; ++i) total += v[i];
+    return total;
+  }
+  static ATTNBENCH_INLINE R greatest(Vector v) {
+    R best = v[0];
+    for (int i = 1; i < lanes; ++i) best = v[i] > best ? v[i] : best;
+    return best;
+  }
+};
+
+/// `count` rounded up to whole vectors of the widest kind, whatever the machine.
+constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
+  const auto lanes = static_cast<std::int64_t>(64 / element_bytes);
+  return (count + lanes - 1) / lanes * lanes;
+}
+
+enum class Isa { baseline, avx2, avx512 };
+
+/// The widest instruction set that this machine has and `limit_isa` allows.
+Isa best_isa();
+/// For tests: nothing wider than `isa` from now on, in the whole process.
+void limit_isa(Isa isa);
+
+/// The function among three that this machine should call.
+template <class Function>
+Function pick(Function baseline, Function avx2, Function avx512) {
+  const Isa isa = best_isa();
+  if (isa == Isa::avx512) return avx512;
+  return isa == Isa::avx2 ? avx2 : baseline;
+}
+
+}  // namespace attnbench::kernels

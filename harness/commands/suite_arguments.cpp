@@ -1,0 +1,93 @@
+#include "harness/commands/suite_arguments.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "harness/errors.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+/// CLI11 knows of no positionals here, so the usage line has to be told.
+class SuiteFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string name) const override {
+    return "Usage: " + name + " SUITE.json…\n       " + name +
+           " MECHANISM… [--SETTING VALUES]…\n\nA mechanism or alias by name (`attnbench list`), or "
+           "with its implementation: latte/scan.\nA setting of the task or an option of a "
+           "mechanism "
+           "takes VALUE, A,B,C, FIRST..LAST (doubling)\nor FIRST..LAST:STEP.\n";
+  }
+};
+
+bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
+
+}  // namespace
+
+void add_suite_arguments(CLI::App& command, SuiteArguments& arguments) {
+  arguments.command = &command;
+  command.allow_extras();
+  command.formatter(std::make_shared<SuiteFormatter>());
+  suite::Choices& choices = arguments.choices;
+  command.add_option("--profile", choices.profile, "A profile of the suite, such as quick");
+  const auto many = [&](const char* flag, std::vector<std::string>& values, const char* meaning) {
+    command.add_option(flag, values, meaning)->allow_extra_args(false);
+  };
+  many("--set", choices.set, "NAME=VALUES: a setting or an option, over the suite's (repeatable)");
+  many("--only", choices.only, "Regular expression: only cells that it finds (repeatable)");
+  many("--skip", choices.skip, "Regular expression: no cells that it finds (repeatable)");
+  command.add_option("--device", choices.device, "cpu, cuda or cuda:N, over the suite's");
+  many("--plugin", arguments.plugins, "A shared library with mechanisms (repeatable)");
+}
+
+bool names_suite(const std::string& name) {
+  std::error_code ignored;
+  return std::filesystem::path(name).extension() == ".json" ||
+         std::filesystem::is_regular_file(name, ignored);
+}
+
+void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
+                std::vector<std::string>& sets) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_flag(words[i])) {
+      if (words[i].size() > 1 && words[i].front() == '-') {
+        throw UsageFailure("there is no flag " + words[i] + "; `attnbench run --help` lists them");
+      }
+      names.push_back(words[i]);
+      continue;
+    }
+    std::string name = words[i].substr(2), value = "true";
+    const std::size_t equals = name.find('=');
+    if (equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    } else if (i + 1 < words.size() && !is_flag(words[i + 1])) {
+      value = words[++i];
+    }
+    std::replace(name.begin(), name.end(), '-', '_');
+    sets.push_back(name + "=" + value);
+  }
+}
+
+std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
+  std::vector<std::string> names, mechanisms;
+  sort_words(arguments.command->remaining(), names, arguments.choices.set);
+  if (names.empty()) {
+    throw UsageFailure(
+        "nothing to do: expected a suite file or names of mechanisms, as in `attnbench " +
+        arguments.command->get_name() + " suites/quickstart.json`");
+  }
+  std::vector<suite::Document> documents;
+  for (const std::string& name : names) {
+    if (names_suite(name)) {
+      documents.push_back(suite::load(name));
+    } else {
+      mechanisms.push_back(name);
+    }
+  }
+  if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
+  return documents;
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,38 @@
+// What `run`, `plan` and `validate` share: SUITE… or MECHANISM…, and the flags that change a suite.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/suite/suite.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace attnbench::commands {
+
+struct SuiteArguments {
+  suite::Choices choices;
+  std::vector<std::string> plugins;
+  CLI::App* command = nullptr;
+};
+
+/// Adds --profile --set --only --skip --device --plugin to `command`. Everything else that stands
+/// on the command line (suites, mechanisms, `--length 256..8192`) stays with CLI11 until
+/// `take_documents`; the command must therefore declare its own flags, and no positionals.
+void add_suite_arguments(CLI::App& command, SuiteArguments& arguments);
+
+/// After parsing: loads every suite named, and makes one more of the mechanisms named. Turns
+/// unknown flags `--NAME VALUE` and `--NAME=VALUE` into --set (a "-" in NAME is read as "_";
+/// without a VALUE it is true). Throws UsageFailure.
+std::vector<suite::Document> take_documents(SuiteArguments& arguments);
+
+/// The same from a list of words, as CLI11 leaves them: names go to `names`, settings to `sets`.
+void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
+                std::vector<std::string>& sets);
+
+/// A name that ends in .json or is a file; all others are mechanisms.
+bool names_suite(const std::string& name);
+
+}  // namespace attnbench::commands

@@ -1,0 +1,77 @@
+// attnbench validate SUITE…: is the suite right, in every profile, and how many cells does it make?
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/errors.hpp"
+#include "harness/run/catalogue_cache.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+std::string counted(std::size_t cells) {
+  return std::to_string(cells) + (cells == 1 ? " cell" : " cells");
+}
+
+/// "42 cells in profile quick, 120 cells in full", or the one profile that was chosen.
+std::string verdict(const suite::Document& document, const suite::Catalogue& catalogue,
+                    const suite::Choices& choices) {
+  const auto count = [&](const std::string& profile) {
+    suite::Choices with = choices;
+    with.profile = profile;
+    return counted(suite::expand(document, catalogue, with).cells.size());
+  };
+  if (!choices.profile.empty()) return count(choices.profile) + " in profile " + choices.profile;
+  std::string text = count("") + " in full";
+  if (!document.value.contains("profiles")) return text;
+  for (const auto& [profile, ignored] : document.value["profiles"].items()) {
+    text.append(", ").append(count(profile)).append(" in profile ").append(profile);
+  }
+  return text;
+}
+
+int validate(SuiteArguments& arguments) {
+  std::vector<std::string> names;
+  sort_words(arguments.command->remaining(), names, arguments.choices.set);
+  if (names.empty()) throw UsageFailure("expected a suite file: attnbench validate SUITE.json");
+  // The form of all files is told before a worker is asked for the catalogue.
+  std::string complaints;
+  std::vector<suite::Document> documents;
+  const auto attempt = [&](const auto& body) {
+    try {
+      body();
+    } catch (const UsageFailure& failure) {
+      complaints.append(complaints.empty() ? "" : "\n").append(failure.what());
+    }
+  };
+  for (const std::string& name : names) {
+    attempt([&] { documents.push_back(suite::load(name)); });
+  }
+  if (!documents.empty()) {
+    const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+    for (const suite::Document& document : documents) {
+      attempt([&] {
+        const std::string text = verdict(document, catalogue, arguments.choices);
+        std::cout << document.name << ": ok, " << text << "\n";
+      });
+    }
+  }
+  if (!complaints.empty()) throw UsageFailure(complaints);
+  return 0;
+}
+
+}  // namespace
+
+void add_validate(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "validate", "Say whether suite files are right: file, line, place and what was expected");
+  auto arguments = std::make_shared<SuiteArguments>();
+  add_suite_arguments(*command, *arguments);
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return validate(*arguments); }; });
+}
+
+}  // namespace attnbench::commands

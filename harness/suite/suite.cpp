@@ -1,0 +1,52 @@
+#include "harness/suite/suite.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "harness/result/hash.hpp"
+#include "harness/suite/form.hpp"
+#include "harness/suite/problems.hpp"
+
+namespace attnbench::suite {
+
+using Ordered = nlohmann::ordered_json;
+
+Document load(const std::filesystem::path& file) {
+  Document document = read_document(file);
+  Problems problems;
+  check_form(
+      document.value, [&](const std::string& at) { return document.place(at); }, problems);
+  if (document.value.is_object() && document.value.contains("published") &&
+      document.value["published"].is_string()) {
+    const std::string name = document.value["published"];
+    if (!std::filesystem::exists(file.parent_path() / name)) {
+      problems.add(document.place("/published"),
+                   "there is no file \"" + name + "\" beside the suite");
+    }
+  }
+  problems.throw_if_any();
+  return document;
+}
+
+Document from_command_line(const std::vector<std::string>& mechanisms) {
+  std::string name = "adhoc";
+  for (const std::string& mechanism : mechanisms) {
+    if (name.size() + mechanism.size() > 60) break;
+    name += "-" + mechanism;
+  }
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.'; },
+      '-');
+  Document document;
+  document.name = "command line";
+  document.value = {
+      {"name", name},
+      {"task", "kernel"},
+      {"mechanisms", mechanisms},
+      {"profiles", {{"quick", {{"measure", {{"rounds", 3}, {"max_seconds", 0.3}}}}}}}};
+  document.hash = result::hash_text(document.value.dump());
+  return document;
+}
+
+}  // namespace attnbench::suite

@@ -1,0 +1,119 @@
+#include "attention/layer.hpp"
+
+#include "attention/registry.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+Problem small() {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.length = problem.key_length = 5;
+  problem.head_dim = 8;
+  problem.value_dim = 6;
+  problem.dtype = Dtype::float64;
+  return problem;
+}
+
+const Registry& builtins() {
+  const static Registry registry = Registry::with_builtins();
+  return registry;
+}
+
+std::shared_ptr<Mechanism> made(const std::string& name, const Problem& problem) {
+  const Entry& entry = builtins().entry(name);
+  return entry.make(entry.derive(Options::resolve(entry.options, {}), problem), problem);
+}
+
+Layer layer(const Problem& problem, Scope scope, std::uint64_t seed = 3) {
+  const Entry& entry = builtins().entry("softmax");
+  return Layer(made("softmax", problem), entry.implementation("composite"), scope, seed);
+}
+
+bool same(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
+
+}  // namespace
+
+TEST_CASE("layer: random inputs have the roles' shapes and depend on seed and shape alone") {
+  const auto mechanism = made("softmax", small());
+  const auto inputs = random_inputs(*mechanism, 5, 2.0, true);
+  CHECK(inputs["q"].sizes() == at::IntArrayRef({2, 4, 5, 8}));
+  CHECK(inputs["k"].sizes() == at::IntArrayRef({2, 2, 5, 8}));
+  CHECK(inputs["v"].sizes() == at::IntArrayRef({2, 2, 5, 6}));
+  CHECK(inputs["q"].requires_grad());
+  CHECK(same(inputs["q"], random_inputs(*mechanism, 5, 2.0, false)["q"]));
+  CHECK(!same(inputs["q"], random_inputs(*mechanism, 6, 2.0, false)["q"]));
+  Problem single = small();
+  single.dtype = Dtype::float32;
+  CHECK(same(inputs["v"].to(at::kFloat),
+             random_inputs(*made("softmax", single), 5, 2.0, false)["v"]));
+}
+
+TEST_CASE("layer: random inputs have the scale asked for") {
+  Problem problem = small();
+  problem.length = problem.key_length = 2000;
+  const auto q = random_inputs(*made("softmax", problem), 1, 3.0, false)["q"];
+  CHECK(q.std().item<double>() == Approx(3.0).epsilon(0.01));
+  CHECK(std::abs(q.mean().item<double>()) < 0.03);
+}
+
+TEST_CASE("layer: projects, mixes and projects out as written by hand") {
+  const auto x = at::randn({2, 5, 32}, at::kDouble);
+  auto projected = layer(small(), Scope::projected);
+  auto whole = layer(small(), Scope::layer);
+  const auto weights = whole.named_parameters();
+  const auto head = [&](const char* name, std::int64_t h, std::int64_t width) {
+    return at::matmul(x, weights[name].narrow(1, h * width, width));
+  };
+  std::vector<at::Tensor> heads;
+  for (std::int64_t h = 0; h < 4; ++h) {
+    const auto k = head("weight_k", h / 2, 8);
+    const auto scores = at::matmul(head("weight_q", h, 8), k.transpose(1, 2)) / std::sqrt(8.0);
+    const auto future = at::ones({5, 5}, at::kBool).triu(1);
+    const auto weight = at::softmax(scores.masked_fill(future, -1e300), -1);
+    heads.push_back(at::matmul(weight, head("weight_v", h / 2, 6)));
+  }
+  CHECK(at::allclose(projected.forward(x, x).output, at::stack(heads, 1), 1e-12, 1e-12));
+  const auto out = at::matmul(at::cat(heads, 2), weights["weight_out"]);
+  CHECK(at::allclose(whole.forward(x, x).output, out, 1e-12, 1e-12));
+}
+
+TEST_CASE("layer: weights have variance 1/C, and one role's do not depend on the others") {
+  Problem problem = small();
+  problem.head_dim = problem.value_dim = 64;
+  auto a = layer(problem, Scope::layer);
+  problem.value_dim = 32;
+  auto b = layer(problem, Scope::projected);
+  CHECK(same(a.named_parameters()["weight_q"], b.named_parameters()["weight_q"]));
+  CHECK(a.named_parameters()["weight_q"].var().item<double>() == Approx(1.0 / 256).epsilon(0.02));
+  CHECK(!a.named_parameters()["weight_q"].requires_grad());
+}
+
+TEST_CASE("layer: gradients reach the weights, and a state continues a sequence") {
+  Problem problem = small();
+  problem.gradient = true;
+  auto whole = layer(problem, Scope::layer);
+  const auto x = at::randn({2, 5, 32}, at::kDouble);
+  const auto output = whole.forward(x, x).output;
+  output.sum().backward();
+  for (const auto& weight : whole.parameters()) CHECK(weight.grad().abs().sum().item<double>() > 0);
+  const at::NoGradGuard no_grad;
+  State state = whole.mechanism().empty_state(2, 5, x.options());
+  const auto begin = x.narrow(1, 0, 3);
+  CHECK(at::allclose(whole.forward(begin, begin, {}, {}, &state).output, output.narrow(1, 0, 3)));
+  for (std::int64_t t = 3; t < 5; ++t) {
+    const auto step = x.narrow(1, t, 1);
+    CHECK(at::allclose(whole.forward(step, step, {}, {}, &state).output, output.narrow(1, t, 1)));
+  }
+  CHECK(state.position == 5);
+}
+
+TEST_CASE("layer: scope words") {
+  CHECK(scope_from("projected") == Scope::projected);
+  CHECK(std::string(to_string(Scope::layer)) == "layer");
+  CHECK_THROWS_WITH(scope_from("all"), "scope must be one of mix, projected, layer, not \"all\"");
+}
