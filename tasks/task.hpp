@@ -23,14 +23,15 @@ using Json = nlohmann::json;
 /// One point of a suite, every value resolved. What the suite's expansion sends.
 struct Cell {
   std::string id;
-  std::string mechanism;                    ///< the entry's name, aliases already resolved
+  std::string mechanism;  ///< the entry's name, aliases already resolved
   std::string implementation = "auto";
   std::map<std::string, OptionValue> said;  ///< options of the mechanism that were said
   Options settings;                         ///< of the task, defaults filled in
   std::string device = "cpu";
 };
 
-/// Bytes in use through the counting allocator. Library-internal buffers (OpenBLAS's own) are not seen.
+/// Bytes in use through the counting allocator. Library-internal buffers (OpenBLAS's own) are not
+/// seen.
 class MemoryMeter {
  public:
   virtual ~MemoryMeter() = default;
@@ -74,12 +75,12 @@ class Work {
 /// What is known of a cell before it runs.
 struct Forecast {
   Support support;
-  Cost cost;                    ///< of one timed body, whole problem
-  double peak_bytes = 0;        ///< predicted, all tensors together
-  std::string implementation;   ///< chosen
+  Cost cost;                   ///< of one timed body, whole problem
+  double peak_bytes = 0;       ///< predicted, all tensors together
+  std::string implementation;  ///< chosen
   std::string choice_reason;
-  Growth growth;                ///< claimed by that implementation
-  Options options;              ///< of the mechanism, resolved and derived
+  Growth growth;    ///< claimed by that implementation
+  Options options;  ///< of the mechanism, resolved and derived
   Problem problem;
 };
 
@@ -89,7 +90,8 @@ class Task {
   virtual std::string name() const = 0;
   virtual std::string title() const = 0;
   virtual std::vector<Option> settings() const = 0;
-  /// Default figures by name, which reports know how to draw: time, memory, slopes, roofline, state.
+  /// Default figures by name, which reports know how to draw: time, memory, slopes, roofline,
+  /// state.
   virtual std::vector<std::string> figures() const = 0;
   /// The setting that is the x axis where several vary.
   virtual std::string axis() const = 0;

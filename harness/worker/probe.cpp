@@ -1,0 +1,126 @@
+#include "harness/worker/probe.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "attention/torch.hpp"
+#include "attention/version.hpp"
+#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/machine.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+/// The least seconds of one product of two n x n matrices, out of a few.
+double product_seconds(std::int64_t n, at::ScalarType type, double limit_seconds) {
+  const auto stopwatch = measure::cpu_stopwatch();
+  const at::Tensor a = at::randn({n, n}).to(type);
+  const at::Tensor b = at::randn({n, n}).to(type);
+  at::Tensor c = at::mm(a, b);
+  double least = std::numeric_limits<double>::infinity();
+  const double start = stopwatch->now();
+  for (int trial = 0; trial < 12 && stopwatch->now() - start < limit_seconds; ++trial) {
+    least = std::min(least, stopwatch->time([&] { at::mm_out(c, a, b); }));
+  }
+  return least;
+}
+
+double flops(std::int64_t n) { return 2.0 * static_cast<double>(n * n * n); }
+
+/// FLOPs per second of at::mm. A dtype without a fast path takes seconds at the full size, so the
+/// full size is tried only where a small one says that it is quick.
+double product_rate(at::ScalarType type) {
+  const double small = flops(256) / product_seconds(256, type, 0.05);
+  if (flops(1024) / small > 0.25) return small;
+  return std::max(small, flops(1024) / product_seconds(1024, type, 0.25));
+}
+
+void add_product_rates(Json& ceilings) {
+  const at::NoGradGuard no_grad;
+  const std::pair<const char*, at::ScalarType> dtypes[] = {
+      {"float32", at::kFloat}, {"float64", at::kDouble}, {"bfloat16", at::kBFloat16}};
+  for (const auto& [name, type] : dtypes) {
+    ceilings[std::string("gemm_") + name + "_flops_per_second"] = product_rate(type);
+  }
+}
+
+/// The text that a function of the process returns, where there is such a function.
+std::string text_from(const char* function) {
+  using Text = const char* (*)();
+  // POSIX has data and function pointers convert through void*.
+  const auto call = reinterpret_cast<Text>(dlsym(RTLD_DEFAULT, function));
+  const char* text = call != nullptr ? call() : nullptr;
+  return text != nullptr ? text : "";
+}
+
+/// The library that answers matrix products, as the loader resolved it.
+std::string blas_library() {
+  Dl_info info{};
+  void* product = dlsym(RTLD_DEFAULT, "sgemm_");
+  if (product == nullptr || dladdr(product, &info) == 0 || info.dli_fname == nullptr) return "";
+  std::error_code ignored;
+  const auto real = std::filesystem::canonical(info.dli_fname, ignored);
+  return ignored ? info.dli_fname : real.string();
+}
+
+std::string blas_kind(const std::string& library) {
+  if (!text_from("openblas_get_config").empty()) return "openblas";
+  if (at::Context::hasMKL()) return "mkl";
+  if (library.find("blis") != std::string::npos) return "blis";
+  return library.find("/blas/") != std::string::npos ? "reference" : "";
+}
+
+void put(Json& card, const char* key, const std::string& text) {
+  if (!text.empty()) card[key] = text;
+}
+
+/// oneDNN's own version structure, as far as it is read here.
+struct DnnlVersion {
+  int major;
+  int minor;
+  int patch;
+};
+
+std::string dnnl_version() {
+  using Version = const DnnlVersion* (*)();
+  const auto call = reinterpret_cast<Version>(dlsym(RTLD_DEFAULT, "dnnl_version"));
+  if (call == nullptr) return "";
+  const DnnlVersion* version = call();
+  return std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
+
+}  // namespace
+
+Json torch_card() {
+  Json card = {{"build", ATTNBENCH_TORCH_BUILD},
+               {"threads", at::get_num_threads()},
+               {"interop_threads", at::get_num_interop_threads()},
+               {"onednn", at::Context::hasMKLDNN()},
+               {"openmp", at::Context::hasOpenMP()},
+               {"allocator", "counting, over glibc's malloc"}};
+  const std::string build = ATTNBENCH_TORCH_BUILD;
+  put(card, "version", build.substr(0, build.find(' ')));
+  const std::string library = blas_library();
+  put(card, "blas", blas_kind(library));
+  put(card, "blas_library", library);
+  put(card, "blas_core_type", text_from("openblas_get_corename"));
+  put(card, "blas_config", text_from("openblas_get_config"));
+  put(card, "onednn_version", dnnl_version());
+  return card;
+}
+
+Json probe_in_child(const Json& request) {
+  const int threads = request.value("threads", 0);
+  if (threads > 0) at::set_num_threads(threads);
+  measure::pin_to_cpus(at::get_num_threads());
+  Json ceilings = measure::cpu_ceilings(at::get_num_threads());
+  add_product_rates(ceilings);
+  return {{"ceilings", ceilings}, {"machine", torch_card()}};
+}
+
+}  // namespace attnbench::worker

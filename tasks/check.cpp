@@ -1,0 +1,213 @@
+#include "tasks/check.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "attention/tolerance.hpp"
+
+namespace attnbench::tasks {
+namespace {
+
+constexpr std::int64_t least_rows = 32;
+constexpr double naive_bytes_limit = 2.0 * (1 << 30);
+
+double seconds_now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+double greatest_difference(const std::vector<double>& got, const std::vector<double>& want) {
+  double greatest = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    greatest = std::max(greatest, std::abs(got[i] - want[i]));
+  }
+  const double size = root_mean_square(want);
+  return size > 0 ? greatest / size : greatest;
+}
+
+std::vector<double> mixed_rows(const MixCase& mix, const Implementation& implementation,
+                               const Rows& rows) {
+  const at::NoGradGuard no_grad;
+  return rows_of(implementation.mix(mix.mechanism, mix.inputs, nullptr).output, rows);
+}
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// The composite's error at the same size and dtype; unknown where it does not fit or cannot, and
+/// for the composite itself, which is no judge of its own.
+double naive_error(const MixCase& mix, const Rows& rows, const std::vector<double>& want) {
+  const Implementation& composite = mix.entry.implementations.front();
+  const Mechanism& mechanism = mix.mechanism;
+  if (mix.implementation.name == composite.name) return unknown;
+  if (!composite.supports(mechanism.options, mechanism.problem)) return unknown;
+  const Cost cost = composite.cost(mechanism.options, mechanism.problem);
+  if (cost.minimal_bytes + cost.workspace_bytes >= naive_bytes_limit) return unknown;
+  try {
+    return relative_rms(mixed_rows(mix, composite, rows), want);
+  } catch (const std::bad_alloc&) {
+    return unknown;
+  } catch (const UnsupportedError&) {
+    return unknown;
+  }
+}
+
+/// The definition's rows with every input moved by up to one rounding of the dtype.
+double rounding_error(const MixCase& mix, const reference::ReferenceInputs& exact, const Rows& rows,
+                      const std::vector<double>& want, double roundoff) {
+  reference::ReferenceInputs moved = exact;
+  std::mt19937_64 random(mix.seed);
+  for (auto& [role, array] : moved.roles) {
+    for (double& value : array.values) {
+      const double share = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+      value *= 1 + roundoff * share;
+    }
+  }
+  const Mechanism& mechanism = mix.mechanism;
+  return relative_rms(
+      reference_rows(mix.reference, mechanism.options, mechanism.problem, moved, rows), want);
+}
+
+/// Not a number and infinity have no place in JSON: an error that is neither is left out.
+void put(Json& section, const char* key, double value) {
+  if (std::isfinite(value)) section[key] = value;
+}
+
+/// The gradients of sum_rows weights . output rows by the implementation's own backward, in double.
+/// The weights are normal, rounded to the dtype, and returned in the rows' order.
+std::map<std::string, at::Tensor> gradients_of(const MixCase& mix, const Rows& rows,
+                                               std::vector<double>& weights) {
+  const at::AutoGradMode with_grad(true);
+  Inputs leaves;
+  leaves.key_mask = mix.inputs.key_mask;
+  for (const auto& [role, tensor] : mix.inputs.tensors) {
+    leaves.tensors[role] = tensor.detach().clone().requires_grad_(true);
+  }
+  const at::Tensor output = mix.implementation.mix(mix.mechanism, leaves, nullptr).output;
+  const at::Tensor upstream = at::zeros(output.sizes(), output.options().requires_grad(false));
+  const at::Tensor some = seeded_normal({static_cast<std::int64_t>(rows.size()), output.size(3)},
+                                        mix.seed + 2, 1, upstream.scalar_type());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    upstream[rows[i].b][rows[i].h][rows[i].t].copy_(some[static_cast<std::int64_t>(i)]);
+  }
+  weights = rows_of(upstream, rows);
+  output.backward(upstream);
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto& [role, leaf] : leaves.tensors) {
+    gradients[role] =
+        leaf.grad().defined() ? leaf.grad().to(at::kDouble) : at::zeros(leaf.sizes(), at::kDouble);
+  }
+  return gradients;
+}
+
+/// The same function by the definition, along `direction` of one role. The step is small enough
+/// that logits of a hundred leave the error of the difference below 1e-6, and large enough that
+/// double's rounding does as well.
+double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
+                          const std::string& role, const at::Tensor& direction, const Rows& rows,
+                          const std::vector<double>& weights) {
+  constexpr double step = 1e-5;
+  std::vector<double>& values = inputs.roles.at(role).values;
+  const std::vector<double> centre = values;
+  const std::vector<double> towards = to_array(direction).values;
+  double difference = 0;
+  for (const double sign : {1.0, -1.0}) {
+    for (std::size_t i = 0; i < centre.size(); ++i)
+      values[i] = centre[i] + sign * step * towards[i];
+    const std::vector<double> found =
+        reference_rows(mix.reference, mix.mechanism.options, mix.mechanism.problem, inputs, rows);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      difference += sign * weights[i] * found[i] / (2 * step);
+    }
+  }
+  values = centre;
+  return difference;
+}
+
+}  // namespace
+
+Json check_values(const MixCase& mix) {
+  const Mechanism& mechanism = mix.mechanism;
+  const Rows rows = sampled_rows(mechanism.problem, least_rows, mix.seed);
+  const reference::ReferenceInputs exact = to_reference(mechanism, mix.inputs);
+  const std::vector<double> want =
+      reference_rows(mix.reference, mechanism.options, mechanism.problem, exact, rows);
+  const std::vector<double> got = mixed_rows(mix, mix.implementation, rows);
+
+  const Tolerance bars = tolerance(mechanism.problem.dtype);
+  const double error = relative_rms(got, want);
+  const double rounding = rounding_error(mix, exact, rows, want, bars.unit_roundoff);
+  const double naive = naive_error(mix, rows, want);
+  const double bar = allowed(bars.value, bars, std::isfinite(naive) ? naive : rounding);
+
+  Json section = {{"rows", rows.size()}, {"tolerance", bar}, {"reference", "definition in double"}};
+  put(section, "error", error);
+  put(section, "max_error", greatest_difference(got, want));
+  put(section, "rounding_error", rounding);
+  put(section, "naive_error", naive);
+  section["verdict"] = error <= bar ? "ok" : "wrong";
+  if (!(error <= bar)) {
+    section["reason"] = std::isfinite(error)
+                            ? "its values differ from the reference by more than the tolerance"
+                            : "it returned numbers that are not finite";
+  }
+  return section;
+}
+
+Json check_gradient(const MixCase& mix, std::int64_t count) {
+  const Rows rows = sampled_rows(mix.mechanism.problem, count, mix.seed + 1);
+  std::vector<double> weights;
+  const std::map<std::string, at::Tensor> gradients = gradients_of(mix, rows, weights);
+  reference::ReferenceInputs inputs = to_reference(mix.mechanism, mix.inputs);
+  Json roles = Json::object();
+  double squares = 0;
+  std::uint64_t seed = mix.seed + 3;
+  for (const auto& [role, gradient] : gradients) {
+    const at::Tensor direction = seeded_normal(gradient.sizes(), seed++, 1, at::kDouble);
+    const double along = (gradient * direction).sum().item<double>();
+    const double difference = central_difference(mix, inputs, role, direction, rows, weights);
+    const double scale = std::max(gradient.norm().item<double>(), std::abs(difference));
+    const double error = scale > 0 ? std::abs(along - difference) / scale : 0;
+    put(roles, role.c_str(), error);
+    squares += error * error / static_cast<double>(gradients.size());
+  }
+  Json section = {{"rows", rows.size()},
+                  {"tolerance", tolerance(mix.mechanism.problem.dtype).gradient},
+                  {"roles", roles}};
+  put(section, "error", std::sqrt(squares));
+  return section;
+}
+
+Json check_mix(const MixCase& mix, bool with_gradient) {
+  const double start = seconds_now();
+  Json section = check_values(mix);
+  if (!with_gradient) return section;
+  // The values took the reference twice over their rows; the gradient takes it twice for each role.
+  const double once = (seconds_now() - start) / 2;
+  const auto roles = static_cast<double>(mix.inputs.tensors.size());
+  const double affordable = 2.0 / std::max(1e-9, 2 * roles * once) * least_rows;
+  const auto rows = static_cast<std::int64_t>(std::clamp<double>(affordable, 4, least_rows));
+  section["gradient"] = check_gradient(mix, rows);
+  const Json& gradient = section["gradient"];
+  const bool right = gradient.contains("error") &&
+                     gradient["error"].get<double>() <= gradient["tolerance"].get<double>();
+  if (section["verdict"] == "ok" && !right) {
+    section["verdict"] = "wrong";
+    section["reason"] =
+        "its gradient differs from that of the reference by more than the tolerance";
+  }
+  return section;
+}
+
+}  // namespace attnbench::tasks

@@ -1,0 +1,42 @@
+#include "tasks/forecast.hpp"
+
+namespace attnbench::tasks {
+
+SingleThread::SingleThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }
+
+SingleThread::~SingleThread() { at::set_num_threads(threads_); }
+
+Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem& problem) {
+  const Entry& entry = registry.entry(cell.mechanism);
+  Forecast forecast;
+  forecast.problem = problem;
+  forecast.problem.device = cell.device;
+  forecast.options = Options::resolve(entry.options, cell.said);
+  try {
+    forecast.options = entry.derive(forecast.options, forecast.problem);
+    const Choice choice =
+        Registry::choose(entry, cell.implementation, forecast.options, forecast.problem);
+    forecast.implementation = choice.implementation->name;
+    forecast.choice_reason = choice.reason;
+    forecast.growth = choice.implementation->growth;
+    forecast.cost = choice.implementation->cost(forecast.options, forecast.problem);
+  } catch (const UnsupportedError& error) {
+    forecast.support = Support::no(error.what());
+  }
+  return forecast;
+}
+
+std::int64_t output_elements(const Problem& problem) {
+  return problem.batch * problem.heads * problem.length * problem.value_dim;
+}
+
+std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& cell,
+                                          const Forecast& forecast) {
+  return registry.entry(cell.mechanism).make(forecast.options, forecast.problem);
+}
+
+const Implementation& chosen(const Registry& registry, const Cell& cell, const Forecast& forecast) {
+  return registry.entry(cell.mechanism).implementation(forecast.implementation);
+}
+
+}  // namespace attnbench::tasks

@@ -1,0 +1,18 @@
+// From the cost of one forward mix to that of what the kernel task times, and the memory it takes.
+#pragma once
+
+#include "tasks/kernel/settings.hpp"
+
+namespace attnbench::tasks::kernel {
+
+/// `mix`: of one forward mix. FLOPs and bytes of the passes and, from `roles` on, of the
+/// projections inside the clock. A backward pass reads the inputs, what was saved and the output's
+/// gradient, and writes the inputs' gradients; that it computes exponentials again is a choice, not
+/// a need, so none are counted for it.
+Cost timed_cost(const Cost& mix, const Settings& settings, const std::vector<Role>& roles);
+
+/// All tensors that live at the worst moment of the pass, by the mix's own predictions.
+double predicted_peak_bytes(const Cost& mix, const Settings& settings,
+                            const std::vector<Role>& roles);
+
+}  // namespace attnbench::tasks::kernel

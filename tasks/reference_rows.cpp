@@ -1,0 +1,121 @@
+#include "tasks/reference_rows.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <random>
+#include <thread>
+
+namespace attnbench::tasks {
+
+Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed) {
+  const std::int64_t sides = problem.batch * problem.heads;
+  const std::int64_t total = sides * problem.length;
+  count = std::min(count, total);
+  std::mt19937_64 random(seed);
+  Rows rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // Strata of the flattened (t, b, h) keep the rows distinct; the ends are always taken.
+    const std::int64_t begin = i * total / count;
+    const std::int64_t end = (i + 1) * total / count;
+    std::int64_t at = std::uniform_int_distribution<std::int64_t>(begin, end - 1)(random);
+    if (i == 0) at = std::min(at, sides - 1);
+    if (i == count - 1) at = std::max(at, total - sides);
+    const std::int64_t side = at % sides;
+    rows.push_back({side / problem.heads, side % problem.heads, at / sides});
+  }
+  return rows;
+}
+
+reference::Array to_array(const at::Tensor& tensor) {
+  const at::Tensor plain = tensor.detach().to(at::kDouble).contiguous();
+  reference::Array array;
+  array.shape = plain.sizes().vec();
+  const double* values = plain.data_ptr<double>();
+  array.values.assign(values, values + plain.numel());
+  return array;
+}
+
+reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs& inputs) {
+  reference::ReferenceInputs converted;
+  for (const auto& [role, tensor] : inputs.tensors) converted.roles[role] = to_array(tensor);
+  for (const auto& item : mechanism.named_parameters()) {
+    converted.parameters[item.key()] = to_array(item.value());
+  }
+  for (const auto& item : mechanism.named_buffers()) {
+    converted.parameters[item.key()] = to_array(item.value());
+  }
+  if (inputs.key_mask.defined()) {
+    const at::Tensor mask = inputs.key_mask.to(at::kByte).contiguous();
+    const auto* values = mask.data_ptr<std::uint8_t>();
+    converted.key_mask.assign(values, values + mask.numel());
+  }
+  return converted;
+}
+
+std::vector<double> rows_of(const at::Tensor& output, const Rows& rows) {
+  std::vector<double> values;
+  for (const auto& row : rows) {
+    const at::Tensor one = output.detach()[row.b][row.h][row.t].to(at::kDouble).contiguous();
+    values.insert(values.end(), one.data_ptr<double>(), one.data_ptr<double>() + one.numel());
+  }
+  return values;
+}
+
+std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
+                                   const Problem& problem, const reference::ReferenceInputs& inputs,
+                                   const Rows& rows) {
+  const std::size_t count = rows.size();
+  const auto width = static_cast<std::size_t>(problem.value_dim);
+  const std::size_t threads =
+      std::clamp<std::size_t>(static_cast<std::size_t>(at::get_num_threads()), 1, count);
+  std::vector<double> values(count * width);
+  std::vector<std::exception_ptr> failures(threads);
+  // Every n-th row, since later rows of a causal mechanism cost more.
+  const auto share = [&](std::size_t first) {
+    Rows mine;
+    for (std::size_t i = first; i < count; i += threads) mine.push_back(rows[i]);
+    const std::vector<double> found = reference(options, problem, inputs, mine);
+    for (std::size_t k = 0; k < mine.size(); ++k) {
+      std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(k * width), width,
+                  values.begin() + static_cast<std::ptrdiff_t>((first + k * threads) * width));
+    }
+  };
+  std::vector<std::thread> team;
+  for (std::size_t index = 0; index < threads; ++index) {
+    team.emplace_back([&, index] {
+      try {
+        share(index);
+      } catch (...) {
+        failures[index] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : team) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return values;
+}
+
+at::Tensor seeded_normal(at::IntArrayRef shape, std::uint64_t seed, double scale,
+                         at::ScalarType type) {
+  const at::Generator generator = at::detail::createCPUGenerator(seed);
+  const auto wide = type == at::kDouble ? at::kDouble : at::kFloat;
+  return at::randn(shape, generator, at::TensorOptions().dtype(wide)).mul_(scale).to(type);
+}
+
+at::ScalarType scalar_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float32:
+      return at::kFloat;
+    case Dtype::float64:
+      return at::kDouble;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float16:
+      return at::kHalf;
+  }
+  return at::kFloat;
+}
+
+}  // namespace attnbench::tasks

@@ -1,0 +1,91 @@
+#include "harness/worker/context.hpp"
+
+#include "harness/worker/allocator.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+worker::RunSettings quick() {
+  worker::RunSettings settings;
+  settings.round = 3;
+  settings.seed = 17;
+  settings.checkpoint = "somewhere";
+  settings.rule.warmup_seconds = 0;
+  settings.rule.min_seconds = 0;
+  settings.rule.max_seconds = 0.1;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("the context files samples in the record's form", "[context]") {
+  const Registry registry;
+  worker::ChildContext context(quick(), registry, {});
+  int calls = 0;
+  int prepared = 0;
+  context.measure(
+      "forward", [&] { ++calls; }, [&] { ++prepared; });
+  const tasks::Json measured = context.measured();
+  const tasks::Json& timing = measured.at("timing").at("forward");
+  const auto samples = timing.at("samples_seconds").get<std::vector<double>>();
+  CHECK(samples.size() >= 10);
+  CHECK(calls == static_cast<int>(samples.size()) + 2);
+  CHECK(prepared == calls);
+  CHECK(timing.at("round") == 3);
+  CHECK(timing.at("low_seconds") <= timing.at("median_seconds"));
+  CHECK(timing.at("median_seconds") <= timing.at("high_seconds"));
+  CHECK(timing.at("calibration_seconds").get<double>() > 0);
+  CHECK(measured.at("calibration_seconds") == timing.at("calibration_seconds"));
+  CHECK(measured.at("threads") == at::get_num_threads());
+  CHECK(measured.at("cpus").size() >= 1);
+  CHECK(context.round() == 3);
+  CHECK(context.seed() == 17);
+  CHECK(context.checkpoint_folder() == "somewhere");
+  CHECK(&context.registry() == &registry);
+}
+
+TEST_CASE("samples too few for an interval are filed without one", "[context]") {
+  const Registry registry;
+  worker::RunSettings settings = quick();
+  settings.rule.max_samples = 3;
+  worker::ChildContext context(settings, registry, {});
+  context.measure("step", [] {});
+  const tasks::Json timing = context.measured()["timing"]["step"];
+  CHECK(timing["samples_seconds"].size() == 3);
+  CHECK(timing["stop"] == "samples");
+  CHECK_FALSE(timing.contains("low_seconds"));
+}
+
+TEST_CASE("progress is told at most ten times a second, its end always", "[context]") {
+  const Registry registry;
+  std::vector<double> told;
+  worker::ChildContext context(
+      quick(), registry, [&](double done, double, std::string_view) { told.push_back(done); });
+  for (int i = 1; i <= 1000; ++i) context.progress(i, 1000, "rows");
+  REQUIRE(told.size() >= 2);
+  CHECK(told.size() <= 10);
+  CHECK(told.front() == 1);
+  CHECK(told.back() == 1000);
+}
+
+TEST_CASE("cancellation is the caller's to say", "[context]") {
+  const Registry registry;
+  bool stop = false;
+  worker::ChildContext context(quick(), registry, {}, [&] { return stop; });
+  CHECK_FALSE(context.cancelled());
+  stop = true;
+  CHECK(context.cancelled());
+  CHECK_FALSE(worker::ChildContext(quick(), registry, {}).cancelled());
+}
+
+TEST_CASE("a sampling rule keeps what is not said", "[context]") {
+  const measure::SamplingRule rule =
+      worker::sampling_rule_from({{"max_seconds", 0.5}, {"min_samples", 15}});
+  CHECK(rule.max_seconds == 0.5);
+  CHECK(rule.min_samples == 15);
+  CHECK(rule.max_samples == measure::SamplingRule().max_samples);
+  CHECK(worker::sampling_rule_from(tasks::Json()).max_seconds ==
+        measure::SamplingRule().max_seconds);
+}

@@ -1,0 +1,132 @@
+#include "tests/tasks/run_cell.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using test::make_cell;
+using test::run_cell;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry builtins = Registry::with_builtins();
+  return builtins;
+}
+
+std::int64_t n(std::int64_t value) { return value; }
+std::string s(const char* text) { return text; }
+
+using Settings = std::map<std::string, OptionValue>;
+
+Settings small(Settings more = {}) {
+  Settings settings{{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kernel]") {
+  const auto cell = make_cell("kernel", "softmax", "composite", small());
+  const test::Ran ran = run_cell(registry(), "kernel", cell);
+  CHECK(ran.forecast.support.yes);
+  CHECK(ran.check["verdict"] == "ok");
+  CHECK(ran.check["rows"] == 32);
+  CHECK(ran.check["error"].get<double>() < 1e-6);
+  CHECK_FALSE(ran.check.contains("gradient"));
+  CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() == 2);
+  CHECK(ran.sections["chosen"]["implementation"] == "composite");
+}
+
+TEST_CASE("each pass is filed under its own name, with its memory", "[kernel]") {
+  for (const char* pass : {"forward", "backward", "forward+backward"}) {
+    INFO(pass);
+    const auto cell = make_cell("kernel", "softmax", "composite", small({{"pass", s(pass)}}));
+    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    INFO(ran.check.dump());
+    CHECK(ran.measured["timing"].contains(pass));
+    CHECK(ran.check["verdict"] == "ok");
+    const test::Json& memory = ran.sections["memory"];
+    const std::int64_t one = 2 * 96 * 16 * 4;
+    CHECK(memory["input_bytes"] == 3 * one);
+    CHECK(memory["output_bytes"] == one);
+    CHECK(memory["peak_bytes"].get<std::int64_t>() > 4 * one);
+    if (std::string(pass) == "forward") {
+      CHECK_FALSE(memory.contains("saved_bytes"));
+      // The scores, at least.
+      CHECK(memory["workspace_bytes"].get<std::int64_t>() >= 2 * 96 * 96 * 4);
+    } else {
+      CHECK(memory["saved_bytes"].get<std::int64_t>() >= 2 * 96 * 96 * 4);
+      CHECK(memory["gradient_bytes"] == 3 * one);
+      CHECK(ran.check["gradient"]["error"].get<double>() < 1e-5);
+      CHECK(ran.check["gradient"]["roles"].size() == 3);
+    }
+  }
+}
+
+TEST_CASE("later rounds measure time alone", "[kernel]") {
+  const auto cell = make_cell("kernel", "softmax", "auto", small());
+  const test::Ran ran = run_cell(registry(), "kernel", cell, 2);
+  CHECK_FALSE(ran.sections.contains("memory"));
+  CHECK(ran.measured["timing"]["forward"]["round"] == 2);
+}
+
+TEST_CASE("projections inside the clock are counted, checked and metered", "[kernel]") {
+  const auto mix = make_cell("kernel", "latte", "auto", small({{"pass", s("forward+backward")}}));
+  const double flops = run_cell(registry(), "kernel", mix).forecast.cost.model_flops;
+  for (const char* scope : {"projected", "layer"}) {
+    INFO(scope);
+    const auto cell = make_cell("kernel", "latte", "auto",
+                                small({{"scope", s(scope)}, {"pass", s("forward+backward")}}));
+    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    INFO(ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    // Three roles of 16 per head from 32 channels; once forward, twice backward.
+    const double matrices = std::string(scope) == "layer" ? 4 : 3;
+    CHECK(ran.forecast.cost.model_flops - flops == Approx(3 * matrices * 2 * 96 * 32 * 32));
+    CHECK(ran.measured["timing"].contains("forward+backward"));
+  }
+}
+
+TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
+  for (const Settings& more :
+       {Settings{{"pattern", s("bidirectional")}},
+        Settings{{"pattern", s("cross")}, {"key_length", n(40)}}, Settings{{"kv_heads", n(1)}},
+        Settings{{"dtype", s("float64")}}, Settings{{"dtype", s("bfloat16")}},
+        Settings{{"input_scale", 15.0}}, Settings{{"length", n(3)}}}) {
+    const auto cell = make_cell("kernel", "softmax", "composite", small(more));
+    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    INFO(more.begin()->first << " " << ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+  }
+}
+
+TEST_CASE("what cannot be done is said in the forecast, not found out", "[kernel]") {
+  const auto cell = make_cell("kernel", "softmax", "composite", small({{"dtype", s("float16")}}));
+  const tasks::Task& task = tasks::find_task("kernel");
+  const tasks::Forecast forecast = task.forecast(registry(), cell);
+  CHECK_FALSE(forecast.support.yes);
+  CHECK(forecast.support.reason.find("float16") != std::string::npos);
+  CHECK_THROWS_AS(task.make(registry(), cell), UnsupportedError);
+}
+
+TEST_CASE("forecasts run nothing in parallel and keep the number of threads", "[kernel]") {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(3);
+  const auto cell = make_cell("kernel", "softmax", "auto", small({{"scope", s("layer")}}));
+  tasks::find_task("kernel").forecast(registry(), cell);
+  CHECK(at::get_num_threads() == 3);
+  at::set_num_threads(threads);
+}
+
+TEST_CASE("the predicted peak is near the measured one", "[kernel]") {
+  for (const char* pass : {"forward", "forward+backward"}) {
+    const auto cell =
+        make_cell("kernel", "softmax", "composite", small({{"length", n(512)}, {"pass", s(pass)}}));
+    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    const double measured = ran.sections["memory"]["peak_bytes"].get<double>();
+    INFO(pass << ": predicted " << ran.forecast.peak_bytes << ", measured " << measured);
+    CHECK(ran.forecast.peak_bytes > 0.6 * measured);
+    CHECK(ran.forecast.peak_bytes < 1.7 * measured);
+  }
+}
