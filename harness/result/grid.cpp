@@ -1,0 +1,107 @@
+#include "harness/result/grid.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace attnbench::result {
+namespace {
+
+/// One quantity of a cell as text; empty where the cell does not have it.
+using Quantity = std::function<std::string(const Json& cell)>;
+
+bool is_ok(const Json& cell) { return cell["status"] == "ok"; }
+
+Quantity time_in(Letters letters) {
+  return [letters](const Json& cell) -> std::string {
+    if (!is_ok(cell)) return cell["status"].get<std::string>();
+    if (!cell.contains("timing")) return "";
+    const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
+    const double median = timing["median_seconds"].get<double>();
+    return human_seconds(median, letters) + " " +
+           human_spread(median, timing["low_seconds"].get<double>(),
+                        timing["high_seconds"].get<double>(), letters);
+  };
+}
+
+Quantity bytes_of(const char* part, const char* key) {
+  return [part, key](const Json& cell) -> std::string {
+    if (!is_ok(cell) || !cell.contains(part) || !cell[part].contains(key)) return "";
+    const Json& value = cell[part][key];
+    return value.is_number() ? human_bytes(value.get<double>()) : "";
+  };
+}
+
+/// What the panel's times are of: its cells' primary, where they agree.
+std::string time_title(const Panel& panel) {
+  std::string title;
+  for (const Placed& placed : panel.cells) {
+    if (!placed.cell->contains("primary")) continue;
+    const std::string primary = (*placed.cell)["primary"].get<std::string>();
+    if (!title.empty() && title != primary) return "time";
+    title = primary;
+  }
+  return title.empty() ? "time" : "time of " + title;
+}
+
+Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quantity) {
+  Grid grid;
+  grid.title = title;
+  const std::vector<const Json*> values = axis_values(panel);
+  for (const Json* value : values) grid.columns.push_back(human_value(*value));
+  const bool any_without = std::any_of(panel.cells.begin(), panel.cells.end(),
+                                       [](const Placed& placed) { return !placed.x; });
+  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
+  std::map<std::string, std::size_t> row_of;
+  for (const std::string& series : panel.series) {
+    row_of[series] = grid.rows.size();
+    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
+  }
+  for (const Placed& placed : panel.cells) {
+    std::size_t column = grid.columns.size() - 1;
+    for (std::size_t i = 0; placed.x && i < values.size(); ++i) {
+      if (*values[i] == *placed.x) column = i;
+    }
+    grid.rows[row_of[placed.series]].second[column] = quantity(*placed.cell);
+  }
+  return grid;
+}
+
+bool has_content(const Grid& grid) {
+  return std::any_of(grid.rows.begin(), grid.rows.end(), [](const auto& row) {
+    return std::any_of(row.second.begin(), row.second.end(),
+                       [](const std::string& text) { return !text.empty(); });
+  });
+}
+
+}  // namespace
+
+std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
+  std::vector<Grid> grids{grid_of(panel, time_title(panel), time_in(letters)),
+                          grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
+                          grid_of(panel, "state", bytes_of("metrics", "state_bytes"))};
+  std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
+  return grids;
+}
+
+std::vector<Finding> findings_of(const Panel& panel) {
+  std::vector<Finding> findings;
+  for (const Placed& placed : panel.cells) {
+    const Json& cell = *placed.cell;
+    if (is_ok(cell)) continue;
+    const std::string status = cell["status"].get<std::string>();
+    const std::string reason = cell.value("reason", "");
+    auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
+      return other.series == placed.series && other.status == status && other.reason == reason;
+    });
+    if (found == findings.end())
+      found = findings.insert(found, {placed.series, status, reason, ""});
+    if (!placed.x) continue;
+    found->places += found->places.empty() ? panel.axis + ' ' : std::string(", ");
+    found->places += human_value(*placed.x);
+  }
+  return findings;
+}
+
+}  // namespace attnbench::result

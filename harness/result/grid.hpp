@@ -1,0 +1,36 @@
+// Grids: a panel's cells as text, labels down and the axis across. What every table is drawn from.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/result/format.hpp"
+#include "harness/result/layout.hpp"
+
+namespace attnbench::result {
+
+/// Text by series and column; empty where a cell has nothing to say.
+struct Grid {
+  std::string title;  ///< "time of forward", "workspace", "state"
+  std::vector<std::string> columns;
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+};
+
+/// Median time and interval (or the status of a cell that is not ok), workspace, state: those that
+/// any cell of the panel has.
+std::vector<Grid> grids_of(const Panel& panel, Letters letters);
+
+/// Why cells of one series are not ok, and at which axis values.
+struct Finding {
+  std::string series;
+  std::string status;
+  std::string reason;
+  std::string places;  ///< "length 4096, 8192"; empty without an axis
+};
+
+/// One per series, status and reason.
+std::vector<Finding> findings_of(const Panel& panel);
+
+}  // namespace attnbench::result

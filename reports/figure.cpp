@@ -1,0 +1,161 @@
+#include "reports/figure.hpp"
+
+#include <functional>
+
+#include "harness/errors.hpp"
+#include "harness/result/format.hpp"
+#include "reports/lines.hpp"
+#include "reports/roofline.hpp"
+#include "reports/slopes.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+using result::Panel;
+using Order = std::vector<std::string>;
+using Rows = std::vector<PublishedRow>;
+using Figures = std::vector<Figure>;
+
+std::string seconds_words(double seconds) { return result::human_seconds(seconds); }
+
+void add(Figures& figures, std::optional<Figure> figure) {
+  if (figure) figures.push_back(std::move(*figure));
+}
+
+/// What the panel's times are of, where its cells agree.
+std::string timed(const Panel& panel) {
+  std::string what;
+  for (const result::Placed& placed : panel.cells) {
+    const std::string primary = placed.cell->value("primary", what);
+    if (!what.empty() && primary != what) return "what each cell times";
+    what = primary;
+  }
+  if (what == "forward") return "one forward pass";
+  if (what == "backward") return "one backward pass";
+  if (what == "forward+backward") return "one forward and backward pass";
+  return what == "step" ? "one generated token" : what;
+}
+
+Figures time_of(const Panel& panel, const Order& order, const LineRequest& request) {
+  Figures figures;
+  add(figures, line_figure(panel, order, request));
+  return figures;
+}
+
+LineRequest time_request(const std::string& what, const std::string& title,
+                         const std::string& timing) {
+  LineRequest request;
+  request.what = what;
+  request.title = title;
+  request.axis = "time";
+  request.caption =
+      "Median over rounds in fresh processes; bars and bands: the interval over rounds.";
+  request.quantity = time_quantity(timing);
+  request.words = seconds_words;
+  return request;
+}
+
+LineRequest byte_request(const std::string& what, const std::string& title, const std::string& axis,
+                         const std::string& part, const std::string& key) {
+  LineRequest request;
+  request.what = what;
+  request.title = title;
+  request.axis = axis;
+  request.quantity = number_quantity(part, key);
+  request.scale = byte_scale;
+  request.words = result::human_bytes;
+  return request;
+}
+
+Figures draw_time(const Panel& panel, const Order& order, const Rows& published) {
+  LineRequest request = time_request("time", "Time of " + timed(panel), "");
+  request.published = published_times(published, panel);
+  return time_of(panel, order, request);
+}
+
+Figures draw_step_time(const Panel& panel, const Order& order, const Rows& published) {
+  LineRequest request = time_request("step_time", "Time of one generated token", "step");
+  request.published = published_times(published, panel);
+  return time_of(panel, order, request);
+}
+
+Figures draw_prefill_time(const Panel& panel, const Order& order, const Rows&) {
+  return time_of(panel, order,
+                 time_request("prefill_time", "Time of taking in the context", "prefill"));
+}
+
+Figures draw_generation_time(const Panel& panel, const Order& order, const Rows&) {
+  return time_of(panel, order,
+                 time_request("generation_time", "Time of prefill and generation", "generation"));
+}
+
+Figures draw_memory(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  LineRequest workspace = byte_request("workspace", "Workspace: memory beyond inputs and outputs",
+                                       "workspace", "memory", "workspace_bytes");
+  workspace.caption = "Counted by the allocator in a pass of its own.";
+  LineRequest peak = byte_request("peak_memory", "Peak memory, inputs and outputs included", "peak",
+                                  "memory", "peak_bytes");
+  peak.caption = workspace.caption;
+  peak.published = published_bytes(published, panel);
+  add(figures, line_figure(panel, order, workspace));
+  add(figures, line_figure(panel, order, peak));
+  return figures;
+}
+
+Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  LineRequest request =
+      byte_request("state", "State carried from token to token", "state", "metrics", "state_bytes");
+  request.caption = "Of one layer, for the whole batch.";
+  add(figures, line_figure(panel, order, request));
+  return figures;
+}
+
+Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, slopes_figure(panel, order));
+  return figures;
+}
+
+Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, roofline_figure(panel, order));
+  return figures;
+}
+
+using Drawer = Figures (*)(const Panel&, const Order&, const Rows&);
+
+const std::vector<std::pair<std::string, Drawer>>& drawers() {
+  static const std::vector<std::pair<std::string, Drawer>> table{
+      {"time", draw_time},
+      {"memory", draw_memory},
+      {"slopes", draw_slopes},
+      {"roofline", draw_roofline},
+      {"step_time", draw_step_time},
+      {"state", draw_state},
+      {"prefill_time", draw_prefill_time},
+      {"generation_time", draw_generation_time}};
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, drawer] : drawers()) names.push_back(name);
+  return names;
+}
+
+std::vector<Figure> draw(const std::string& name, const Panel& panel,
+                         const std::vector<std::string>& order,
+                         const std::vector<PublishedRow>& published) {
+  std::string known;
+  for (const auto& [word, drawer] : drawers()) {
+    if (word == name) return drawer(panel, order, published);
+    known += (known.empty() ? "" : ", ") + word;
+  }
+  throw UsageFailure("no figure is called " + name + "; there are " + known);
+}
+
+}  // namespace attnbench::reports

@@ -1,0 +1,33 @@
+// Figures: a panel of cells as a Vega-Lite specification with its numbers inlined.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/result/layout.hpp"
+#include "reports/published.hpp"
+
+namespace attnbench::reports {
+
+using Json = nlohmann::json;
+
+struct Figure {
+  std::string name;      ///< of its files: "kernel_time_forward"
+  std::string title;     ///< "Time of one forward pass"
+  std::string subtitle;  ///< what all its points share: B, H, D, dtype, device, …
+  std::string caption;   ///< how to read it, one sentence; may be empty
+  Json spec;             ///< Vega-Lite 5, complete
+};
+
+/// The names `draw` knows: what a suite's "figures" may list.
+std::vector<std::string> figure_names();
+
+/// The figures that `name` stands for in `panel`; none where its cells hold nothing to draw.
+/// `order` lists all series of the result, so that a series has one colour in all its figures.
+/// Throws UsageFailure for a name nobody knows, listing those there are.
+std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
+                         const std::vector<std::string>& order,
+                         const std::vector<PublishedRow>& published);
+
+}  // namespace attnbench::reports

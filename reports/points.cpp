@@ -1,0 +1,160 @@
+#include "reports/points.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "harness/result/format.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+bool is_ok(const Json& cell) { return cell["status"].get_ref<const std::string&>() == "ok"; }
+
+const std::string missing = "–";
+
+std::string text_at(const Json& cell, const std::string& key) {
+  const Json* value = result::value_of(cell, key);
+  return value ? result::human_value(*value) : missing;
+}
+
+/// A size as the problem has it, since a setting of 0 may have been derived.
+std::string size_at(const Json& cell, const std::string& key) {
+  const auto problem = cell.find("problem");
+  if (problem != cell.end() && problem->contains(key)) return result::human_value((*problem)[key]);
+  return text_at(cell, key);
+}
+
+/// The implementation that ran, with what was asked for where that was not a name.
+std::string implementation_of(const Json& cell) {
+  const std::string asked = cell.value("implementation", missing);
+  if (!cell.contains("chosen")) return asked;
+  const std::string ran = cell["chosen"].value("implementation", asked);
+  return ran == asked ? ran : ran + " (" + asked + ")";
+}
+
+/// The middle one of the values that are not zero; 0 without any.
+double typical(std::vector<double> values) {
+  std::erase(values, 0.0);
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Scale choose(double value, const std::vector<Scale>& scales) {
+  for (const Scale& scale : scales) {
+    if (value * scale.factor >= 1) return scale;
+  }
+  return scales.back();
+}
+
+}  // namespace
+
+Quantity time_quantity(const std::string& what) {
+  return [what](const Json& cell) -> std::optional<Measured> {
+    if (!is_ok(cell) || !cell.contains("timing")) return std::nullopt;
+    const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
+    if (!cell["timing"].contains(name)) return std::nullopt;
+    const Json& timing = cell["timing"][name];
+    return Measured{timing["median_seconds"].get<double>(), timing["low_seconds"].get<double>(),
+                    timing["high_seconds"].get<double>(),
+                    interval_words(timing.value("interval", ""), timing["rounds"].size())};
+  };
+}
+
+Quantity number_quantity(const std::string& part, const std::string& key) {
+  return [part, key](const Json& cell) -> std::optional<Measured> {
+    if (!is_ok(cell) || !cell.contains(part) || !cell[part].contains(key)) return std::nullopt;
+    const Json& value = cell[part][key];
+    if (!value.is_number()) return std::nullopt;
+    const double number = value.get<double>();
+    return Measured{number, number, number, ""};
+  };
+}
+
+Scale time_scale(const std::vector<double>& seconds) {
+  return choose(typical(seconds), {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}});
+}
+
+Scale byte_scale(const std::vector<double>& bytes) {
+  constexpr double kibi = 1024;
+  return choose(
+      typical(bytes),
+      {{1 / (kibi * kibi * kibi), "GiB"}, {1 / (kibi * kibi), "MiB"}, {1 / kibi, "KiB"}, {1, "B"}});
+}
+
+const std::vector<std::pair<std::string, std::string>>& provenance_columns() {
+  static const std::vector<std::pair<std::string, std::string>> columns{
+      {"mechanism", "mechanism"},
+      {"implementation", "implementation"},
+      {"batch", "B"},
+      {"heads", "H"},
+      {"length", "T"},
+      {"head_dim", "D"},
+      {"latents", "latents per head"},
+      {"pattern", "pattern"},
+      {"pass", "pass"},
+      {"scope", "scope"},
+      {"dtype", "dtype"},
+      {"device", "device"},
+      {"id", "cell"}};
+  return columns;
+}
+
+Json provenance_row(const Json& cell) {
+  Json row = {{"mechanism", cell["mechanism"]},
+              {"implementation", implementation_of(cell)},
+              {"latents", text_at(cell, "latents_per_head")},
+              {"device", cell.value("device", "cpu")},
+              {"id", cell["id"]}};
+  for (const char* size : {"batch", "heads", "length", "head_dim", "pattern", "dtype"}) {
+    row[size] = size_at(cell, size);
+  }
+  for (const char* setting : {"pass", "scope"}) row[setting] = text_at(cell, setting);
+  return row;
+}
+
+Json tooltip(const std::vector<std::pair<std::string, std::string>>& own) {
+  Json list = Json::array();
+  const auto add = [&](const auto& columns) {
+    for (const auto& [field, title] : columns) {
+      list.push_back({{"field", field}, {"title", title}, {"type", "nominal"}});
+    }
+  };
+  add(own);
+  add(provenance_columns());
+  return list;
+}
+
+std::string shared_settings(const result::Panel& panel) {
+  static const std::vector<std::pair<std::string, std::string>> named{
+      {"batch", "B="},
+      {"heads", "H="},
+      {"length", "T="},
+      {"head_dim", "D="},
+      {"latents", "latents per head "},
+      {"pattern", ""},
+      {"scope", "scope "},
+      {"dtype", ""},
+      {"device", ""}};
+  std::string text;
+  for (const auto& [field, prefix] : named) {
+    std::set<std::string> values;
+    for (const result::Placed& placed : panel.cells) {
+      values.insert(provenance_row(*placed.cell)[field].get<std::string>());
+    }
+    values.erase(missing);  // softmax has no latents; those that do may still share theirs
+    if (values.size() != 1) continue;
+    if (!text.empty()) text += ", ";
+    text += prefix;
+    text += *values.begin();
+  }
+  return text;
+}
+
+std::string interval_words(const std::string& interval, std::size_t rounds) {
+  const std::string count = std::to_string(rounds) + (rounds == 1 ? " round" : " rounds");
+  if (interval == "order") return "95 % over " + count;
+  return (interval == "range" ? "range of " : "samples of ") + count;
+}
+
+}  // namespace attnbench::reports

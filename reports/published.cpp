@@ -1,0 +1,126 @@
+#include "reports/published.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "harness/errors.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+/// Fields of one CSV line (RFC 4180, without line breaks inside of quotes).
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char letter = line[i];
+    if (letter == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') {
+      fields.back() += line[++i];
+    } else if (letter == '"') {
+      quoted = !quoted;
+    } else if (letter == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (letter != '\r') {
+      fields.back() += letter;
+    }
+  }
+  return fields;
+}
+
+std::optional<double> number_of(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+/// What a column of numbers is multiplied with to be seconds or bytes; 0 for a column of settings.
+double factor_of(const std::string& column) {
+  static const std::map<std::string, double> factors{
+      {"seconds", 1}, {"milliseconds", 1e-3}, {"bytes", 1}, {"mebibytes", 1024.0 * 1024}};
+  const auto found = factors.find(column);
+  return found == factors.end() ? 0 : found->second;
+}
+
+PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<std::string>& fields,
+                    const std::string& place) {
+  if (fields.size() != columns.size()) {
+    throw UsageFailure(place + "expected " + std::to_string(columns.size()) + " fields, found " +
+                       std::to_string(fields.size()));
+  }
+  PublishedRow row;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string& column = columns[i];
+    const double factor = factor_of(column);
+    if (column == "label") {
+      row.label = fields[i];
+    } else if (factor == 0) {
+      row.settings[column] = fields[i];
+    } else if (!fields[i].empty()) {
+      const auto number = number_of(fields[i]);
+      if (!number) throw UsageFailure(place + column + " must be a number, found " + fields[i]);
+      const bool time = column == "seconds" || column == "milliseconds";
+      (time ? row.seconds : row.bytes) = *number * factor;
+    }
+  }
+  return row;
+}
+
+bool holds(const result::Panel& panel, const PublishedRow& row) {
+  const bool known =
+      std::find(panel.series.begin(), panel.series.end(), row.label) != panel.series.end();
+  return known && std::all_of(panel.facet.begin(), panel.facet.end(), [&](const auto& facet) {
+           const auto found = row.settings.find(facet.first);
+           return found == row.settings.end() || found->second == facet.second;
+         });
+}
+
+template <typename Member>
+std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const result::Panel& panel,
+                              Member member) {
+  std::vector<Published> numbers;
+  for (const PublishedRow& row : rows) {
+    const auto x = row.settings.find(panel.axis);
+    if (!(row.*member) || x == row.settings.end() || !holds(panel, row)) continue;
+    if (const auto place = number_of(x->second)) {
+      numbers.push_back({row.label, *place, *(row.*member)});
+    }
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw UsageFailure(file.string() + ": cannot be read; expected published numbers");
+  std::vector<std::string> columns;
+  std::vector<PublishedRow> rows;
+  std::size_t number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    const std::string place = file.string() + ":" + std::to_string(++number) + ": ";
+    if (line.empty() || line == "\r" || line[0] == '#') continue;
+    if (!columns.empty()) {
+      rows.push_back(row_of(columns, fields_of(line), place));
+      continue;
+    }
+    columns = fields_of(line);
+    if (std::find(columns.begin(), columns.end(), "label") == columns.end()) {
+      throw UsageFailure(place + "the first line names the columns; one must be label");
+    }
+  }
+  return rows;
+}
+
+std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
+                                       const result::Panel& panel) {
+  return chosen(rows, panel, &PublishedRow::seconds);
+}
+
+std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
+                                       const result::Panel& panel) {
+  return chosen(rows, panel, &PublishedRow::bytes);
+}
+
+}  // namespace attnbench::reports

@@ -1,0 +1,40 @@
+// Published numbers: what a paper printed, as a CSV file beside the suite.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/result/layout.hpp"
+
+namespace attnbench::reports {
+
+/// One line of the file. Columns: `label` as in the suite, one per setting that a number belongs to
+/// (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes` or `mebibytes`.
+struct PublishedRow {
+  std::string label;
+  std::map<std::string, std::string> settings;
+  std::optional<double> seconds;
+  std::optional<double> bytes;
+};
+
+/// A number at its place in a panel.
+struct Published {
+  std::string label;
+  double x = 0;
+  double y = 0;  ///< seconds or bytes
+};
+
+/// Reads the file; lines that begin with # are its provenance. Throws UsageFailure naming file,
+/// line and what was expected.
+std::vector<PublishedRow> read_published(const std::filesystem::path& file);
+
+/// The rows of the panel's labels that agree with its facets and name its axis.
+std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
+                                       const result::Panel& panel);
+std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
+                                       const result::Panel& panel);
+
+}  // namespace attnbench::reports

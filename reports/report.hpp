@@ -1,0 +1,28 @@
+// The report: results in; figures, tables and one page out.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attnbench::reports {
+
+struct ReportOptions {
+  std::filesystem::path out;  ///< empty = the folder of the only result, else ./report
+  bool render = true;
+  std::vector<std::string> formats{"svg", "png"};
+};
+
+struct Report {
+  std::filesystem::path page;
+  std::vector<std::filesystem::path> figures;  ///< specifications
+  std::vector<std::string> messages;  ///< for the user: what could not be done, and how to get it
+};
+
+/// Reads each of `results` (a run's folder or a result.json) and writes figures/*.vl.json and their
+/// pictures, tables/*.{md,tex,csv} and index.html. Throws UsageFailure for a result that cannot be
+/// read, EnvironmentFailure for a disk that refuses; a missing renderer is only a message.
+Report write_report(const std::vector<std::filesystem::path>& results,
+                    const ReportOptions& options);
+
+}  // namespace attnbench::reports
