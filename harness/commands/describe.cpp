@@ -1,0 +1,166 @@
+// attnbench describe NAME: all that a mechanism, alias, task or preset says of itself.
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "harness/commands/columns.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/errors.hpp"
+#include "harness/result/format.hpp"
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/suite/presets.hpp"
+#include "harness/suite/words.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using suite::Json;
+
+struct DescribeArguments {
+  std::string name;
+  std::vector<std::string> plugins;
+  bool json = false;
+};
+
+std::string range_of(const Json& option) {
+  if (option.contains("choices") && !option["choices"].empty()) {
+    return suite::listed(option["choices"]);
+  }
+  const bool low = option.contains("minimum"), high = option.contains("maximum");
+  if (low && high) return option["minimum"].dump() + " to " + option["maximum"].dump();
+  if (low) return "at least " + option["minimum"].dump();
+  return high ? "at most " + option["maximum"].dump() : std::string();
+}
+
+void print_options(const std::string& heading, const Json& options) {
+  if (options.empty()) return;
+  std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
+  for (const Json& option : options) {
+    const Json& fallback = option["default"];
+    rows.push_back({option["name"], option["type"],
+                    fallback.is_string() ? fallback.get<std::string>() : fallback.dump(),
+                    range_of(option), option.value("meaning", "")});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ");
+}
+
+/// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
+std::string growth_of(const Json& implementation) {
+  const Json growth = implementation.value("growth", Json::object());
+  const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
+    const double exponent = growth.value(what + "_in_" + of, 0.0);
+    if (exponent == 0) return std::string();
+    return std::string(" ") + letter + (exponent == 1 ? "" : "^" + Json(exponent).dump());
+  };
+  std::string text;
+  for (const std::string what : {"time", "workspace"}) {
+    if (!growth.contains(what + "_in_length")) continue;
+    const std::string powers = power(what, "T", "length") + power(what, "L", "latents");
+    text.append(text.empty() ? "" : ", ")
+        .append(what)
+        .append(" ~")
+        .append(powers.empty() ? " constant" : powers);
+  }
+  return text;
+}
+
+void print_mechanism(const Json& mechanism) {
+  std::cout << mechanism["name"].get<std::string>() << ": " << mechanism.value("title", "") << "\n";
+  std::vector<Row> facts;
+  const auto fact = [&](const std::string& name, const std::string& text) {
+    if (!text.empty()) facts.push_back({name, text});
+  };
+  fact("citation", mechanism.value("citation", ""));
+  fact("origin", mechanism.value("origin", ""));
+  fact("patterns", suite::listed(mechanism.value("patterns", std::vector<std::string>{})));
+  const Json claims = mechanism.value("claims", Json::object());
+  for (const auto& [claim, value] : claims.items()) {
+    fact(facts.empty() || facts.back()[0] != "claims" ? "claims" : "", claim + ": " + value.dump());
+  }
+  print_columns(std::cout, facts, "  ");
+  print_options("option", mechanism.value("options", Json::array()));
+  std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
+  for (const Json& implementation : mechanism["implementations"]) {
+    rows.push_back({implementation["name"], growth_of(implementation),
+                    implementation.value("differentiable", true) ? "yes" : "no",
+                    implementation.value("title", "")});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ");
+  for (const Json& alias : mechanism.value("aliases", Json::array())) {
+    std::cout << "\n  alias " << alias["name"].get<std::string>() << " = "
+              << mechanism["name"].get<std::string>() << "/"
+              << alias["implementation"].get<std::string>() << ": " << alias.value("title", "");
+  }
+  if (!mechanism.value("aliases", Json::array()).empty()) std::cout << "\n";
+}
+
+void print_task(const Json& task) {
+  std::cout << task["name"].get<std::string>() << ": " << task.value("title", "") << "\n";
+  print_columns(std::cout,
+                {{"axis", task.value("axis", "")},
+                 {"figures", suite::listed(task.value("figures", std::vector<std::string>{}))}},
+                "  ");
+  print_options("setting", task["settings"]);
+}
+
+/// The mechanism's document, with the alias that led to it noted.
+Json find(const suite::Catalogue& catalogue, const std::string& name) {
+  const auto alias = catalogue.aliases.find(name);
+  const std::string wanted = alias == catalogue.aliases.end() ? name : alias->second.mechanism;
+  for (const char* kind : {"mechanisms", "tasks"}) {
+    for (const Json& item : catalogue.document[kind]) {
+      if (item["name"] == wanted) return item;
+    }
+  }
+  if (suite::presets().contains(name)) return Json(suite::presets()[name]);
+  std::vector<std::string> known;
+  for (const auto& [word, ignored] : catalogue.mechanisms) known.push_back(word);
+  for (const auto& [word, ignored] : catalogue.aliases) known.push_back(word);
+  for (const auto& [word, ignored] : catalogue.tasks) known.push_back(word);
+  for (const std::string& word : suite::preset_names()) known.push_back(word);
+  throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
+}
+
+int describe(const DescribeArguments& arguments) {
+  const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+  const Json item = find(catalogue, arguments.name);
+  if (arguments.json) {
+    std::cout << item.dump(2) << "\n";
+    return 0;
+  }
+  const auto alias = catalogue.aliases.find(arguments.name);
+  if (alias != catalogue.aliases.end()) {
+    const std::string options = alias->second.options.dump();
+    std::cout << arguments.name << " stands for " << alias->second.mechanism << "/"
+              << alias->second.implementation << (options == "{}" ? "" : " with " + options)
+              << "\n\n";
+  }
+  if (item.contains("implementations")) {
+    print_mechanism(item);
+  } else if (item.contains("settings")) {
+    print_task(item);
+  } else {
+    std::cout << arguments.name << ": " << item.value("title", "") << " ("
+              << item.value("source", "") << ")\n  " << item["set"].dump() << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_describe(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "describe", "Tell all about a mechanism, alias, task or preset: options, ranges, claims");
+  auto arguments = std::make_shared<DescribeArguments>();
+  command->add_option("name", arguments->name, "Its name, as `attnbench list` has it")->required();
+  command
+      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
+      ->allow_extra_args(false);
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return describe(*arguments); }; });
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,58 @@
+#include "harness/commands/known_suites.hpp"
+
+#include <algorithm>
+
+#include "harness/errors.hpp"
+#include "harness/suite/suite.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Told from any other folder of that name by its schema.
+bool is_suites_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "suite.schema.json", ignored);
+}
+
+fs::path suites_folder() {
+  if (is_suites_folder("suites")) return "suites";
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    for (const fs::path& candidate :
+         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
+      if (is_suites_folder(candidate)) return candidate;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<KnownSuite> known_suites() {
+  std::vector<KnownSuite> suites;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(suites_folder(), ignored)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
+      const suite::Document document = suite::load(entry.path());
+      KnownSuite known{
+          entry.path(), document.value.value("title", ""), document.value.value("source", ""), {}};
+      if (document.value.contains("profiles")) {
+        for (const auto& [name, patch] : document.value["profiles"].items()) {
+          known.profiles.push_back(name);
+        }
+      }
+      suites.push_back(known);
+    } catch (const UsageFailure&) {
+      continue;
+    }
+  }
+  std::sort(suites.begin(), suites.end(),
+            [](const KnownSuite& a, const KnownSuite& b) { return a.file < b.file; });
+  return suites;
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,21 @@
+// The suites that come with the program.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace attnbench::commands {
+
+struct KnownSuite {
+  std::filesystem::path file;
+  std::string title;   ///< empty where the suite says none
+  std::string source;  ///< of the protocol
+  std::vector<std::string> profiles;
+};
+
+/// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name.
+/// A file that is no suite is left out: `validate` says why.
+std::vector<KnownSuite> known_suites();
+
+}  // namespace attnbench::commands

@@ -1,0 +1,162 @@
+// attnbench list [WHAT]: what there is to measure, and what to measure it with.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "harness/commands/columns.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/known_suites.hpp"
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/suite/presets.hpp"
+#include "harness/suite/words.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using suite::Json;
+
+const std::vector<std::string> kinds{"mechanisms", "implementations", "aliases", "tasks",
+                                     "suites",     "devices",         "presets"};
+
+struct ListArguments {
+  std::string kind;
+  std::vector<std::string> plugins;
+  bool json = false;
+};
+
+/// Asks the worker for the catalogue only where it is needed: suites are listed without one.
+class Lister {
+ public:
+  explicit Lister(const std::vector<std::string>& plugins) : plugins_(plugins) {}
+
+  Json items(const std::string& kind) {
+    if (kind == "mechanisms") return catalogue()["mechanisms"];
+    if (kind == "implementations") return implementations();
+    if (kind == "aliases") return aliases();
+    if (kind == "tasks") return catalogue()["tasks"];
+    if (kind == "suites") return suites();
+    if (kind == "devices") return devices();
+    Json presets = Json::array();
+    for (const auto& [name, preset] : suite::presets().items()) {
+      Json item = preset;
+      item["name"] = name;
+      presets.push_back(item);
+    }
+    return presets;
+  }
+
+ private:
+  const Json& catalogue() {
+    if (!catalogue_) catalogue_ = run::load_catalogue(plugins_).document;
+    return *catalogue_;
+  }
+
+  Json implementations() {
+    Json items = Json::array();
+    for (const Json& mechanism : catalogue()["mechanisms"]) {
+      for (Json item : mechanism["implementations"]) {
+        item["mechanism"] = mechanism["name"];
+        item["name"] = mechanism["name"].get<std::string>() + "/" + item["name"].get<std::string>();
+        items.push_back(item);
+      }
+    }
+    return items;
+  }
+
+  Json aliases() {
+    Json items = Json::array();
+    for (const Json& mechanism : catalogue()["mechanisms"]) {
+      for (Json item : mechanism.value("aliases", Json::array())) {
+        item["mechanism"] = mechanism["name"];
+        items.push_back(item);
+      }
+    }
+    return items;
+  }
+
+  static Json suites() {
+    Json items = Json::array();
+    for (const KnownSuite& known : known_suites()) {
+      items.push_back({{"name", known.file.string()},
+                       {"title", known.title},
+                       {"source", known.source},
+                       {"profiles", known.profiles}});
+    }
+    return items;
+  }
+
+  static Json devices() {
+    const unsigned threads = std::thread::hardware_concurrency();
+    return {{{"name", "cpu"},
+             {"title", "this machine's processor, " + std::to_string(threads) + " threads"},
+             {"threads", threads}}};
+  }
+
+  const std::vector<std::string>& plugins_;
+  std::optional<Json> catalogue_;
+};
+
+/// What a person wants to know beside name and title.
+std::string remark(const std::string& kind, const Json& item) {
+  if (kind == "mechanisms") {
+    std::vector<std::string> names;
+    for (const Json& implementation : item["implementations"]) {
+      names.push_back(implementation["name"]);
+    }
+    const std::string origin = item.value("origin", "built in");
+    return suite::listed(names) + (origin == "built in" ? "" : "  (from " + origin + ")");
+  }
+  if (kind == "aliases") {
+    const std::string options = item.value("options", Json::object()).dump();
+    return item["mechanism"].get<std::string>() + "/" + item["implementation"].get<std::string>() +
+           (options == "{}" ? "" : " " + options);
+  }
+  if (kind == "suites" && !item["profiles"].empty()) {
+    return "profiles: " + suite::listed(item["profiles"]);
+  }
+  return kind == "presets" ? item.value("set", Json()).dump() : std::string();
+}
+
+int list(const ListArguments& arguments) {
+  Lister lister(arguments.plugins);
+  Json all = Json::object();
+  for (const std::string& kind : kinds) {
+    // Mechanisms name their implementations; a list of those alone is for who asks.
+    const bool wanted = arguments.kind.empty() ? kind != "implementations" : kind == arguments.kind;
+    if (wanted) all[kind] = lister.items(kind);
+  }
+  if (arguments.json) {
+    std::cout << (arguments.kind.empty() ? all : all[arguments.kind]).dump(2) << "\n";
+    return 0;
+  }
+  for (const std::string& kind : kinds) {
+    if (!all.contains(kind)) continue;
+    std::vector<Row> rows;
+    for (const Json& item : all[kind]) {
+      rows.push_back({item["name"], item.value("title", ""), remark(kind, item)});
+    }
+    if (arguments.kind.empty()) std::cout << kind << "\n";
+    print_columns(std::cout, rows, arguments.kind.empty() ? "  " : "");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Chosen& chosen) {
+  CLI::App* command =
+      app.add_subcommand("list", "List mechanisms, tasks, suites and whatever else there is");
+  auto arguments = std::make_shared<ListArguments>();
+  command->add_option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
+      ->check(CLI::IsMember(kinds));
+  command
+      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
+      ->allow_extra_args(false);
+  command->add_flag("--json", arguments->json, "Everything that is known of them, as JSON");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return list(*arguments); }; });
+}
+
+}  // namespace attnbench::commands
