@@ -157,7 +157,8 @@ TEST_CASE("Ids hash what was said and differs from the default, and nothing else
   // Written down once: a change here breaks every comparison with older results.
   const std::string plain = id(R"("mechanisms": ["softmax"])");
   CHECK(plain == "922bfac4f0aa");
-  CHECK(id(R"("set": {"length": 256, "latents_total": 64}, "mechanisms": ["latte"])") == "18817d4e4a30");
+  CHECK(id(R"("set": {"length": 256, "latents_total": 64}, "mechanisms": ["latte"])") ==
+        "18817d4e4a30");
   CHECK(id(R"("title": "T", "mechanisms": {"another label": {"use": "softmax"}})") == plain);
   CHECK(id(R"("set": {"length": 1024, "batch": 1}, "mechanisms": ["softmax"])") == plain);
   CHECK(id(R"("mechanisms": ["softmax"], "figures": ["time"])") == plain);
