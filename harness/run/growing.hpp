@@ -1,0 +1,50 @@
+// Growing: the growth of an implementation's time and workspace, measured by cells of the kernel
+// task in fresh children and held to what it claims.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/result/growth.hpp"
+#include "harness/run/checking.hpp"
+
+namespace attnbench::run {
+
+/// How and how much is measured.
+struct GrowthPlan {
+  double least_seconds = 0.005;  ///< a smaller cell shows its fixed costs, not its growth
+  int sizes = 3;                 ///< each twice the one before
+  int children = 3;              ///< fresh processes for each size
+  double sampling_seconds = 0.4;
+  double cell_timeout_seconds = 60;
+  double memory_limit_bytes = 0;
+  std::int64_t least_length = 512;
+  std::int64_t most_length = 1 << 18;
+};
+
+/// One claim of one implementation.
+struct GrowthRow {
+  std::string mechanism;
+  std::string implementation;
+  std::string pattern;
+  std::string quantity;  ///< "time in length", "workspace in length", "time in latents", …
+  std::vector<result::GrowthPoint> points;  ///< every child's
+  result::GrowthFit fit;
+};
+
+/// A sentence for people about what is being done.
+using Say = std::function<void(const std::string&)>;
+
+/// Claims in length and, for a mechanism with `latents_per_head` whose growth in latents is
+/// claimed, in latents per head. `row.dtype` is the cells'. A claim that is missed is measured once
+/// more and judged by both. Empty where the implementation does not support the problem.
+std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
+                                      const GrowthPlan& plan, const Say& say);
+
+/// {mechanism, implementation, pattern, quantity, claimed, measured?, tolerance, verdict, reason?,
+/// points: [{size, value}], local: [{from, to, slope}]}.
+Json to_json(const GrowthRow& row);
+
+}  // namespace attnbench::run

@@ -1,0 +1,143 @@
+#include "harness/run/growing.hpp"
+
+#include <cmath>
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::run;
+using attnbench::result::GrowthVerdict;
+
+namespace {
+
+/// A worker whose cells cost what a formula says.
+struct Machine {
+  double exponent = 1;
+  double claimed = 1;
+  double claimed_in_latents = 0;
+  double memory_exponent = 0;
+  double seconds_at_512 = 2e-4;
+  bool supported = true;
+  double peak_bytes = 0;
+  std::int64_t fails_from = 1 << 30;
+  int slow_calls = 0;  ///< that many cells take 3 times as long
+  int children = 0;
+
+  Json operator()(const Json& request) {
+    if (request.at("type") == "plan") {
+      return {{"cells",
+               {{{"supported", supported},
+                 {"peak_bytes", peak_bytes},
+                 {"growth",
+                  {{"time_in_length", claimed},
+                   {"workspace_in_length", memory_exponent},
+                   {"time_in_latents", claimed_in_latents},
+                   {"workspace_in_latents", claimed_in_latents}}}}}}};
+    }
+    ++children;
+    const Json& cell = request.at("cell");
+    const double length = cell.at("settings").at("length");
+    const double latents = cell.at("options").value("latents_per_head", 64.0);
+    if (length >= static_cast<double>(fails_from)) {
+      return {{"status", "out_of_memory"}, {"reason", "64 GiB"}};
+    }
+    double seconds = seconds_at_512 * std::pow(length / 512, exponent);
+    if (claimed_in_latents > 0) seconds *= latents / 64;
+    if (slow_calls > 0 && slow_calls-- > 0) seconds *= 3;
+    Json measured = {{"timing", {{"forward", {{"median_seconds", seconds}}}}}};
+    if (request.at("round") == 0) {
+      const double bytes =
+          1000 * std::pow(length, memory_exponent) * (claimed_in_latents > 0 ? latents : 1.0);
+      measured["memory"] = {{"workspace_bytes", bytes}};
+    }
+    return {{"status", "ok"}, {"measured", measured}};
+  }
+};
+
+std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false) {
+  GrowthPlan plan;
+  plan.memory_limit_bytes = 1e9;
+  const Ask ask = [&machine](const Json& request) { return machine(request); };
+  return measure_growth(ask, {"latte", "latte", "scan", "causal", "float32"}, has_latents, plan,
+                        [](const std::string&) {});
+}
+
+}  // namespace
+
+TEST_CASE("growth is measured from where a cell takes 5 ms", "[growing]") {
+  for (const double exponent : {1.0, 2.0}) {
+    Machine machine;
+    machine.exponent = machine.claimed = machine.memory_exponent = exponent;
+    const auto rows = grown(machine);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].quantity == "time in length");
+    CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+    CHECK(rows[0].points.size() == 9);
+    for (const auto& point : rows[0].points) CHECK(point.value >= 0.005);
+    CHECK(rows[0].points.front().value < 0.02 * std::pow(2, exponent));
+    CHECK(rows[1].quantity == "workspace in length");
+    CHECK(rows[1].points.size() == 3);
+    CHECK(rows[1].fit.verdict == GrowthVerdict::agrees);
+  }
+}
+
+TEST_CASE("a wrong claim is missed, after a second series", "[growing]") {
+  Machine machine;
+  machine.exponent = 2;
+  machine.claimed = 1;
+  const auto rows = grown(machine);
+  CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(rows[0].points.size() == 18);
+}
+
+TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growing]") {
+  Machine machine;
+  machine.seconds_at_512 = 6e-3;
+  machine.slow_calls = 3;
+  const auto rows = grown(machine);
+  CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+}
+
+TEST_CASE("latents are an axis of their own where they are claimed", "[growing]") {
+  Machine machine;
+  machine.claimed_in_latents = 1;
+  const auto rows = grown(machine, true);
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[2].quantity == "time in latents");
+  CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
+  CHECK(rows[2].points.front().size == 128);
+  CHECK(rows[3].quantity == "workspace in latents");
+  Machine without;
+  CHECK(grown(without, true).size() == 2);
+}
+
+TEST_CASE("what cannot be measured is undecided, with the reason", "[growing]") {
+  Machine failing;
+  failing.fails_from = 1024;
+  auto rows = grown(failing);
+  REQUIRE_FALSE(rows.empty());
+  CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
+  CHECK_THAT(rows[0].fit.reason, Catch::Contains("out_of_memory: 64 GiB"));
+
+  Machine large;
+  large.peak_bytes = 1e12;
+  rows = grown(large);
+  CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
+  CHECK(large.children == 0);
+
+  Machine none;
+  none.supported = false;
+  CHECK(grown(none).empty());
+}
+
+TEST_CASE("a row of growth as JSON holds no null", "[growing]") {
+  Machine failing;
+  failing.fails_from = 1024;
+  Json row = to_json(grown(failing)[0]);
+  CHECK(row.at("verdict") == "undecided");
+  CHECK_FALSE(row.contains("measured"));
+  Machine machine;
+  row = to_json(grown(machine)[0]);
+  CHECK(row.at("measured").get<double>() == Approx(1));
+  CHECK(row.at("local").size() == 2);
+  CHECK(row.dump().find("null") == std::string::npos);
+}
