@@ -1,21 +1,56 @@
 // CP, the causal product: what linear attention is made of, and what Performer, Luna and the
 // decaying linear forms reuse.
 //
-//   O_t = sum_{s<=t} (a_t . b_s) c_s,  a, b [B, H, T, F],  c [B, H, T, M],
-// with the state S_t = sum_{s<=t} b_s c_s^T. Katharopoulos et al. 2020 (Transformers are RNNs),
-// eq. 10-15. Sizes of more than 16 bits per element are expected: callers widen.
+//   O_t = sum_{s<=t} (a_t . b_s) c_s,   a = phi(x), b = phi(y) [B, H, T, F],  c [B, H, T, M],
+// with the state S_t = sum_{s<=t} b_s c_s^T; or, normalised, O_t / (sum_{s<=t} a_t . b_s +
+// epsilon). Katharopoulos et al. 2020 (Transformers are RNNs), eq. 8-15. 16-bit inputs are computed
+// in float32.
 #pragma once
 
 #include <cstdint>
 
-#include "attention/torch.hpp"
+#include "attention/token_blocks.hpp"
 
 namespace attnbench::causal_product {
 
-/// Every state at once, [B, H, T, F, M] in memory. Gradients by autograd. `state` [B, H, F, M],
-/// where defined, is what came before; it is advanced in place, and then nothing is recorded for
-/// gradients.
-at::Tensor materialised(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c,
-                        at::Tensor state = {});
+/// phi: nothing, or elu(x) + 1 (under which an x of -inf hides its token).
+enum class Feature { identity, elu_plus_one };
+
+struct Form {
+  Feature feature = Feature::identity;
+  /// The sum of weights is carried as one more column of c, all ones; M + 1 columns in the state.
+  bool normalised = false;
+  double epsilon = 0;
+};
+
+/// The three forms: x, y [B, H, T, F] and c [B, H, T, M] to [B, H, T, M] in the dtype of c. A
+/// `state` [B, H, F, M or M + 1], where defined, is continued from and advanced in place; nothing
+/// is then recorded for gradients.
+
+/// Every state at once, [B, H, T, F, M] in memory. Gradients by autograd.
+at::Tensor materialised(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c,
+                        const Form& form, at::Tensor state = {});
+
+/// Token by token: O(F M) workspace whatever T is. Its gradient keeps the inputs alone.
+at::Tensor scan(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+                at::Tensor state = {});
+
+/// By chunks of `chunk` tokens, as matrix products; workspace bounded whatever T is. Its gradient
+/// keeps the inputs alone.
+at::Tensor chunked(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+                   std::int64_t chunk, at::Tensor state = {});
+
+// ---- what the forms share
+
+/// phi, exact for very negative x; and dLoss/dx from phi(x) and dLoss/dphi.
+at::Tensor feature_of(const at::Tensor& x, Feature feature);
+at::Tensor feature_gradient(const at::Tensor& value, const at::Tensor& gradient, Feature feature);
+
+/// c, with the column of ones where the form has one.
+at::Tensor columns_of(const at::Tensor& c, const Form& form);
+/// The result from the products with those columns; 0 where nothing was seen.
+at::Tensor result_of(const at::Tensor& sums, const Form& form);
+/// dLoss/dsums from dLoss/dresult.
+at::Tensor sums_gradient(const at::Tensor& sums, const at::Tensor& gradient, const Form& form);
 
 }  // namespace attnbench::causal_product

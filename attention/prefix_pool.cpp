@@ -1,17 +1,20 @@
 #include "attention/prefix_pool.hpp"
 
 #include <limits>
+#include <vector>
 
 namespace attnbench::prefix_pool {
 namespace {
 
 using at::Tensor;
 
-// Tokens summed by doubling before the block ends are themselves scanned: work stays linear in T.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
 constexpr std::int64_t kBlock = 16;
 
-/// Inclusive sums over s <= t of exp(m_s - m_t) a_s along dimension 1. a [N, T, L, W]; m [N, T, L],
-/// not decreasing in t.
+/// Inclusive sums over s <= t of exp(m_s - m_t) a_s along dimension 1, for a [N, T, L, W] and m
+/// [N, T, L] that does not decrease in t. By doubling in blocks whose ends are summed likewise, so
+/// that work stays linear in T.
 Tensor prefix_sums(Tensor a, Tensor m) {
   const std::int64_t length = a.size(1);
   const std::int64_t blocks = (length + kBlock - 1) / kBlock;
@@ -41,10 +44,53 @@ Tensor prefix_sums(Tensor a, Tensor m) {
   return a.flatten(1, 2).narrow(1, 0, length);
 }
 
+/// x [N, T, w] as blocks [N, n, kBlock, w], filled up with `filling`.
+Tensor in_blocks(const Tensor& x, double filling) {
+  const std::int64_t blocks = (x.size(1) + kBlock - 1) / kBlock;
+  const std::int64_t padding = blocks * kBlock - x.size(1);
+  return at::constant_pad_nd(x, {0, 0, 0, padding}, filling)
+      .unflatten(1, at::IntArrayRef{blocks, kBlock});
+}
+
+struct Prefixes {
+  /// At place i: the sums up to the i-th token of every block, [N, n, L, D + 1]; the last column is
+  /// the normaliser.
+  std::vector<Tensor> sums;
+  Tensor last_maximum;  ///< [N, L]
+};
+
+/// All prefixes of k [N, T, L], v [N, T, D], from a flat carry.
+Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
+  const Tensor scores = in_blocks(k, -kInfinity);
+  const Tensor values = in_blocks(at::constant_pad_nd(v, {0, 1}, 1), 0);
+  const std::int64_t blocks = scores.size(1);
+  // The result does not depend on the maximum, so that no gradient flows through it.
+  const Tensor m = at::maximum(std::get<0>(at::cummax(scores.detach().flatten(1, 2), 1)),
+                               past.maximum.unsqueeze(1))
+                       .view(scores.sizes());
+  const Tensor ends = m.select(2, kBlock - 1);
+  const Tensor totals = at::matmul(shrink(scores, ends.unsqueeze(2)).transpose(-2, -1), values);
+  const Tensor first = at::cat({past.sum, past.normaliser.unsqueeze(-1)}, -1).unsqueeze(1);
+  const Tensor edges = at::cat({past.maximum.unsqueeze(1), ends}, 1).narrow(1, 0, blocks);
+  Tensor sums = prefix_sums(at::cat({first, totals.narrow(1, 0, blocks - 1)}, 1), edges);
+  Tensor before = edges;
+  Prefixes made;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const Tensor here = m.select(2, i);
+    sums = at::mul(sums, shrink(before, here).unsqueeze(-1))
+               .addcmul_(shrink(scores.select(2, i), here).unsqueeze(-1),
+                         values.select(2, i).unsqueeze(-2));
+    before = here;
+    made.sums.push_back(sums);
+  }
+  made.last_maximum = ends.select(1, blocks - 1);
+  return made;
+}
+
 }  // namespace
 
 Tensor shrink(const Tensor& from, const Tensor& to) {
-  return from.sub(to.masked_fill(to == -std::numeric_limits<double>::infinity(), 0)).exp_();
+  return from.sub(to.masked_fill(to == -kInfinity, 0)).exp_();
 }
 
 Tensor reciprocal_or_zero(const Tensor& x) { return at::reciprocal(x).masked_fill_(x == 0, 0); }
@@ -59,10 +105,6 @@ Tensor query_gradient(const Tensor& weights, const Tensor& gradient, Query kind)
   return at::addcmul(weighted, weights, weighted.sum(-1, true), -1);
 }
 
-at::ScalarType compute_type(at::ScalarType type) {
-  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
-}
-
 Carry Carry::flat() const {
   const auto n = maximum.size(0) * maximum.size(1);
   return {maximum.view({n, maximum.size(2)}), normaliser.view({n, maximum.size(2)}),
@@ -72,41 +114,41 @@ Carry Carry::flat() const {
 Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
                   std::int64_t value_dim, const at::TensorOptions& like) {
   const auto options = like.dtype(compute_type(c10::typeMetaToScalarType(like.dtype())));
-  return {at::full({batch, heads, latents}, -std::numeric_limits<double>::infinity(), options),
+  return {at::full({batch, heads, latents}, -kInfinity, options),
           at::zeros({batch, heads, latents}, options),
           at::zeros({batch, heads, latents, value_dim}, options)};
+}
+
+Carry flat_empty_carry(const Tensor& scores, const Tensor& values) {
+  return empty_carry(1, values.size(0) * values.size(1), scores.size(3), values.size(3),
+                     values.options())
+      .flat();
 }
 
 Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
                     Carry* carry) {
   const at::AutoGradMode record(carry == nullptr && at::GradMode::is_enabled());
   const auto type = compute_type(values.scalar_type());
-  const Tensor p = weights_of(query.to(type), kind).flatten(0, 1);
-  const Tensor k = scores.to(type).flatten(0, 1);
-  const Tensor v = at::constant_pad_nd(values.to(type).flatten(0, 1), {0, 1}, 1);
-  const std::int64_t length = k.size(1);
-
-  // The result does not depend on the maximum, so that no gradient flows through it.
-  Tensor m = std::get<0>(at::cummax(k.detach(), 1));
-  const Carry past = carry ? carry->flat() : Carry{};
-  if (carry) m = at::maximum(m, past.maximum.unsqueeze(1));
-  Tensor a = shrink(k, m).unsqueeze(-1) * v.unsqueeze(2);
-  if (carry) {
-    const Tensor first = at::cat({past.sum, past.normaliser.unsqueeze(-1)}, -1);
-    a.select(1, 0).addcmul_(first, shrink(past.maximum, m.select(1, 0)).unsqueeze(-1));
+  const Carry past = carry ? carry->flat() : flat_empty_carry(scores, values);
+  const Prefixes prefixes =
+      prefixes_of(scores.to(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
+  const auto width = values.size(3);
+  const Tensor p = in_blocks(weights_of(query.to(type), kind).flatten(0, 1), 0);
+  std::vector<Tensor> outputs;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const Tensor& sums = prefixes.sums[static_cast<std::size_t>(i)];
+    const Tensor normaliser = sums.select(-1, width);
+    const Tensor gain = p.select(2, i) / normaliser.masked_fill(normaliser == 0, 1);
+    outputs.push_back(at::matmul(gain.unsqueeze(-2), sums.narrow(-1, 0, width)).squeeze(-2));
   }
-  a = prefix_sums(a, m);
-
-  const Tensor normaliser = a.select(-1, v.size(2) - 1);
-  const Tensor gain = p / normaliser.masked_fill(normaliser == 0, 1);
-  const Tensor y = at::matmul(gain.unsqueeze(-2), a.narrow(-1, 0, v.size(2) - 1)).squeeze(-2);
+  const Tensor y = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, values.size(2));
   if (carry) {
-    const Tensor last = a.select(1, length - 1);
-    past.maximum.copy_(m.select(1, length - 1));
-    past.normaliser.copy_(last.select(-1, v.size(2) - 1));
-    past.sum.copy_(last.narrow(-1, 0, v.size(2) - 1));
+    const Tensor last = prefixes.sums.back().select(1, -1);
+    past.maximum.copy_(prefixes.last_maximum);
+    past.normaliser.copy_(last.select(-1, width));
+    past.sum.copy_(last.narrow(-1, 0, width));
   }
-  return y.view(values.sizes()).to(values.scalar_type());
+  return y.reshape(values.sizes()).to(values.scalar_type());
 }
 
 }  // namespace attnbench::prefix_pool

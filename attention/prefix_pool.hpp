@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "attention/torch.hpp"
+#include "attention/token_blocks.hpp"
 
 namespace attnbench::prefix_pool {
 
@@ -56,6 +56,8 @@ at::Tensor chunked(const at::Tensor& query, Query kind, const at::Tensor& scores
 
 // ---- what the forms share
 
+/// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].
+Carry flat_empty_carry(const at::Tensor& scores, const at::Tensor& values);
 /// exp(from - to) for from <= to, and 0 where `from` is -inf, even if `to` is too.
 at::Tensor shrink(const at::Tensor& from, const at::Tensor& to);
 /// 1 / x, and 0 where x is 0.
@@ -63,7 +65,5 @@ at::Tensor reciprocal_or_zero(const at::Tensor& x);
 /// p from what `query` holds, and the gradient of `query` from the gradient of p.
 at::Tensor weights_of(const at::Tensor& query, Query kind);
 at::Tensor query_gradient(const at::Tensor& weights, const at::Tensor& gradient, Query kind);
-/// float32 for 16-bit types, else `type` itself.
-at::ScalarType compute_type(at::ScalarType type);
 
 }  // namespace attnbench::prefix_pool

@@ -12,19 +12,6 @@ using at::Tensor;
 // workspace does not grow with the sequence.
 constexpr std::int64_t kChunksInPiece = 16;
 
-/// The tokens of a piece, [N, tokens, w] in `type`.
-Tensor part_of(const Tensor& x, const Piece& piece, at::ScalarType type) {
-  return x.narrow(2, piece.begin, piece.count * piece.size).to(type).flatten(0, 1);
-}
-
-void put_part(const Tensor& whole, const Piece& piece, const Tensor& part) {
-  const Tensor place = whole.narrow(2, piece.begin, piece.count * piece.size);
-  place.copy_(part.view(place.sizes()));
-}
-
-/// A piece by itself, as if the sequence began with it.
-Piece whole_of(const Piece& piece) { return {0, piece.count, piece.size}; }
-
 Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
                std::int64_t chunk, Carry& carry) {
   const auto type = carry.sum.scalar_type();
@@ -32,16 +19,10 @@ Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tens
   for (const Piece& piece : pieces_of(values.size(2), chunk, kChunksInPiece)) {
     const Chunks chunks =
         cut(weights_of(part_of(query, piece, type), kind), part_of(scores, piece, type),
-            part_of(values, piece, type), whole_of(piece), carry);
+            part_of(values, piece, type), piece.alone(), carry);
     put_part(y, piece, outputs(chunks));
   }
   return y;
-}
-
-Carry flat_empty(const Tensor& scores, const Tensor& values) {
-  return empty_carry(1, values.size(0) * values.size(1), scores.size(3), values.size(3),
-                     values.options())
-      .flat();
 }
 
 class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
@@ -52,7 +33,7 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
     context->save_for_backward({query, scores, values});
     context->saved_data["kind"] = kind;
     context->saved_data["chunk"] = chunk;
-    Carry carry = flat_empty(scores, values);
+    Carry carry = flat_empty_carry(scores, values);
     return prefix_pool::forward(query, static_cast<Query>(kind), scores, values, chunk, carry);
   }
 
@@ -65,10 +46,10 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
     const auto type = compute_type(saved[2].scalar_type());
     const auto cut_at = [&](const Piece& piece, Carry& carry) {
       return cut(weights_of(part_of(saved[0], piece, type), kind), part_of(saved[1], piece, type),
-                 part_of(saved[2], piece, type), whole_of(piece), carry);
+                 part_of(saved[2], piece, type), piece.alone(), carry);
     };
     // Forwards for the carry at each piece's left edge, then backwards with the chunks made again.
-    Carry carry = flat_empty(saved[1], saved[2]);
+    Carry carry = flat_empty_carry(saved[1], saved[2]);
     Tensor sum = at::zeros_like(carry.sum);
     Tensor normaliser = at::zeros_like(carry.normaliser);
     std::vector<Carry> starts;

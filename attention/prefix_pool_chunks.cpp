@@ -1,10 +1,9 @@
 #include "attention/prefix_pool_chunks.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <limits>
+#include <vector>
 
 namespace attnbench::prefix_pool {
 namespace {
@@ -23,20 +22,6 @@ double range_limit(const Tensor& x) { return x.scalar_type() == at::kDouble ? 60
 Tensor batched_upper_ones(const Tensor& like) {
   const auto size = like.size(1);
   return at::ones({size, size}, like.options()).triu_().expand({like.size(0), size, size});
-}
-
-/// Replaces each [N, i, ...] by what comes before it, past_{i+1} = past_i fade_i + each_i, in order
-/// or from the last to the first, and returns the final past.
-Tensor carry_over(Tensor each, const Tensor& fade, Tensor past, bool reversed) {
-  const auto count = each.size(1);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto at = reversed ? count - 1 - i : i;
-    Tensor slot = each.select(1, at);
-    Tensor next = at::addcmul(slot, past, fade.select(1, at));
-    slot.copy_(past);
-    past = next;
-  }
-  return past;
 }
 
 Chunks select(const Chunks& x, const Tensor& rows) {
@@ -147,7 +132,7 @@ Tensor fine_outputs(const Chunks& x) {
   std::vector<Tensor> parts;
   for (const Piece& piece : pieces_of(x.k.size(1), kFine, kAll)) {
     const Tensor part = direct_outputs(cut(x.p, x.k, x.v, piece, carry));
-    parts.push_back(part.view({x.k.size(0), piece.count * piece.size, x.v.size(2)}));
+    parts.push_back(part.view({x.k.size(0), piece.tokens(), x.v.size(2)}));
   }
   return at::cat(parts, 1);
 }
@@ -160,7 +145,7 @@ ChunkGradients fine_gradients(const Chunks& x, const Tensor& g) {
   ChunkGradients to{at::empty_like(x.p), at::empty_like(x.k), at::empty_like(x.v),
                     at::zeros_like(x.left.sum), at::zeros_like(x.left.normaliser)};
   for (std::size_t i = pieces.size(); i-- > 0;) {
-    const auto tokens = pieces[i].count * pieces[i].size;
+    const auto tokens = pieces[i].tokens();
     const auto of = [&](const Tensor& tensor) { return tensor.narrow(1, pieces[i].begin, tokens); };
     ChunkGradients part = direct_gradients(cuts[i], of(g).reshape({-1, pieces[i].size, g.size(2)}));
     sweep_left(cuts[i], part, to.sum, to.normaliser);
@@ -188,21 +173,11 @@ Sorted sorted(const Chunks& x) {
 
 }  // namespace
 
-std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {
-  std::vector<Piece> pieces;
-  for (std::int64_t begin = 0; begin < length;) {
-    const std::int64_t whole = std::min((length - begin) / size, most);
-    pieces.push_back(whole > 0 ? Piece{begin, whole, size} : Piece{begin, 1, length - begin});
-    begin += pieces.back().count * pieces.back().size;
-  }
-  return pieces;
-}
-
 Chunks cut(const Tensor& p, const Tensor& k, const Tensor& v, const Piece& piece, Carry& carry) {
   const auto n = k.size(0);
   const auto m = n * piece.count;
   const auto of = [&](const Tensor& x) {
-    return x.narrow(1, piece.begin, piece.count * piece.size).reshape({m, piece.size, x.size(2)});
+    return x.narrow(1, piece.begin, piece.tokens()).reshape({m, piece.size, x.size(2)});
   };
   Chunks x{of(p), of(k), of(v), {}, {}, {}, {}};
   const std::array<std::int64_t, 2> rows = {n, piece.count};

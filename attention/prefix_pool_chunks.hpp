@@ -2,8 +2,6 @@
 // of its past from the carry at its left edge. M = batches * heads * chunks, c tokens in a chunk.
 #pragma once
 
-#include <vector>
-
 #include "attention/prefix_pool.hpp"
 
 namespace attnbench::prefix_pool {
@@ -25,13 +23,6 @@ struct ChunkGradients {
   at::Tensor p, k, v;
   at::Tensor sum, normaliser;
 };
-
-/// Tokens [begin, begin + count * size): `count` chunks of `size` tokens.
-struct Piece {
-  std::int64_t begin, count, size;
-};
-/// Chunks of `size` tokens, at most `most` to a piece, and a shorter one at the end where need be.
-std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most);
 
 /// Cuts p, k [N, T, L], v [N, T, D] at `piece`; `carry` (flat, N) is taken from the piece's left
 /// edge to its right one.

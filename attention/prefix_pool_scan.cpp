@@ -16,18 +16,6 @@ using at::Tensor;
 
 constexpr std::int64_t kBlock = 64;
 
-/// Tokens [begin, begin + count) of x [B, H, T, w], time first: [count, N, w] in `type`.
-Tensor block_of(const Tensor& x, std::int64_t begin, std::int64_t count, at::ScalarType type) {
-  return x.narrow(2, begin, count).to(type).flatten(0, 1).transpose(0, 1).contiguous();
-}
-
-/// Puts a block back: the inverse of block_of.
-void put_block(const Tensor& whole, std::int64_t begin, const Tensor& block) {
-  const auto shape = whole.sizes();
-  whole.narrow(2, begin, block.size(0))
-      .copy_(block.transpose(0, 1).unflatten(0, at::IntArrayRef{shape[0], shape[1]}));
-}
-
 /// What the scores of a block come to, token by token; all [n, N, L].
 struct Factors {
   Tensor maximum;
@@ -64,11 +52,11 @@ Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tens
   const Tensor y = at::empty(values.sizes(), values.options());
   for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
-    const Tensor v = block_of(values, begin, count, type);
+    const Tensor v = rows_of(values, begin, count, type);
     const Factors f =
-        factors_of(block_of(scores, begin, count, type), carry.maximum, carry.normaliser);
+        factors_of(rows_of(scores, begin, count, type), carry.maximum, carry.normaliser);
     const Tensor gain =
-        weights_of(block_of(query, begin, count, type), kind) * reciprocal_or_zero(f.normaliser);
+        weights_of(rows_of(query, begin, count, type), kind) * reciprocal_or_zero(f.normaliser);
     const Tensor out = at::empty_like(v).unsqueeze(2);
     for (std::int64_t t = 0; t < count; ++t) {
       advance(carry.sum, f.fade.select(0, t), f.e.select(0, t), v.select(0, t));
@@ -77,15 +65,9 @@ Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tens
     }
     carry.maximum.copy_(f.maximum.select(0, count - 1));
     carry.normaliser.copy_(f.normaliser.select(0, count - 1));
-    put_block(y, begin, out.squeeze(2));
+    put_rows(y, begin, out.squeeze(2));
   }
   return y;
-}
-
-Carry flat_empty(const Tensor& scores, const Tensor& values) {
-  return empty_carry(1, values.size(0) * values.size(1), scores.size(3), values.size(3),
-                     values.options())
-      .flat();
 }
 
 // The gradient runs twice over the tokens: forwards, for dp_t = M_t g_t, and backwards, with
@@ -103,28 +85,28 @@ struct Backward {
 };
 
 void Backward::forwards() {
-  Carry carry = flat_empty(scores, values);
+  Carry carry = flat_empty_carry(scores, values);
   for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
     starts.push_back({carry.maximum, carry.normaliser, {}});
-    const Tensor v = block_of(values, begin, count, type);
-    const Tensor g = block_of(upstream, begin, count, type);
+    const Tensor v = rows_of(values, begin, count, type);
+    const Tensor g = rows_of(upstream, begin, count, type);
     const Factors f =
-        factors_of(block_of(scores, begin, count, type), carry.maximum, carry.normaliser);
+        factors_of(rows_of(scores, begin, count, type), carry.maximum, carry.normaliser);
     const Tensor slope = at::empty_like(f.e).unsqueeze(-1);
     for (std::int64_t t = 0; t < count; ++t) {
       advance(carry.sum, f.fade.select(0, t), f.e.select(0, t), v.select(0, t));
       Tensor row = slope.select(0, t);
       at::bmm_out(row, carry.sum, g.select(0, t).unsqueeze(-1));
     }
-    put_block(query_slope, begin, slope.squeeze(-1) * reciprocal_or_zero(f.normaliser));
+    put_rows(query_slope, begin, slope.squeeze(-1) * reciprocal_or_zero(f.normaliser));
     carry.maximum = f.maximum.select(0, count - 1).clone();
     carry.normaliser = f.normaliser.select(0, count - 1).clone();
   }
 }
 
 void Backward::backwards() {
-  const Carry zero = flat_empty(scores, values);
+  const Carry zero = flat_empty_carry(scores, values);
   Tensor sum = zero.sum;
   Tensor total = zero.normaliser;
   Tensor fade = at::zeros_like(total);
@@ -133,13 +115,13 @@ void Backward::backwards() {
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
     const Carry& start = starts[static_cast<std::size_t>(i)];
     const Factors f =
-        factors_of(block_of(scores, begin, count, type), start.maximum, start.normaliser);
-    const Tensor p = weights_of(block_of(query, begin, count, type), kind);
-    const Tensor slope = block_of(query_slope, begin, count, type);
+        factors_of(rows_of(scores, begin, count, type), start.maximum, start.normaliser);
+    const Tensor p = weights_of(rows_of(query, begin, count, type), kind);
+    const Tensor slope = rows_of(query_slope, begin, count, type);
     const Tensor gain = p * reciprocal_or_zero(f.normaliser);
     const Tensor flow = gain * slope;
-    const Tensor v = block_of(values, begin, count, type);
-    const Tensor g = block_of(upstream, begin, count, type);
+    const Tensor v = rows_of(values, begin, count, type);
+    const Tensor g = rows_of(upstream, begin, count, type);
     const Tensor to_value = at::empty_like(v).unsqueeze(2);
     const Tensor to_score = at::empty_like(f.e).unsqueeze(-1);
     const Tensor totals = at::empty_like(f.e);
@@ -153,9 +135,9 @@ void Backward::backwards() {
       at::bmm_out(score_row, sum, v.select(0, t).unsqueeze(-1));
       fade = f.fade.select(0, t);
     }
-    put_block(values_slope, begin, to_value.squeeze(2));
-    put_block(scores_slope, begin, (to_score.squeeze(-1) - totals) * f.e);
-    put_block(query_slope, begin, query_gradient(p, slope, kind));
+    put_rows(values_slope, begin, to_value.squeeze(2));
+    put_rows(scores_slope, begin, (to_score.squeeze(-1) - totals) * f.e);
+    put_rows(query_slope, begin, query_gradient(p, slope, kind));
   }
 }
 
@@ -165,7 +147,7 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
                         const Tensor& scores, const Tensor& values, std::int64_t kind) {
     context->save_for_backward({query, scores, values});
     context->saved_data["kind"] = kind;
-    Carry carry = flat_empty(scores, values);
+    Carry carry = flat_empty_carry(scores, values);
     return prefix_pool::forward(query, static_cast<Query>(kind), scores, values, carry);
   }
 

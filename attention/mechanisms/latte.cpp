@@ -66,7 +66,7 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
 
 /// Two softmaxes and two products; queries and keys may differ in number (the cross pattern).
 at::Tensor bidirectional(const Call& call) {
-  const auto type = prefix_pool::compute_type(call.values.scalar_type());
+  const auto type = compute_type(call.values.scalar_type());
   const at::Tensor scores = call.scores.to(type);
   // A latent to which every token is hidden weighs nothing, and has no gradient.
   const at::Tensor empty =
@@ -76,17 +76,18 @@ at::Tensor bidirectional(const Call& call) {
   return at::matmul(at::softmax(call.query.to(type), -1), means).to(call.values.scalar_type());
 }
 
-using Form = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
+/// A causal form; `carry`, where there is one, is continued from and advanced.
+using Causal = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
 
-Mixed mix_with(const Form& form, Mechanism& mechanism, const Inputs& inputs, State* state) {
+Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state) {
   const Call call = call_of(mechanism, inputs);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
     return {bidirectional(call), {}};
   }
-  if (!state) return {form(mechanism, call, nullptr), {}};
+  if (!state) return {causal(mechanism, call, nullptr), {}};
   Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
-  Mixed mixed{form(mechanism, call, &carry), {}};
+  Mixed mixed{causal(mechanism, call, &carry), {}};
   state->position += call.values.size(2);
   return mixed;
 }
@@ -142,24 +143,6 @@ Cost composite_cost(const Options& options, const Problem& problem) {
   return cost;
 }
 
-// ---- implementations
-
-Implementation composite() {
-  Implementation implementation;
-  implementation.name = "composite";
-  implementation.title = "the paper's vectorised form: all prefixes at once, in tensor operations";
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    const Form form = [](const Mechanism&, const Call& call, Carry* carry) {
-      return prefix_pool::materialised(call.query, Query::logits, call.scores, call.values, carry);
-    };
-    return mix_with(form, mechanism, inputs, state);
-  };
-  implementation.cost = composite_cost;
-  implementation.growth = {1, 1, 1, 1};
-  return implementation;
-}
-
 Cost scan_cost(const Options& options, const Problem& problem) {
   const Sizes n = sizes_of(options, problem);
   Cost cost = common_cost(n);
@@ -188,23 +171,44 @@ Cost chunked_cost(const Options& options, const Problem& problem) {
   return cost;
 }
 
+// ---- implementations
+
 Support only_causal(const Options&, const Problem& problem) {
   if (problem.pattern == Pattern::causal) return {};
-  return Support::no(
-      "latte: only the causal pattern has a recurrence; composite is linear in both");
+  return Support::no("latte: only the causal pattern has a recurrence; use composite");
+}
+
+Implementation implementation_of(const std::string& name, const std::string& title,
+                                 const Causal& causal) {
+  Implementation implementation;
+  implementation.name = name;
+  implementation.title = title;
+  implementation.supports = only_causal;
+  implementation.mix = [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    return mix_with(causal, mechanism, inputs, state);
+  };
+  return implementation;
+}
+
+Implementation composite() {
+  const Causal causal = [](const Mechanism&, const Call& call, Carry* carry) {
+    return prefix_pool::materialised(call.query, Query::logits, call.scores, call.values, carry);
+  };
+  Implementation implementation = implementation_of(
+      "composite", "the paper's vectorised form: all prefixes at once, in tensor operations",
+      causal);
+  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.cost = composite_cost;
+  implementation.growth = {1, 1, 1, 1};
+  return implementation;
 }
 
 Implementation scan() {
-  Implementation implementation;
-  implementation.name = "scan";
-  implementation.title = "token by token with a running maximum, equations 20 and 21";
-  implementation.supports = only_causal;
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    const Form form = [](const Mechanism&, const Call& call, Carry* carry) {
-      return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
-    };
-    return mix_with(form, mechanism, inputs, state);
+  const Causal causal = [](const Mechanism&, const Call& call, Carry* carry) {
+    return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
   };
+  Implementation implementation = implementation_of(
+      "scan", "token by token with a running maximum, equations 20 and 21", causal);
   implementation.cost = scan_cost;
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = -1;
@@ -212,20 +216,15 @@ Implementation scan() {
 }
 
 Implementation chunked() {
-  Implementation implementation;
-  implementation.name = "chunked";
-  implementation.title = "stable matrix products over chunks of tokens";
-  implementation.supports = only_causal;
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    const Form form = [](const Mechanism& self, const Call& call, Carry* carry) {
-      if (carry && call.values.size(2) < kShortStep) {
-        return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
-      }
-      return prefix_pool::chunked(call.query, Query::logits, call.scores, call.values,
-                                  self.options.integer("chunk"), carry);
-    };
-    return mix_with(form, mechanism, inputs, state);
+  const Causal causal = [](const Mechanism& self, const Call& call, Carry* carry) {
+    if (carry && call.values.size(2) < kShortStep) {
+      return prefix_pool::scan(call.query, Query::logits, call.scores, call.values, carry);
+    }
+    return prefix_pool::chunked(call.query, Query::logits, call.scores, call.values,
+                                self.options.integer("chunk"), carry);
   };
+  Implementation implementation =
+      implementation_of("chunked", "stable matrix products over chunks of tokens", causal);
   implementation.cost = chunked_cost;
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = 10;

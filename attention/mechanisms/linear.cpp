@@ -3,6 +3,7 @@
 //   phi(k_s).
 // The values carry a column of ones, so that S and z are one matrix and both sums one product.
 #include <algorithm>
+#include <limits>
 
 #include "attention/causal_product.hpp"
 #include "attention/mechanism.hpp"
@@ -11,6 +12,12 @@ namespace attnbench::mechanisms {
 namespace {
 
 using at::Tensor;
+using causal_product::Feature;
+using causal_product::Form;
+
+// A block shorter than this that continues from a state goes token by token: the products of a
+// chunk do not pay.
+constexpr std::int64_t kShortStep = 8;
 
 class Linear : public Mechanism {
  public:
@@ -26,8 +33,7 @@ class Linear : public Mechanism {
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    const bool narrow = tensor.dtype() == at::kHalf || tensor.dtype() == at::kBFloat16;
-    const auto wide = narrow ? tensor.dtype(at::kFloat) : tensor;
+    const auto wide = tensor.dtype(compute_type(c10::typeMetaToScalarType(tensor.dtype())));
     State state;
     state.tensors["sum"] =
         at::zeros({batch, problem.heads, problem.head_dim, problem.value_dim}, wide);
@@ -36,72 +42,56 @@ class Linear : public Mechanism {
   }
 };
 
-/// elu(x) + 1, without the rounding of e^x - 1 + 1.
-Tensor feature(const Tensor& x) { return at::exp(x.clamp_max(0)) + at::relu(x); }
-
-/// The inputs in at least 32 bits. `hidden` [B, 1, S, 1] is true at padded keys, undefined if none
-/// is.
+/// The three inputs. Padded keys are hidden by selection: what stands there may be anything, not a
+/// number included.
 struct Call {
-  Tensor query, key, value, hidden;
-  double epsilon = 0;
-  at::ScalarType type = at::kFloat;
+  Tensor query, key, value;
+  Form form;
 };
 
 Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
-  Call call;
-  call.type = inputs["value"].scalar_type();
-  const auto wide = call.type == at::kDouble ? at::kDouble : at::kFloat;
-  call.query = inputs["query"].to(wide);
-  call.key = inputs["key"].to(wide);
-  call.value = inputs["value"].to(wide);
-  call.epsilon = mechanism.options.number("epsilon");
+  Call call{inputs["query"],
+            inputs["key"],
+            inputs["value"],
+            {Feature::elu_plus_one, true, mechanism.options.number("epsilon")}};
   if (inputs.key_mask.defined()) {
-    call.hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    call.value = call.value.masked_fill(call.hidden, 0);
+    const Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+    // phi(-inf) = 0.
+    call.key = call.key.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    call.value = call.value.masked_fill(hidden, 0);
   }
   return call;
 }
 
-/// phi(k), 0 at padded keys.
-Tensor key_features(const Call& call) {
-  if (!call.hidden.defined()) return feature(call.key);
-  // Hidden before and after phi: before, so that what is not a number has no gradient either.
-  return feature(call.key.masked_fill(call.hidden, 0)).masked_fill(call.hidden, 0);
-}
-
-/// sums[..., :-1] / (sums[..., -1] + epsilon); 0 where nothing was seen.
-Tensor normalised(const Tensor& sums, double epsilon) {
-  const std::int64_t width = sums.size(-1) - 1;
-  const Tensor total = sums.narrow(-1, width, 1) + epsilon;
-  return sums.narrow(-1, 0, width) / total.masked_fill(total == 0, 1);
-}
-
-Tensor with_ones(const Tensor& value) { return at::constant_pad_nd(value, {0, 1}, 1); }
-
 Tensor bidirectional(const Call& call) {
-  const Tensor sum = at::matmul(key_features(call).transpose(-2, -1), with_ones(call.value));
-  return normalised(at::matmul(feature(call.query), sum), call.epsilon);
+  const auto type = compute_type(call.value.scalar_type());
+  const Tensor keys = causal_product::feature_of(call.key.to(type), call.form.feature);
+  const Tensor queries = causal_product::feature_of(call.query.to(type), call.form.feature);
+  const Tensor columns = causal_product::columns_of(call.value.to(type), call.form);
+  const Tensor sum = at::matmul(keys.transpose(-2, -1), columns);
+  return causal_product::result_of(at::matmul(queries, sum), call.form)
+      .to(call.value.scalar_type());
 }
 
 /// A causal form; `past` [B, H, F, Dv + 1], where defined, is continued from and advanced.
-using Form = std::function<Tensor(const Mechanism&, const Call&, Tensor past)>;
+using Causal = std::function<Tensor(const Mechanism&, const Call&, const Tensor& past)>;
 
-Mixed mix_with(const Form& form, Mechanism& mechanism, const Inputs& inputs, State* state) {
+Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state) {
   const Call call = call_of(mechanism, inputs);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("linear: only the causal pattern continues from a state");
-    return {bidirectional(call).to(call.type), {}};
+    return {bidirectional(call), {}};
   }
-  if (!state) return {form(mechanism, call, {}).to(call.type), {}};
+  if (!state) return {causal(mechanism, call, {}), {}};
   const at::NoGradGuard no_grad;
   Tensor& sum = (*state)["sum"];
   Tensor& normaliser = (*state)["normaliser"];
   const Tensor past = at::cat({sum, normaliser.unsqueeze(-1)}, -1);
-  const Tensor output = form(mechanism, call, past);
+  Mixed mixed{causal(mechanism, call, past), {}};
   sum.copy_(past.narrow(-1, 0, sum.size(-1)));
   normaliser.copy_(past.select(-1, sum.size(-1)));
   state->position += call.value.size(2);
-  return {output.to(call.type), {}};
+  return mixed;
 }
 
 // ---- costs
@@ -151,23 +141,88 @@ Cost composite_cost(const Options&, const Problem& problem) {
   return cost;
 }
 
+Cost scan_cost(const Options&, const Problem& problem) {
+  const Sizes n = sizes_of(problem);
+  Cost cost = common_cost(n);
+  const double block = std::min(n.keys, 64.0);
+  cost.workspace_bytes = n.heads * n.wide_bytes *
+                         (n.features * (n.width + 1) + block * (4 * n.features + 4 * n.width));
+  cost.backward_flops = 3;
+  return cost;
+}
+
+Cost chunked_cost(const Options& options, const Problem& problem) {
+  const Sizes n = sizes_of(problem);
+  Cost cost = common_cost(n);
+  const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.keys);
+  const double tokens = std::min(16 * chunk, n.keys);
+  const double inside = 2 * n.heads * n.keys * chunk;
+  cost.executed_flops += inside * (n.features + n.width + 1);
+  cost.workspace_bytes = n.heads * n.wide_bytes *
+                         (tokens * (3 * n.features + 3 * n.width + chunk) +
+                          n.features * (n.width + 1) * (tokens / chunk + 2));
+  cost.backward_flops = (14 * n.heads * n.keys * n.features * (n.width + 1) +
+                         inside * (3 * n.features + 4 * n.width)) /
+                        cost.executed_flops;
+  return cost;
+}
+
 // ---- implementations
 
-Implementation composite() {
+Support only_causal(const Options&, const Problem& problem) {
+  if (problem.pattern == Pattern::causal) return {};
+  return Support::no("linear: only the causal pattern has a recurrence; use composite");
+}
+
+Implementation implementation_of(const std::string& name, const std::string& title,
+                                 const Causal& causal) {
   Implementation implementation;
-  implementation.name = "composite";
-  implementation.title = "cumulative sums of all states at once, in tensor operations";
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    const Form form = [](const Mechanism&, const Call& call, const Tensor& past) {
-      return normalised(causal_product::materialised(feature(call.query), key_features(call),
-                                                     with_ones(call.value), past),
-                        call.epsilon);
-    };
-    return mix_with(form, mechanism, inputs, state);
+  implementation.name = name;
+  implementation.title = title;
+  implementation.supports = only_causal;
+  implementation.mix = [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    return mix_with(causal, mechanism, inputs, state);
   };
+  return implementation;
+}
+
+Implementation composite() {
+  const Causal causal = [](const Mechanism&, const Call& call, const Tensor& past) {
+    return causal_product::materialised(call.query, call.key, call.value, call.form, past);
+  };
+  Implementation implementation = implementation_of(
+      "composite", "cumulative sums of all states at once, in tensor operations", causal);
+  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.cost = composite_cost;
   implementation.growth = {1, 1, 0, 0};
+  return implementation;
+}
+
+Implementation scan() {
+  const Causal causal = [](const Mechanism&, const Call& call, const Tensor& past) {
+    return causal_product::scan(call.query, call.key, call.value, call.form, past);
+  };
+  Implementation implementation =
+      implementation_of("scan", "token by token, as a recurrent network", causal);
+  implementation.cost = scan_cost;
+  implementation.growth = {1, 0, 0, 0};
+  implementation.rank = -1;
+  return implementation;
+}
+
+Implementation chunked() {
+  const Causal causal = [](const Mechanism& self, const Call& call, const Tensor& past) {
+    if (past.defined() && call.value.size(2) < kShortStep) {
+      return causal_product::scan(call.query, call.key, call.value, call.form, past);
+    }
+    return causal_product::chunked(call.query, call.key, call.value, call.form,
+                                   self.options.integer("chunk"), past);
+  };
+  Implementation implementation =
+      implementation_of("chunked", "matrix products over chunks of tokens", causal);
+  implementation.cost = chunked_cost;
+  implementation.growth = {1, 0, 0, 0};
+  implementation.rank = 10;
   return implementation;
 }
 
@@ -197,7 +252,7 @@ Entry linear() {
   entry.make = [](const Options& options, const Problem& problem) {
     return std::make_shared<Linear>("linear", options, problem);
   };
-  entry.implementations = {composite()};
+  entry.implementations = {composite(), scan(), chunked()};
   return entry;
 }
 
