@@ -19,12 +19,17 @@ struct MixCase {
   std::uint64_t seed = 0;
 };
 
+/// Rows of an output as somebody computed them, held against the definition on `mix.inputs`:
 /// {verdict, reason?, rows, error, max_error, tolerance, naive_error?, rounding_error, reference}.
-/// error is the relative root mean square over `rows` (at least 32, unless there are fewer),
-/// max_error the greatest difference over the root mean square. The tolerance is that of
-/// attention/tolerance.hpp; where inputs are such that the dtype can do no better it follows
-/// naive_error, the composite's own, or, when the composite itself is checked or does not fit,
+/// error is the relative root mean square, max_error the greatest difference over the root mean
+/// square. The tolerance is that of attention/tolerance.hpp; where inputs are such that the dtype
+/// can do no better it follows naive_error, that of `naive` rows, or, where there are none,
 /// rounding_error: how far the definition moves when its inputs are rounded once more.
+Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                const std::vector<double>& got, const std::vector<double>& naive = {});
+
+/// check_rows of the mix itself, on at least 32 rows unless there are fewer. The naive run is that
+/// of the composite form, where it is not itself the one checked, and fits.
 Json check_values(const MixCase& mix);
 
 /// {error, tolerance, rows, roles: {ROLE: error}}: for each role the derivative of a random

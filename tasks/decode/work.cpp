@@ -1,0 +1,189 @@
+#include "tasks/decode/work.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "attention/layer.hpp"
+#include "tasks/check.hpp"
+#include "tasks/forecast.hpp"
+
+namespace attnbench::tasks::decode {
+namespace {
+
+/// `count` tokens of every role, from token `begin` on, without a copy.
+Inputs slice(const Inputs& inputs, std::int64_t begin, std::int64_t count) {
+  Inputs some;
+  for (const auto& [role, tensor] : inputs.tensors) {
+    some.tensors[role] = tensor.narrow(2, begin, count);
+  }
+  return some;
+}
+
+/// Makes `state` what `saved` is, in the memory that it has.
+void restore(State& state, const State& saved) {
+  for (const auto& [name, tensor] : saved.tensors) {
+    at::Tensor& own = state.tensors[name];
+    if (own.defined() && own.sizes() == tensor.sizes()) {
+      own.copy_(tensor);
+    } else {
+      own = tensor.clone();
+    }
+  }
+  state.position = saved.position;
+}
+
+/// Seconds of bodies, as they happen: rates are this round's, beside the samples of the context.
+class Lap {
+ public:
+  void time(const std::function<void()>& body) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    seconds_.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  double median() {
+    const auto middle = seconds_.begin() + static_cast<std::ptrdiff_t>(seconds_.size() / 2);
+    std::nth_element(seconds_.begin(), middle, seconds_.end());
+    return *middle;
+  }
+
+ private:
+  std::vector<double> seconds_;
+};
+
+class DecodeWork final : public Work {
+ public:
+  DecodeWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+      : registry_(registry),
+        cell_(cell),
+        forecast_(forecast),
+        context_length_(forecast.problem.length),
+        steps_(cell.settings.integer("steps")),
+        implementation_(chosen(registry, cell, forecast)) {}
+
+  void prepare(Context& context) override {
+    const at::NoGradGuard no_grad;
+    at::manual_seed(context.seed());
+    Forecast whole = forecast_;
+    whole.problem.length = whole.problem.key_length = context_length_ + steps_;
+    mechanism_ = make_mechanism(registry_, cell_, whole);
+    inputs_ = random_inputs(*mechanism_, context.seed(), cell_.settings.number("input_scale"),
+                            /*requires_grad=*/false);
+    before_ = slice(inputs_, 0, context_length_);
+    for (std::int64_t i = 0; i < steps_; ++i) {
+      tokens_.push_back(slice(inputs_, context_length_ + i, 1));
+    }
+    prefilled_ = empty_state();
+    mix(before_, prefilled_);
+    state_ = prefilled_.clone();
+  }
+
+  Json check(Context& context) override {
+    const at::NoGradGuard no_grad;
+    restore(state_, prefilled_);
+    const at::Tensor output = mix(tokens_.front(), state_);
+    const Inputs seen = slice(inputs_, 0, context_length_ + 1);
+    Problem problem = forecast_.problem;
+    problem.length = problem.key_length = context_length_ + 1;
+    Rows last;
+    Rows only;
+    for (std::int64_t b = 0; b < problem.batch; ++b) {
+      for (std::int64_t h = 0; h < problem.heads; ++h) {
+        last.push_back({b, h, context_length_});
+        only.push_back({b, h, 0});
+      }
+    }
+    return check_rows({registry_.entry(cell_.mechanism), implementation_,
+                       registry_.reference(cell_.mechanism), *mechanism_, seen, context.seed()},
+                      problem, last, rows_of(output, only));
+  }
+
+  Json run(Context& context) override {
+    const at::NoGradGuard no_grad;
+    Json sections = {
+        {"chosen",
+         {{"implementation", forecast_.implementation}, {"reason", forecast_.choice_reason}}}};
+    if (context.round() == 0) sections["memory"] = metered_step(context.memory());
+    time_step(context);
+    Lap generation;
+    time_generation(context, generation);
+    Lap prefill;
+    time_prefill(context, prefill);
+    const auto batch = static_cast<double>(forecast_.problem.batch);
+    sections["metrics"] = {
+        {"state_bytes", prefilled_.bytes()},
+        {"tokens_per_second", batch * static_cast<double>(steps_) / generation.median()},
+        {"prefill_tokens_per_second",
+         batch * static_cast<double>(context_length_) / prefill.median()}};
+    return sections;
+  }
+
+ private:
+  State empty_state() const {
+    const auto type = at::TensorOptions().dtype(scalar_type(forecast_.problem.dtype));
+    return mechanism_->empty_state(forecast_.problem.batch, context_length_ + steps_, type);
+  }
+
+  at::Tensor mix(const Inputs& inputs, State& state) {
+    return implementation_.mix(*mechanism_, inputs, &state).output;
+  }
+
+  Json metered_step(MemoryMeter& meter) {
+    restore(state_, prefilled_);
+    std::int64_t input_bytes = 0;
+    for (const auto& [role, tensor] : tokens_.front().tensors) {
+      input_bytes += static_cast<std::int64_t>(tensor.nbytes());
+    }
+    const std::int64_t before = meter.live_bytes();
+    meter.reset_peak();
+    const at::Tensor output = mix(tokens_.front(), state_);
+    const std::int64_t peak = meter.peak_bytes();
+    const auto output_bytes = static_cast<std::int64_t>(output.nbytes());
+    return {{"input_bytes", input_bytes},
+            {"output_bytes", output_bytes},
+            {"workspace_bytes", std::max<std::int64_t>(0, peak - before - output_bytes)},
+            {"peak_bytes", peak}};
+  }
+
+  void time_step(Context& context) {
+    context.measure(
+        "step", [this] { mix(tokens_.front(), state_); }, [this] { restore(state_, prefilled_); });
+  }
+
+  void time_generation(Context& context, Lap& lap) {
+    const auto generate = [this] {
+      for (const Inputs& token : tokens_) mix(token, state_);
+    };
+    context.measure(
+        "generation", [&] { lap.time(generate); }, [this] { restore(state_, prefilled_); });
+  }
+
+  void time_prefill(Context& context, Lap& lap) {
+    State state;
+    context.measure(
+        "prefill", [&] { lap.time([&] { mix(before_, state); }); }, [&] { state = empty_state(); });
+  }
+
+  const Registry& registry_;
+  const Cell cell_;
+  const Forecast forecast_;
+  const std::int64_t context_length_;
+  const std::int64_t steps_;
+  const Implementation implementation_;
+  std::shared_ptr<Mechanism> mechanism_;
+  Inputs inputs_;               ///< of the context and all steps
+  Inputs before_;               ///< of the context
+  std::vector<Inputs> tokens_;  ///< of each step
+  State prefilled_;
+  State state_;  ///< the one that steps advance
+};
+
+}  // namespace
+
+std::unique_ptr<Work> make_work(const Registry& registry, const Cell& cell,
+                                const Forecast& forecast) {
+  return std::make_unique<DecodeWork>(registry, cell, forecast);
+}
+
+}  // namespace attnbench::tasks::decode

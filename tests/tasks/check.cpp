@@ -1,0 +1,106 @@
+#include "tasks/check.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "attention/layer.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+Problem small_problem() {
+  Problem problem;
+  problem.batch = 1;
+  problem.heads = problem.kv_heads = 2;
+  problem.length = problem.key_length = 70;
+  problem.head_dim = problem.value_dim = 8;
+  return problem;
+}
+
+/// Softmax with its composite form spoiled: what a wrong mechanism would look like.
+struct Spoiled {
+  using Spoil = std::function<at::Tensor(const at::Tensor&)>;
+
+  explicit Spoiled(Spoil spoil, double scale = 1)
+      : registry(Registry::with_builtins()), entry(registry.entry("softmax")) {
+    options = Options::resolve(entry.options, {});
+    mechanism = entry.make(options, small_problem());
+    const Implementation honest = entry.implementations.front();
+    implementation = honest;
+    implementation.name = "spoiled";
+    implementation.mix = [honest, spoil](Mechanism& m, const Inputs& i, State* s) {
+      return Mixed{spoil(honest.mix(m, i, s).output), {}};
+    };
+    inputs = random_inputs(*mechanism, 5, scale, false);
+  }
+
+  tasks::Json check(bool with_gradient = true) {
+    return tasks::check_mix(
+        {entry, implementation, registry.reference("softmax"), *mechanism, inputs, 9},
+        with_gradient);
+  }
+
+  Registry registry;
+  Entry entry;
+  Options options;
+  std::shared_ptr<Mechanism> mechanism;
+  Implementation implementation;
+  Inputs inputs;
+};
+
+}  // namespace
+
+TEST_CASE("an honest mix is found right", "[check]") {
+  const tasks::Json section = Spoiled([](const at::Tensor& y) { return y; }).check();
+  INFO(section.dump());
+  CHECK(section["verdict"] == "ok");
+  CHECK(section["naive_error"].get<double>() < 1e-6);
+  CHECK(section["gradient"]["error"].get<double>() < 1e-6);
+}
+
+TEST_CASE("values off by a thousandth are found wrong", "[check]") {
+  const tasks::Json section = Spoiled([](const at::Tensor& y) { return y * 1.001; }).check(false);
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["error"].get<double>() == Approx(1e-3).epsilon(0.01));
+  CHECK_FALSE(section["reason"].get<std::string>().empty());
+}
+
+TEST_CASE("a wrong last token alone is found", "[check]") {
+  const auto spoil = [](const at::Tensor& y) {
+    at::Tensor copy = y.clone();
+    copy.narrow(2, 69, 1).mul_(1.5);
+    return copy;
+  };
+  CHECK(Spoiled(spoil).check(false)["verdict"] == "wrong");
+}
+
+TEST_CASE("numbers that are not finite are found wrong, and stay out of the JSON", "[check]") {
+  const tasks::Json section =
+      Spoiled([](const at::Tensor& y) { return y / at::zeros_like(y); }).check(false);
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["reason"].get<std::string>().find("not finite") != std::string::npos);
+  CHECK_FALSE(section.contains("error"));
+  CHECK(section.dump().find("null") == std::string::npos);
+}
+
+TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {
+  // The value of y, the gradient of 1.01 y.
+  const auto spoil = [](const at::Tensor& y) { return y + 0.01 * (y - y.detach()); };
+  const tasks::Json section = Spoiled(spoil).check();
+  INFO(section.dump());
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["reason"].get<std::string>().find("gradient") != std::string::npos);
+  const tasks::Json cut =
+      Spoiled([](const at::Tensor& y) { return 0.5 * y + 0.5 * y.detach(); }).check();
+  CHECK(cut["verdict"] == "wrong");
+}
+
+TEST_CASE("large inputs widen the bar by what rounding alone does", "[check]") {
+  const tasks::Json calm = Spoiled([](const at::Tensor& y) { return y; }, 1).check(false);
+  const tasks::Json wild = Spoiled([](const at::Tensor& y) { return y; }, 6).check(false);
+  INFO(wild.dump());
+  CHECK(calm["tolerance"] == 1e-5);
+  CHECK(wild["rounding_error"].get<double>() > 4 * calm["rounding_error"].get<double>());
+  CHECK(wild["verdict"] == "ok");
+}

@@ -1,0 +1,84 @@
+#include "tests/tasks/run_cell.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using test::make_cell;
+using test::run_cell;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry builtins = Registry::with_builtins();
+  return builtins;
+}
+
+std::int64_t n(std::int64_t value) { return value; }
+
+using Settings = std::map<std::string, OptionValue>;
+
+Settings small(Settings more = {}) {
+  Settings settings{{"length", n(50)}, {"heads", n(2)}, {"head_dim", n(16)}, {"steps", n(4)}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+}  // namespace
+
+TEST_CASE("a step from a prefilled state is measured and right", "[decode]") {
+  for (const char* mechanism : {"softmax", "latte", "linear"}) {
+    INFO(mechanism);
+    const auto cell = make_cell("decode", mechanism, "auto", small({{"batch", n(2)}}));
+    const test::Ran ran = run_cell(registry(), "decode", cell);
+    INFO(ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(ran.check["rows"] == 4);
+    for (const char* what : {"step", "prefill", "generation"}) {
+      CHECK(ran.measured["timing"][what]["samples_seconds"].size() == 2);
+    }
+    CHECK(ran.sections["metrics"]["tokens_per_second"].get<double>() > 0);
+    CHECK(ran.sections["metrics"]["state_bytes"].get<double>() > 0);
+    CHECK(ran.sections["memory"]["output_bytes"] == 2 * 2 * 16 * 4);
+  }
+}
+
+TEST_CASE("softmax's state grows with the context, latte's does not", "[decode]") {
+  const auto bytes = [](const char* mechanism, std::int64_t length) {
+    const auto cell = make_cell("decode", mechanism, "auto", small({{"length", n(length)}}));
+    return run_cell(registry(), "decode", cell, 1).sections["metrics"]["state_bytes"].get<double>();
+  };
+  CHECK(bytes("softmax", 124) == 2 * bytes("softmax", 60));
+  CHECK(bytes("latte", 124) == bytes("latte", 60));
+}
+
+TEST_CASE("a step's forecast is that of one token", "[decode]") {
+  const auto cell = make_cell("decode", "softmax", "composite", small());
+  const tasks::Forecast forecast = tasks::find_task("decode").forecast(registry(), cell);
+  // Two products of 16 numbers with 51 keys, for each of two heads.
+  CHECK(forecast.cost.model_flops == Approx(2 * 2 * 2 * 16 * 51));
+  CHECK(forecast.cost.state_bytes == Approx(2 * 2 * 16 * 4 * 50));
+  CHECK(forecast.cost.minimal_bytes > forecast.cost.state_bytes);
+  CHECK(forecast.peak_bytes > 2 * forecast.cost.state_bytes);
+}
+
+TEST_CASE("a mechanism without a state is unsupported, with its reason", "[decode]") {
+  Registry with_stateless = Registry::with_builtins();
+  Entry entry = with_stateless.entry("softmax");
+  entry.name = "stateless";
+  entry.aliases.clear();
+  entry.make = [](const Options& options, const Problem& problem) {
+    class Stateless : public Mechanism {
+     public:
+      using Mechanism::Mechanism;
+      std::vector<Role> roles() const override { return {}; }
+    };
+    return std::make_shared<Stateless>("stateless", options, problem);
+  };
+  with_stateless.add(entry, with_stateless.reference("softmax"));
+  const auto cell = make_cell("decode", "stateless", "auto", small());
+  const tasks::Task& task = tasks::find_task("decode");
+  const tasks::Forecast forecast = task.forecast(with_stateless, cell);
+  CHECK_FALSE(forecast.support.yes);
+  CHECK(forecast.support.reason.find("stateless has no decoding state") != std::string::npos);
+  CHECK_THROWS_AS(task.make(with_stateless, cell), UnsupportedError);
+}
