@@ -1,5 +1,6 @@
 // What the worker knows, remembered: the catalogue and forecasts, so that `list`, `validate` and
-// `plan` answer without loading LibTorch. Keyed by the content of the worker, its libraries and the plugins.
+// `plan` answer without loading LibTorch. Keyed by the content of the worker, its libraries and the
+// plugins.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ void take(JournalContents& contents, Json line) {
     contents.rounds.erase(line.at("cell").get<std::string>());
   } else if (type == "record") {
     const std::string cell = line.at("cell");
-    contents.binaries[cell] = contents.header.value("binary", "");
+    contents.identities[cell] = contents.header.at("identity");
     contents.rounds[cell].push_back(std::move(line));
   }
 }

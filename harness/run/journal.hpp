@@ -1,9 +1,10 @@
 // Journal: what a run has measured so far, one JSON line after the other, synced before the next.
 //
 // journal.jsonl
-//   {type: header, schema, suite, cells, measure, command, binary, machine, seed, threads, plugins,
-//   …}
-//                                   each (re)start of the run writes one; the newest holds
+//   {type: header, schema, suite, cells, measure, rounds, plugins, seed, threads, command,
+//    reproduce, started_at, identity}
+//                  each (re)start of the run writes one; the newest holds. identity: what must be
+//                  equal for records to hold, see keeping.hpp
 //   {type: probe, device, ceilings, machine}
 //   {type: record, cell, round, status, reason, …}   see protocol.hpp; reused_from where copied
 //   {type: repeat, cell, reason}    what was recorded of this cell before no longer holds
@@ -34,7 +35,7 @@ struct JournalContents {
   Json header;                                      ///< the newest
   std::map<std::string, Json> probes;               ///< newest, by device
   std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
-  std::map<std::string, std::string> binaries;      ///< which binary each cell's records come from
+  std::map<std::string, Json> identities;           ///< of the start that measured each cell
   std::size_t whole_bytes = 0;                      ///< up to the end of the last whole line
 };
 

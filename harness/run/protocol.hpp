@@ -1,20 +1,20 @@
 // The protocol between supervisor and worker: versioned JSON lines on a socketpair, never stdout.
-// A message is an object whose "type" is the name in front here; each request gets one answer, of its
-// own name (record for run) or error; heartbeat and progress come in between.
+// A message is an object whose "type" is the name in front here; each request gets one answer, of
+// its own name (record for run) or error; heartbeat and progress come in between.
 //
 // Supervisor to worker
 //   hello      {protocol, plugins: [PATH…], threads, device}
 //   catalogue  {}
 //   plan       {cells: [cell…]}
-//   probe      {device}                                      ceilings and the torch part of the machine card
-//   run        {cell, round, seed, limits: {seconds, memory_bytes}, measure: {…}, log, checkpoint}
-//   check      {mechanism, implementation, pattern, dtypes, limits, log}
-//   cancel     {}                                            ends the child at work
-//   bye        {}
+//   probe      {device}                                      ceilings and the torch part of the
+//   machine card run        {cell, round, seed, limits: {seconds, memory_bytes}, measure: {…}, log,
+//   checkpoint} check      {mechanism, implementation, pattern, dtypes, limits, log} cancel     {}
+//   ends the child at work bye        {}
 // Worker to supervisor
 //   hello      {protocol, pid, stamp, plugins: [{path, status: ok | refused | crashed, reason}]}
 //   catalogue  {mechanisms, tasks, plugins, stamp}           see harness/suite/catalogue.hpp
-//   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost, growth,
+//   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost,
+//   growth,
 //                peak_bytes, options, problem}]}
 //   probe      {ceilings, machine}
 //   heartbeat  {cell, elapsed_seconds}                       once a second while a child is at work
@@ -22,13 +22,15 @@
 //   record     {cell, round, status, reason, detail, started_at, wall_seconds, measured}
 //              measured: {timing, memory, check, metrics, chosen, calibration_seconds}
 //   check      {mechanism, implementation, pattern, status, reason,
-//               properties: [{name, status: held | broken | not_applicable, reason, error, tolerance}]}
-//   error      {message}                                     the request could not be understood or done
-//   bye        {}
+//               properties: [{name, status: held | broken | not_applicable, reason, error,
+//               tolerance}]}
+//   error      {message}                                     the request could not be understood or
+//   done bye        {}
 //
 // A cell, as the suite's expansion makes it and everybody after it passes it on:
 //   {id, label, task, task_label, mechanism, implementation, options, settings, device}
-//   options: the mechanism's, those that were said, sizes evaluated; settings: the task's, all of them.
+//   options: the mechanism's, those that were said, sizes evaluated; settings: the task's, all of
+//   them.
 #pragma once
 
 namespace attnbench::run {

@@ -15,7 +15,8 @@ using attnbench::test::write_file;
 
 namespace {
 
-const Json header = {{"type", "header"}, {"schema", journal_schema}, {"binary", "b1"}};
+const Json header = {
+    {"type", "header"}, {"schema", journal_schema}, {"identity", {{"binary", "b1"}}}};
 
 Json record(const std::string& cell, int round) {
   return {{"type", "record"}, {"cell", cell}, {"round", round}, {"status", "ok"}};
@@ -47,15 +48,15 @@ TEST_CASE("records before a repeat line no longer hold", "[journal]") {
   journal.append(record("a", 0));
   journal.append(record("b", 0));
   Json second = header;
-  second["binary"] = "b2";
+  second["identity"]["binary"] = "b2";
   journal.append(second);
   journal.append({{"type", "repeat"}, {"cell", "a"}, {"reason", "built anew"}});
   CHECK(read_journal(folder / "journal.jsonl").rounds.count("a") == 0);
   journal.append(record("a", 0));
   const JournalContents contents = read_journal(folder / "journal.jsonl");
   CHECK(contents.rounds.at("a").size() == 1);
-  CHECK(contents.binaries.at("a") == "b2");
-  CHECK(contents.binaries.at("b") == "b1");
+  CHECK(contents.identities.at("a").at("binary") == "b2");
+  CHECK(contents.identities.at("b").at("binary") == "b1");
 }
 
 TEST_CASE("a last line that was cut off is left out, and cut before more is written", "[journal]") {

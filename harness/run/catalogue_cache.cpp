@@ -1,0 +1,95 @@
+#include "harness/run/catalogue_cache.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "harness/result/file.hpp"
+#include "harness/result/hash.hpp"
+#include "harness/run/fingerprint.hpp"
+#include "harness/run/protocol.hpp"
+#include "harness/run/worker_client.hpp"
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+using suite::Catalogue;
+using suite::Json;
+
+constexpr double answer_limit_seconds = 600;
+
+std::optional<Json> remembered(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (file.empty() || !stream) return std::nullopt;
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
+  return value;
+}
+
+/// A plugin that crashed today may do better tomorrow: only a whole catalogue is remembered.
+bool worth_remembering(const Json& catalogue) {
+  const Json plugins = catalogue.value("plugins", Json::array());
+  return std::all_of(plugins.begin(), plugins.end(),
+                     [](const Json& plugin) { return plugin.value("status", "") == "ok"; });
+}
+
+WorkerClient worker_for(const std::vector<std::string>& plugins) {
+  WorkerOptions options;
+  options.plugins = plugins;
+  return WorkerClient(std::move(options));
+}
+
+std::string key_of(const std::vector<std::string>& plugins) {
+  std::string key =
+      "protocol " + std::to_string(protocol_version) + " " + binary_fingerprint(plugins);
+  for (const std::string& plugin : plugins) key += "\n" + plugin;
+  return result::hash_text(key);
+}
+
+}  // namespace
+
+Catalogue load_catalogue(const std::vector<std::string>& plugins) {
+  const fs::path file = cache_file("catalogue-" + key_of(plugins) + ".json");
+  if (const auto known = remembered(file)) {
+    try {
+      return Catalogue::from_json(*known);
+    } catch (const std::exception&) {
+      // A cache that somebody damaged is as good as none.
+    }
+  }
+  WorkerClient worker = worker_for(plugins);
+  Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
+  answer.erase("type");
+  Catalogue catalogue = Catalogue::from_json(answer);
+  if (worth_remembering(answer)) remember(file, answer.dump());
+  return catalogue;
+}
+
+std::vector<Json> forecast(const std::vector<Json>& cells,
+                           const std::vector<std::string>& plugins) {
+  const Json asked = cells;
+  const std::string key = result::hash_text(key_of(plugins) + asked.dump());
+  const fs::path file = cache_file("forecast-" + key + ".json");
+  if (const auto known = remembered(file);
+      known && known->is_array() && known->size() == cells.size()) {
+    return known->get<std::vector<Json>>();
+  }
+  WorkerClient worker = worker_for(plugins);
+  const Json answer =
+      worker.request({{"type", "plan"}, {"cells", asked}}, {}, answer_limit_seconds);
+  const Json& planned = answer.at("cells");
+  if (planned.size() != cells.size()) {
+    throw EnvironmentFailure("the worker planned " + std::to_string(planned.size()) + " of " +
+                             std::to_string(cells.size()) + " cells");
+  }
+  remember(file, planned.dump());
+  return planned.get<std::vector<Json>>();
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,112 @@
+#include "harness/run/fingerprint.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "harness/result/file.hpp"
+#include "harness/result/hash.hpp"
+#include "harness/run/worker_client.hpp"
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_files = 256;
+
+/// Worker and library where the build puts them; an installation has the library beside or in lib.
+std::vector<fs::path> programs() {
+  const fs::path folder = program_folder();
+  std::vector<fs::path> found{folder / "attnbench-worker"};
+  const char* library = "libattnbench_attention.so";
+  for (const fs::path& place : {folder / library, folder.parent_path() / "lib" / library}) {
+    if (fs::exists(place)) found.push_back(place);
+  }
+  return found;
+}
+
+/// What tells, without reading it, that a file is the one that was read before.
+std::string appearance(const fs::path& file) {
+  struct stat seen {};
+  if (stat(file.c_str(), &seen) != 0) return {};
+  std::ostringstream text;
+  text << seen.st_dev << ' ' << seen.st_ino << ' ' << seen.st_size << ' ' << seen.st_mtim.tv_sec
+       << '.' << seen.st_mtim.tv_nsec;
+  return text.str();
+}
+
+/// Hashes by path, each with the appearance it was made for.
+class Memo {
+ public:
+  Memo() : file_(cache_file("hashes.json")) {
+    std::ifstream stream(file_);
+    known_ = Json::parse(stream, nullptr, false);
+    if (!known_.is_object()) known_ = Json::object();
+  }
+  ~Memo() {
+    if (changed_) remember(file_, known_.dump());
+  }
+  std::string hash(const fs::path& path) {
+    const std::string name = fs::absolute(path).string();
+    const std::string now = appearance(path);
+    if (now.empty()) return "missing";
+    if (known_.contains(name) && known_[name].value("appearance", "") == now) {
+      return known_[name].value("hash", "");
+    }
+    const std::string hash = result::hash_file(path);
+    known_[name] = {{"appearance", now}, {"hash", hash}};
+    changed_ = true;
+    return hash;
+  }
+
+ private:
+  fs::path file_;
+  Json known_;
+  bool changed_ = false;
+};
+
+void drop_oldest(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    files.emplace_back(entry.last_write_time(), entry.path());
+  }
+  if (files.size() <= most_files) return;
+  std::sort(files.begin(), files.end());
+  for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
+}
+
+}  // namespace
+
+std::string binary_fingerprint(const std::vector<std::string>& plugins) {
+  Memo memo;
+  std::string all;
+  for (const fs::path& program : programs()) all += memo.hash(program) + "\n";
+  for (const std::string& plugin : plugins) all += memo.hash(plugin) + "\n";
+  return result::hash_text(all);
+}
+
+fs::path cache_file(const std::string& name) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/') return fs::path(cache) / "attnbench" / name;
+  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "attnbench" / name;
+  return {};
+}
+
+void remember(const fs::path& file, std::string_view content) {
+  if (file.empty()) return;
+  try {
+    fs::create_directories(file.parent_path());
+    drop_oldest(file.parent_path());
+    result::write_atomically(file, content);
+  } catch (const std::exception&) {
+    // Without a cache the answer only takes longer.
+  }
+}
+
+}  // namespace attnbench::run

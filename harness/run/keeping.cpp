@@ -1,0 +1,57 @@
+#include "harness/run/keeping.hpp"
+
+#include <utility>
+
+namespace attnbench::run {
+namespace {
+
+/// Why records made under `then` do not hold under `now`; empty if they do.
+std::string difference(const Json& then, const Json& now) {
+  const std::pair<const char*, const char*> sentences[] = {
+      {"binary", "the worker or a plugin was built anew since"},
+      {"machine", "it was measured on another machine"},
+      {"threads", "it was measured with another number of threads"},
+      {"seed", "it was measured with another seed"},
+      {"measure", "it was sampled by another rule"}};
+  for (const auto& [key, sentence] : sentences) {
+    if (then.value(key, Json()) != now.value(key, Json())) return sentence;
+  }
+  return {};
+}
+
+std::string retried(const std::vector<Json>& rounds, const std::set<std::string>& retry) {
+  for (const Json& round : rounds) {
+    const std::string status = round.value("status", "");
+    if (retry.count(status) != 0) return "--retry " + status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Json to_json(const Identity& identity) {
+  return {{"binary", identity.binary},
+          {"machine", identity.machine},
+          {"threads", identity.threads},
+          {"seed", identity.seed},
+          {"measure", identity.measure}};
+}
+
+Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
+          const std::set<std::string>& retry) {
+  Kept kept;
+  for (const std::string& id : ids) {
+    const auto found = journal.rounds.find(id);
+    if (found == journal.rounds.end()) continue;
+    std::string reason = difference(journal.identities.at(id), identity);
+    if (reason.empty()) reason = retried(found->second, retry);
+    if (reason.empty()) {
+      kept.rounds[id] = found->second;
+    } else {
+      kept.repeated[id] = reason;
+    }
+  }
+  return kept;
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,28 @@
+// Planning: which cells run, and what is said of those that do not.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace attnbench::run {
+
+using Json = nlohmann::json;
+
+/// A cell with what is known of it before anything runs.
+struct Planned {
+  Json cell;
+  Json forecast;
+  /// {status, reason} where it will not run: not supported, too large, its forecast failed.
+  Json settled;
+  bool runs() const { return settled.is_null(); }
+  std::string id() const { return cell.at("id"); }
+};
+
+/// `forecasts` are the worker's, in the cells' order. Throws UsageFailure, naming the cells, where
+/// a forecast says that the cell makes no sense: nothing runs then.
+std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
+                                std::int64_t memory_limit_bytes);
+
+}  // namespace attnbench::run

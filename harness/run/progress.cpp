@@ -1,0 +1,164 @@
+#include "harness/run/progress.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "harness/errors.hpp"
+#include "harness/result/format.hpp"
+
+namespace attnbench::run {
+namespace {
+
+constexpr std::size_t bar_width = 16;
+
+std::size_t columns_of(std::FILE* stream) {
+  winsize size{};
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 80;
+}
+
+/// "0:42", "1:03:20".
+std::string clock_text(double seconds) {
+  const long whole = std::lround(std::max(0.0, seconds));
+  std::array<char, 32> text{};
+  if (whole >= 3600) {
+    std::snprintf(text.data(), text.size(), "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
+  } else {
+    std::snprintf(text.data(), text.size(), "%ld:%02ld", whole / 60, whole % 60);
+  }
+  return text.data();
+}
+
+/// "12.3 ms" of an ok round, else the status and its reason.
+std::string finding(const Json& record) {
+  const std::string status = record.value("status", "error");
+  if (status != "ok") return status + ": " + record.value("reason", std::string());
+  const Json timing = record.value("measured", Json::object()).value("timing", Json::object());
+  std::string text;
+  for (const auto& [what, one] : timing.items()) {
+    if (!one.contains("median_seconds")) continue;
+    if (!text.empty()) text += ", ";
+    text += what + " " + result::human_seconds(one.at("median_seconds").get<double>());
+  }
+  return text.empty() ? "ok" : text;
+}
+
+}  // namespace
+
+ProgressStyle progress_style_from(const std::string& word) {
+  if (word == "auto") return ProgressStyle::automatic;
+  if (word == "plain") return ProgressStyle::plain;
+  if (word == "json") return ProgressStyle::json;
+  throw UsageFailure("--progress " + word + ": expected auto, plain or json");
+}
+
+Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
+    : stream_(stream),
+      style_(style),
+      terminal_(style == ProgressStyle::automatic && isatty(fileno(stream)) != 0),
+      steps_(steps),
+      begin_(std::chrono::steady_clock::now()) {}
+
+Progress::~Progress() { clear(); }
+
+void Progress::begin(const std::string& cell, const std::string& what, int round) {
+  cell_ = cell;
+  what_ = what;
+  round_ = round;
+  if (terminal_) draw();
+  if (style_ != ProgressStyle::json) return;
+  const Json line = {{"type", "begin"}, {"cell", cell},  {"what", what},
+                     {"round", round},  {"done", done_}, {"total", steps_}};
+  std::fprintf(stream_, "%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void Progress::event(const Json& message) {
+  if (style_ == ProgressStyle::json) {
+    std::fprintf(stream_, "%s\n",
+                 message.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else if (terminal_ && message.value("type", "") == "progress") {
+    const double total = message.value("total", 0.0);
+    const int percent = total > 0 ? static_cast<int>(100 * message.value("done", 0.0) / total) : 0;
+    draw(message.value("what", "") + " " + std::to_string(percent) + " %");
+  } else if (terminal_) {
+    draw(clock_text(message.value("elapsed_seconds", 0.0)));
+  }
+}
+
+void Progress::end(const Json& record, std::size_t dropped) {
+  ++done_;
+  steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
+  const std::string status = record.value("status", "error");
+  if (style_ == ProgressStyle::json) {
+    Json line = {{"type", "end"},    {"cell", cell_}, {"round", round_},
+                 {"status", status}, {"done", done_}, {"total", steps_}};
+    if (record.contains("reason")) line["reason"] = record["reason"];
+    std::fprintf(stream_, "%s\n",
+                 line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  // Later rounds of a cell that is well say nothing that is new.
+  if (terminal_ ? status != "ok" : status != "ok" || round_ == 0) {
+    say(place(done_) + what_ + "  " + finding(record));
+  }
+}
+
+void Progress::say(const std::string& sentence) {
+  clear();
+  if (style_ == ProgressStyle::json) {
+    const Json line = {{"type", "note"}, {"text", sentence}};
+    std::fprintf(stream_, "%s\n",
+                 line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::fprintf(stream_, "%s\n", sentence.c_str());
+  }
+  std::fflush(stream_);
+}
+
+std::string Progress::place(std::size_t step) const {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "[%zu/%zu] ", step, steps_);
+  return text.data();
+}
+
+std::string Progress::bar(std::size_t width) const {
+  const std::size_t full = steps_ == 0 ? width : width * std::min(done_, steps_) / steps_;
+  std::string text;
+  for (std::size_t i = 0; i < width; ++i) text += i < full ? "█" : "░";
+  return text;
+}
+
+std::string Progress::rate() const {
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  if (done_ == 0 || seconds <= 0) return "";
+  const double each = seconds / static_cast<double>(done_);
+  const double left = each * static_cast<double>(steps_ - std::min(done_, steps_));
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.1f/s  %s left", 1 / each, clock_text(left).c_str());
+  return text.data();
+}
+
+void Progress::draw(const std::string& extra) {
+  std::string line = place(std::min(done_ + 1, steps_)) + bar(bar_width) + " " + rate();
+  line += "  " + what_;
+  if (!extra.empty()) line += "  " + extra;
+  line = result::shorten(line, columns_of(stream_) - 1);
+  std::fprintf(stream_, "\r\x1b[K%s", line.c_str());
+  std::fflush(stream_);
+  drawn_ = true;
+}
+
+void Progress::clear() {
+  if (drawn_) std::fprintf(stream_, "\r\x1b[K");
+  std::fflush(stream_);
+  drawn_ = false;
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,55 @@
+// Progress: what a user sees while a run is at work. Goes to standard error.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace attnbench::run {
+
+using Json = nlohmann::json;
+
+enum class ProgressStyle { automatic, plain, json };
+
+/// "auto", "plain" or "json"; throws UsageFailure.
+ProgressStyle progress_style_from(const std::string& word);
+
+class Progress {
+ public:
+  /// `steps`: rounds of cells to come. `automatic` is a line that rewrites itself where `stream` is
+  /// a terminal, plain lines elsewhere.
+  Progress(ProgressStyle style, std::size_t steps, std::FILE* stream = stderr);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `what` names the cell for people.
+  void begin(const std::string& cell, const std::string& what, int round);
+  /// A heartbeat or a progress message of the worker.
+  void event(const Json& message);
+  /// The round is done; steps that will not come any more because of it are `dropped`.
+  void end(const Json& record, std::size_t dropped = 0);
+  /// A sentence between the others.
+  void say(const std::string& sentence);
+
+ private:
+  void draw(const std::string& extra = {});
+  void clear();
+  std::string place(std::size_t step) const;
+  std::string bar(std::size_t width) const;
+  std::string rate() const;
+
+  std::FILE* stream_;
+  ProgressStyle style_;
+  bool terminal_ = false;
+  std::size_t steps_;
+  std::size_t done_ = 0;
+  std::string what_;
+  std::string cell_;
+  int round_ = 0;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace attnbench::run

@@ -1,0 +1,31 @@
+// The folder of a run: where things are in it, and how it is found again.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace attnbench::run {
+
+struct RunFolder {
+  std::filesystem::path path;
+
+  std::filesystem::path journal() const { return path / "journal.jsonl"; }
+  std::filesystem::path result() const { return path / "result.json"; }
+  std::filesystem::path worker_log() const { return path / "logs" / "worker.log"; }
+  std::filesystem::path cell_log(const std::string& id) const {
+    return path / "logs" / (id + ".log");
+  }
+  std::filesystem::path checkpoints(const std::string& id) const {
+    return path / "checkpoints" / id;
+  }
+};
+
+/// A folder for a new run: `out` if it is not empty, else runs/NAME-YYYYMMDD-HHMMSS, which then
+/// gets the symlink runs/NAME-latest. Throws UsageFailure if `out` holds a run already,
+/// EnvironmentFailure if the folder cannot be made.
+RunFolder make_run_folder(const std::string& name, const std::filesystem::path& out);
+
+/// The folder of a run that is there. Throws UsageFailure if it has no journal.
+RunFolder find_run_folder(const std::filesystem::path& path);
+
+}  // namespace attnbench::run

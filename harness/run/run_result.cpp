@@ -1,0 +1,100 @@
+#include "harness/run/run_result.hpp"
+
+#include <array>
+#include <ctime>
+
+#include "harness/result/document.hpp"
+#include "harness/result/record.hpp"
+#include "harness/run/provenance.hpp"
+
+namespace attnbench::run {
+namespace {
+
+std::time_t moment_of(const std::string& text) {
+  std::tm parts{};
+  return strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0 : timegm(&parts);
+}
+
+Json run_part(const RunFacts& facts) {
+  Json run = {{"command", facts.command},  {"started_at", facts.started_at},
+              {"finished_at", now_text()}, {"seed", facts.seed},
+              {"threads", facts.threads},  {"rounds", facts.rounds},
+              {"state", facts.state}};
+  run["wall_seconds"] = std::difftime(std::time(nullptr), moment_of(facts.started_at));
+  if (!facts.reason.empty()) run["reason"] = facts.reason;
+  if (!facts.plugins.empty()) run["plugins"] = facts.plugins;
+  if (facts.shard.count > 1) {
+    run["shard"] = {{"index", facts.shard.index}, {"count", facts.shard.count}};
+  }
+  return run;
+}
+
+/// The worker ran without OpenBLAS's variables, so they spoil nothing: say that instead.
+Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& probes) {
+  Json machine = facts.machine;
+  for (const auto& [device, probe] : probes) {
+    if (probe.contains("machine")) machine.update(probe.at("machine"));
+  }
+  if (facts.blas_core_kept) return machine;
+  Json kept = Json::array();
+  for (const Json& sentence : machine.value("spoilers", Json::array())) {
+    if (sentence.get<std::string>().find("OPENBLAS_") == std::string::npos)
+      kept.push_back(sentence);
+  }
+  machine["spoilers"] = kept;
+  Json removed = Json::array();
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
+    if (machine.value("environment", Json::object()).contains(name)) removed.push_back(name);
+  }
+  if (!removed.empty()) machine["kept_from_worker"] = removed;
+  return machine;
+}
+
+Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<Json>& rounds,
+               const Json& ceilings) {
+  std::vector<Json> told = rounds;
+  if (!planned.runs()) told = {planned.settled};
+  Json cell = result::combine(planned.cell, planned.forecast, told, ceilings);
+  if (!facts.reproduce.empty()) cell["reproduce"] = facts.reproduce + " --only " + planned.id();
+  for (const Json& round : told) {
+    if (round.contains("reused_from")) cell["reused_from"] = round.at("reused_from");
+  }
+  return cell;
+}
+
+}  // namespace
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
+                const std::map<std::string, std::vector<Json>>& records,
+                const std::map<std::string, Json>& probes) {
+  result::Parts parts;
+  parts.executable = "attnbench";
+  parts.suite = facts.suite;
+  parts.run = run_part(facts);
+  parts.machine = machine_part(facts, probes);
+  parts.provenance = provenance(facts.binary);
+  if (parts.machine.contains("torch")) parts.provenance["torch"] = parts.machine["torch"];
+  parts.ceilings = Json::object();
+  for (const auto& [device, probe] : probes) {
+    if (probe.contains("ceilings")) parts.ceilings[device] = probe.at("ceilings");
+  }
+  for (const Planned& one : planned) {
+    const auto found = records.find(one.id());
+    const std::vector<Json> rounds = found == records.end() ? std::vector<Json>{} : found->second;
+    const std::string device = one.cell.value("device", "cpu");
+    parts.cells.push_back(
+        cell_part(facts, one, rounds, parts.ceilings.value(device, Json::object())));
+  }
+  return result::assemble(parts);
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,42 @@
+// What a run is asked to do, and how it ended.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/run/limits.hpp"
+#include "harness/run/progress.hpp"
+#include "harness/suite/suite.hpp"
+
+namespace attnbench::run {
+
+struct RunSettings {
+  suite::Expanded suite;
+  std::vector<std::string> plugins;
+  std::string command;           ///< as it was typed
+  std::string reproduce;         ///< the same without what chooses cells or folders
+  std::filesystem::path out;     ///< empty = runs/NAME-TIME
+  std::filesystem::path resume;  ///< the folder of a run to go on with; empty = a new run
+  std::filesystem::path reuse;   ///< the folder of a run to take unchanged cells from
+  std::set<std::string> retry;   ///< cells that ended so are measured again
+  Shard shard;
+  std::uint64_t seed = 0;
+  int threads = 0;  ///< 0 = one for each core we may use
+  std::optional<double> cell_timeout_seconds;
+  std::optional<std::int64_t> memory_limit_bytes;
+  std::optional<int> rounds;
+  bool keep_blas_core = false;
+  ProgressStyle progress = ProgressStyle::automatic;
+};
+
+struct RunOutcome {
+  Json result;  ///< result.json's value
+  std::filesystem::path folder;
+  bool interrupted = false;
+};
+
+}  // namespace attnbench::run

@@ -1,0 +1,254 @@
+#include "harness/run/supervisor.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "harness/measure/machine.hpp"
+#include "harness/result/document.hpp"
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/run/fingerprint.hpp"
+#include "harness/run/keeping.hpp"
+#include "harness/run/run_result.hpp"
+
+namespace attnbench::run {
+namespace {
+
+constexpr int default_rounds = 5;
+constexpr double default_cell_seconds = 600;
+constexpr double default_memory_share = 0.8;
+/// How much longer than a cell's limit we wait for the worker to enforce it.
+constexpr double grace_seconds = 15;
+constexpr double probe_seconds = 180;
+
+Json rule_of(Json measure) {
+  if (!measure.is_object()) return Json::object();
+  measure.erase("rounds");
+  measure.erase("cell_timeout_seconds");
+  return measure;
+}
+
+std::string machine_of(const Json& card) {
+  return card.value("host", "") + ", " + card.value("cpu_model", "");
+}
+
+}  // namespace
+
+Supervisor::Supervisor(RunSettings settings) : settings_(std::move(settings)) {
+  const Json said = settings_.suite.measure.is_object() ? settings_.suite.measure : Json::object();
+  rounds_ = settings_.rounds.value_or(said.value("rounds", default_rounds));
+  cell_seconds_ = settings_.cell_timeout_seconds.value_or(
+      said.value("cell_timeout_seconds", default_cell_seconds));
+  memory_bytes_ = settings_.memory_limit_bytes.value_or(static_cast<std::int64_t>(
+      default_memory_share * static_cast<double>(available_memory_bytes())));
+  if (settings_.threads <= 0) settings_.threads = usable_cores();
+  machine_ = measure::machine_card();
+  started_at_ = now_text();
+  identity_ = to_json(Identity{binary_fingerprint(settings_.plugins), machine_of(machine_),
+                               settings_.threads, settings_.seed, rule_of(said)});
+}
+
+RunOutcome Supervisor::run() {
+  plan();
+  open_folder();
+  std::string state = "complete";
+  std::string reason;
+  std::string failure;
+  try {
+    measure_all();
+  } catch (const Cancelled&) {
+    state = "interrupted";
+    reason = "stopped by Ctrl-C or a signal";
+  } catch (const JournalFailure& error) {
+    state = "stopped";
+    reason = error.what();
+    failure = reason +
+              "; what was measured before is safe. Make room, then go on with: " + how_to_go_on();
+  }
+  worker_.reset();
+  progress_.reset();
+  RunOutcome outcome{result(state, reason), folder_.path, state == "interrupted"};
+  try {
+    result::write_result(folder_.result(), outcome.result);
+  } catch (const EnvironmentFailure& error) {
+    if (failure.empty()) failure = std::string(error.what()) + "; go on with: " + how_to_go_on();
+  }
+  if (!failure.empty()) throw EnvironmentFailure(failure);
+  return outcome;
+}
+
+void Supervisor::plan() {
+  std::vector<Json> cells;
+  for (const Json& cell : settings_.suite.cells) {
+    if (settings_.shard.holds(cell.at("id"))) cells.push_back(cell);
+  }
+  if (cells.empty()) throw UsageFailure("no cell of the suite is in this shard");
+  std::vector<Json> forecasts;
+  try {
+    forecasts = forecast(cells, settings_.plugins);
+  } catch (const WorkerDied& error) {
+    throw EnvironmentFailure(std::string("while planning: ") + error.what());
+  }
+  planned_ = plan_cells(cells, forecasts, memory_bytes_);
+}
+
+void Supervisor::open_folder() {
+  const bool resumed = !settings_.resume.empty();
+  const std::string name = settings_.suite.header.value("name", "run");
+  folder_ = resumed ? find_run_folder(settings_.resume) : make_run_folder(name, settings_.out);
+  // Before the first line is written: a full disk must be an error of the write.
+  interrupts_ = std::make_unique<Interrupts>();
+  journal_ = std::make_unique<Journal>(folder_.journal());
+  std::size_t steps = 0;
+  if (resumed) {
+    const JournalContents contents = read_journal(folder_.journal());
+    journal_->append(header());
+    take_earlier(contents);
+  } else {
+    journal_->append(header());
+  }
+  if (!settings_.reuse.empty()) take_from_other_run();
+  for (const Planned& planned : planned_) {
+    if (planned.runs()) steps += steps_left(planned.id());
+  }
+  progress_ = std::make_unique<Progress>(settings_.progress, steps);
+  for (const Planned& planned : planned_) {
+    if (!planned.runs()) {
+      progress_->say(suite::describe(planned.cell) + "  " +
+                     planned.settled["status"].get<std::string>() + ": " +
+                     planned.settled["reason"].get<std::string>());
+    }
+  }
+}
+
+void Supervisor::measure_all() {
+  for (int round = 0; round < rounds_; ++round) measure_round(round);
+}
+
+void Supervisor::measure_round(int round) {
+  for (const Planned& planned : planned_) {
+    if (!wanted(planned, round)) continue;
+    if (!worker_) start_worker();
+    measure_cell(planned, round);
+    if (interrupts_->count() > 0) throw Cancelled{};
+  }
+}
+
+bool Supervisor::wanted(const Planned& planned, int round) const {
+  if (!planned.runs()) return false;
+  const auto found = records_.find(planned.id());
+  if (found == records_.end()) return true;
+  for (const Json& record : found->second) {
+    if (record.value("status", "") != "ok" || record.value("round", -1) == round) return false;
+  }
+  return true;
+}
+
+std::size_t Supervisor::steps_left(const std::string& id) const {
+  const auto found = records_.find(id);
+  if (found == records_.end()) return static_cast<std::size_t>(rounds_);
+  for (const Json& record : found->second) {
+    if (record.value("status", "") != "ok") return 0;
+  }
+  const std::size_t done = found->second.size();
+  return static_cast<std::size_t>(rounds_) - std::min(done, static_cast<std::size_t>(rounds_));
+}
+
+void Supervisor::start_worker() {
+  WorkerOptions options;
+  options.plugins = settings_.plugins;
+  options.threads = settings_.threads;
+  options.keep_blas_core = settings_.keep_blas_core;
+  options.log = folder_.worker_log();
+  worker_ = std::make_unique<WorkerClient>(std::move(options));
+  worker_->on_tick([this] { on_tick(); });
+  worker_->start();
+  probe();
+}
+
+void Supervisor::probe() {
+  const std::string device = "cpu";
+  if (probes_.count(device) != 0) return;
+  progress_->begin("", "measuring what the machine can do", 0);
+  try {
+    Json answer = worker_->request(
+        {{"type", "probe"},
+         {"device", device},
+         {"threads", settings_.threads},
+         {"limits", {{"seconds", probe_seconds}}}},
+        [this](const Json& event) { progress_->event(event); }, probe_seconds + grace_seconds);
+    if (answer.value("type", "") == "cancelled") throw Cancelled{};
+    answer["device"] = device;
+    journal_->append(answer);
+    probes_[device] = std::move(answer);
+  } catch (const std::runtime_error& error) {
+    if (dynamic_cast<const JournalFailure*>(&error) != nullptr) throw;
+    // Without ceilings there are no roofline shares; the times are as good.
+    progress_->say(std::string("The machine's ceilings are not known: ") + error.what());
+    worker_->kill();
+  }
+}
+
+void Supervisor::measure_cell(const Planned& planned, int round) {
+  const std::string id = planned.id();
+  progress_->begin(id, suite::describe(planned.cell), round);
+  Json record = ask_for_record(planned, round);
+  std::error_code ignored;
+  if (std::filesystem::file_size(folder_.cell_log(id), ignored) == 0) {
+    std::filesystem::remove(folder_.cell_log(id), ignored);
+  }
+  if (record.value("type", "") == "cancelled") throw Cancelled{};
+  journal_->append(record);
+  records_[id].push_back(record);
+  const bool ok = record.value("status", "") == "ok";
+  progress_->end(record, ok ? 0 : static_cast<std::size_t>(rounds_ - round - 1));
+}
+
+Json Supervisor::ask_for_record(const Planned& planned, int round) {
+  const std::string id = planned.id();
+  const auto begin = std::chrono::steady_clock::now();
+  Json record = {{"type", "record"}, {"cell", id}, {"round", round}, {"started_at", now_text()}};
+  try {
+    return worker_->request(
+        {{"type", "run"},
+         {"cell", planned.cell},
+         {"round", round},
+         {"seed", settings_.seed},
+         {"threads", settings_.threads},
+         {"limits", {{"seconds", cell_seconds_}, {"memory_bytes", memory_bytes_}}},
+         {"measure", identity_["measure"]},
+         {"log", folder_.cell_log(id)},
+         {"checkpoint", folder_.checkpoints(id)}},
+        [this](const Json& event) { progress_->event(event); }, cell_seconds_ + grace_seconds);
+  } catch (const WorkerDied& error) {
+    record["status"] = "crashed";
+    record["reason"] = error.what();
+  } catch (const WorkerSilent&) {
+    worker_->kill();
+    record["status"] = "timeout";
+    record["reason"] = "neither the cell nor the worker came to an end within the cell's limit";
+  } catch (const WorkerRefused& error) {
+    record["status"] = "error";
+    record["reason"] = error.what();
+  }
+  record["wall_seconds"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return record;
+}
+
+void Supervisor::on_tick() {
+  const int count = interrupts_->count();
+  if (count == interrupts_told_) return;
+  interrupts_told_ = count;
+  if (count > 1) {
+    worker_->kill();
+    throw Cancelled{};
+  }
+  progress_->say("Stopping; what was measured is kept. Once more ends it at once.");
+  worker_->tell({{"type", "cancel"}});
+}
+
+std::string Supervisor::how_to_go_on() const {
+  return "attnbench run --resume " + folder_.path.string();
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,66 @@
+// Supervisor: from a plan to a result. Measures cell after cell, round after round, in children of
+// a worker, and loses at most the cell at work to whatever happens.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/run/journal.hpp"
+#include "harness/run/planning.hpp"
+#include "harness/run/run_folder.hpp"
+#include "harness/run/settings.hpp"
+#include "harness/run/signals.hpp"
+#include "harness/run/worker_client.hpp"
+
+namespace attnbench::run {
+
+class Supervisor {
+ public:
+  explicit Supervisor(RunSettings settings);
+
+  /// Plans, measures, writes result.json. Throws UsageFailure before anything is written where the
+  /// plan makes no sense; EnvironmentFailure where the journal cannot be written (what was measured
+  /// is safe then, and the message says how to go on).
+  RunOutcome run();
+
+ private:
+  struct Cancelled {};
+
+  void plan();
+  void open_folder();
+  void take_earlier(const JournalContents& contents);
+  void take_from_other_run();
+  void start_worker();
+  void probe();
+  void measure_all();
+  void measure_round(int round);
+  void measure_cell(const Planned& planned, int round);
+  Json ask_for_record(const Planned& planned, int round);
+  bool wanted(const Planned& planned, int round) const;
+  std::size_t steps_left(const std::string& id) const;
+  void on_tick();
+  Json header() const;
+  Json result(const std::string& state, const std::string& reason) const;
+  std::string how_to_go_on() const;
+
+  RunSettings settings_;
+  int rounds_;
+  double cell_seconds_;
+  std::int64_t memory_bytes_;
+  Json machine_;
+  Json identity_;
+  std::string started_at_;
+  std::vector<Planned> planned_;
+  std::map<std::string, std::vector<Json>> records_;  ///< by cell id
+  std::map<std::string, Json> probes_;                ///< by device
+  RunFolder folder_;
+  std::unique_ptr<Interrupts> interrupts_;
+  int interrupts_told_ = 0;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<WorkerClient> worker_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace attnbench::run

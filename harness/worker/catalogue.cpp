@@ -1,0 +1,94 @@
+#include "harness/worker/catalogue.hpp"
+
+#include "attention/version.hpp"
+#include "harness/worker/cell.hpp"
+#include "tasks/task.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+Json option_json(const Option& option) {
+  Json out = {{"name", option.name},
+              {"type", to_string(option.type)},
+              {"default", to_json(option.fallback)},
+              {"meaning", option.meaning}};
+  if (option.minimum) out["minimum"] = *option.minimum;
+  if (option.maximum) out["maximum"] = *option.maximum;
+  if (!option.choices.empty()) out["choices"] = option.choices;
+  return out;
+}
+
+Json options_json(const std::vector<Option>& options) {
+  Json out = Json::array();
+  for (const Option& option : options) out.push_back(option_json(option));
+  return out;
+}
+
+Json alias_json(const Alias& alias) {
+  Json options = Json::object();
+  for (const auto& [name, value] : alias.options) options[name] = to_json(value);
+  return {{"name", alias.name},
+          {"implementation", alias.implementation},
+          {"options", std::move(options)},
+          {"title", alias.title}};
+}
+
+Json entry_json(const Entry& entry, const std::string& origin) {
+  Json patterns = Json::array();
+  for (const Pattern pattern : entry.patterns) patterns.push_back(to_string(pattern));
+  Json implementations = Json::array();
+  for (const Implementation& implementation : entry.implementations) {
+    implementations.push_back({{"name", implementation.name},
+                               {"title", implementation.title},
+                               {"growth", to_json(implementation.growth)},
+                               {"differentiable", implementation.differentiable}});
+  }
+  Json aliases = Json::array();
+  for (const Alias& alias : entry.aliases) aliases.push_back(alias_json(alias));
+  return {{"name", entry.name},
+          {"title", entry.title},
+          {"citation", entry.citation},
+          {"origin", origin},
+          {"patterns", std::move(patterns)},
+          {"options", options_json(entry.options)},
+          {"claims",
+           {{"rows_sum_to_one", entry.claims.rows_sum_to_one},
+            {"linear_in_value", entry.claims.linear_in_value},
+            {"permutation_equivariant", entry.claims.permutation_equivariant},
+            {"last_row_agrees", entry.claims.last_row_agrees}}},
+          {"implementations", std::move(implementations)},
+          {"aliases", std::move(aliases)}};
+}
+
+}  // namespace
+
+Json stamp() {
+  return {{"attnbench", ATTNBENCH_VERSION},
+          {"abi", ATTNBENCH_ABI},
+          {"torch", ATTNBENCH_TORCH_BUILD},
+          {"compiler", ATTNBENCH_COMPILER_ABI}};
+}
+
+Json catalogue(const Loaded& loaded) {
+  Json mechanisms = Json::array();
+  for (const std::string& name : loaded.registry.mechanisms()) {
+    const auto origin = loaded.origins.find(name);
+    mechanisms.push_back(entry_json(loaded.registry.entry(name),
+                                    origin == loaded.origins.end() ? "built in" : origin->second));
+  }
+  Json all_tasks = Json::array();
+  for (const auto& task : tasks::all_tasks()) {
+    all_tasks.push_back({{"name", task->name()},
+                         {"title", task->title()},
+                         {"axis", task->axis()},
+                         {"figures", task->figures()},
+                         {"settings", options_json(task->settings())}});
+  }
+  return {{"type", "catalogue"},
+          {"mechanisms", std::move(mechanisms)},
+          {"tasks", std::move(all_tasks)},
+          {"plugins", loaded.plugins},
+          {"stamp", stamp()}};
+}
+
+}  // namespace attnbench::worker

@@ -1,0 +1,116 @@
+#include "harness/worker/cell.hpp"
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "attention/errors.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+std::int64_t integer_from(const Json& value, const std::string& where) {
+  if (value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
+    throw UsageError(where + ": " + value.dump() + " is too large for a whole number");
+  }
+  if (!value.is_number_integer()) {
+    throw UsageError(where + ": expected a whole number, not " + value.dump());
+  }
+  return value.get<std::int64_t>();
+}
+
+std::map<std::string, OptionValue> values_from(const Json& cell, const char* section) {
+  std::map<std::string, OptionValue> values;
+  if (!cell.contains(section)) return values;
+  for (const auto& [name, value] : cell.at(section).items()) {
+    values[name] = value_from(value, std::string(section) + "." + name);
+  }
+  return values;
+}
+
+Json finite_numbers(std::initializer_list<std::pair<const char*, double>> numbers) {
+  Json out = Json::object();
+  for (const auto& [name, number] : numbers) {
+    if (std::isfinite(number)) out[name] = number;
+  }
+  return out;
+}
+
+}  // namespace
+
+OptionValue value_from(const Json& value, const std::string& where) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_number()) return integer_from(value, where);
+  if (value.is_object() && value.size() == 2 && value.contains("left") && value.contains("right")) {
+    return Window{integer_from(value.at("left"), where + ".left"),
+                  integer_from(value.at("right"), where + ".right")};
+  }
+  throw UsageError(where + ": expected a number, a word, true, false or {left, right}, not " +
+                   value.dump());
+}
+
+Json to_json(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Window>) {
+          return {{"left", held.left}, {"right", held.right}};
+        } else {
+          return held;
+        }
+      },
+      value);
+}
+
+Json to_json(const Options& options) {
+  Json out = Json::object();
+  for (const auto& [name, value] : options.values()) out[name] = to_json(value);
+  return out;
+}
+
+Json to_json(const Problem& problem) {
+  return {{"batch", problem.batch},           {"heads", problem.heads},
+          {"kv_heads", problem.kv_heads},     {"length", problem.length},
+          {"key_length", problem.key_length}, {"head_dim", problem.head_dim},
+          {"value_dim", problem.value_dim},   {"pattern", to_string(problem.pattern)},
+          {"dtype", to_string(problem.dtype)}};
+}
+
+Json to_json(const Cost& cost) {
+  return finite_numbers({{"model_flops", cost.model_flops},
+                         {"executed_flops", cost.executed_flops},
+                         {"minimal_bytes", cost.minimal_bytes},
+                         {"exponentials", cost.exponentials},
+                         {"workspace_bytes", cost.workspace_bytes},
+                         {"saved_bytes", cost.saved_bytes},
+                         {"state_bytes", cost.state_bytes}});
+}
+
+Json to_json(const Growth& growth) {
+  return finite_numbers({{"time_in_length", growth.time_in_length},
+                         {"workspace_in_length", growth.workspace_in_length},
+                         {"time_in_latents", growth.time_in_latents},
+                         {"workspace_in_latents", growth.workspace_in_latents}});
+}
+
+tasks::Cell cell_from(const Json& cell) {
+  for (const char* key : {"id", "task", "mechanism"}) {
+    if (!cell.is_object() || !cell.contains(key) || !cell.at(key).is_string()) {
+      throw UsageError(std::string("a cell needs \"") + key + "\"");
+    }
+  }
+  tasks::Cell out;
+  out.id = cell.at("id");
+  out.mechanism = cell.at("mechanism");
+  out.implementation = cell.value("implementation", "auto");
+  out.device = cell.value("device", "cpu");
+  out.said = values_from(cell, "options");
+  const tasks::Task& task = tasks::find_task(cell.at("task"));
+  out.settings = Options::resolve(task.settings(), values_from(cell, "settings"));
+  return out;
+}
+
+}  // namespace attnbench::worker

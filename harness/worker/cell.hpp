@@ -1,0 +1,26 @@
+// Cells and option values between JSON and the types that tasks and mechanisms know.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "tasks/task.hpp"
+
+namespace attnbench::worker {
+
+using tasks::Json;
+
+/// Integers, numbers, booleans and texts as they are; {"left": L, "right": R} is a window.
+/// Throws UsageError naming `where` for anything else.
+OptionValue value_from(const Json& value, const std::string& where);
+Json to_json(const OptionValue& value);
+Json to_json(const Options& options);
+Json to_json(const Problem& problem);
+/// Numbers that are not finite are left out: JSON has none.
+Json to_json(const Cost& cost);
+Json to_json(const Growth& growth);
+
+/// A cell as the suite's expansion made it; the task's defaults are filled in.
+/// Throws UsageError naming what is missing or wrong.
+tasks::Cell cell_from(const Json& cell);
+
+}  // namespace attnbench::worker

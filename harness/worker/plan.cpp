@@ -1,0 +1,67 @@
+#include "harness/worker/plan.hpp"
+
+#include <cmath>
+
+#include "harness/worker/cell.hpp"
+#include "harness/worker/child.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+Json forecast_of(const Registry& registry, const Json& cell) {
+  const tasks::Cell wanted = cell_from(cell);
+  const tasks::Forecast forecast = tasks::find_task(cell.at("task")).forecast(registry, wanted);
+  Json out = {{"supported", forecast.support.yes},
+              {"implementation", forecast.implementation},
+              {"implementation_reason", forecast.choice_reason},
+              {"cost", to_json(forecast.cost)},
+              {"growth", to_json(forecast.growth)},
+              {"options", to_json(forecast.options)},
+              {"problem", to_json(forecast.problem)}};
+  if (!forecast.support.yes) out["reason"] = forecast.support.reason;
+  if (std::isfinite(forecast.peak_bytes)) out["peak_bytes"] = forecast.peak_bytes;
+  return out;
+}
+
+Json refusal(const Outcome& outcome) {
+  Json out = {{"supported", false}, {"reason", outcome.reason}};
+  if (outcome.status != result::Status::unsupported) {
+    out["status"] = result::to_string(outcome.status);
+  }
+  if (!outcome.detail.empty()) out["detail"] = outcome.detail;
+  return out;
+}
+
+Json forecast_or_refusal(const Registry& registry, const Json& cell) {
+  try {
+    return forecast_of(registry, cell);
+  } catch (...) {
+    return refusal(outcome_of(std::current_exception()));
+  }
+}
+
+}  // namespace
+
+Json plan(const Registry& registry, const Json& cells, double limit_seconds) {
+  Json planned = Json::array();
+  ChildSetup setup;
+  setup.limit_seconds = limit_seconds;
+  while (planned.size() < cells.size()) {
+    const Outcome end = run_child(
+        setup,
+        [&](run::Channel& channel) {
+          for (std::size_t i = planned.size(); i < cells.size(); ++i) {
+            channel.send(
+                {{"type", "forecast"}, {"forecast", forecast_or_refusal(registry, cells[i])}});
+          }
+        },
+        [&](const Json& message) { planned.push_back(message.at("forecast")); });
+    if (end.status != result::Status::ok && planned.size() < cells.size()) {
+      planned.push_back(refusal(end));
+    }
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) planned[i]["id"] = cells[i].value("id", "");
+  return {{"type", "plan"}, {"cells", std::move(planned)}};
+}
+
+}  // namespace attnbench::worker

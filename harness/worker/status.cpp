@@ -1,0 +1,66 @@
+#include "harness/worker/status.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <new>
+
+#include "attention/errors.hpp"
+#include "attention/torch.hpp"
+#include "harness/run/signals.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+using result::Status;
+
+/// LibTorch appends a backtrace of many lines to its messages.
+Outcome in_two_parts(Status status, const std::string& message) {
+  const std::size_t end = message.find('\n');
+  if (end == std::string::npos) return {status, message, ""};
+  return {status, message.substr(0, end), message};
+}
+
+/// LibTorch's own allocator says so in words: it has no exception of its own for it.
+bool speaks_of_memory(const std::string& message) {
+  return message.find("not enough memory") != std::string::npos ||
+         message.find("out of memory") != std::string::npos;
+}
+
+}  // namespace
+
+Outcome outcome_of(std::exception_ptr thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const UnsupportedError& error) {
+    return {Status::unsupported, error.what(), ""};
+  } catch (const Error& error) {
+    return {Status::error, error.what(), ""};
+  } catch (const std::bad_alloc& error) {
+    return in_two_parts(Status::out_of_memory, error.what());
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    return in_two_parts(speaks_of_memory(message) ? Status::out_of_memory : Status::error, message);
+  } catch (const std::exception& error) {
+    return in_two_parts(speaks_of_memory(error.what()) ? Status::out_of_memory : Status::error,
+                        error.what());
+  } catch (...) {
+    return {Status::error, "something was thrown that is not a std::exception", ""};
+  }
+}
+
+Outcome outcome_of_death(int wait_status, bool out_of_memory, const std::string& log_tail) {
+  if (WIFSIGNALED(wait_status)) {
+    const int number = WTERMSIG(wait_status);
+    if (number == SIGKILL && out_of_memory) {
+      return {Status::out_of_memory, "the kernel ended the process for want of memory", log_tail};
+    }
+    return {Status::crashed, "the process was killed by " + run::signal_text(number), log_tail};
+  }
+  return {Status::crashed,
+          "the process ended with exit code " + std::to_string(WEXITSTATUS(wait_status)) +
+              " before its work was done",
+          log_tail};
+}
+
+}  // namespace attnbench::worker

@@ -1,0 +1,58 @@
+#include "harness/worker/work.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "harness/worker/allocator.hpp"
+#include "harness/worker/cell.hpp"
+#include "harness/worker/context.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+RunSettings settings_of(const Json& request) {
+  RunSettings settings;
+  settings.round = request.value("round", 0);
+  settings.seed = request.value("seed", std::uint64_t{0});
+  settings.rule = sampling_rule_from(request.value("measure", Json::object()));
+  settings.checkpoint = request.value("checkpoint", "");
+  return settings;
+}
+
+ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell) {
+  return [&channel, cell](double done, double total, std::string_view what) {
+    channel.send({{"type", "progress"},
+                  {"cell", cell},
+                  {"done", done},
+                  {"total", total},
+                  {"what", std::string(what)}});
+  };
+}
+
+}  // namespace
+
+Json do_cell(const Registry& registry, const Json& request, run::Channel& channel) {
+  install_counting_allocator();
+  const Json limits = request.value("limits", Json::object());
+  set_memory_limit(limits.value("memory_bytes", std::int64_t{0}));
+  const tasks::Cell cell = cell_from(request.at("cell"));
+  const tasks::Task& task = tasks::find_task(request.at("cell").at("task"));
+  ChildContext context(settings_of(request), registry, forward_to(channel, cell.id));
+  const std::unique_ptr<tasks::Work> work = task.make(registry, cell);
+  work->prepare(context);
+  Json check;
+  if (context.round() == 0) {
+    check = work->check(context);
+    if (check.value("verdict", "") == "wrong") {
+      return {{"status", "wrong"},
+              {"reason", check.value("reason", "the result is not the reference's")},
+              {"measured", {{"check", std::move(check)}}}};
+    }
+  }
+  const Json sections = work->run(context);
+  Json measured = context.measured();
+  if (!check.is_null()) measured["check"] = std::move(check);
+  if (sections.is_object()) measured.update(sections);
+  return {{"status", "ok"}, {"measured", std::move(measured)}};
+}
+
+}  // namespace attnbench::worker

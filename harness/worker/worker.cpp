@@ -1,0 +1,196 @@
+#include "harness/worker/worker.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "harness/run/protocol.hpp"
+#include "harness/worker/catalogue.hpp"
+#include "harness/worker/check.hpp"
+#include "harness/worker/plan.hpp"
+#include "harness/worker/probe.hpp"
+#include "harness/worker/work.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+constexpr int wait_milliseconds = 100;
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::string cell_id(const Json& request) {
+  return request.contains("cell") ? request.at("cell").value("id", "") : "";
+}
+
+/// What the child does for a request, and what it answers with.
+Json do_request(const std::string& type, const Loaded& loaded, const Json& request,
+                run::Channel& channel) {
+  if (type == "check") return check_in_child(loaded.registry, request);
+  if (type == "probe") return probe_in_child(request);
+  return do_cell(loaded.registry, request, channel);
+}
+
+Outcome over_limit(const Json& request) {
+  const double seconds = request.at("limits").at("seconds");
+  return {result::Status::timeout,
+          "no end within " + Json(seconds).dump() + " s, the cell's limit (--cell-timeout)", ""};
+}
+
+}  // namespace
+
+void Worker::serve() {
+  try {
+    do {
+      wait();
+      if (job_) watch_child();
+    } while (take_requests());
+  } catch (const run::ChannelError&) {
+    // The supervisor is gone, and so is the reason for everything here; ~Job ends the child.
+  }
+}
+
+void Worker::wait() {
+  std::array<pollfd, 2> waiting{{{supervisor_.descriptor(), POLLIN, 0}, {-1, POLLIN, 0}}};
+  if (job_) waiting[1].fd = job_->child->channel().descriptor();
+  if (poll(waiting.data(), waiting.size(), job_ ? wait_milliseconds : -1) <= 0) return;
+  if (waiting[0].revents != 0 && !supervisor_.fill()) {
+    throw run::ChannelError("the supervisor closed the connection");
+  }
+  if (job_ && waiting[1].revents != 0) take_messages();
+}
+
+bool Worker::take_requests() {
+  while (const auto request = supervisor_.next()) {
+    const std::string type = request->value("type", "");
+    if (type == "bye") {
+      supervisor_.send({{"type", "bye"}});
+      return false;
+    }
+    if (type == "cancel") {
+      if (job_) finish(Json{{"type", "cancelled"}, {"cell", cell_id(job_->request)}});
+      continue;
+    }
+    try {
+      if (type == "run" || type == "check" || type == "probe") {
+        begin(type, *request);
+      } else {
+        supervisor_.send(answer(type, *request));
+      }
+    } catch (const run::ChannelError&) {
+      throw;
+    } catch (const std::exception& error) {
+      supervisor_.send({{"type", "error"}, {"message", type + ": " + error.what()}});
+    }
+  }
+  return true;
+}
+
+Json Worker::answer(const std::string& type, const Json& request) {
+  if (type == "hello") return hello(request);
+  if (!greeted_) throw UsageError("say hello first");
+  if (type == "catalogue") return catalogue(loaded_);
+  if (type == "plan") return plan(loaded_.registry, request.at("cells"));
+  throw UsageError("no such request");
+}
+
+Json Worker::hello(const Json& request) {
+  threads_ = request.value("threads", 1);
+  if (!greeted_) loaded_ = load_all(request.value("plugins", std::vector<std::string>{}));
+  greeted_ = true;
+  return {{"type", "hello"},
+          {"protocol", run::protocol_version},
+          {"pid", getpid()},
+          {"stamp", stamp()},
+          {"plugins", loaded_.plugins}};
+}
+
+void Worker::begin(const std::string& type, const Json& request) {
+  if (!greeted_) throw UsageError("say hello first");
+  if (job_) throw UsageError("a child is at work");
+  ChildSetup setup;
+  setup.log = request.value("log", "");
+  setup.threads = request.value("threads", threads_);
+  setup.limit_seconds = request.value("limits", Json::object()).value("seconds", 0.0);
+  setup.private_descriptor = supervisor_.descriptor();
+  Job job;
+  job.request = request;
+  job.started_at = now_text();
+  job.child = std::make_unique<Child>(setup, [&](run::Channel& channel) {
+    Json result = do_request(type, loaded_, request, channel);
+    result["type"] = "done";
+    channel.send(result);
+  });
+  job_ = std::move(job);
+}
+
+void Worker::take_messages() {
+  bool open = true;
+  try {
+    open = job_->child->channel().fill();
+    while (const auto message = job_->child->channel().next()) {
+      const std::string type = message->value("type", "");
+      if (type == "progress") {
+        supervisor_.send(*message);
+        continue;
+      }
+      if (type == "failed") return finish(outcome_from(*message));
+      return finish(*message);
+    }
+  } catch (const run::ChannelError& error) {
+    return finish(
+        Outcome{result::Status::crashed, std::string("the child sent ") + error.what(), ""});
+  }
+  if (!open) finish(job_->child->outcome());
+}
+
+void Worker::watch_child() {
+  if (job_->child->over_limit()) return finish(over_limit(job_->request));
+  const double elapsed = job_->child->elapsed_seconds();
+  if (elapsed < job_->heartbeats + 1) return;
+  job_->heartbeats = static_cast<int>(elapsed);
+  supervisor_.send(
+      {{"type", "heartbeat"}, {"cell", cell_id(job_->request)}, {"elapsed_seconds", elapsed}});
+}
+
+void Worker::finish(const Outcome& outcome) {
+  if (job_->request.at("type") == "probe") {
+    return finish(Json{{"type", "error"}, {"message", "probe: " + outcome.reason}});
+  }
+  Json result = to_json(outcome);
+  if (outcome.detail.empty()) result.erase("detail");
+  if (job_->request.at("type") == "check") result["properties"] = Json::array();
+  finish(std::move(result));
+}
+
+void Worker::finish(Json result) {
+  const Json& request = job_->request;
+  const std::string type = request.at("type");
+  const bool settled =
+      result.value("type", "") == "error" || result.value("type", "") == "cancelled";
+  if (!settled) result["type"] = type == "run" ? "record" : type;
+  if (!settled && type == "run") {
+    result["cell"] = cell_id(request);
+    result["round"] = request.value("round", 0);
+    result["started_at"] = job_->started_at;
+    result["wall_seconds"] = job_->child->elapsed_seconds();
+  } else if (!settled && type == "check") {
+    for (const char* key : {"mechanism", "implementation", "pattern"}) {
+      if (request.contains(key) && !result.contains(key)) result[key] = request.at(key);
+    }
+  }
+  job_.reset();  // ends a child that is still there
+  supervisor_.send(result);
+}
+
+}  // namespace attnbench::worker

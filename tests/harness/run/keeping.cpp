@@ -1,0 +1,50 @@
+#include "harness/run/keeping.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::run;
+
+namespace {
+
+Identity usual() { return {"b1", "host, cpu", 2, 0, {{"relative_interval", 0.01}}}; }
+
+JournalContents journal_of(const std::string& last_status) {
+  JournalContents journal;
+  for (const char* id : {"a", "b"}) {
+    journal.identities[id] = to_json(usual());
+    journal.rounds[id] = {{{"round", 0}, {"status", "ok"}},
+                          {{"round", 1}, {"status", last_status}}};
+  }
+  return journal;
+}
+
+}  // namespace
+
+TEST_CASE("records hold under the identity they were made under", "[keeping]") {
+  const Kept kept = keep(journal_of("ok"), {"a", "c"}, to_json(usual()), {});
+  CHECK(kept.rounds.size() == 1);
+  CHECK(kept.rounds.at("a").size() == 2);
+  CHECK(kept.repeated.empty());
+}
+
+TEST_CASE("each part of the identity can end them, and is named", "[keeping]") {
+  std::vector<Identity> others(5, usual());
+  others[0].binary = "b2";
+  others[1].machine = "another";
+  others[2].threads = 1;
+  others[3].seed = 7;
+  others[4].measure["relative_interval"] = 0.05;
+  std::set<std::string> reasons;
+  for (const Identity& other : others) {
+    const Kept kept = keep(journal_of("ok"), {"a", "b"}, to_json(other), {});
+    CHECK(kept.rounds.empty());
+    reasons.insert(kept.repeated.at("a"));
+  }
+  CHECK(reasons.size() == 5);
+}
+
+TEST_CASE("cells of a status are repeated on demand", "[keeping]") {
+  CHECK(keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed"}).rounds.size() == 1);
+  const Kept kept = keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
+  CHECK(kept.repeated.at("a") == "--retry timeout");
+}
