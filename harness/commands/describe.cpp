@@ -27,18 +27,22 @@ std::string range_of(const Json& option) {
     return suite::listed(option["choices"]);
   }
   const bool low = option.contains("minimum"), high = option.contains("maximum");
-  if (low && high) return option["minimum"].dump() + " to " + option["maximum"].dump();
-  if (low) return "at least " + option["minimum"].dump();
-  return high ? "at most " + option["maximum"].dump() : std::string();
+  // The catalogue has bounds as doubles, also those of integers.
+  const auto bound = [&](const char* end) {
+    const Json& value = option[end];
+    const bool integer = option["type"] == "integer";
+    return result::human_value(integer ? Json(value.get<std::int64_t>()) : value);
+  };
+  if (low && high) return bound("minimum") + " to " + bound("maximum");
+  if (low) return "at least " + bound("minimum");
+  return high ? "at most " + bound("maximum") : std::string();
 }
 
 void print_options(const std::string& heading, const Json& options) {
   if (options.empty()) return;
   std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
   for (const Json& option : options) {
-    const Json& fallback = option["default"];
-    rows.push_back({option["name"], option["type"],
-                    fallback.is_string() ? fallback.get<std::string>() : fallback.dump(),
+    rows.push_back({option["name"], option["type"], result::human_value(option["default"]),
                     range_of(option), option.value("meaning", "")});
   }
   std::cout << "\n";

@@ -63,7 +63,11 @@ std::optional<Json> text_value(const OptionSpec& spec, const Ordered& value,
   return Json(word);
 }
 
-std::string number_text(const Json& number) { return number.dump(); }
+/// 1 for a bound that the catalogue has as 1.0.
+std::string number_text(const Json& number) {
+  const auto whole = whole_number(Ordered(number));
+  return whole ? std::to_string(*whole) : number.dump();
+}
 
 }  // namespace
 

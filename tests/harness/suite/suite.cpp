@@ -1,0 +1,111 @@
+#include "harness/suite/suite.hpp"
+
+#include <set>
+
+#include "harness/suite/form.hpp"
+#include "harness/suite/measure_block.hpp"
+#include "harness/suite/presets.hpp"
+#include "tests/harness/suite/malformed.hpp"
+#include "tests/support/files.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using attnbench::suite::Choices;
+using attnbench::suite::Json;
+
+std::vector<fs::path> suite_files() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(ATTNBENCH_SOURCE_DIR "/suites")) {
+    const std::string name = entry.path().filename();
+    if (entry.path().extension() == ".json" && name != "suite.schema.json" &&
+        name != "presets.json") {
+      files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("Every suite that comes with the program is right in every profile", "[suite]") {
+  const auto catalogue = attnbench::test::catalogue();
+  REQUIRE(suite_files().size() >= 5);
+  for (const fs::path& file : suite_files()) {
+    INFO(file);
+    const auto document = attnbench::suite::load(file);
+    const auto full = attnbench::suite::expand(document, catalogue, {});
+    CHECK(full.header["name"] == file.stem().string());
+    CHECK(full.header.value("title", "") != "");
+    REQUIRE(document.value["profiles"].contains("quick"));
+    for (const auto& [profile, ignored] : document.value["profiles"].items()) {
+      Choices choices;
+      choices.profile = profile;
+      const auto suite = attnbench::suite::expand(document, catalogue, choices);
+      CHECK(suite.cells.size() < full.cells.size());
+      CHECK(suite.measure["rounds"] <= full.measure["rounds"]);
+    }
+    std::set<std::string> ids;
+    for (const Json& cell : full.cells) ids.insert(cell["id"].get<std::string>());
+    CHECK(ids.size() == full.cells.size());
+  }
+}
+
+TEST_CASE("The README of the suites names each of them", "[suite]") {
+  const std::string readme = attnbench::test::read_file(ATTNBENCH_SOURCE_DIR "/suites/README.md");
+  for (const fs::path& file : suite_files()) {
+    CHECK_THAT(readme, Catch::Contains(file.filename().string()));
+  }
+}
+
+TEST_CASE("Schema and code know the same keys of measure", "[suite]") {
+  const Json properties = attnbench::suite::schema()["definitions"]["measure"]["properties"];
+  const Json& defaults = attnbench::suite::default_measure();
+  CHECK(properties.size() == defaults.size());
+  for (const auto& [key, value] : defaults.items()) CHECK(properties.contains(key));
+}
+
+TEST_CASE("The schema describes every place where a suite can be wrong", "[suite]") {
+  const Json& schema = attnbench::suite::schema();
+  const auto check = [](const Json& rules) {
+    for (const auto& [name, rule] : rules.items()) {
+      INFO(name);
+      CHECK((rule.contains("description") || rule.contains("$ref")));
+    }
+  };
+  check(schema["properties"]);
+  check(schema["definitions"]);
+  for (const auto& [name, rule] : schema["definitions"].items()) {
+    if (rule.contains("properties")) check(rule["properties"]);
+  }
+}
+
+TEST_CASE("Presets expand", "[suite]") {
+  for (const auto& [name, preset] : attnbench::suite::presets().items()) {
+    INFO(name);
+    const Json text = {{"name", "s"},
+                       {"task", "kernel"},
+                       {"preset", name},
+                       {"mechanisms", {"softmax", "latte", "window"}}};
+    const std::string said = attnbench::test::complaint(text.dump());
+    CHECK(said.empty());
+    CHECK(preset.contains("title"));
+    CHECK(preset.contains("source"));
+  }
+}
+
+TEST_CASE("Loading checks the form, and that published numbers are there", "[suite]") {
+  const attnbench::test::TemporaryFolder folder;
+  const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"],
+    "published": "numbers.csv"})";
+  attnbench::test::write_file(folder / "s.json", text);
+  CHECK_THROWS_WITH(attnbench::suite::load(folder / "s.json"),
+                    Catch::Contains("s.json:2: /published: ") && Catch::Contains("numbers.csv"));
+  attnbench::test::write_file(folder / "numbers.csv", "");
+  const auto document = attnbench::suite::load(folder / "s.json");
+  const auto suite = attnbench::suite::expand(document, attnbench::test::catalogue(), {});
+  CHECK(suite.header["published"] == (folder / "numbers.csv").string());
+  attnbench::test::write_file(folder / "t.json", R"({"nam": 1})");
+  CHECK_THROWS_WITH(attnbench::suite::load(folder / "t.json"),
+                    Catch::Contains("/nam: ") && Catch::Contains("\"name\" is missing"));
+}
