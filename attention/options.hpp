@@ -27,12 +27,12 @@ enum class OptionType { integer, number, boolean, text, window };
 
 /// The declaration of one option.
 struct Option {
-  std::string name;               ///< the key in suites and on the command line
+  std::string name;  ///< the key in suites and on the command line
   OptionType type = OptionType::integer;
-  OptionValue fallback;           ///< the default; its alternative must match `type`
-  std::string meaning;            ///< one sentence, units included
-  std::optional<double> minimum;  ///< inclusive, for integer and number
-  std::optional<double> maximum;  ///< inclusive, for integer and number
+  OptionValue fallback;              ///< the default; its alternative must match `type`
+  std::string meaning;               ///< one sentence, units included
+  std::optional<double> minimum;     ///< inclusive, for integer and number
+  std::optional<double> maximum;     ///< inclusive, for integer and number
   std::vector<std::string> choices;  ///< for text: the valid words; empty = any text
 };
 
@@ -44,7 +44,8 @@ class Options {
   explicit Options(std::map<std::string, OptionValue> values) : values_(std::move(values)) {}
 
   /// `said` held against `declared`: defaults filled in, integers widened to numbers.
-  /// Throws UsageError for an unknown name (naming the closest), a wrong type or a value out of range.
+  /// Throws UsageError for an unknown name (naming the closest), a wrong type or a value out of
+  /// range.
   static Options resolve(const std::vector<Option>& declared,
                          const std::map<std::string, OptionValue>& said);
 

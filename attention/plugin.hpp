@@ -56,10 +56,10 @@ constexpr PluginStamp current_stamp() {
 
 }  // namespace attnbench
 
-#define ATTNBENCH_PLUGIN(register_function)                                                   \
-  extern "C" __attribute__((visibility("default")))                                           \
-  const attnbench::PluginStamp attnbench_plugin_stamp = attnbench::current_stamp();           \
-  extern "C" __attribute__((visibility("default"))) void attnbench_plugin_register(           \
-      attnbench::Registry& registry) {                                                        \
-    register_function(registry);                                                              \
+#define ATTNBENCH_PLUGIN(register_function)                                         \
+  extern "C" __attribute__((visibility("default")))                                 \
+  const attnbench::PluginStamp attnbench_plugin_stamp = attnbench::current_stamp(); \
+  extern "C" __attribute__((visibility("default"))) void attnbench_plugin_register( \
+      attnbench::Registry& registry) {                                              \
+    register_function(registry);                                                    \
   }

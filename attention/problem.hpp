@@ -14,15 +14,15 @@ enum class Dtype { float32, float64, bfloat16, float16 };
 struct Problem {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
-  std::int64_t kv_heads = 1;      ///< key/value heads; a divisor of `heads`
-  std::int64_t length = 1;        ///< query tokens T
-  std::int64_t key_length = 1;    ///< key tokens; equals `length` unless the pattern is cross
-  std::int64_t head_dim = 1;      ///< D
-  std::int64_t value_dim = 1;     ///< Dv
+  std::int64_t kv_heads = 1;    ///< key/value heads; a divisor of `heads`
+  std::int64_t length = 1;      ///< query tokens T
+  std::int64_t key_length = 1;  ///< key tokens; equals `length` unless the pattern is cross
+  std::int64_t head_dim = 1;    ///< D
+  std::int64_t value_dim = 1;   ///< Dv
   Pattern pattern = Pattern::causal;
   Dtype dtype = Dtype::float32;
   std::string device = "cpu";
-  bool gradient = false;          ///< a backward pass will follow
+  bool gradient = false;  ///< a backward pass will follow
 
   std::int64_t width() const { return heads * head_dim; }
 };

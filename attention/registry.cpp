@@ -49,13 +49,13 @@ void require_complete(const Entry& entry) {
 
 /// Throws what the mechanism itself, however computed, cannot do.
 void require_defined(const Entry& entry, const Options& options, const Problem& problem) {
+  if (const auto support = entry.supports(options, problem); !support) {
+    throw UnsupportedError(entry.name + ": " + support.reason);
+  }
   const auto& patterns = entry.patterns;
   if (std::find(patterns.begin(), patterns.end(), problem.pattern) == patterns.end()) {
     throw UnsupportedError(entry.name + ": the pattern " + to_string(problem.pattern) +
                            " is not defined for it");
-  }
-  if (const auto support = entry.supports(options, problem); !support) {
-    throw UnsupportedError(entry.name + ": " + support.reason);
   }
 }
 

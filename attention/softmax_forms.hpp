@@ -35,4 +35,13 @@ struct SoftmaxCall {
 /// Scores, mask and weights as whole [B, H, T, S] tensors.
 at::Tensor softmax_composite(const SoftmaxCall& call);
 
+/// Rabe and Staats 2021: chunks of queries against chunks of keys, whose partial sums are combined.
+/// Only the chunks of keys that some query of the chunk sees are computed. The backward pass
+/// recomputes the weights from the logarithm of their sums, so no T x S matrix is ever kept.
+at::Tensor softmax_chunked(const SoftmaxCall& call, std::int64_t query_chunk,
+                           std::int64_t key_chunk);
+
+/// The tiled CPU kernel (attention/kernels/softmax.hpp): float32, float64 and bfloat16.
+at::Tensor softmax_tiled(const SoftmaxCall& call);
+
 }  // namespace attnbench

@@ -1,0 +1,153 @@
+#include "attention/kernels/softmax.hpp"
+#include "attention/softmax_forms.hpp"
+#include "attention/team.hpp"
+
+namespace attnbench {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+static_assert(unlimited == kernels::SoftmaxSizes::far);
+
+/// What kernels call the element type of a tensor.
+template <class T>
+struct Element {
+  using type = T;
+};
+template <>
+struct Element<at::BFloat16> {
+  using type = kernels::BFloat16;
+};
+
+at::Tensor with_dense_rows(const at::Tensor& x) {
+  return x.stride(3) == 1 || x.size(3) == 1 ? x : x.contiguous();
+}
+
+template <class T>
+kernels::Rows<T> rows_of(const at::Tensor& x) {
+  return {static_cast<T*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
+  kernels::SoftmaxSizes sizes;
+  sizes.batch = call.q.size(0);
+  sizes.heads = call.q.size(1);
+  sizes.kv_heads = call.k.size(1);
+  sizes.length = call.length();
+  sizes.key_length = call.key_length();
+  sizes.head_dim = call.q.size(3);
+  sizes.value_dim = call.v.size(3);
+  sizes.left = call.left;
+  sizes.right = call.right;
+  sizes.offset = call.offset;
+  sizes.scale = call.scale;
+  return sizes;
+}
+
+at::Tensor workspace_of(std::size_t bytes) {
+  return at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
+}
+
+template <class T>
+kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
+                                          const at::Tensor& lse) {
+  kernels::SoftmaxArguments<T> arguments;
+  arguments.q = rows_of<const T>(call.q);
+  arguments.k = rows_of<const T>(call.k);
+  arguments.v = rows_of<const T>(call.v);
+  if (call.key_mask.defined()) {
+    arguments.key_mask = static_cast<const std::uint8_t*>(call.key_mask.data_ptr());
+    arguments.mask_stride = call.key_mask.stride(0);
+  }
+  arguments.out = rows_of<T>(out);
+  if (lse.defined()) arguments.lse = static_cast<kernels::Compute<T>*>(lse.data_ptr());
+  return arguments;
+}
+
+/// Runs `body` with the kernels' element type of `x`.
+template <class Body>
+void dispatch(const at::Tensor& x, const Body& body) {
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "softmax_tiled",
+                                 [&] { body(typename Element<scalar_t>::type{}); });
+}
+
+/// Output [B, H, T, Dv] and, where `lse` is defined, the logarithms of the sums.
+at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
+  const auto sizes = sizes_of(call);
+  auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
+  dispatch(call.q, [&](auto element) {
+    using T = decltype(element);
+    AtenTeam team;
+    const auto bytes = kernels::softmax_forward_bytes<T>(sizes, team.size());
+    const auto workspace = workspace_of(bytes);
+    kernels::softmax_forward(sizes, arguments_of<T>(call, out, lse), team, workspace.data_ptr(),
+                             bytes);
+  });
+  return out;
+}
+
+SoftmaxCall restored(const AutogradContext* context, const variable_list& saved) {
+  SoftmaxCall call{saved[0], saved[1], saved[2], saved[5]};
+  call.scale = context->saved_data.at("scale").toDouble();
+  call.left = context->saved_data.at("left").toInt();
+  call.right = context->saved_data.at("right").toInt();
+  call.offset = context->saved_data.at("offset").toInt();
+  return call;
+}
+
+struct Tiled : torch::autograd::Function<Tiled> {
+  static Variable forward(AutogradContext* context, const Variable& q, const Variable& k,
+                          const Variable& v, const at::Tensor& key_mask, double scale,
+                          std::int64_t left, std::int64_t right, std::int64_t offset) {
+    const SoftmaxCall call{q, k, v, key_mask, scale, left, right, offset};
+    const auto lse_type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const auto lse = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(lse_type));
+    auto out = run_forward(call, lse);
+    context->save_for_backward({q, k, v, out, lse, key_mask});
+    context->saved_data["scale"] = scale;
+    context->saved_data["left"] = left;
+    context->saved_data["right"] = right;
+    context->saved_data["offset"] = offset;
+    return out;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const SoftmaxCall call = restored(context, saved);
+    const auto sizes = sizes_of(call);
+    const auto d_out = with_dense_rows(gradients[0]);
+    const auto dq = at::empty(call.q.sizes(), call.q.options());
+    const auto dk = at::empty(call.k.sizes(), call.k.options());
+    const auto dv = at::empty(call.v.sizes(), call.v.options());
+    dispatch(call.q, [&](auto element) {
+      using T = decltype(element);
+      AtenTeam team;
+      const auto bytes = kernels::softmax_backward_bytes<T>(sizes, team.size());
+      const auto workspace = workspace_of(bytes);
+      kernels::softmax_backward(
+          sizes, arguments_of<T>(call, saved[3], saved[4]),
+          {rows_of<const T>(d_out), rows_of<T>(dq), rows_of<T>(dk), rows_of<T>(dv)}, team,
+          workspace.data_ptr(), bytes);
+    });
+    return {dq, dk, dv, {}, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor softmax_tiled(const SoftmaxCall& call) {
+  SoftmaxCall dense = call;
+  dense.q = with_dense_rows(call.q);
+  dense.k = with_dense_rows(call.k);
+  dense.v = with_dense_rows(call.v);
+  const bool gradient =
+      at::GradMode::is_enabled() &&
+      (call.q.requires_grad() || call.k.requires_grad() || call.v.requires_grad());
+  if (!gradient) return run_forward(dense, {});
+  return Tiled::apply(dense.q, dense.k, dense.v, dense.key_mask, dense.scale, dense.left,
+                      dense.right, dense.offset);
+}
+
+}  // namespace attnbench
