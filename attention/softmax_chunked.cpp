@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/softmax_forms.hpp"
+#include "attention/softmax_saved.hpp"
 
 namespace attnbench {
 namespace {
@@ -112,23 +112,19 @@ std::pair<at::Tensor, at::Tensor> run_forward(const SoftmaxCall& call, std::int6
 }
 
 struct Chunked : torch::autograd::Function<Chunked> {
-  static Variable forward(AutogradContext* context, const Variable& q, const Variable& k,
-                          const Variable& v, const at::Tensor& key_mask,
-                          const at::IntArrayRef numbers, double scale) {
-    const SoftmaxCall call{q, k, v, key_mask, scale, numbers[0], numbers[1], numbers[2]};
-    auto [out, lse] = run_forward(call, numbers[3], numbers[4]);
-    context->save_for_backward({q, k, v, out, lse, key_mask});
-    context->saved_data["scale"] = scale;
-    context->saved_data["numbers"] = numbers.vec();
+  static Variable forward(AutogradContext* context, const Variable&, const Variable&,
+                          const Variable&, const SoftmaxCall& call, std::int64_t query_chunk,
+                          std::int64_t key_chunk) {
+    const auto [out, lse] = run_forward(call, query_chunk, key_chunk);
+    save(context, call, out, lse);
+    context->saved_data["query_chunk"] = query_chunk;
+    context->saved_data["key_chunk"] = key_chunk;
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    const auto numbers = context->saved_data.at("numbers").toIntVector();
-    const SoftmaxCall call{
-        saved[0],   saved[1],   saved[2],  saved[5], context->saved_data.at("scale").toDouble(),
-        numbers[0], numbers[1], numbers[2]};
+    const SavedSoftmax saved = restore(context);
+    const SoftmaxCall& call = saved.call;
     const auto dq = at::zeros(call.q.sizes(), call.q.options());
     const auto dk = at::zeros(call.k.sizes(), call.k.options());
     const auto dv = at::zeros(call.v.sizes(), call.v.options());
@@ -136,8 +132,8 @@ struct Chunked : torch::autograd::Function<Chunked> {
     const auto begin = [&](std::int64_t t0, std::int64_t rows) {
       q = grouped(call.q.narrow(2, t0, rows), call) * call.scale;
       d_out = grouped(gradients[0].narrow(2, t0, rows), call);
-      lse = grouped(saved[4].narrow(2, t0, rows), call);
-      delta = (d_out * grouped(saved[3].narrow(2, t0, rows), call)).sum(-1, true, wide(q));
+      lse = grouped(saved.lse.narrow(2, t0, rows), call);
+      delta = (d_out * grouped(saved.out.narrow(2, t0, rows), call)).sum(-1, true, wide(q));
     };
     const auto body = [&](const Chunk& chunk) {
       const auto weights = scores_of(call, chunk, q).sub_(lse).exp_();
@@ -146,12 +142,15 @@ struct Chunked : torch::autograd::Function<Chunked> {
       const auto type = q.scalar_type();
       dv.narrow(2, chunk.s0, chunk.keys)
           .add_(at::matmul(weights.to(type).transpose(-2, -1), d_out).sum(2));
-      const auto d_weights = at::matmul(d_out, v.transpose(-2, -1)).to(wide(q));
+      // Rounded to 16 bits it would not cancel against delta where one key has all the weight.
+      const auto d_weights = at::matmul(d_out.to(wide(q)), v.to(wide(q)).transpose(-2, -1));
       const auto d_scores = (d_weights - delta).mul_(weights).to(type);
       dk.narrow(2, chunk.s0, chunk.keys).add_(at::matmul(d_scores.transpose(-2, -1), q).sum(2));
       grouped(dq.narrow(2, chunk.t0, chunk.rows), call).add_(at::matmul(d_scores, k), call.scale);
     };
-    for_chunks(call, numbers[3], numbers[4], begin, body, [](std::int64_t, std::int64_t) {});
+    for_chunks(call, context->saved_data.at("query_chunk").toInt(),
+               context->saved_data.at("key_chunk").toInt(), begin, body,
+               [](std::int64_t, std::int64_t) {});
     return {dq, dk, dv, {}, {}, {}};
   }
 };
@@ -160,9 +159,7 @@ struct Chunked : torch::autograd::Function<Chunked> {
 
 at::Tensor softmax_chunked(const SoftmaxCall& call, std::int64_t query_chunk,
                            std::int64_t key_chunk) {
-  return Chunked::apply(
-      call.q, call.k, call.v, call.key_mask,
-      at::IntArrayRef({call.left, call.right, call.offset, query_chunk, key_chunk}), call.scale);
+  return Chunked::apply(call.q, call.k, call.v, call, query_chunk, key_chunk);
 }
 
 }  // namespace attnbench

@@ -1,5 +1,5 @@
 #include "attention/kernels/softmax.hpp"
-#include "attention/softmax_forms.hpp"
+#include "attention/softmax_saved.hpp"
 #include "attention/team.hpp"
 
 namespace attnbench {
@@ -88,34 +88,19 @@ at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
   return out;
 }
 
-SoftmaxCall restored(const AutogradContext* context, const variable_list& saved) {
-  SoftmaxCall call{saved[0], saved[1], saved[2], saved[5]};
-  call.scale = context->saved_data.at("scale").toDouble();
-  call.left = context->saved_data.at("left").toInt();
-  call.right = context->saved_data.at("right").toInt();
-  call.offset = context->saved_data.at("offset").toInt();
-  return call;
-}
-
 struct Tiled : torch::autograd::Function<Tiled> {
-  static Variable forward(AutogradContext* context, const Variable& q, const Variable& k,
-                          const Variable& v, const at::Tensor& key_mask, double scale,
-                          std::int64_t left, std::int64_t right, std::int64_t offset) {
-    const SoftmaxCall call{q, k, v, key_mask, scale, left, right, offset};
+  static Variable forward(AutogradContext* context, const Variable& q, const Variable&,
+                          const Variable&, const SoftmaxCall& call) {
     const auto lse_type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const auto lse = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(lse_type));
     auto out = run_forward(call, lse);
-    context->save_for_backward({q, k, v, out, lse, key_mask});
-    context->saved_data["scale"] = scale;
-    context->saved_data["left"] = left;
-    context->saved_data["right"] = right;
-    context->saved_data["offset"] = offset;
+    save(context, call, out, lse);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    const SoftmaxCall call = restored(context, saved);
+    const SavedSoftmax saved = restore(context);
+    const SoftmaxCall& call = saved.call;
     const auto sizes = sizes_of(call);
     const auto d_out = with_dense_rows(gradients[0]);
     const auto dq = at::empty(call.q.sizes(), call.q.options());
@@ -127,11 +112,11 @@ struct Tiled : torch::autograd::Function<Tiled> {
       const auto bytes = kernels::softmax_backward_bytes<T>(sizes, team.size());
       const auto workspace = workspace_of(bytes);
       kernels::softmax_backward(
-          sizes, arguments_of<T>(call, saved[3], saved[4]),
+          sizes, arguments_of<T>(call, saved.out, saved.lse),
           {rows_of<const T>(d_out), rows_of<T>(dq), rows_of<T>(dk), rows_of<T>(dv)}, team,
           workspace.data_ptr(), bytes);
     });
-    return {dq, dk, dv, {}, {}, {}, {}, {}};
+    return {dq, dk, dv, {}};
   }
 };
 
@@ -146,8 +131,7 @@ at::Tensor softmax_tiled(const SoftmaxCall& call) {
       at::GradMode::is_enabled() &&
       (call.q.requires_grad() || call.k.requires_grad() || call.v.requires_grad());
   if (!gradient) return run_forward(dense, {});
-  return Tiled::apply(dense.q, dense.k, dense.v, dense.key_mask, dense.scale, dense.left,
-                      dense.right, dense.offset);
+  return Tiled::apply(dense.q, dense.k, dense.v, dense);
 }
 
 }  // namespace attnbench
