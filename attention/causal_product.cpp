@@ -1,8 +1,15 @@
 #include "attention/causal_product.hpp"
 
+#include <vector>
+
 namespace attnbench::causal_product {
 
 using at::Tensor;
+
+namespace {
+// Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
+constexpr std::int64_t kBlock = 16;
+}  // namespace
 
 Tensor feature_of(const Tensor& x, Feature feature) {
   if (feature == Feature::identity) return x;
@@ -38,15 +45,30 @@ Tensor materialised(const Tensor& x, const Tensor& y, const Tensor& c, const For
                     Tensor state) {
   const at::AutoGradMode record(!state.defined() && at::GradMode::is_enabled());
   const auto type = compute_type(c.scalar_type());
-  const Tensor a = feature_of(x.to(type), form.feature);
-  const Tensor b = feature_of(y.to(type), form.feature);
-  const Tensor columns = columns_of(c.to(type), form);
-  Tensor states = at::cumsum(b.unsqueeze(-1) * columns.unsqueeze(-2), 2);
-  if (state.defined()) {
-    states += state.unsqueeze(2);
-    state.copy_(states.select(2, -1));
+  const auto blocks_of = [&](const Tensor& whole) {
+    return in_blocks(whole.flatten(0, 1), kBlock, 0);
+  };
+  const Tensor a = blocks_of(feature_of(x.to(type), form.feature));
+  const Tensor b = blocks_of(feature_of(y.to(type), form.feature));
+  const Tensor columns = blocks_of(columns_of(c.to(type), form));
+
+  const Tensor totals = at::matmul(b.transpose(-2, -1), columns);
+  const Tensor first =
+      state.defined() ? state.flatten(0, 1).unsqueeze(1) : at::zeros_like(totals.narrow(1, 0, 1));
+  Tensor sums = at::cat({first, totals.narrow(1, 0, totals.size(1) - 1)}, 1).cumsum(1);
+  std::vector<Tensor> states;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    sums = at::addcmul(sums, b.select(2, i).unsqueeze(-1), columns.select(2, i).unsqueeze(-2));
+    states.push_back(sums);
   }
-  return result_of(at::matmul(a.unsqueeze(-2), states).squeeze(-2), form).to(c.scalar_type());
+  std::vector<Tensor> outputs;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const Tensor row = a.select(2, i).unsqueeze(-2);
+    outputs.push_back(at::matmul(row, states[static_cast<std::size_t>(i)]).squeeze(-2));
+  }
+  if (state.defined()) state.copy_(sums.select(1, -1).view(state.sizes()));
+  const Tensor products = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, c.size(2));
+  return result_of(products, form).reshape(c.sizes()).to(c.scalar_type());
 }
 
 }  // namespace attnbench::causal_product

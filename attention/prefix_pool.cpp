@@ -44,14 +44,6 @@ Tensor prefix_sums(Tensor a, Tensor m) {
   return a.flatten(1, 2).narrow(1, 0, length);
 }
 
-/// x [N, T, w] as blocks [N, n, kBlock, w], filled up with `filling`.
-Tensor in_blocks(const Tensor& x, double filling) {
-  const std::int64_t blocks = (x.size(1) + kBlock - 1) / kBlock;
-  const std::int64_t padding = blocks * kBlock - x.size(1);
-  return at::constant_pad_nd(x, {0, 0, 0, padding}, filling)
-      .unflatten(1, at::IntArrayRef{blocks, kBlock});
-}
-
 struct Prefixes {
   /// At place i: the sums up to the i-th token of every block, [N, n, L, D + 1]; the last column is
   /// the normaliser.
@@ -61,8 +53,8 @@ struct Prefixes {
 
 /// All prefixes of k [N, T, L], v [N, T, D], from a flat carry.
 Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
-  const Tensor scores = in_blocks(k, -kInfinity);
-  const Tensor values = in_blocks(at::constant_pad_nd(v, {0, 1}, 1), 0);
+  const Tensor scores = in_blocks(k, kBlock, -kInfinity);
+  const Tensor values = in_blocks(at::constant_pad_nd(v, {0, 1}, 1), kBlock, 0);
   const std::int64_t blocks = scores.size(1);
   // The result does not depend on the maximum, so that no gradient flows through it.
   const Tensor m = at::maximum(std::get<0>(at::cummax(scores.detach().flatten(1, 2), 1)),
@@ -133,7 +125,7 @@ Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const
   const Prefixes prefixes =
       prefixes_of(scores.to(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
   const auto width = values.size(3);
-  const Tensor p = in_blocks(weights_of(query.to(type), kind).flatten(0, 1), 0);
+  const Tensor p = in_blocks(weights_of(query.to(type), kind).flatten(0, 1), kBlock, 0);
   std::vector<Tensor> outputs;
   for (std::int64_t i = 0; i < kBlock; ++i) {
     const Tensor& sums = prefixes.sums[static_cast<std::size_t>(i)];

@@ -37,6 +37,12 @@ void put_rows(const Tensor& whole, std::int64_t begin, const Tensor& rows) {
       .copy_(rows.transpose(0, 1).unflatten(0, at::IntArrayRef{whole.size(0), whole.size(1)}));
 }
 
+Tensor in_blocks(const Tensor& x, std::int64_t size, double filling) {
+  const std::int64_t blocks = (x.size(1) + size - 1) / size;
+  return at::constant_pad_nd(x, {0, 0, 0, blocks * size - x.size(1)}, filling)
+      .unflatten(1, at::IntArrayRef{blocks, size});
+}
+
 Tensor carry_over(Tensor each, const Tensor& fade, Tensor past, bool reversed) {
   const auto count = each.size(1);
   for (std::int64_t i = 0; i < count; ++i) {

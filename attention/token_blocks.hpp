@@ -35,6 +35,9 @@ at::Tensor rows_of(const at::Tensor& whole, std::int64_t begin, std::int64_t cou
                    at::ScalarType type);
 void put_rows(const at::Tensor& whole, std::int64_t begin, const at::Tensor& rows);
 
+/// x [N, T, w] as blocks [N, n, size, w] of `size` tokens, the last filled up with `filling`.
+at::Tensor in_blocks(const at::Tensor& x, std::int64_t size, double filling);
+
 /// Replaces each [N, i, ...] by what comes before it, past_{i+1} = past_i fade_i + each_i, in order
 /// or from the last to the first, and returns the final past. An undefined `fade` is 1.
 at::Tensor carry_over(at::Tensor each, const at::Tensor& fade, at::Tensor past, bool reversed);
