@@ -133,7 +133,7 @@ struct Chunked : torch::autograd::Function<Chunked> {
       q = grouped(call.q.narrow(2, t0, rows), call) * call.scale;
       d_out = grouped(gradients[0].narrow(2, t0, rows), call);
       lse = grouped(saved.lse.narrow(2, t0, rows), call);
-      delta = (d_out * grouped(saved.out.narrow(2, t0, rows), call)).sum(-1, true, wide(q));
+      delta = (d_out.to(wide(q)) * grouped(saved.out.narrow(2, t0, rows), call)).sum(-1, true);
     };
     const auto body = [&](const Chunk& chunk) {
       const auto weights = scores_of(call, chunk, q).sub_(lse).exp_();
