@@ -1,4 +1,4 @@
-// Independence: of other batch rows, of other heads, and of when it runs.
+// Independence: of other batch rows, of other heads, of where the inputs lie, and of when it runs.
 #include <cmath>
 
 #include "attention/conformance/compare.hpp"
@@ -45,13 +45,52 @@ void batch_and_head_independence(const Subject& subject, Judge& judge) {
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
 
+/// The same numbers in other places: heads inside tokens, as projections leave them, or every
+/// second number of a wider tensor.
+Inputs laid_out(const Inputs& inputs, bool spread) {
+  Inputs out;
+  for (const auto& [name, tensor] : inputs.tensors) {
+    if (spread) {
+      out.tensors[name] = at::stack({tensor, tensor * 7}, -1).select(-1, 0);
+    } else {
+      out.tensors[name] = tensor.transpose(1, 2).contiguous().transpose(1, 2);
+    }
+  }
+  return out;
+}
+
+void layout_independence(const Subject& subject, Judge& judge) {
+  const auto trial = subject.prepare(judge, "length 37", {}, {}, true);
+  if (!trial) return;
+  const Inputs inputs = draw(*trial, subject.seed + 27);
+  const at::Tensor output = mix(*trial, inputs);
+  const at::Tensor upstream = normal(output.sizes(), subject.seed + 28);
+  const at::Tensor turned = upstream.transpose(1, 2).contiguous().transpose(1, 2);
+  for (const bool spread : {false, true}) {
+    const std::string where = spread ? "inputs with gaps" : "inputs with heads inside tokens";
+    const Inputs other = laid_out(inputs, spread);
+    judge.compare(where, difference(mix(*trial, other), output), 2 * subject.bar.value);
+    if (!subject.differentiable()) continue;
+    const Differentiated want = differentiate(*trial, inputs, upstream);
+    const Differentiated got = differentiate(*trial, other, turned);
+    for (const auto& [name, gradient] : want.gradients) {
+      judge.compare(where + ", gradient of " + name, difference(got.gradients.at(name), gradient),
+                    2 * subject.bar.gradient);
+    }
+  }
+}
+
 void determinism(const Subject& subject, Judge& judge) {
   Sizes sizes;
   sizes.length = 133;
   const auto trial = subject.prepare(judge, "length 133", sizes, {}, true);
   if (!trial) return;
   const Inputs inputs = draw(*trial, subject.seed + 25);
+  const Inputs before = laid_out(inputs, false);  // copies
   const at::Tensor first = mix(*trial, inputs);
+  for (const auto& [name, tensor] : inputs.tensors) {
+    judge.require(name + " is left as it was", same_bits(tensor, before[name]));
+  }
   for (int i = 0; i < 3; ++i) {
     judge.require("a repeated run gives the same bits", same_bits(mix(*trial, inputs), first));
   }
@@ -73,7 +112,11 @@ std::vector<Check> independence_checks() {
   return {
       {{"batch_and_head_independence", "batch rows and heads do not see one another"},
        batch_and_head_independence},
-      {{"determinism", "the same inputs give the same bits, values and gradients"}, determinism},
+      {{"layout_independence", "inputs that are views of other tensors give the same output"},
+       layout_independence},
+      {{"determinism",
+        "the same inputs give the same bits, values and gradients, and stay as they were"},
+       determinism},
   };
 }
 

@@ -90,6 +90,24 @@ void compare_clones(const Subject& subject, Judge& judge, const Trial& trial,
                 subject.unchanged());
 }
 
+/// A state is the mechanism's: what one implementation began another continues.
+void compare_handover(const Subject& subject, Judge& judge, const Trial& trial,
+                      const Inputs& inputs) {
+  const auto other = subject.naive(trial);
+  if (!other || other->implementation == trial.implementation) return;
+  const auto rows = all_rows(trial.problem);
+  for (const bool ours_first : {true, false}) {
+    const Trial& first = ours_first ? trial : *other;
+    const Trial& second = ours_first ? *other : trial;
+    State state = empty_state(trial);
+    std::vector<at::Tensor> outputs{mix(first, tokens(trial, inputs, 0, 20), &state)};
+    outputs.push_back(mix(second, tokens(trial, inputs, 20, 17), &state));
+    const std::string where =
+        second.implementation->name + " after a prefill of 20 by " + first.implementation->name;
+    compare_rows(judge, subject, trial, inputs, rows, where, rows_of(at::cat(outputs, 2), rows));
+  }
+}
+
 void step_equals_full(const Subject& subject, Judge& judge) {
   if (subject.pattern != Pattern::causal) return judge.leave_out("", causal_only);
   const auto trial = subject.prepare(judge, "length 37");
@@ -120,6 +138,7 @@ void step_equals_full(const Subject& subject, Judge& judge) {
                   state.position == trial->problem.length);
   }
   compare_clones(subject, judge, *trial, inputs);
+  compare_handover(subject, judge, *trial, inputs);
 }
 
 }  // namespace

@@ -112,7 +112,8 @@ Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at:
   Inputs leaves;
   leaves.key_mask = inputs.key_mask;
   for (const auto& [name, tensor] : inputs.tensors) {
-    leaves.tensors[name] = tensor.detach().clone().requires_grad_(true);
+    // Not a clone: it would close the gaps of a view, and layouts are under test too.
+    leaves.tensors[name] = tensor.detach().requires_grad_(true);
   }
   for (auto& parameter : trial.mechanism->parameters()) parameter.mutable_grad().reset();
   Differentiated result;
