@@ -19,7 +19,7 @@ std::vector<Mutant> of_values() {
        causal, exact, with_role(key, detached)},
       {"inputs rounded to bfloat16", "equals_composite", "linear", "composite", causal,
        Dtype::float32, with(computes_in_bfloat16)},
-      {"no gradient of the queries", "equals_composite", "linear", "composite", causal,
+      {"no gradient of the queries", "equals_composite", "linear", "chunked", causal,
        Dtype::float32, with_role(query, detached)},
       {"gradient scaled by 1.05 in half precision", "equals_composite", "latte", "chunked", causal,
        Dtype::bfloat16, with_output([](const at::Tensor& y) { return gradient_scaled(y, 1.05); })},
@@ -58,7 +58,7 @@ std::vector<Mutant> of_order() {
 std::vector<Mutant> of_sizes() {
   const Dtype single = Dtype::float32;
   return {
-      {"carry dropped for the tail", "chunk_invariance", "linear", "composite", Pattern::causal,
+      {"carry dropped for the tail", "chunk_invariance", "linear", "chunked", Pattern::causal,
        single, with(drops_the_carry)},
       {"carry dropped for the tail", "chunk_invariance", "latte", "chunked", Pattern::causal,
        single, with(drops_the_carry)},
