@@ -80,7 +80,20 @@ void layout_independence(const Subject& subject, Judge& judge) {
   }
 }
 
+/// Two threads while it lives: with one there is no order to be lost.
+class TwoThreads {
+ public:
+  TwoThreads() : before_(at::get_num_threads()) { at::set_num_threads(2); }
+  ~TwoThreads() { at::set_num_threads(before_); }
+  TwoThreads(const TwoThreads&) = delete;
+  TwoThreads& operator=(const TwoThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 void determinism(const Subject& subject, Judge& judge) {
+  const TwoThreads threads;
   Sizes sizes;
   sizes.length = 133;
   const auto trial = subject.prepare(judge, "length 133", sizes, {}, true);

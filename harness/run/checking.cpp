@@ -108,6 +108,7 @@ Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
                      {"implementation", row.implementation},
                      {"pattern", row.pattern},
                      {"dtypes", {row.dtype}},
+                     {"threads", 1},
                      {"limits", {{"seconds", limit_seconds}}}});
   answer.erase("type");
   answer["mechanism"] = row.mechanism;

@@ -39,6 +39,7 @@ struct CheckRow {
 /// Throws UsageFailure, naming the nearest word, for what is not known, and where nothing is left.
 std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices);
 
+/// One child with one thread, as the sizes are small; the kit takes two where they matter.
 /// {mechanism, implementation, pattern, dtype, status, reason?, properties, held, broken,
 /// not_applicable}. status: ok, wrong, unsupported, or how the child ended.
 Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds);

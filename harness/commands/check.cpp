@@ -1,0 +1,245 @@
+// attnbench check: every implementation held to its definition, its claims and its growth.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/commands/command.hpp"
+#include "harness/errors.hpp"
+#include "harness/result/file.hpp"
+#include "harness/result/format.hpp"
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/run/checking.hpp"
+#include "harness/run/growing.hpp"
+#include "harness/run/limits.hpp"
+#include "harness/run/worker_client.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Arguments {
+  run::CheckChoices choices;
+  std::vector<std::string> plugins;
+  bool no_growth = false;
+  std::string json_file;
+  double limit_seconds = 60;
+};
+
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", number);
+  return text;
+}
+
+/// "0.3 of the tolerance", of the property that used up most of it.
+std::string closest(const Json& checked) {
+  const Json* worst = nullptr;
+  double most = -1;
+  for (const Json& property : checked.at("properties")) {
+    const double tolerance = property.value("tolerance", 0.0);
+    if (tolerance <= 0) continue;
+    const double share = property.value("error", 0.0) / tolerance;
+    if (share > most) {
+      most = share;
+      worst = &property;
+    }
+  }
+  if (worst == nullptr) return {};
+  return worst->at("name").get<std::string>() + " " + text_of(worst->value("error", 0.0)) + " of " +
+         text_of(worst->at("tolerance"));
+}
+
+std::string last_column(const Json& checked) {
+  const std::string status = checked.value("status", "error");
+  if (status == "ok") return "closest: " + closest(checked);
+  return status + ": " + checked.value("reason", "no reason given");
+}
+
+/// One line that rewrites itself on a terminal, and nothing elsewhere.
+class Line {
+ public:
+  void show(const std::string& text) {
+    if (!terminal_) return;
+    std::fprintf(stderr, "\r\033[K%s", result::shorten(text, 78).c_str());
+    std::fflush(stderr);
+  }
+  ~Line() { show(""); }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+};
+
+void print_row(const Json& checked, const std::string& dtype) {
+  const std::string name = checked.at("mechanism").get<std::string>() + " " +
+                           checked.at("implementation").get<std::string>();
+  std::printf("%s %s %s %4d %4d %4d  %s\n", result::pad_right(name, 22).c_str(),
+              result::pad_right(checked.at("pattern"), 13).c_str(),
+              result::pad_right(dtype, 8).c_str(), checked.at("held").get<int>(),
+              checked.at("broken").get<int>(), checked.at("not_applicable").get<int>(),
+              last_column(checked).c_str());
+}
+
+/// The dtypes of one implementation and pattern; one line where all are unsupported alike.
+void print_group(const std::vector<Json>& group) {
+  bool alike = true;
+  for (const Json& each : group) {
+    alike = alike && each.value("status", "") == "unsupported" &&
+            last_column(each) == last_column(group.front());
+  }
+  if (alike) {
+    print_row(group.front(), group.size() > 1 ? "all" : group.front().at("dtype"));
+  } else {
+    for (const Json& each : group) print_row(each, each.at("dtype"));
+  }
+  std::fflush(stdout);
+}
+
+bool same_group(const run::CheckRow& a, const run::CheckRow& b) {
+  return a.mechanism == b.mechanism && a.implementation == b.implementation &&
+         a.pattern == b.pattern;
+}
+
+/// Every row's answer, printed as the groups come.
+Json check_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows, double limit) {
+  std::printf("%s %s %s held brkn n.a.\n", result::pad_right("mechanism", 22).c_str(),
+              result::pad_right("pattern", 13).c_str(), result::pad_right("dtype", 8).c_str());
+  Json answers = Json::array();
+  std::vector<Json> group;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    {
+      Line line;
+      line.show("checking " + std::to_string(i + 1) + " of " + std::to_string(rows.size()) + ": " +
+                rows[i].mechanism + " " + rows[i].implementation + " " + rows[i].pattern + " " +
+                rows[i].dtype);
+      answers.push_back(run::check_row(ask, rows[i], limit));
+    }
+    group.push_back(answers.back());
+    if (i + 1 < rows.size() && same_group(rows[i], rows[i + 1])) continue;
+    print_group(group);
+    group.clear();
+  }
+  return answers;
+}
+
+void print_growth(const run::GrowthRow& row) {
+  const std::string measured =
+      row.fit.measured ? result::exponent_text(*row.fit.measured) : std::string("-");
+  std::string local;
+  for (const auto& slope : row.fit.local) {
+    local += (local.empty() ? "" : ", ") + result::exponent_text(slope.slope);
+  }
+  std::printf("%s %s %7s ±%s %8s  %s\n",
+              result::pad_right(row.mechanism + " " + row.implementation, 22).c_str(),
+              result::pad_right(row.quantity, 20).c_str(),
+              result::exponent_text(row.fit.claimed).c_str(),
+              result::exponent_text(row.fit.tolerance).c_str(), measured.c_str(),
+              (std::string(result::to_string(row.fit.verdict)) +
+               (local.empty() ? "" : "; locally " + local) +
+               (row.fit.reason.empty() ? "" : "; " + row.fit.reason))
+                  .c_str());
+  std::fflush(stdout);
+}
+
+bool has_latents(const suite::MechanismSpec& spec) {
+  for (const auto& option : spec.options) {
+    if (option.name == "latents_per_head") return true;
+  }
+  return false;
+}
+
+/// Growth is a matter of the algorithm: one dtype, and the causal pattern where there is one.
+std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
+  std::vector<run::CheckRow> out;
+  std::set<std::string> seen;
+  for (const char* pattern : {"causal", "bidirectional"}) {
+    for (run::CheckRow row : rows) {
+      if (row.pattern != pattern || !seen.insert(row.entry + " " + row.implementation).second) {
+        continue;
+      }
+      row.dtype = "float32";
+      out.push_back(row);
+    }
+  }
+  return out;
+}
+
+Json grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
+              const suite::Catalogue& catalogue) {
+  run::GrowthPlan plan;
+  plan.memory_limit_bytes = static_cast<double>(run::available_memory_bytes()) / 2;
+  std::printf("\n%s %s claimed        measured\n", result::pad_right("mechanism", 22).c_str(),
+              result::pad_right("growth of", 20).c_str());
+  Json measured = Json::array();
+  for (const run::CheckRow& row : growth_rows(rows)) {
+    std::vector<run::GrowthRow> grown;
+    {
+      Line line;
+      grown = run::measure_growth(ask, row, has_latents(catalogue.mechanisms.at(row.entry)), plan,
+                                  [&line](const std::string& text) { line.show(text); });
+    }
+    for (const run::GrowthRow& each : grown) {
+      print_growth(each);
+      measured.push_back(to_json(each));
+    }
+  }
+  return measured;
+}
+
+/// Failures are counted aloud; the exit code says whether there were any.
+int conclude(const Json& document) {
+  int broken = 0;
+  int differing = 0;
+  for (const Json& row : document.at("checks")) broken += run::failed(row) ? 1 : 0;
+  for (const Json& row : document.at("growth")) differing += row.at("verdict") == "differs" ? 1 : 0;
+  if (broken == 0 && differing == 0) {
+    std::printf("\nall properties hold\n");
+    return static_cast<int>(ExitCode::done);
+  }
+  std::printf("\n%d of %zu checks failed, %d of %zu claims of growth were missed\n", broken,
+              document.at("checks").size(), differing, document.at("growth").size());
+  return static_cast<int>(ExitCode::failed);
+}
+
+int check(const Arguments& arguments) {
+  const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+  const auto rows = run::check_rows(catalogue, arguments.choices);
+  run::WorkerOptions options;
+  options.plugins = arguments.plugins;
+  run::WorkerClient client(options);
+  const run::Ask ask = run::asking(client);
+  Json document = {{"schema", 1}, {"growth", Json::array()}};
+  document["checks"] = check_all(ask, rows, arguments.limit_seconds);
+  if (!arguments.no_growth) document["growth"] = grow_all(ask, rows, catalogue);
+  if (!arguments.json_file.empty()) {
+    result::write_atomically(arguments.json_file, document.dump(1) + "\n");
+  }
+  return conclude(document);
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(
+      "check", "Hold mechanisms to their definitions, their claims and their growth");
+  command->add_option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
+  command->add_option("--implementation", arguments->choices.implementation, "Only this one");
+  command->add_option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
+  command
+      ->add_option("--dtype", arguments->choices.dtypes,
+                   "float64, float32, bfloat16, float16; several may be named")
+      ->capture_default_str();
+  command->add_option("--plugin", arguments->plugins, "A plugin's shared object; may be repeated");
+  command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
+      ->capture_default_str();
+  command->add_flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
+  command->add_option("--json", arguments->json_file, "Write everything found to this file");
+  command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
+}
+
+}  // namespace attnbench::commands
