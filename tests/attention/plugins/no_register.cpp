@@ -1,0 +1,7 @@
+// A plugin that forgot its register function.
+#include "attention/plugin.hpp"
+
+extern "C" {
+extern const attnbench::PluginStamp attnbench_plugin_stamp;
+const attnbench::PluginStamp attnbench_plugin_stamp = attnbench::current_stamp();
+}

@@ -1,0 +1,6 @@
+// A plugin that needs a function nobody has.
+#include "attention/plugin.hpp"
+
+void function_of_another_version(attnbench::Registry& registry);
+
+ATTNBENCH_PLUGIN(function_of_another_version)
