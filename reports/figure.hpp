@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 struct Figure {
   std::string name;      ///< of its files: "kernel_time_forward"
   std::string title;     ///< "Time of one forward pass"
+  std::string group;     ///< the panel it draws: "kernel, pass=forward"
   std::string subtitle;  ///< what all its points share: B, H, D, dtype, device, …
   std::string caption;   ///< how to read it, one sentence; may be empty
   Json spec;             ///< Vega-Lite 5, complete

@@ -73,42 +73,71 @@ void add_published(Json& layers, const Json& rows, const Json& y) {
   layers.push_back({{"data", data},
                     {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
                     {"encoding", {{"y", y}, {"opacity", legend_opacity(0.8)}}}});
-  layers.push_back(
-      {{"data", data},
-       {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}, {"strokeDash", {2, 2}}}},
-       {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
+                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+}
+
+/// The data of a figure, and what is in it: an empty layer would make Vega warn.
+struct Contents {
+  Json rows = Json::array();
+  bool bounds = false;  ///< any value has an interval
+  bool zeros = false;   ///< any value stands at the foot of a logarithmic axis
+  bool others = false;  ///< any value does not
+  bool across = false;  ///< any cell without the axis' option is drawn at all its values
+};
+
+Contents contents_of(const Panel& panel, const std::vector<Point>& points,
+                     const LineRequest& request, double factor) {
+  const double foot = is_logarithmic(panel) ? foot_of(points) : 0;
+  Contents contents;
+  for (const Point& point : points) {
+    contents.bounds = contents.bounds || !point.measured.interval.empty();
+    contents.across = contents.across || !point.placed->x;
+    for (const Json& x : places(panel, *point.placed)) {
+      contents.rows.push_back(row_of(point, x, request, factor, foot));
+      (contents.rows.back()["zero"].get<bool>() ? contents.zeros : contents.others) = true;
+    }
+  }
+  return contents;
+}
+
+Json layer_of(Json mark, Json encoding, const char* filter = nullptr) {
+  Json layer = {{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
+  if (filter) layer["transform"] = Json::array({{{"filter", filter}}});
+  return layer;
+}
+
+/// Bands and bars over the interval.
+void add_bounds(Json& layers, const Json& y) {
+  Json range = y;
+  range["field"] = "low";
+  const Json to = {{"field", "high"}};
+  for (const auto& [mark, opacity] : {std::pair{"area", 0.15}, std::pair{"rule", 1.0}}) {
+    layers.push_back(layer_of({{"type", mark}},
+                              {{"y", range}, {"y2", to}, {"opacity", legend_opacity(opacity)}}));
+  }
 }
 
 Json layers_of(const Panel& panel, const std::vector<std::string>& order, const Json& y,
-               bool bounds) {
-  const Json shape = shape_encoding(panel.series, order);
-  const Json low = {{"field", "low"}, {"type", "quantitative"}, {"title", y["title"]}};
+               const Contents& contents) {
   Json layers = Json::array();
-  Json range = low;
-  for (const char* part : {"scale", "axis"}) range[part] = y[part];
-  if (bounds) {
-    for (const char* mark : {"area", "rule"}) {
-      layers.push_back({{"mark", {{"type", mark}}},
-                        {"encoding",
-                         {{"y", range},
-                          {"y2", {{"field", "high"}}},
-                          {"opacity", legend_opacity(mark == std::string("area") ? 0.15 : 1)}}}});
-    }
-  }
-  layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 2}}},
-                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}}}});
+  if (contents.bounds) add_bounds(layers, y);
+  const char* filter = contents.zeros && contents.others ? "!datum.zero" : nullptr;
+  Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}};
+  layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
   std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
-  if (bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
-  layers.push_back(
-      {{"transform", Json::array({{{"filter", "!datum.zero"}}})},
-       {"params", legend_selection()},
-       {"mark", {{"type", "point"}, {"filled", true}, {"size", 55}}},
-       {"encoding",
-        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", tooltip(own)}}}});
-  layers.push_back(
-      {{"transform", Json::array({{{"filter", "datum.zero"}}})},
-       {"mark", {{"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}}},
-       {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", tooltip(own)}}}});
+  if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
+  encoding["tooltip"] = tooltip(own);
+  if (contents.zeros) {
+    const Json hollow = {
+        {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
+    layers.push_back(layer_of(hollow, encoding, "datum.zero"));
+  }
+  encoding["shape"] = shape_encoding(panel.series, order);
+  Json points = layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter);
+  points["params"] = legend_selection();
+  layers.push_back(std::move(points));
   return layers;
 }
 
@@ -121,29 +150,27 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   std::vector<double> values;
   for (const Point& point : points) values.push_back(point.measured.value);
   const Scale scale = request.scale(values);
-  const double foot = is_logarithmic(panel) ? foot_of(points) : 0;
-  Json rows = Json::array();
-  bool bounds = false;
-  bool grounded = false;
-  bool spread = false;
-  for (const Point& point : points) {
-    bounds = bounds || !point.measured.interval.empty();
-    spread = spread || !point.placed->x;
-    for (const Json& x : places(panel, *point.placed)) {
-      rows.push_back(row_of(point, x, request, scale.factor, foot));
-      grounded = grounded || rows.back()["zero"].get<bool>();
-    }
-  }
-  const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")");
-  Json layers = layers_of(panel, order, y, bounds);
+  const Contents contents = contents_of(panel, points, request, scale.factor);
   const Json published = published_rows(request, scale.factor);
+  std::vector<double> heights;
+  std::vector<double> further_x;
+  for (const Json& row : contents.rows) heights.push_back(row["y"].get<double>());
+  for (const Json& row : published) {
+    heights.push_back(row["y"].get<double>());
+    further_x.push_back(row["x"].get<double>());
+  }
+  const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
+  Json layers = layers_of(panel, order, y, contents);
   add_published(layers, published, y);
   std::string caption = request.caption;
   if (!published.empty()) caption += " Hollow and dashed: published numbers.";
-  if (grounded) caption += " Hollow triangles at the foot: exactly 0.";
-  if (spread) caption += " What does not have " + panel.axis + " is one value, drawn across.";
+  if (contents.zeros) caption += " Hollow triangles at the foot: exactly 0.";
+  if (contents.across) {
+    caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
+  }
   Figure figure = framed(panel, request.what, request.title, caption, order, std::move(layers));
-  figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
+  figure.spec["encoding"]["x"] = x_encoding(panel, further_x);
+  figure.spec["data"] = {{"name", "measured"}, {"values", contents.rows}};
   return figure;
 }
 

@@ -1,5 +1,8 @@
 #include "reports/page.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "reports/escape.hpp"
 #include "reports/page_facts.hpp"
 #include "reports/page_parts.hpp"
@@ -7,13 +10,20 @@
 namespace attnbench::reports {
 namespace {
 
-/// Text that may stand inside of a script element: nothing in it can end the element.
+bool same_letter(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; }
+
+/// Text that may stand inside of a script element. Only what ends the element or opens a comment is
+/// changed, into what means the same in JSON, in strings and in regular expressions: a plain "</"
+/// also comes up in code, where a backslash would break it.
 std::string in_script(std::string text) {
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) {
-    text.replace(at, 2, "<\\/");
-  }
-  for (std::size_t at = 0; (at = text.find("<!--", at)) != std::string::npos; at += 5) {
-    text.replace(at, 4, "\\u003c!--");
+  for (const std::string end : {"</script", "<!--"}) {
+    auto found = text.begin();
+    while ((found = std::search(found, text.end(), end.begin(), end.end(), same_letter)) !=
+           text.end()) {
+      const auto at = found - text.begin();
+      text.replace(static_cast<std::size_t>(at), 1, "\\u003c");
+      found = text.begin() + at;
+    }
   }
   return text;
 }
@@ -26,8 +36,7 @@ std::string svg_element(const std::string& svg) {
 
 std::string figure_html(const Figure& figure, const std::string& svg, const std::string& id,
                         bool drawn) {
-  std::string html = "<figure>\n<h3>" + escape_html(figure.title) + "</h3>\n";
-  html += "<p class=\"dim\">" + escape_html(figure.subtitle) + "</p>\n";
+  std::string html = "<figure>\n<h4>" + escape_html(figure.title) + "</h4>\n";
   const std::string still = svg_element(svg);
   if (drawn) {
     html += "<script type=\"application/json\" id=\"" + id + "\">" + in_script(figure.spec.dump()) +
@@ -49,10 +58,17 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
   html += header_html(section.result);
   if (!section.figures.empty()) html += "<h2>Figures</h2>\n";
   if (!message.empty()) html += "<p class=\"note\">" + escape_html(message) + "</p>\n";
+  std::string group;
   for (std::size_t i = 0; i < section.figures.size(); ++i) {
     const bool pictured = drawn || !section.svg[i].empty();
     const std::string id = "spec-" + std::to_string(number) + "-" + std::to_string(i);
-    if (pictured) html += figure_html(section.figures[i], section.svg[i], id, drawn);
+    if (!pictured) continue;
+    if (section.figures[i].group != group) {
+      group = section.figures[i].group;
+      html += "<h3>" + escape_html(group) + "</h3>\n<p class=\"dim\">" +
+              escape_html(section.figures[i].subtitle) + "</p>\n";
+    }
+    html += figure_html(section.figures[i], section.svg[i], id, drawn);
   }
   html += "<h2>Tables</h2>\n" + tables_html(section.result);
   html += "<h2>What is not ok, and why</h2>\n" + statuses_html(section.result);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/result/format.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -67,13 +69,18 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
   return row;
 }
 
+/// Whether a published number belongs beside the panel's cells of its label: what it says of task
+/// and settings must be so for one of them.
 bool holds(const result::Panel& panel, const PublishedRow& row) {
-  const bool known =
-      std::find(panel.series.begin(), panel.series.end(), row.label) != panel.series.end();
-  return known && std::all_of(panel.facet.begin(), panel.facet.end(), [&](const auto& facet) {
-           const auto found = row.settings.find(facet.first);
-           return found == row.settings.end() || found->second == facet.second;
-         });
+  return std::any_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
+    if (placed.series != row.label) return false;
+    return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& setting) {
+      if (setting.second.empty() || setting.first == panel.axis) return true;
+      if (setting.first == "task") return setting.second == panel.task_label;
+      const auto* value = result::value_of(*placed.cell, setting.first);
+      return !value || result::human_value(*value) == setting.second;
+    });
+  });
 }
 
 template <typename Member>

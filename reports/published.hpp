@@ -11,8 +11,9 @@
 
 namespace attnbench::reports {
 
-/// One line of the file. Columns: `label` as in the suite, one per setting that a number belongs to
-/// (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes` or `mebibytes`.
+/// One line of the file. Columns: `label` as in the suite, optionally `task`, one per setting that
+/// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`
+/// or `mebibytes`. Times are of what the task times first; bytes are peak memory.
 struct PublishedRow {
   std::string label;
   std::map<std::string, std::string> settings;
@@ -31,7 +32,7 @@ struct Published {
 /// line and what was expected.
 std::vector<PublishedRow> read_published(const std::filesystem::path& file);
 
-/// The rows of the panel's labels that agree with its facets and name its axis.
+/// The rows that name the panel's axis and agree with its cells of their label in all they say.
 std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel);
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,

@@ -11,24 +11,18 @@ import pathlib
 import sys
 
 
-def vega_lite_version(module):
-    """The newest Vega-Lite 5, which the specifications are written for; else the module's own."""
-    fives = [version for version in module.get_vegalite_versions() if version.startswith("5.")]
-    return max(fives, key=lambda version: [int(part) for part in version.split(".")], default=None)
-
-
-def render(module, spec, formats, version):
+def render(module, spec, formats):
     stem = spec.name.removesuffix(".vl.json")
     text = spec.read_text(encoding="utf-8")
     for form in formats:
         output = spec.with_name(f"{stem}.{form}")
         if form == "svg":
-            svg = module.vegalite_to_svg(text, vl_version=version)
+            svg = module.vegalite_to_svg(text)
             output.write_text(svg, encoding="utf-8")
         elif form == "png":
-            output.write_bytes(module.vegalite_to_png(text, vl_version=version, scale=2))
+            output.write_bytes(module.vegalite_to_png(text, scale=2))
         elif form == "pdf":
-            output.write_bytes(module.vegalite_to_pdf(text, vl_version=version))
+            output.write_bytes(module.vegalite_to_pdf(text))
 
 
 def main():
@@ -42,17 +36,16 @@ def main():
     except ImportError:
         print("vl-convert-python is not installed", file=sys.stderr)
         return 3
-    version = vega_lite_version(vl_convert)
     formats = [form for form in arguments.formats.split(",") if form]
     failed = 0
     for spec in sorted(arguments.folder.glob("*.vl.json")):
         try:
-            render(vl_convert, spec, formats, version)
+            render(vl_convert, spec, formats)
         except Exception as error:  # one bad figure must not cost the others
             failed = 1
             print(f"{spec.name}: {error}", file=sys.stderr)
     if arguments.bundle:
-        bundle = vl_convert.javascript_bundle(vl_version=version)
+        bundle = vl_convert.javascript_bundle()
         arguments.bundle.write_text(bundle, encoding="utf-8")
     return failed
 

@@ -1,6 +1,8 @@
 #include "reports/roofline.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "harness/result/format.hpp"
@@ -44,10 +46,12 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                                       const std::vector<std::string>& order) {
   const Json rows = rows_of(panel);
   if (rows.empty()) return std::nullopt;
+  double most = 0.1;
+  for (const Json& row : rows) most = std::max(most, row["y"].get<double>() * 1.03);
   const Json y = {{"field", "y"},
                   {"type", "quantitative"},
                   {"title", "floor / time"},
-                  {"scale", {{"domainMin", 0}, {"padding", 18}}},
+                  {"scale", {{"domain", {0, std::ceil(most * 10) / 10}}}},
                   {"axis", {{"format", ".0%"}}}};
   const Json bound = {{"field", "bound"},
                       {"type", "nominal"},

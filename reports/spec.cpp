@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "harness/result/format.hpp"
+#include "reports/failures.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -31,13 +34,14 @@ Json scale_of(const std::vector<std::string>& series, const std::vector<std::str
   return {{"domain", series}, {"range", chosen}};
 }
 
-/// Lines of at most `width` columns, broken at ", ".
+/// Lines of at most `width` columns, broken after commas and semicolons.
 Json wrapped(const std::string& text, std::size_t width) {
   Json lines = Json::array();
   std::string line;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t comma = text.find(", ", begin);
-    const std::size_t end = comma == std::string::npos ? text.size() : comma + 2;
+    const std::size_t mark = text.find_first_of(",;.", begin);
+    const std::size_t end =
+        mark == std::string::npos ? text.size() : std::min(mark + 2, text.size());
     const std::string piece = text.substr(begin, end - begin);
     if (!line.empty() && result::display_width(line + piece) > width) {
       lines.push_back(line);
@@ -49,6 +53,43 @@ Json wrapped(const std::string& text, std::size_t width) {
   if (!line.empty()) lines.push_back(line);
   return lines;
 }
+
+/// Powers of ten around `values`, with 2 and 5 between them where they are few. A logarithmic axis'
+/// own ticks are nine a decade, which grids turn into a grey wall.
+Json decade_ticks(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const int first = static_cast<int>(std::floor(std::log10(*low))) - 1;
+  const int last = static_cast<int>(std::ceil(std::log10(*high))) + 1;
+  const bool few = std::log10(*high / *low) < 2.5;
+  Json ticks = Json::array();
+  for (int power = first; power <= last; ++power) {
+    for (const int digit : {1, 2, 5}) {
+      if (digit == 1 || few) ticks.push_back(digit * std::pow(10.0, power));
+    }
+  }
+  return ticks;
+}
+
+/// "softmax composite, flash tiled": which implementation each series ran.
+std::string implementations(const result::Panel& panel) {
+  std::string text;
+  for (const std::string& series : panel.series) {
+    std::set<std::string> ran;
+    for (const result::Placed& placed : panel.cells) {
+      if (placed.series == series && (*placed.cell)["status"] == "ok") {
+        ran.insert(provenance_row(*placed.cell)["implementation"].get<std::string>());
+      }
+    }
+    for (const std::string& name : ran) {
+      if (!text.empty()) text += "; ";
+      text.append(series).append(": ").append(name);
+    }
+  }
+  return text;
+}
+
+/// Pixels that the values keep from the frame, so that the marks of failures have room.
+int y_padding(const result::Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
 
 }  // namespace
 
@@ -67,6 +108,7 @@ Json colour_encoding(const std::vector<std::string>& series,
   return {{"field", "series"},
           {"type", "nominal"},
           {"title", nullptr},
+          {"legend", {{"symbolOpacity", 1}}},
           {"scale", scale_of(series, order, palette)}};
 }
 
@@ -74,6 +116,7 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
   return {{"field", "series"},
           {"type", "nominal"},
           {"title", nullptr},
+          {"legend", {{"symbolOpacity", 1}}},
           {"scale", scale_of(series, order, shapes)}};
 }
 
@@ -98,7 +141,7 @@ std::vector<double> numeric_axis(const result::Panel& panel) {
 
 bool is_logarithmic(const result::Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
 
-Json x_encoding(const result::Panel& panel) {
+Json x_encoding(const result::Panel& panel, const std::vector<double>& further) {
   Json x = {{"field", "x"}, {"title", axis_title(panel.axis)}};
   const std::vector<double> values = numeric_axis(panel);
   if (values.empty() || values.size() != result::axis_values(panel).size()) {
@@ -107,22 +150,31 @@ Json x_encoding(const result::Panel& panel) {
     return x;
   }
   x["type"] = "quantitative";
+  double low = values.front();
+  double high = values.back();
+  for (const double value : further) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  const Json domain = {low, high};
   x["axis"] = {{"values", values}, {"format", ","}, {"labelOverlap", "greedy"}, {"grid", false}};
   if (is_logarithmic(panel)) {
-    x["scale"] = {{"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}};
+    x["scale"] = {
+        {"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}, {"domain", domain}};
   } else {
-    x["scale"] = {{"zero", false}, {"nice", false}, {"padding", 14}};
+    x["scale"] = {{"zero", false}, {"nice", false}, {"padding", 14}, {"domain", domain}};
   }
   return x;
 }
 
-Json y_encoding(const result::Panel& panel, const std::string& title) {
+Json y_encoding(const result::Panel& panel, const std::string& title,
+                const std::vector<double>& values) {
   Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", title}};
   if (is_logarithmic(panel)) {
-    y["scale"] = {{"type", "log"}, {"nice", false}, {"padding", 18}};
-    y["axis"] = {{"format", ",~r"}, {"tickCount", 6}};
+    y["scale"] = {{"type", "log"}, {"nice", false}, {"padding", y_padding(panel)}};
+    y["axis"] = {{"format", ",~r"}, {"values", decade_ticks(values)}};
   } else {
-    y["scale"] = {{"zero", true}, {"padding", 18}};
+    y["scale"] = {{"zero", true}, {"padding", y_padding(panel)}};
     y["axis"] = {{"format", ",~r"}};
   }
   return y;
@@ -161,48 +213,21 @@ std::string file_name(const result::Panel& panel, const std::string& what) {
   return name;
 }
 
-Json failure_layers(const result::Panel& panel) {
-  static const std::vector<std::string> shown{"wrong", "out_of_memory", "timeout", "crashed",
-                                              "error"};
-  Json rows = Json::array();
-  std::map<std::string, int> stacked;
-  int most = 0;
-  for (const result::Placed& placed : panel.cells) {
-    const std::string status = (*placed.cell)["status"].get<std::string>();
-    if (std::find(shown.begin(), shown.end(), status) == shown.end()) continue;
-    for (const Json& x : places(panel, placed)) {
-      Json row = provenance_row(*placed.cell);
-      row.update({{"x", x},
-                  {"series", placed.series},
-                  {"status", status},
-                  {"reason", placed.cell->value("reason", "")},
-                  {"slot", stacked[x.dump()]++}});
-      most = std::max(most, stacked[x.dump()]);
-      rows.push_back(std::move(row));
-    }
-  }
-  if (rows.empty()) return rows;
-  const Json slot_scale = {{"domain", {0, std::max(30, most)}}, {"reverse", true}, {"nice", false}};
-  return Json::array(
-      {{{"data", {{"name", "failed"}, {"values", rows}}},
-        {"mark",
-         {{"type", "point"}, {"shape", "M-1,-1L1,1M-1,1L1,-1"}, {"size", 45}, {"strokeWidth", 2}}},
-        {"encoding",
-         {{"y",
-           {{"field", "slot"}, {"type", "quantitative"}, {"scale", slot_scale}, {"axis", nullptr}}},
-          {"opacity", legend_opacity(1)},
-          {"tooltip",
-           tooltip({{"series", "label"}, {"status", "status"}, {"reason", "reason"}})}}}}});
-}
-
 Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
               const std::string& caption, const std::vector<std::string>& order, Json layers) {
   Figure figure;
   figure.name = file_name(panel, what);
   figure.title = title;
+  figure.group = panel.task_label;
   figure.subtitle = shared_settings(panel);
   const std::string facet = panel.facet_text();
-  if (!facet.empty()) figure.subtitle += (figure.subtitle.empty() ? "" : ", ") + facet;
+  if (!facet.empty()) {
+    figure.group.append(", ").append(facet);
+    if (!figure.subtitle.empty()) figure.subtitle += ", ";
+    figure.subtitle += facet;
+  }
+  const std::string ran = implementations(panel);
+  if (!ran.empty()) figure.subtitle += ". Implementations: " + ran;
   figure.caption = caption;
   Json all = Json::array({{{"layer", std::move(layers)}}});
   for (const Json& layer : failure_layers(panel)) all.push_back(layer);

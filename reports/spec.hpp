@@ -27,10 +27,13 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
 /// Whether sizes grow by factors (256, 512, 1024, …), so that logarithms suit them.
 bool grows_by_factors(const std::vector<double>& values);
 
-/// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values.
-Json x_encoding(const result::Panel& panel);
-/// Encoding of field "y": logarithmic where the panel's axis is.
-Json y_encoding(const result::Panel& panel, const std::string& title);
+/// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values. Its domain
+/// holds `further` values, too.
+Json x_encoding(const result::Panel& panel, const std::vector<double>& further = {});
+/// Encoding of field "y": logarithmic where the panel's axis is, ticks by the (then positive)
+/// values.
+Json y_encoding(const result::Panel& panel, const std::string& title,
+                const std::vector<double>& values);
 /// Whether both axes of the panel's figures are logarithmic.
 bool is_logarithmic(const result::Panel& panel);
 
@@ -46,10 +49,6 @@ std::string axis_title(const std::string& axis);
 
 /// "kernel_time_forward" from a panel and what is drawn of it; letters, digits and "_" only.
 std::string file_name(const result::Panel& panel, const std::string& what);
-
-/// Marks at the upper edge for cells that ended without a number: wrong, out of memory, timeout, …
-/// An array of none or one layer, with a y scale of its own.
-Json failure_layers(const result::Panel& panel);
 
 /// The complete specification around `layers`, and the figure around that.
 Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
