@@ -82,7 +82,7 @@ TEST_CASE("plugin: a stamp tells which side to rebuild") {
   stamp.abi = ATTNBENCH_ABI - 1;
   CHECK_THAT(stamp_refusal(stamp), Catch::EndsWith("rebuild the plugin"));
   stamp = current_stamp();
-  detail::copy_text(stamp.compiler, "Clang 30 C++20");
+  attnbench::detail::copy_text(stamp.compiler, "Clang 30 C++20");
   CHECK_THAT(stamp_refusal(stamp), Catch::Contains("it was compiled by Clang 30 C++20"));
   stamp = current_stamp();
   for (char& c : stamp.magic) c = 'x';
