@@ -33,7 +33,7 @@ struct Scratch {
         out(space.take<R>(rows * value_dim)),
         greatest(space.take<R>(rows)),
         sum(space.take<R>(rows)),
-        keys(space.take<R>(sizes.head_dim * columns)),
+        keys(space.take<R>(dim * columns)),
         values(space.take<R>(columns * value_dim)),
         scores(space.take<R>(query_tile * columns)) {}
 };
@@ -68,18 +68,58 @@ ATTNBENCH_INLINE void take_row(R* scores, std::int64_t columns, R& greatest, R& 
   sum += S::sum(total);
 }
 
+/// So few queries, as when one token is decoded, are not worth transposing keys for.
+constexpr std::int64_t few_queries = 4;
+
+/// Scores of a few queries by one product after the other; the keys lie in rows.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void few_scores(const Scratch<R>& s, std::int64_t rows, std::int64_t keys) {
+  using S = Simd<R, Bytes>;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < keys; ++j) {
+      auto sum = S::all(0);
+      for (std::int64_t d = 0; d < s.dim; d += S::lanes) {
+        sum += S::load(s.q + i * s.dim + d) * S::load(s.keys + j * s.dim + d);
+      }
+      s.scores[i * s.columns + j] = S::sum(sum);
+    }
+    std::fill(s.scores + i * s.columns + keys, s.scores + (i + 1) * s.columns, R{0});
+  }
+}
+
+template <class R, int Bytes>
+ATTNBENCH_INLINE void few_values(const Scratch<R>& s, std::int64_t rows, std::int64_t keys) {
+  using S = Simd<R, Bytes>;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t d = 0; d < s.value_dim; d += S::lanes) {
+      auto sum = S::load(s.out + i * s.value_dim + d);
+      for (std::int64_t j = 0; j < keys; ++j) {
+        sum += s.scores[i * s.columns + j] * S::load(s.values + j * s.value_dim + d);
+      }
+      S::store(s.out + i * s.value_dim + d, sum);
+    }
+  }
+}
+
 template <class R, int Bytes>
 ATTNBENCH_INLINE void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask,
                                 const Scratch<R>& s, std::int64_t t0, std::int64_t begin,
                                 std::int64_t rows, std::int64_t s0, std::int64_t keys) {
   const std::int64_t padded_rows = rounded_rows(rows);
-  multiply<R, Bytes, false>(padded_rows, s.columns, sizes.head_dim, {s.q + begin * s.dim, s.dim, 1},
-                            s.keys, s.columns, s.scores, s.columns);
+  const bool few = sizes.length <= few_queries;
+  if (few) {
+    few_scores<R, Bytes>(s, rows, keys);
+  } else {
+    multiply<R, Bytes, false>(padded_rows, s.columns, sizes.head_dim,
+                              {s.q + begin * s.dim, s.dim, 1}, s.keys, s.columns, s.scores,
+                              s.columns);
+  }
   hide(sizes, mask, t0 + begin, rows, s0, s.columns, s.scores);
   for (std::int64_t i = 0; i < rows; ++i) {
     take_row<R, Bytes>(s.scores + i * s.columns, s.columns, s.greatest[begin + i], s.sum[begin + i],
                        s.out + (begin + i) * s.value_dim, s.value_dim);
   }
+  if (few) return few_values<R, Bytes>(s, rows, keys);
   multiply<R, Bytes, true>(padded_rows, s.value_dim, keys, {s.scores, s.columns, 1}, s.values,
                            s.value_dim, s.out + begin * s.value_dim, s.value_dim);
 }
@@ -120,8 +160,12 @@ ATTNBENCH_INLINE void forward_item(const SoftmaxSizes& sizes, const SoftmaxArgum
   const std::int64_t last = sizes.last_key(t0 + rows - 1);
   for (std::int64_t s0 = sizes.first_key(t0); s0 <= last; s0 += s.columns) {
     const std::int64_t keys = std::min(s.columns, sizes.key_length - s0);
-    pack_transposed(arguments.k.at(b, kv, s0), arguments.k.row_stride, keys, sizes.head_dim, s.keys,
-                    s.columns);
+    const T* k = arguments.k.at(b, kv, s0);
+    if (sizes.length <= few_queries) {
+      pack(k, arguments.k.row_stride, keys, sizes.head_dim, R{1}, s.keys, s.dim);
+    } else {
+      pack_transposed(k, arguments.k.row_stride, keys, sizes.head_dim, s.keys, s.columns);
+    }
     pack(arguments.v.at(b, kv, s0), arguments.v.row_stride, keys, sizes.value_dim, R{1}, s.values,
          s.value_dim);
     for (std::int64_t begin = 0; begin < rows; begin += query_tile) {

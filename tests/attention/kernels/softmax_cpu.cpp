@@ -255,9 +255,53 @@ TEMPLATE_TEST_CASE("kernels softmax: windows, masks, grouped heads, unequal leng
   }
 }
 
+TEMPLATE_TEST_CASE("kernels softmax: a few queries at the end of many keys", "", float, double,
+                   BFloat16) {
+  for (const std::int64_t length : {1, 4, 5}) {
+    SoftmaxSizes sizes = square(length, 43, true);
+    sizes.heads = 4;
+    sizes.key_length = 300;
+    sizes.offset = 300 - length;
+    compare<TestType>(sizes);
+    compare<TestType>(sizes, 1.0, true);
+    sizes.left = 70;
+    compare<TestType>(sizes, 1.0, true, 1);
+  }
+}
+
+TEST_CASE("kernels softmax: gradients equal finite differences") {
+  SoftmaxSizes sizes = square(70, 5, true);
+  sizes.left = 50;
+  Problem<double> problem(sizes, 1.0, true);
+  problem.forward(2);
+  problem.backward(2);
+  const auto loss = [&] {
+    problem.forward(1);
+    double sum = 0;
+    for (std::size_t i = 0; i < problem.out.size(); ++i) sum += problem.out[i] * problem.d_out[i];
+    return sum;
+  };
+  const auto check = [&](std::vector<double>& x, const std::vector<double>& gradient) {
+    for (std::size_t i = 3; i < x.size(); i += 97) {
+      const double at = x[i];
+      const double step = 1e-5;
+      x[i] = at + step;
+      const double above = loss();
+      x[i] = at - step;
+      const double below = loss();
+      x[i] = at;
+      CHECK(gradient[i] == Approx((above - below) / (2 * step)).margin(1e-8).epsilon(1e-6));
+    }
+  };
+  check(problem.q, problem.dq);
+  check(problem.k, problem.dk);
+  check(problem.v, problem.dv);
+}
+
 TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
     limit_isa(isa);
+    compare<float>(square(2, 43, true));
     compare<float>(square(97, 43, true));
     compare<double>(square(97, 43, false));
     compare<BFloat16>(square(97, 43, true));
