@@ -1,0 +1,183 @@
+// A softmax problem with its memory, and its values and gradients by the definition in double.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "attention/kernels/softmax.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/thread_team.hpp"
+
+namespace attnbench::kernels::test {
+
+using attnbench::test::StdTeam;
+
+/// 64-byte aligned memory with a guard behind it.
+class Block {
+ public:
+  explicit Block(std::size_t bytes) : bytes_(bytes), storage_(bytes + 128, std::byte{0x5a}) {}
+  void* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+    return storage_.data() + (64 - address % 64) % 64;
+  }
+  bool intact() {
+    const auto* guard = static_cast<std::byte*>(data()) + bytes_;
+    return guard[0] == std::byte{0x5a} && guard[31] == std::byte{0x5a};
+  }
+
+ private:
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+};
+
+template <class T>
+Rows<T> rows_of(std::vector<std::remove_const_t<T>>& data, std::int64_t heads, std::int64_t length,
+                std::int64_t width) {
+  return {data.data(), heads * length * width, length * width, width};
+}
+
+template <class T>
+T stored(double x) {
+  T value;
+  narrow(static_cast<Compute<T>>(x), value);
+  return value;
+}
+
+template <class T>
+struct Problem {
+  SoftmaxSizes sizes;
+  std::vector<T> q, k, v, d_out, out, dq, dk, dv;
+  std::vector<std::uint8_t> mask;
+  std::vector<Compute<T>> lse;
+
+  explicit Problem(const SoftmaxSizes& s, double spread = 1.0, bool masked = false) : sizes(s) {
+    std::mt19937 engine(7);
+    std::normal_distribution<double> normal(0, spread);
+    const auto fill = [&](std::vector<T>& x, std::int64_t count) {
+      x.resize(static_cast<std::size_t>(count));
+      for (auto& value : x) value = stored<T>(normal(engine));
+    };
+    fill(q, s.batch * s.heads * s.length * s.head_dim);
+    fill(k, s.batch * s.kv_heads * s.key_length * s.head_dim);
+    fill(v, s.batch * s.kv_heads * s.key_length * s.value_dim);
+    fill(d_out, s.batch * s.heads * s.length * s.value_dim);
+    out.resize(d_out.size());
+    dq.resize(q.size());
+    dk.resize(k.size());
+    dv.resize(v.size());
+    lse.resize(static_cast<std::size_t>(s.batch * s.heads * s.length));
+    for (std::int64_t i = 0; masked && i < s.batch * s.key_length; ++i) {
+      mask.push_back(engine() % 4 != 0);
+    }
+  }
+  SoftmaxArguments<T> arguments() {
+    SoftmaxArguments<T> a;
+    a.q = rows_of<const T>(q, sizes.heads, sizes.length, sizes.head_dim);
+    a.k = rows_of<const T>(k, sizes.kv_heads, sizes.key_length, sizes.head_dim);
+    a.v = rows_of<const T>(v, sizes.kv_heads, sizes.key_length, sizes.value_dim);
+    a.out = rows_of<T>(out, sizes.heads, sizes.length, sizes.value_dim);
+    a.lse = lse.data();
+    if (!mask.empty()) a.key_mask = mask.data();
+    a.mask_stride = sizes.key_length;
+    return a;
+  }
+  void forward(int threads) {
+    StdTeam team(threads);
+    Block block(softmax_forward_bytes<T>(sizes, threads));
+    softmax_forward(sizes, arguments(), team, block.data(),
+                    softmax_forward_bytes<T>(sizes, threads));
+    REQUIRE(block.intact());
+  }
+  void backward(int threads) {
+    SoftmaxGradients<T> g;
+    g.d_out = rows_of<const T>(d_out, sizes.heads, sizes.length, sizes.value_dim);
+    g.dq = rows_of<T>(dq, sizes.heads, sizes.length, sizes.head_dim);
+    g.dk = rows_of<T>(dk, sizes.kv_heads, sizes.key_length, sizes.head_dim);
+    g.dv = rows_of<T>(dv, sizes.kv_heads, sizes.key_length, sizes.value_dim);
+    StdTeam team(threads);
+    Block block(softmax_backward_bytes<T>(sizes, threads));
+    softmax_backward(sizes, arguments(), g, team, block.data(),
+                     softmax_backward_bytes<T>(sizes, threads));
+    REQUIRE(block.intact());
+  }
+  bool sees(std::int64_t b, std::int64_t t, std::int64_t s) const {
+    const std::int64_t distance = s - t - sizes.offset;
+    return distance >= -sizes.left && distance <= sizes.right &&
+           (mask.empty() || mask[static_cast<std::size_t>(b * sizes.key_length + s)] != 0);
+  }
+};
+
+/// Values and gradients by the definition, in double.
+struct Expected {
+  std::vector<double> out, dq, dk, dv;
+};
+
+template <class T>
+Expected define(const Problem<T>& p) {
+  const auto& z = p.sizes;
+  Expected e{std::vector<double>(p.out.size()), std::vector<double>(p.q.size()),
+             std::vector<double>(p.k.size()), std::vector<double>(p.v.size())};
+  const auto dot = [](const T* a, const T* b, std::int64_t n) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += double{widen(a[i])} * double{widen(b[i])};
+    return sum;
+  };
+  for (std::int64_t head = 0; head < z.batch * z.heads; ++head) {
+    const std::int64_t b = head / z.heads;
+    const std::int64_t kv = b * z.kv_heads + head % z.heads / (z.heads / z.kv_heads);
+    for (std::int64_t t = 0; t < z.length; ++t) {
+      const std::int64_t q0 = (head * z.length + t) * z.head_dim;
+      const std::int64_t o0 = (head * z.length + t) * z.value_dim;
+      std::vector<double> weight(static_cast<std::size_t>(z.key_length), 0.0);
+      double greatest = -1e300, sum = 0;
+      for (std::int64_t s = 0; s < z.key_length; ++s) {
+        if (!p.sees(b, t, s)) continue;
+        const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
+        weight[s] = z.scale * dot(&p.q[q0], &p.k[k0], z.head_dim);
+        greatest = std::max(greatest, weight[s]);
+      }
+      for (std::int64_t s = 0; s < z.key_length; ++s) {
+        weight[s] = p.sees(b, t, s) ? std::exp(weight[s] - greatest) : 0;
+        sum += weight[s];
+      }
+      if (sum == 0) continue;
+      double delta = 0;
+      std::vector<double> d_weight(weight.size(), 0.0);
+      for (std::int64_t s = 0; s < z.key_length; ++s) {
+        weight[s] /= sum;
+        const std::int64_t v0 = (kv * z.key_length + s) * z.value_dim;
+        d_weight[s] = dot(&p.d_out[o0], &p.v[v0], z.value_dim);
+        delta += weight[s] * d_weight[s];
+        for (std::int64_t d = 0; d < z.value_dim; ++d) {
+          e.out[o0 + d] += weight[s] * widen(p.v[v0 + d]);
+          e.dv[v0 + d] += weight[s] * widen(p.d_out[o0 + d]);
+        }
+      }
+      for (std::int64_t s = 0; s < z.key_length; ++s) {
+        const double d_score = z.scale * weight[s] * (d_weight[s] - delta);
+        const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
+        for (std::int64_t d = 0; d < z.head_dim; ++d) {
+          e.dq[q0 + d] += d_score * widen(p.k[k0 + d]);
+          e.dk[k0 + d] += d_score * widen(p.q[q0 + d]);
+        }
+      }
+    }
+  }
+  return e;
+}
+
+template <class T>
+double relative_rms(const std::vector<T>& found, const std::vector<double>& expected) {
+  double difference = 0, size = 1e-300;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double d = double{widen(found[i])} - expected[i];
+    difference += d * d;
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace attnbench::kernels::test
