@@ -69,6 +69,16 @@ std::string growth_of(const Json& implementation) {
   return text;
 }
 
+/// "rows_sum_to_one, linear_in_value; not last_row_agrees"
+std::string claims_of(const Json& mechanism) {
+  std::vector<std::string> made, denied;
+  const Json claims = mechanism.value("claims", Json::object());
+  for (const auto& [claim, value] : claims.items())
+    (value == true ? made : denied).push_back(claim);
+  if (claims.empty()) return {};
+  return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
+}
+
 void print_mechanism(const Json& mechanism) {
   std::cout << mechanism["name"].get<std::string>() << ": " << mechanism.value("title", "") << "\n";
   std::vector<Row> facts;
@@ -78,10 +88,7 @@ void print_mechanism(const Json& mechanism) {
   fact("citation", mechanism.value("citation", ""));
   fact("origin", mechanism.value("origin", ""));
   fact("patterns", suite::listed(mechanism.value("patterns", std::vector<std::string>{})));
-  const Json claims = mechanism.value("claims", Json::object());
-  for (const auto& [claim, value] : claims.items()) {
-    fact(facts.empty() || facts.back()[0] != "claims" ? "claims" : "", claim + ": " + value.dump());
-  }
+  fact("claims", claims_of(mechanism));
   print_columns(std::cout, facts, "  ");
   print_options("option", mechanism.value("options", Json::array()));
   std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};

@@ -133,7 +133,7 @@ int list(const ListArguments& arguments) {
     return 0;
   }
   for (const std::string& kind : kinds) {
-    if (!all.contains(kind)) continue;
+    if (!all.contains(kind) || all[kind].empty()) continue;
     std::vector<Row> rows;
     for (const Json& item : all[kind]) {
       rows.push_back({item["name"], item.value("title", ""), remark(kind, item)});

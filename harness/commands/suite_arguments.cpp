@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "harness/errors.hpp"
+#include "harness/suite/words.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -52,7 +53,7 @@ void sort_words(const std::vector<std::string>& words, std::vector<std::string>&
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_flag(words[i])) {
       if (words[i].size() > 1 && words[i].front() == '-') {
-        throw UsageFailure("there is no flag " + words[i] + "; `attnbench run --help` lists them");
+        throw UsageFailure("there is no flag " + words[i] + "; --help lists them");
       }
       names.push_back(words[i]);
       continue;
@@ -70,9 +71,28 @@ void sort_words(const std::vector<std::string>& words, std::vector<std::string>&
   }
 }
 
+std::vector<std::string> take_names(SuiteArguments& arguments) {
+  std::vector<std::string> names, sets;
+  sort_words(arguments.command->remaining(), names, sets);
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : arguments.command->get_options()) {
+    for (const std::string& flag : option->get_lnames()) flags.push_back(flag);
+  }
+  for (const std::string& set : sets) {
+    const std::string name = set.substr(0, set.find('='));
+    const std::string nearest = suite::nearest_word(name, flags);
+    if (!nearest.empty()) {
+      throw UsageFailure("there is no flag --" + name + "; did you mean \"--" + nearest +
+                         "\"? A setting or option of that name is given with --set " + set);
+    }
+  }
+  arguments.choices.set.insert(arguments.choices.set.end(), sets.begin(), sets.end());
+  return names;
+}
+
 std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
-  std::vector<std::string> names, mechanisms;
-  sort_words(arguments.command->remaining(), names, arguments.choices.set);
+  const std::vector<std::string> names = take_names(arguments);
+  std::vector<std::string> mechanisms;
   if (names.empty()) {
     throw UsageFailure(
         "nothing to do: expected a suite file or names of mechanisms, as in `attnbench " +

@@ -28,7 +28,11 @@ void add_suite_arguments(CLI::App& command, SuiteArguments& arguments);
 /// without a VALUE it is true). Throws UsageFailure.
 std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 
-/// The same from a list of words, as CLI11 leaves them: names go to `names`, settings to `sets`.
+/// The first half of it: the names of suites and mechanisms, the settings having gone to
+/// `choices.set`. An unknown flag that is nearly one of the command's is taken for a slip.
+std::vector<std::string> take_names(SuiteArguments& arguments);
+
+/// Sorts words as CLI11 leaves them: names go to `names`, settings as NAME=VALUE to `sets`.
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
                 std::vector<std::string>& sets);
 

@@ -34,8 +34,7 @@ std::string verdict(const suite::Document& document, const suite::Catalogue& cat
 }
 
 int validate(SuiteArguments& arguments) {
-  std::vector<std::string> names;
-  sort_words(arguments.command->remaining(), names, arguments.choices.set);
+  const std::vector<std::string> names = take_names(arguments);
   if (names.empty()) throw UsageFailure("expected a suite file: attnbench validate SUITE.json");
   // The form of all files is told before a worker is asked for the catalogue.
   std::string complaints;

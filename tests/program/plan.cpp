@@ -1,0 +1,63 @@
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/process.hpp"
+
+namespace {
+
+using namespace attnbench::test;
+using Json = nlohmann::json;
+
+Finished plan(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {program(), "plan"});
+  return run(arguments, 60);
+}
+
+}  // namespace
+
+TEST_CASE("plan: a suite in cells, memory and estimated time", "[program]") {
+  const Finished finished =
+      plan({ATTNBENCH_SOURCE_DIR "/suites/quickstart.json", "--profile", "quick"});
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK_THAT(finished.out, Catch::Contains("profile quick") && Catch::Contains("latte, chunked") &&
+                               Catch::Contains("estimate, not a measurement"));
+}
+
+TEST_CASE("plan: a run without a file", "[program]") {
+  const Finished finished =
+      plan({"latte/scan", "softmax", "--length", "256..1024", "--batch=2", "--json"});
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  const Json planned = Json::parse(finished.out).at(0);
+  REQUIRE(planned["cells"].size() == 6);
+  CHECK(planned["cells"][0]["implementation"] == "scan");
+  CHECK(planned["cells"][5]["settings"]["length"] == 1024);
+  CHECK(planned["cells"][5]["settings"]["batch"] == 2);
+  for (const Json& cell : planned["cells"]) {
+    CHECK(cell["forecast"]["supported"] == true);
+    CHECK(cell["forecast"]["cost"]["model_flops"] > 0);
+  }
+  CHECK(planned["totals"]["estimated_seconds"] > 0);
+  // Quadratic and linear work, as the forecast sees it.
+  const auto flops = [&](std::size_t i) {
+    return planned["cells"][i]["forecast"]["cost"]["model_flops"].get<double>();
+  };
+  CHECK(flops(2) / flops(0) == Approx(4).epsilon(0.05));
+  CHECK(flops(5) / flops(3) == Approx(16).epsilon(0.05));
+}
+
+TEST_CASE("plan: what cannot be done is listed with its reason", "[program]") {
+  const Finished finished = plan({"window", "--pattern", "cross", "--cells"});
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK_THAT(finished.out, Catch::Contains("unsupported, 1 cell: "));
+}
+
+TEST_CASE("plan: the catalogue and forecasts once cached, it answers in under 50 ms", "[program]") {
+  const std::vector<std::string> arguments = {ATTNBENCH_SOURCE_DIR "/suites/quickstart.json"};
+  REQUIRE(plan(arguments).exit_code == 0);
+  double fastest = 1;
+  for (int i = 0; i < 5; ++i) fastest = std::min(fastest, plan(arguments).seconds);
+  CHECK(fastest < 0.05);
+}

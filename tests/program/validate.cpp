@@ -1,0 +1,75 @@
+// attnbench validate, and what run and plan share with it on the command line.
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/process.hpp"
+
+namespace {
+
+using namespace attnbench::test;
+
+const std::string suites = ATTNBENCH_SOURCE_DIR "/suites/";
+
+Finished attnbench(std::vector<std::string> arguments, const std::string& folder = {}) {
+  arguments.insert(arguments.begin(), program());
+  return run(arguments, 60, {}, folder);
+}
+
+}  // namespace
+
+TEST_CASE("validate: the suites that come with the program hold against the real catalogue",
+          "[program]") {
+  for (const char* name :
+       {"quickstart", "latte_v1_figure_2", "latte_v1_figure_4", "decode", "ci_kernels"}) {
+    const Finished finished = attnbench({"validate", suites + name + ".json"});
+    INFO(name << ": " << finished.err);
+    CHECK(finished.exit_code == 0);
+    CHECK_THAT(finished.out, Catch::Contains(": ok, ") && Catch::Contains("in full") &&
+                                 Catch::Contains("in profile quick"));
+  }
+}
+
+TEST_CASE("validate: a malformed suite ends with 2, its place, and nothing written", "[program]") {
+  const TemporaryFolder folder;
+  write_file(folder / "bad.json",
+             "{\"name\": \"s\", \"task\": \"kernel\",\n\"set\": {\"lenght\": 3},\n"
+             "\"mechanisms\": [\"latte\"]}");
+  write_file(folder / "cut.json", "{\"name\": ");
+  for (const char* command : {"validate", "plan", "run"}) {
+    const Finished finished = attnbench({command, "bad.json"}, folder.path());
+    INFO(command);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Catch::Contains("bad.json:2: /set/lenght: ") &&
+                                 Catch::Contains("did you mean \"length\"?"));
+    CHECK(finished.out.empty());
+  }
+  const Finished both = attnbench({"validate", "cut.json", "bad.json"}, folder.path());
+  CHECK_THAT(both.err, Catch::Contains("cut.json:1: ") && Catch::Contains("bad.json:2: "));
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files += entry.exists() ? 1 : 0;
+  }
+  CHECK(files == 2);
+}
+
+TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[program]") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"validate"}, "expected a suite file"},
+      {{"validate", suites + "quickstat.json"}, "quickstart.json"},
+      {{"validate", suites + "quickstart.json", "--profile", "quik"}, "mean \"quick\""},
+      {{"validate", suites + "quickstart.json", "--porfile", "quick"}, "mean \"--profile\""},
+      {{"validate", suites + "quickstart.json", "--set", "lenght=3"}, "mean \"length\""},
+      {{"validate", suites + "quickstart.json", "--only", "nothing at all"}, "leave nothing"},
+      {{"validate", suites + "quickstart.json", "--skip", "["}, "no regular expression"},
+      {{"plan"}, "nothing to do"},
+      {{"plan", "lattte"}, "mean \"latte\""},
+      {{"plan", "latte", "--lenght", "3"}, "mean \"length\""},
+      {{"plan", "latte", "--length", "8..4"}, "no range"},
+      {{"plan", "latte", "-x"}, "no flag -x"},
+      {{"plan", "latte", "--device", "gpu"}, "no device \"gpu\""}};
+  for (const auto& [arguments, words] : wrong) {
+    const Finished finished = attnbench(arguments);
+    INFO(arguments.back() << " said: " << finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Catch::Contains(words));
+  }
+}
