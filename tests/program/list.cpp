@@ -10,7 +10,7 @@ namespace {
 using namespace attnbench::test;
 using Json = nlohmann::json;
 
-Finished attnbench(std::vector<std::string> arguments, const std::string& folder = {}) {
+Finished call(std::vector<std::string> arguments, const std::string& folder = {}) {
   arguments.insert(arguments.begin(), program());
   return run(arguments, 60, {}, folder);
 }
@@ -29,14 +29,14 @@ bool has(const Json& items, const std::string& name) {
 }  // namespace
 
 TEST_CASE("list: everything there is, for people and as JSON", "[program]") {
-  const Finished plain = attnbench({"list"}, ATTNBENCH_SOURCE_DIR);
+  const Finished plain = call({"list"}, ATTNBENCH_SOURCE_DIR);
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
   for (const char* word : {"mechanisms", "aliases", "tasks", "suites", "devices", "presets",
                            "latte", "flash", "softmax/tiled", "quickstart.json", "cpu"}) {
     CHECK_THAT(plain.out, Catch::Contains(word));
   }
-  const Json all = Json::parse(attnbench({"list", "--json"}, ATTNBENCH_SOURCE_DIR).out);
+  const Json all = Json::parse(call({"list", "--json"}, ATTNBENCH_SOURCE_DIR).out);
   for (const char* name : {"softmax", "window", "latte", "linear"}) {
     CHECK(has(all["mechanisms"], name));
   }
@@ -47,25 +47,25 @@ TEST_CASE("list: everything there is, for people and as JSON", "[program]") {
 }
 
 TEST_CASE("list: one kind alone, and a kind that is none", "[program]") {
-  const Finished finished = attnbench({"list", "implementations", "--json"});
+  const Finished finished = call({"list", "implementations", "--json"});
   REQUIRE(finished.exit_code == 0);
   CHECK(has(Json::parse(finished.out), "latte/scan"));
-  CHECK(attnbench({"list", "mechanism"}).exit_code == 2);
+  CHECK(call({"list", "mechanism"}).exit_code == 2);
   // The suites are found from wherever the program is called.
-  CHECK_THAT(attnbench({"list", "suites"}, "/").out, Catch::Contains("quickstart.json"));
+  CHECK_THAT(call({"list", "suites"}, "/").out, Catch::Contains("quickstart.json"));
 }
 
 TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]") {
-  const Finished latte = attnbench({"describe", "latte"});
+  const Finished latte = call({"describe", "latte"});
   CHECK(latte.exit_code == 0);
   CHECK_THAT(latte.out, Catch::Contains("latents_total") && Catch::Contains("Dolga") &&
                             Catch::Contains("scan") && Catch::Contains("bidirectional"));
-  const Finished flash = attnbench({"describe", "flash"});
+  const Finished flash = call({"describe", "flash"});
   CHECK(flash.exit_code == 0);
   CHECK_THAT(flash.out, Catch::Contains("stands for softmax/tiled"));
-  CHECK_THAT(attnbench({"describe", "kernel"}).out, Catch::Contains("input_scale"));
-  CHECK_THAT(attnbench({"describe", "latte_v1.figure_2"}).out, Catch::Contains("\"width\":128"));
-  const Finished unknown = attnbench({"describe", "late"});
+  CHECK_THAT(call({"describe", "kernel"}).out, Catch::Contains("input_scale"));
+  CHECK_THAT(call({"describe", "latte_v1.figure_2"}).out, Catch::Contains("\"width\":128"));
+  const Finished unknown = call({"describe", "late"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean \"latte\"?"));
 }
@@ -73,9 +73,9 @@ TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]
 TEST_CASE("list and describe: under 50 ms once the catalogue is cached", "[program]") {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"list"}, {"describe", "latte"}}) {
-    REQUIRE(attnbench(arguments).exit_code == 0);
+    REQUIRE(call(arguments).exit_code == 0);
     double fastest = 1;
-    for (int i = 0; i < 5; ++i) fastest = std::min(fastest, attnbench(arguments).seconds);
+    for (int i = 0; i < 5; ++i) fastest = std::min(fastest, call(arguments).seconds);
     CHECK(fastest < 0.05);
   }
 }

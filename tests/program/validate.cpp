@@ -9,7 +9,7 @@ using namespace attnbench::test;
 
 const std::string suites = ATTNBENCH_SOURCE_DIR "/suites/";
 
-Finished attnbench(std::vector<std::string> arguments, const std::string& folder = {}) {
+Finished call(std::vector<std::string> arguments, const std::string& folder = {}) {
   arguments.insert(arguments.begin(), program());
   return run(arguments, 60, {}, folder);
 }
@@ -20,7 +20,7 @@ TEST_CASE("validate: the suites that come with the program hold against the real
           "[program]") {
   for (const char* name :
        {"quickstart", "latte_v1_figure_2", "latte_v1_figure_4", "decode", "ci_kernels"}) {
-    const Finished finished = attnbench({"validate", suites + name + ".json"});
+    const Finished finished = call({"validate", suites + name + ".json"});
     INFO(name << ": " << finished.err);
     CHECK(finished.exit_code == 0);
     CHECK_THAT(finished.out, Catch::Contains(": ok, ") && Catch::Contains("in full") &&
@@ -35,14 +35,14 @@ TEST_CASE("validate: a malformed suite ends with 2, its place, and nothing writt
              "\"mechanisms\": [\"latte\"]}");
   write_file(folder / "cut.json", "{\"name\": ");
   for (const char* command : {"validate", "plan", "run"}) {
-    const Finished finished = attnbench({command, "bad.json"}, folder.path());
+    const Finished finished = call({command, "bad.json"}, folder.path());
     INFO(command);
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Catch::Contains("bad.json:2: /set/lenght: ") &&
                                  Catch::Contains("did you mean \"length\"?"));
     CHECK(finished.out.empty());
   }
-  const Finished both = attnbench({"validate", "cut.json", "bad.json"}, folder.path());
+  const Finished both = call({"validate", "cut.json", "bad.json"}, folder.path());
   CHECK_THAT(both.err, Catch::Contains("cut.json:1: ") && Catch::Contains("bad.json:2: "));
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -67,7 +67,7 @@ TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[pro
       {{"plan", "latte", "-x"}, "no flag -x"},
       {{"plan", "latte", "--device", "gpu"}, "no device \"gpu\""}};
   for (const auto& [arguments, words] : wrong) {
-    const Finished finished = attnbench(arguments);
+    const Finished finished = call(arguments);
     INFO(arguments.back() << " said: " << finished.err);
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Catch::Contains(words));
