@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "harness/compare/compare.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::compare;
+
+namespace {
+
+Comparison example() {
+  Comparison comparison;
+  comparison.differences = {"seed: 1, then 2"};
+  Pair pair;
+  pair.id = "a";
+  pair.name = "kernel latte length=1024";
+  pair.what = "forward";
+  pair.verdict = Verdict::slow;
+  pair.base = Spread{0.001, 0.00099, 0.00101};
+  pair.changed = Spread{0.0011, 0.00109, 0.00112};
+  pair.ratio = 1.1;
+  pair.ratio_low = 1.079;
+  pair.ratio_high = 1.131;
+  pair.disjoint = true;
+  pair.base_rounds = pair.changed_rounds = 3;
+  comparison.pairs = {pair};
+  comparison.timed = comparison.disjoint = 1;
+  comparison.disjoint_by_chance = 0.1;
+  return comparison;
+}
+
+}  // namespace
+
+TEST_CASE("the forest shows times, ratio, bar and verdict", "[compare]") {
+  const std::string text = to_text(example(), 120, true);
+  CHECK_THAT(text, Catch::Contains("differs: seed: 1, then 2"));
+  CHECK_THAT(text, Catch::Contains("kernel latte length=1024 forward"));
+  CHECK_THAT(text, Catch::Contains("1.00 ms   1.10 ms  1.100 [1.079, 1.131]"));
+  CHECK_THAT(text, Catch::Contains("●"));
+  CHECK_THAT(text, Catch::Contains("SLOW\n"));
+  CHECK_THAT(text, Catch::Contains("1 SLOW\n"));
+  CHECK_THAT(text, Catch::Contains("disjoint in 1 of 1 timings (100.0 %)"));
+  CHECK_THAT(text, Catch::Contains("10.0 %"));
+  // Slower is right of the middle.
+  CHECK(text.find("│") < text.find("●"));
+}
+
+TEST_CASE("the forest keeps to ASCII where asked", "[compare]") {
+  const std::string text = to_text(example(), 80, false);
+  CHECK(std::all_of(text.begin(), text.end(), [](char letter) { return letter > 0; }));
+}
+
+TEST_CASE("the JSON of a comparison names its units", "[compare]") {
+  const Json json = to_json(example());
+  CHECK(json["pairs"][0]["verdict"] == "SLOW");
+  CHECK(json["pairs"][0]["base"]["median_seconds"] == 0.001);
+  CHECK(json["pairs"][0]["new"]["rounds"] == 3);
+  CHECK(json["pairs"][0]["ratio"] == 1.1);
+  CHECK(json["disjoint"] == 1);
+}

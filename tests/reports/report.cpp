@@ -1,0 +1,158 @@
+#include "reports/report.hpp"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "harness/errors.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+
+/// An interpreter that does what the test says in shell; $2 is the folder of figures, $6 the
+/// bundle.
+class Interpreter {
+ public:
+  Interpreter(const test::TemporaryFolder& folder, const std::string& body) {
+    const fs::path file = folder / "python";
+    test::write_file(file, "#!/bin/sh\n" + body + "\n");
+    fs::permissions(file, fs::perms::owner_all);
+    setenv("ATTNBENCH_PYTHON", file.c_str(), 1);
+  }
+  ~Interpreter() { unsetenv("ATTNBENCH_PYTHON"); }
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+};
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+reports::ReportOptions options_of(const fs::path& out, bool render) {
+  reports::ReportOptions options;
+  options.out = out;
+  options.render = render;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a report without pictures has specifications, tables and a page", "[reports]") {
+  const test::TemporaryFolder folder;
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", false));
+  CHECK(report.messages.empty());
+  CHECK(report.page == folder / "out/index.html");
+  CHECK(report.figures.size() == 12);
+  for (const auto& figure : report.figures) {
+    CHECK(nlohmann::json::parse(test::read_file(figure)).contains("$schema"));
+  }
+  for (const char* name : {"result.md", "result.tex", "result.csv"}) {
+    CHECK(fs::file_size(folder / "out/tables" / name) > 1000);
+  }
+  const std::string page = test::read_file(report.page);
+  CHECK(holds(page, "Four mechanisms &lt;side by side&gt; &amp; a wrong one"));
+  CHECK(holds(page, "out_of_memory"));
+  CHECK(holds(page, "still scanning &lt;token 7123&gt; &amp; counting"));
+  CHECK(holds(page, "attnbench run suites/fixture.json --profile quick --threads 2"));
+  CHECK(holds(page, "130 GFLOP/s"));
+  CHECK(holds(page, "the load of the machine was 1.4"));
+  CHECK_FALSE(holds(page, "vegaEmbed"));
+}
+
+TEST_CASE("the page asks nothing of the network", "[reports]") {
+  const test::TemporaryFolder folder;
+  const Interpreter interpreter(folder, "echo 'window.vegaEmbed=1; a=\"</script>\"; b=/</g' > $6");
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const std::string page = test::read_file(report.page);
+  CHECK(holds(page, "window.vegaEmbed=1"));
+  CHECK(holds(page, "\\u003c/script>\""));
+  CHECK(holds(page, "b=/</g"));
+  CHECK(holds(page, "default-src 'none'"));
+  for (const char* word : {"src=\"http", "href=\"http", "src=\"//", "@import", "url(http"}) {
+    CHECK_FALSE(holds(page, word));
+  }
+}
+
+TEST_CASE("the pictures that were made are on the page", "[reports]") {
+  const test::TemporaryFolder folder;
+  const Interpreter interpreter(
+      folder,
+      "for f in $2/*.vl.json; do echo '<?xml?><svg>drawn</svg>' > ${f%.vl.json}.svg; done\n"
+      "echo bundle > $6");
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  CHECK(report.messages.empty());
+  CHECK(holds(test::read_file(report.page), "<noscript><div class=\"still\"><svg>drawn</svg>"));
+  CHECK_FALSE(fs::exists(folder / "out/figures/.bundle.js"));
+  CHECK_FALSE(fs::exists(folder / "out/figures/.render.log"));
+}
+
+TEST_CASE("without vl-convert the message says how to get it", "[reports]") {
+  const test::TemporaryFolder folder;
+  const Interpreter interpreter(folder, "exit 3");
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  REQUIRE(report.messages.size() == 1);
+  CHECK_THAT(report.messages[0], Catch::Contains("./attnbench --yes report") &&
+                                     Catch::Contains("pip install vl-convert-python"));
+  CHECK(holds(test::read_file(report.page), "pip install vl-convert-python"));
+}
+
+TEST_CASE("a missing interpreter is the same finding", "[reports]") {
+  const test::TemporaryFolder folder;
+  setenv("ATTNBENCH_PYTHON", (folder / "nowhere").c_str(), 1);
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  unsetenv("ATTNBENCH_PYTHON");
+  REQUIRE(report.messages.size() == 1);
+  CHECK_THAT(report.messages[0], Catch::Contains("pip install vl-convert-python"));
+}
+
+TEST_CASE("what the renderer complains of is passed on", "[reports]") {
+  const test::TemporaryFolder folder;
+  const Interpreter interpreter(folder, "echo first >&2; echo 'kernel.vl.json: bad' >&2; exit 1");
+  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  REQUIRE(report.messages.size() == 1);
+  CHECK(report.messages[0] == "not all pictures were made: kernel.vl.json: bad");
+}
+
+TEST_CASE("a second report replaces the figures of the first", "[reports]") {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "out/figures");
+  test::write_file(folder / "out/figures/old.vl.json", "{}");
+  test::write_file(folder / "out/figures/mine.txt", "kept");
+  reports::write_report({fixture}, options_of(folder / "out", false));
+  CHECK_FALSE(fs::exists(folder / "out/figures/old.vl.json"));
+  CHECK(fs::exists(folder / "out/figures/mine.txt"));
+}
+
+TEST_CASE("several results are sections of one page, none overwriting another", "[reports]") {
+  const test::TemporaryFolder folder;
+  const auto report = reports::write_report({fixture, fixture}, options_of(folder / "out", false));
+  CHECK(report.figures.size() == 24);
+  const std::string page = test::read_file(report.page);
+  CHECK(holds(page, "id=\"result-0\""));
+  CHECK(holds(page, "id=\"result-1\""));
+  CHECK(holds(page, "href=\"#result-1\""));
+  CHECK(fs::exists(folder / "out/tables/fixture_2.csv"));
+}
+
+TEST_CASE("a result's own folder is the default", "[reports]") {
+  const test::TemporaryFolder folder;
+  fs::copy_file(fixture, folder / "result.json");
+  reports::ReportOptions options;
+  options.render = false;
+  const auto report = reports::write_report({folder.path()}, options);
+  CHECK(report.page == folder / "index.html");
+  REQUIRE(report.messages.size() == 1);
+  CHECK_THAT(report.messages[0], Catch::Contains("there is no fixture_published.csv"));
+}
+
+TEST_CASE("a folder that cannot be made is the environment's fault", "[reports]") {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "file", "");
+  CHECK_THROWS_AS(reports::write_report({fixture}, options_of(folder / "file/out", false)),
+                  EnvironmentFailure);
+}
