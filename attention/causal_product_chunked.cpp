@@ -12,9 +12,6 @@ namespace {
 
 using at::Tensor;
 
-// As for the prefix pool: large batches of products that stay in the cache.
-constexpr std::int64_t kChunksInPiece = 16;
-
 /// Chunks side by side: [M, c, .], M = N * chunks, and the state at their left edges [M, F, W].
 struct Chunks {
   Tensor a, b, c, left;

@@ -8,10 +8,6 @@ namespace {
 
 using at::Tensor;
 
-// Enough for large batches of products; few enough that a piece stays in the cache, and that
-// workspace does not grow with the sequence.
-constexpr std::int64_t kChunksInPiece = 16;
-
 Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
                std::int64_t chunk, Carry& carry) {
   const auto type = carry.sum.scalar_type();

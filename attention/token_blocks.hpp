@@ -22,6 +22,10 @@ struct Piece {
   Piece alone() const { return {0, count, size}; }
 };
 
+/// Chunks that chunked forms take together: enough for products side by side to pay, few enough
+/// that workspace stops growing early and stays in the cache. 4 to 16 were measured equally fast.
+inline constexpr std::int64_t kChunksInPiece = 4;
+
 /// Chunks of `size` tokens, at most `most` to a piece, and a shorter one at the end where need be.
 std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most);
 

@@ -6,6 +6,7 @@
 
 #include "attention/mechanism.hpp"
 #include "attention/prefix_pool.hpp"
+#include "attention/prefix_pool_cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -92,82 +93,31 @@ Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs,
   return mixed;
 }
 
-// ---- costs: mechanisms of B * H independent heads
+// ---- costs
 
-struct Sizes {
-  double heads, queries, keys, latents, width, bytes;
-  bool causal;
-};
-
-Sizes sizes_of(const Options& options, const Problem& problem) {
-  return {static_cast<double>(problem.batch * problem.heads),
-          static_cast<double>(problem.length),
-          static_cast<double>(problem.key_length),
+prefix_pool::PoolSizes sizes_of(const Options& options, const Problem& problem) {
+  return {static_cast<double>(problem.batch * problem.heads), static_cast<double>(problem.length),
           static_cast<double>(options.integer("latents_per_head")),
-          static_cast<double>(problem.value_dim),
-          static_cast<double>(bytes_of(problem.dtype)),
-          problem.pattern == Pattern::causal};
-}
-
-double compute_bytes(const Sizes& n) { return std::max(n.bytes, 4.0); }
-
-/// What every implementation shares.
-Cost common_cost(const Sizes& n) {
-  Cost cost;
-  cost.model_flops = 2 * n.heads * (n.keys + n.queries) * n.latents * n.width;
-  cost.minimal_bytes = n.heads * (n.queries + n.keys) * (n.latents + n.width) * n.bytes;
-  cost.exponentials = n.heads * (n.queries + n.keys) * n.latents;
-  cost.executed_flops = cost.model_flops;
-  if (n.causal) cost.state_bytes = n.heads * n.latents * (n.width + 2) * compute_bytes(n);
-  return cost;
+          static_cast<double>(problem.value_dim), static_cast<double>(bytes_of(problem.dtype))};
 }
 
 Cost composite_cost(const Options& options, const Problem& problem) {
-  const Sizes n = sizes_of(options, problem);
-  Cost cost = common_cost(n);
-  const double logits = n.heads * n.keys * n.latents * compute_bytes(n);
-  if (!n.causal) {
-    cost.workspace_bytes = 3 * logits + n.heads * n.queries * n.latents * compute_bytes(n);
-    cost.saved_bytes = 2 * logits;
-    cost.backward_flops = 2;
-    return cost;
-  }
-  // Four doublings of two operations, the placing of block ends, the first product and the
-  // read-out.
-  const double prefixes = n.heads * n.keys * n.latents * (n.width + 1);
-  cost.executed_flops = 13 * prefixes;
-  cost.exponentials = 7 * n.heads * n.keys * n.latents;
-  cost.workspace_bytes = 3 * prefixes * compute_bytes(n);
-  cost.saved_bytes = 7 * prefixes * compute_bytes(n);
+  const auto n = sizes_of(options, problem);
+  if (problem.pattern == Pattern::causal) return prefix_pool::materialised_cost(n);
+  const double keys = static_cast<double>(problem.key_length);
+  const double both = n.heads * (keys + n.tokens);
+  Cost cost;
+  cost.model_flops = 2 * both * n.latents * n.width;
+  cost.executed_flops = cost.model_flops;
+  cost.minimal_bytes = both * (n.latents + n.width) * n.bytes;
+  cost.exponentials = both * n.latents;
+  const double widened = n.bytes < n.wide_bytes() ? both * (n.latents + n.width) : 0;
+  cost.workspace_bytes =
+      (n.heads * n.latents * (keys + std::max(keys, n.tokens) + n.width) + widened) *
+      n.wide_bytes();
+  cost.saved_bytes =
+      (n.heads * n.latents * (2 * keys + n.tokens + n.width) + widened) * n.wide_bytes();
   cost.backward_flops = 2;
-  return cost;
-}
-
-Cost scan_cost(const Options& options, const Problem& problem) {
-  const Sizes n = sizes_of(options, problem);
-  Cost cost = common_cost(n);
-  const double block = std::min(n.keys, 64.0);
-  cost.executed_flops += n.heads * n.keys * n.latents * n.width;
-  cost.exponentials = 3 * n.heads * n.keys * n.latents;
-  cost.workspace_bytes = n.heads * compute_bytes(n) *
-                         (n.latents * (n.width + 2) + block * (8 * n.latents + 2 * n.width));
-  cost.backward_flops = 2.4;
-  return cost;
-}
-
-Cost chunked_cost(const Options& options, const Problem& problem) {
-  const Sizes n = sizes_of(options, problem);
-  Cost cost = common_cost(n);
-  const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.keys);
-  const double tokens = std::min(16 * chunk, n.keys);
-  const double inside = 2 * n.heads * n.keys * chunk;
-  cost.executed_flops += inside * (n.latents + n.width);
-  cost.workspace_bytes = n.heads * compute_bytes(n) *
-                         (tokens * (6 * n.latents + 2 * n.width + 2 * chunk) +
-                          2 * n.latents * n.width * (tokens / chunk + 1));
-  cost.backward_flops =
-      (10 * n.heads * n.keys * n.latents * n.width + inside * (4 * n.latents + 2 * n.width)) /
-      cost.executed_flops;
   return cost;
 }
 
@@ -209,7 +159,9 @@ Implementation scan() {
   };
   Implementation implementation = implementation_of(
       "scan", "token by token with a running maximum, equations 20 and 21", causal);
-  implementation.cost = scan_cost;
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return prefix_pool::scan_cost(sizes_of(options, problem));
+  };
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = -1;
   return implementation;
@@ -225,7 +177,10 @@ Implementation chunked() {
   };
   Implementation implementation =
       implementation_of("chunked", "stable matrix products over chunks of tokens", causal);
-  implementation.cost = chunked_cost;
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return prefix_pool::chunked_cost(sizes_of(options, problem),
+                                     static_cast<double>(options.integer("chunk")));
+  };
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = 10;
   return implementation;

@@ -127,17 +127,20 @@ Cost common_cost(const Sizes& n) {
 Cost composite_cost(const Options&, const Problem& problem) {
   const Sizes n = sizes_of(problem);
   Cost cost = common_cost(n);
-  const double both = n.heads * (n.queries + n.keys) * n.features * n.wide_bytes;
+  const double features = n.heads * (n.queries + n.keys) * n.features * n.wide_bytes;
   const double sums = n.heads * (n.queries + n.keys) * (n.width + 1) * n.wide_bytes;
-  cost.workspace_bytes = 2 * both + sums;
-  cost.saved_bytes = 2 * both + sums;
+  const double state = n.heads * n.features * (n.width + 1) * n.wide_bytes;
+  cost.workspace_bytes = 2 * features + state;
+  cost.saved_bytes = 3 * features + sums + state;
   cost.backward_flops = 2;
   if (n.causal) {
-    const double states = n.heads * n.keys * n.features * (n.width + 1);
-    cost.executed_flops = 4 * states;
-    cost.workspace_bytes += 2 * states * n.wide_bytes;
-    cost.saved_bytes += states * n.wide_bytes;
+    // One state per token, one more per block of 16; products of a block, the new token, the
+    // read-out.
+    cost.executed_flops = 6 * n.heads * n.keys * n.features * (n.width + 1);
+    cost.workspace_bytes = n.keys * state * 17 / 16 + 2.5 * features;
+    cost.saved_bytes = cost.workspace_bytes;
   }
+  if (n.bytes < n.wide_bytes) cost.workspace_bytes += features + sums;
   return cost;
 }
 
@@ -155,7 +158,7 @@ Cost chunked_cost(const Options& options, const Problem& problem) {
   const Sizes n = sizes_of(problem);
   Cost cost = common_cost(n);
   const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.keys);
-  const double tokens = std::min(16 * chunk, n.keys);
+  const double tokens = std::min(static_cast<double>(kChunksInPiece) * chunk, n.keys);
   const double inside = 2 * n.heads * n.keys * chunk;
   cost.executed_flops += inside * (n.features + n.width + 1);
   cost.workspace_bytes = n.heads * n.wide_bytes *

@@ -1,4 +1,6 @@
 // Latte's implementations against its definition, and what must hold of it whatever computes it.
+#include <limits>
+
 #include "tests/attention/held_to_reference.hpp"
 #include "tests/support/catch.hpp"
 
@@ -79,6 +81,147 @@ TEST_CASE("latte's gradients are those of its definition") {
         CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
       }
     }
+  }
+}
+
+TEST_CASE("latte splits its latents over the heads, and refuses contradictions") {
+  Problem problem;
+  problem.heads = problem.kv_heads = 4;
+  problem.head_dim = problem.value_dim = 8;
+  const Entry entry = mechanisms::latte();
+  const auto derived = [&](const std::map<std::string, OptionValue>& said) {
+    const Options options = entry.derive(Options::resolve(entry.options, said), problem);
+    return std::pair(options.integer("latents_total"), options.integer("latents_per_head"));
+  };
+  using Said = std::map<std::string, OptionValue>;
+  const auto value = [](std::int64_t n) { return OptionValue(n); };
+  CHECK(derived({}) == std::pair<std::int64_t, std::int64_t>(32, 8));
+  CHECK(derived({{"latents_total", value(40)}}) == std::pair<std::int64_t, std::int64_t>(40, 10));
+  CHECK(derived({{"latents_per_head", value(3)}}) == std::pair<std::int64_t, std::int64_t>(12, 3));
+  CHECK(derived(Said{{"latents_total", value(12)}, {"latents_per_head", value(3)}}).first == 12);
+  CHECK_THROWS_AS(derived({{"latents_total", value(42)}}), UsageError);
+  CHECK_THROWS_AS(derived(Said{{"latents_total", value(16)}, {"latents_per_head", value(3)}}),
+                  UsageError);
+  CHECK_THROWS_AS(derived({{"latents_total", value(-4)}}), UsageError);
+  problem.kv_heads = 2;
+  CHECK_FALSE(entry.supports(Options::resolve(entry.options, {}), problem));
+}
+
+TEST_CASE("latte steps from a state as it runs over the whole, whatever ran before") {
+  const Held held = latte(90, 7, 5, Pattern::causal, 1, 16);
+  const at::Tensor whole = held.expected();
+  for (const auto& prefill : implementations()) {
+    for (const auto& next : implementations()) {
+      for (const std::int64_t length : {1, 15, 16, 50}) {
+        CAPTURE(prefill, next, length);
+        State state = held.empty_state();
+        held.step(prefill, state, 0, length);
+        State branch = state.clone();
+        const at::Tensor token = held.step(next, branch, length, length + 1);
+        const at::Tensor block = held.step(next, branch, length + 1, 90);
+        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
+        CHECK(branch.position == 90);
+        CHECK(state.position == length);
+      }
+    }
+  }
+}
+
+TEST_CASE("latte never looks ahead, even at a huge key") {
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    Held held = latte(70, 3, 5, Pattern::causal, 1, 16);
+    const at::Tensor before = held.output(name, at::kFloat);
+    held.inputs.tensors["key_logits"].select(2, 41).mul_(1000);
+    held.inputs.tensors["value"].select(2, 41).mul_(1000);
+    const at::Tensor after = held.output(name, at::kFloat);
+    CHECK(relative_error(after.slice(2, 0, 41), before.slice(2, 0, 41)) < 1e-6);
+    CHECK(relative_error(after, held.expected()) < 1e-6);
+  }
+}
+
+TEST_CASE("padded tokens are as if they were not there") {
+  for (const auto& name : implementations()) {
+    for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
+      CAPTURE(name, to_string(pattern));
+      Held held = latte(40, 3, 5, pattern, 1, 16);
+      held.inputs.key_mask = at::ones({2, 40}, at::kBool);
+      held.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
+      held.inputs.key_mask[1].fill_(false);
+      const at::Tensor expected = held.expected();
+      const auto clean = held.gradients(name);
+      // What stands in the padding does not matter.
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      held.inputs.tensors["key_logits"].select(0, 1).fill_(nan);
+      held.inputs.tensors["value"].select(0, 1).fill_(nan);
+      CHECK(relative_error(held.output(name), expected) < 1e-12);
+      CHECK(held.output(name).select(0, 1).abs().max().item<double>() == 0);
+      for (const auto& [role, gradient] : held.gradients(name)) {
+        CAPTURE(role);
+        CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
+        CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is known of latte's numbers without computing them") {
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    // One latent: the query does not matter.
+    Held single = latte(70, 1, 5);
+    const at::Tensor y = single.output(name);
+    single.inputs.tensors["query_logits"].mul_(-3).add_(1);
+    CHECK(relative_error(single.output(name), y) < 1e-12);
+    // Constant keys: running means.
+    Held constant = latte(70, 3, 5);
+    constant.inputs.tensors["key_logits"].fill_(2.5);
+    const at::Tensor counts = at::arange(1, 71, at::kDouble).view({70, 1});
+    CHECK(relative_error(constant.output(name), constant.inputs["value"].cumsum(2) / counts) <
+          1e-12);
+    // Rows of weights add up to 1.
+    Held shifted = latte(70, 3, 5);
+    const at::Tensor plain = shifted.output(name);
+    shifted.inputs.tensors["value"].add_(7);
+    CHECK(relative_error(shifted.output(name), plain + 7) < 1e-12);
+    // A constant on a key column or a query row changes nothing, so their gradients add up to 0.
+    const auto gradients = latte(70, 3, 5).gradients(name);
+    CHECK(gradients.at("key_logits").sum(2).abs().max().item<double>() < 1e-12);
+    CHECK(gradients.at("query_logits").sum(3).abs().max().item<double>() < 1e-12);
+    // The last causal row sees what every bidirectional row sees.
+    const Held both = latte(70, 3, 5, Pattern::bidirectional);
+    CHECK(relative_error(plain.select(2, 69), both.output("composite").select(2, 69)) < 1e-12);
+  }
+}
+
+TEST_CASE("latte with the normalisers in its queries is linear attention with phi = exp") {
+  const Held held = latte(70, 6, 5);
+  const at::Tensor q = held.inputs["query_logits"];
+  const at::Tensor k = held.inputs["key_logits"];
+  Held both = held;
+  both.inputs.tensors["query_logits"] = q + at::logcumsumexp(k, 2);
+  const at::Tensor weights = at::matmul(q.exp(), k.exp().transpose(2, 3)).tril();
+  const at::Tensor expected = at::matmul(weights / weights.sum(-1, true), held.inputs["value"]);
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    CHECK(relative_error(both.output(name), expected) < 1e-12);
+  }
+}
+
+TEST_CASE("latte's logit scale multiplies both logits, and 16-bit inputs are summed in 32") {
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    const Held plain = latte(300, 3, 5);
+    const Held scaled(mechanisms::latte(), reference::latte(), plain.problem,
+                      {{"latents_per_head", std::int64_t{3}}, {"logit_scale", 0.3}});
+    CHECK(relative_error(scaled.output(name), scaled.expected()) < 1e-12);
+    CHECK(relative_error(scaled.output(name), plain.expected()) > 1e-2);
+    Held rounded = plain;
+    for (auto& [role, tensor] : rounded.inputs.tensors) {
+      tensor = tensor.to(at::kBFloat16).to(at::kDouble);
+    }
+    CHECK(relative_error(rounded.output(name, at::kBFloat16), rounded.expected()) < 4e-3);
+    CHECK(rounded.empty_state(at::kBFloat16)["sum"].scalar_type() == at::kFloat);
   }
 }
 

@@ -1,4 +1,6 @@
 // Linear attention's implementations against the definition, and what must hold of it.
+#include <limits>
+
 #include "tests/attention/held_to_reference.hpp"
 #include "tests/support/catch.hpp"
 
@@ -73,6 +75,78 @@ TEST_CASE("linear attention's gradients are those of its definition") {
         CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
       }
     }
+  }
+}
+
+TEST_CASE("linear attention steps from a state as it runs over the whole") {
+  const Held held = linear(90, 5, Pattern::causal, 1, 16);
+  const at::Tensor whole = held.expected();
+  for (const auto& prefill : implementations()) {
+    for (const auto& next : implementations()) {
+      for (const std::int64_t length : {1, 16, 50}) {
+        CAPTURE(prefill, next, length);
+        State state = held.empty_state();
+        held.step(prefill, state, 0, length);
+        State branch = state.clone();
+        const at::Tensor token = held.step(next, branch, length, length + 1);
+        const at::Tensor block = held.step(next, branch, length + 1, 90);
+        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
+        CHECK(branch.position == 90);
+      }
+    }
+  }
+}
+
+TEST_CASE("linear attention's future does not touch the past, nor does its padding") {
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    Held held = linear(70, 5, Pattern::causal, 1, 16);
+    const at::Tensor before = held.output(name, at::kFloat);
+    held.inputs.tensors["key"].select(2, 41).mul_(1000);
+    held.inputs.tensors["value"].select(2, 41).mul_(1000);
+    CHECK(relative_error(held.output(name, at::kFloat).slice(2, 0, 41), before.slice(2, 0, 41)) <
+          1e-6);
+    for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
+      Held padded = linear(40, 5, pattern, 1, 16);
+      padded.inputs.key_mask = at::ones({2, 40}, at::kBool);
+      padded.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
+      padded.inputs.key_mask[1].fill_(false);
+      const at::Tensor expected = padded.expected();
+      const auto clean = padded.gradients(name);
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      padded.inputs.tensors["key"].select(0, 1).fill_(nan);
+      padded.inputs.tensors["value"].select(0, 1).fill_(nan);
+      CHECK(relative_error(padded.output(name), expected) < 1e-12);
+      CHECK(padded.output(name).select(0, 1).abs().max().item<double>() == 0);
+      for (const auto& [role, gradient] : padded.gradients(name)) {
+        CAPTURE(role);
+        CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
+        CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is known of linear attention's numbers without computing them") {
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    Held shifted = linear(70, 5);
+    const at::Tensor plain = shifted.output(name);
+    shifted.inputs.tensors["value"].add_(7);
+    CHECK(relative_error(shifted.output(name), plain + 7) < 1e-6);
+    const Held both = linear(70, 5, Pattern::bidirectional);
+    CHECK(relative_error(plain.select(2, 69), both.output("composite").select(2, 69)) < 1e-12);
+    // Without epsilon a scaled phi(q) or phi(k) changes nothing: phi . dphi = 0, where
+    // dx = dphi min(phi, 1).
+    const Held free(mechanisms::linear(), reference::linear(), shifted.problem, {{"epsilon", 0.0}});
+    const auto gradients = free.gradients(name);
+    const auto along = [&](const std::string& role) {
+      const at::Tensor x = free.inputs[role];
+      const at::Tensor phi = at::elu(x) + 1;
+      return phi * gradients.at(role) / phi.clamp_max(1);
+    };
+    CHECK(along("query").sum(-1).abs().max().item<double>() < 1e-11);
+    CHECK(along("key").sum({2, 3}).abs().max().item<double>() < 1e-11);
   }
 }
 

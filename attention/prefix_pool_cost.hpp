@@ -1,0 +1,22 @@
+// What the forms of the prefix pool cost, forward, the softmax of the query logits included.
+#pragma once
+
+#include "attention/mechanism.hpp"
+
+namespace attnbench::prefix_pool {
+
+struct PoolSizes {
+  double heads = 1;    ///< batch times heads
+  double tokens = 1;   ///< T
+  double latents = 1;  ///< L, per head
+  double width = 1;    ///< D of the values
+  double bytes = 4;    ///< of one element of the inputs
+  /// Of one element of what is computed: at least float32.
+  double wide_bytes() const { return bytes > 4 ? bytes : 4; }
+};
+
+Cost materialised_cost(const PoolSizes& sizes);
+Cost scan_cost(const PoolSizes& sizes);
+Cost chunked_cost(const PoolSizes& sizes, double chunk);
+
+}  // namespace attnbench::prefix_pool
