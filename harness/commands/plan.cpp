@@ -1,6 +1,8 @@
 // attnbench plan SUITE…: what would run, what it takes, and what cannot be done and why.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <cstdio>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -61,11 +63,22 @@ std::string hours(double seconds) {
   return text;
 }
 
+/// "4.10 GFLOP", "12 FLOP".
+std::string flops(double count) {
+  const std::string text = result::human_count(count);
+  const bool bare = std::isdigit(static_cast<unsigned char>(text.back())) != 0;
+  return text + (bare ? " FLOP" : "FLOP");
+}
+
 Row row_of(const std::string& label, const Totals& totals) {
+  if (totals.unsupported == totals.cells) {
+    const std::string count = std::to_string(totals.cells);
+    return {label, count, count, "-", "-", "-"};
+  }
   return {label,
           std::to_string(totals.cells),
           totals.unsupported == 0 ? "-" : std::to_string(totals.unsupported),
-          result::human_count(totals.model_flops) + "FLOP",
+          flops(totals.model_flops),
           result::human_bytes(totals.peak_bytes),
           hours(totals.seconds)};
 }
@@ -84,7 +97,7 @@ void print_cells(const Planned& planned) {
     const bool supported = totals.unsupported == 0;
     rows.push_back({suite::describe(planned.suite.cells[i]),
                     supported ? forecast.value("implementation", "") : "unsupported",
-                    supported ? result::human_count(totals.model_flops) + "FLOP" : "-",
+                    supported ? flops(totals.model_flops) : "-",
                     supported ? result::human_bytes(totals.peak_bytes) : "-",
                     supported ? std::string() : forecast.value("reason", "")});
   }
