@@ -20,12 +20,3 @@ endif()
 
 # The compiler's ABI as the plugin stamp names it.
 set(ATTNBENCH_COMPILER_ABI "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} C++20")
-
-# attnbench_fill(VARIABLE): an empty file where a folder has no sources (yet): CMake knows no empty library.
-function(attnbench_fill variable)
-  if(NOT ${variable})
-    set(empty ${PROJECT_BINARY_DIR}/generated/empty.cpp)
-    file(CONFIGURE OUTPUT ${empty} CONTENT "")
-    set(${variable} ${empty} PARENT_SCOPE)
-  endif()
-endfunction()

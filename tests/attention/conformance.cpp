@@ -1,6 +1,5 @@
 #include "attention/conformance.hpp"
 
-#include <ctime>
 
 #include "attention/registry.hpp"
 #include "tests/attention/mutants.hpp"
@@ -41,15 +40,12 @@ TEST_CASE("every property holds for every built-in mechanism", "[conformance]") 
         for (const Dtype dtype : {Dtype::float64, Dtype::float32, Dtype::bfloat16}) {
           INFO(name << " " << implementation.name << " " << to_string(pattern) << " "
                     << to_string(dtype));
-          const std::clock_t begin = std::clock();
           const auto findings =
               conformance::check(entry, registry().reference(name), implementation, pattern, dtype);
-          const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
           for (const Finding& finding : findings) {
             INFO(described(finding));
             CHECK(finding.status != Status::broken);
           }
-          CHECK(seconds < 3);
         }
       }
     }
