@@ -25,11 +25,17 @@ void look_at_load(const Json& card, std::vector<std::string>& found) {
 
 void look_at_environment(const Json& card, std::vector<std::string>& found) {
   const Json environment = card.value("environment", Json::object());
-  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "DNNL_MAX_CPU_ISA",
-                           "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"}) {
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
     if (!environment.contains(name)) continue;
     found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
-                    " is set, which can halve the speed of matrix products: unset it (env -u " +
+                    " is set, which can halve the speed of matrix products: workers run without it "
+                    "unless told to keep it; unset it to be sure (env -u " +
+                    name + ").");
+  }
+  for (const char* name : {"DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"}) {
+    if (!environment.contains(name)) continue;
+    found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
+                    " is set, which limits the instructions that libraries use: unset it (env -u " +
                     name + ") unless it is there on purpose.");
   }
   if (environment.contains("LD_PRELOAD")) {
