@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -30,8 +31,7 @@ struct DoctorArguments {
 
 std::string percent(double share) {
   std::ostringstream text;
-  text.precision(2);
-  text << 100 * share << " %";
+  text << std::fixed << std::setprecision(share < 0.1 ? 1 : 0) << 100 * share << " %";
   return text.str();
 }
 
