@@ -26,6 +26,15 @@ std::string spaced(std::string text) {
   return text;
 }
 
+/// A key without the unit that its value's text says already.
+std::string fact_name(std::string key) {
+  for (const std::string unit :
+       {"_flops_per_second", "_bytes_per_second", "_per_second", "_bytes", "_seconds", "_hz"}) {
+    if (ends_with(key, unit)) return spaced(key.substr(0, key.size() - unit.size()));
+  }
+  return spaced(std::move(key));
+}
+
 /// A value as a person would read it in a list of facts.
 std::string fact_text(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -44,7 +53,7 @@ std::string fact_text(const std::string& key, const Json& value) {
     const std::string inner = fact_text(name, part);
     if (inner.empty()) continue;
     if (!text.empty()) text += value.is_object() ? "; " : ", ";
-    if (value.is_object()) text += spaced(name) + " ";
+    if (value.is_object()) text += fact_name(name) + " ";
     text += part.is_structured() && value.is_array() ? "(" + inner + ")" : inner;
   }
   return text;
@@ -55,7 +64,7 @@ std::string fact_rows(const Json& object) {
   for (const auto& [key, value] : object.items()) {
     const std::string text = fact_text(key, value);
     if (text.empty()) continue;
-    html += "<tr>" + element("td", spaced(key)) + element("td", text) + "</tr>\n";
+    html += "<tr>" + element("td", fact_name(key)) + element("td", text) + "</tr>\n";
   }
   return html;
 }
@@ -145,8 +154,11 @@ std::string statuses_html(const Json& result) {
       if (placed.x) place += ", " + panel.axis + " " + result::human_value(*placed.x);
       if (!panel.facet.empty()) place += ", " + panel.facet_text();
       rows += "<tr>" + element("td", panel.task_label + ": " + place) +
-              element("td", cell["status"].get<std::string>(), " class=\"bad\"") + "<td>" +
-              escape_html(cell.value("reason", ""));
+              element("td", cell["status"].get<std::string>(),
+                      cell["status"] == "unsupported" || cell["status"] == "skipped"
+                          ? ""
+                          : " class=\"bad\"") +
+              "<td>" + escape_html(cell.value("reason", ""));
       const Json detail = cell.value("detail", Json(""));
       if (detail != "") {
         rows += "<details><summary>more</summary>" +
@@ -183,12 +195,16 @@ std::string facts_html(const Json& result) {
     for (const auto& [name, value] : ceilings.items()) {
       const std::string text =
           value.is_number() ? ceiling_text(name, value.get<double>()) : fact_text(name, value);
-      rows += "<tr>" + element("td", spaced(name)) + element("td", text) + "</tr>\n";
+      rows += "<tr>" + element("td", fact_name(name)) + element("td", text) + "</tr>\n";
     }
     html += fact_table("Ceilings measured in this run: " + device, rows);
   }
-  html += fact_table("Run", fact_rows(ours["run"]));
-  html += fact_table("Machine", fact_rows(ours["machine"]));
+  Json run = ours["run"];
+  run.erase("command");  // said above
+  html += fact_table("Run", fact_rows(run));
+  Json machine = ours["machine"];
+  machine.erase("spoilers");  // said at the top
+  html += fact_table("Machine", fact_rows(machine));
   html += fact_table("Provenance", fact_rows(ours["provenance"]));
   return html;
 }

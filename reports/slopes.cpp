@@ -8,6 +8,7 @@
 
 #include "harness/measure/statistics.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/growth.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -19,12 +20,6 @@ using result::Placed;
 
 /// From here on the asymptotic part of a cell's time is taken to be what grows.
 constexpr double enough_seconds = 5e-3;
-
-std::string two_decimals(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f", value);
-  return text.data();
-}
 
 std::string short_number(double value) {
   std::array<char, 32> text{};
@@ -73,24 +68,52 @@ Json row_of(const Placed& from, const Placed& to) {
   // The steepest and the flattest line that the two intervals allow.
   row["low"] = measure::growth_exponent({x0, x1}, {low.high, high.low});
   row["high"] = measure::growth_exponent({x0, x1}, {low.low, high.high});
-  row["said"] = two_decimals(slope);
-  row["between"] = two_decimals(row["low"]) + " to " + two_decimals(row["high"]);
+  row["said"] = result::exponent_text(slope);
+  row["between"] = result::exponent_text(row["low"].get<double>()) + " to " +
+                   result::exponent_text(row["high"].get<double>());
   row["where"] = result::human_value(*from.x) + " to " + result::human_value(*to.x);
   row["length"] = row["where"];
   row["large"] = low.value >= enough_seconds && high.value >= enough_seconds;
   return row;
 }
 
-/// The claimed exponents, each with the labels that claim it.
-Json claims_of(const Panel& panel) {
+/// The exponent that a cell's implementation claims for its time along the panel's axis.
+std::optional<double> claim_of(const Panel& panel, const Json& cell) {
   const std::string key = panel.axis == "length"          ? "time_in_length"
                           : panel.axis == "latents_total" ? "time_in_latents"
                                                           : "";
+  const Json growth = cell.value("growth", Json::object());
+  if (key.empty() || !growth.contains(key) || !growth[key].is_number()) return std::nullopt;
+  return growth[key].get<double>();
+}
+
+/// "softmax 1.99 (claimed 2); …": fits over the cells that are large enough, where there are
+/// enough.
+std::string fits_of(const Panel& panel) {
+  std::string text;
+  for (const auto& [name, cells] : neighbours_of(panel)) {
+    const auto claim = claim_of(panel, *cells.front()->cell);
+    if (!claim) continue;
+    std::vector<result::GrowthPoint> points;
+    for (const Placed* placed : cells) {
+      points.push_back({placed->x->get<double>(), time_quantity("")(*placed->cell)->value});
+    }
+    const auto fit = result::fit_growth(result::at_least(points, enough_seconds), *claim);
+    if (!fit.measured) continue;
+    text.append(text.empty() ? " Fitted over the others: " : "; ").append(name).append(" ");
+    text.append(result::exponent_text(*fit.measured)).append(" (claimed ");
+    text.append(short_number(*claim)).append(")");
+  }
+  return text.empty() ? text : text + ".";
+}
+
+/// The claimed exponents, each with the labels that claim it.
+Json claims_of(const Panel& panel) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {
-    const Json growth = placed.cell->value("growth", Json::object());
-    if (key.empty() || !growth.contains(key) || !growth[key].is_number()) continue;
-    std::vector<std::string>& names = labels[growth[key].get<double>()];
+    const auto claim = claim_of(panel, *placed.cell);
+    if (!claim) continue;
+    std::vector<std::string>& names = labels[*claim];
     if (std::find(names.begin(), names.end(), placed.series) == names.end()) {
       names.push_back(placed.series);
     }
@@ -176,7 +199,8 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
   Figure figure =
       framed(panel, "slopes", "Local growth of the time along the axis",
              "Each point is the power by which the time grows between two neighbours; dashed, what "
-             "is claimed. Faint: cells under 5 ms, whose constant costs still count.",
+             "is claimed. Faint: cells under 5 ms, whose constant costs still count." +
+                 fits_of(panel),
              order, std::move(layers));
   figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
   // A cell without a time has no slope to miss: its mark belongs into the figure of the times.

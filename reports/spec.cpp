@@ -150,14 +150,10 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
     return x;
   }
   x["type"] = "quantitative";
-  double low = values.front();
-  double high = values.back();
-  for (const double value : further) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  const Json domain = {low, high};
-  x["axis"] = {{"values", values}, {"format", ","}, {"labelOverlap", "greedy"}, {"grid", false}};
+  std::set<double> ticks(values.begin(), values.end());
+  ticks.insert(further.begin(), further.end());
+  const Json domain = {*ticks.begin(), *ticks.rbegin()};
+  x["axis"] = {{"values", ticks}, {"format", ","}, {"labelOverlap", "greedy"}, {"grid", false}};
   if (is_logarithmic(panel)) {
     x["scale"] = {
         {"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}, {"domain", domain}};

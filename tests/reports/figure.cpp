@@ -170,6 +170,7 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
   for (const Json& row : all_with(figure.spec["layer"], "claim"))
     claims.insert(row["y"].get<double>());
   CHECK(claims == std::set<double>{1, 2});
+  CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1)"));
 }
 
 TEST_CASE("the roofline is coloured by what binds", "[reports]") {
