@@ -130,7 +130,8 @@ void print(const suite::Document& document, const Planned& planned, bool list_ce
   }
   const std::string profile = planned.suite.header.value("profile", "");
   std::cout << document.name << (profile.empty() ? "" : ", profile " + profile) << ": " << all.cells
-            << " cells, " << planned.suite.measure["rounds"] << " rounds each\n";
+            << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.measure["rounds"]
+            << " rounds each\n";
   std::vector<Row> rows{
       {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
