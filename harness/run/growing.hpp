@@ -20,7 +20,7 @@ struct GrowthPlan {
   double sampling_seconds = 0.4;
   double cell_timeout_seconds = 60;
   double memory_limit_bytes = 0;
-  std::int64_t least_length = 512;
+  std::int64_t least_length = 256;
   std::int64_t most_length = 1 << 18;
 };
 
