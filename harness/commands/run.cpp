@@ -37,6 +37,7 @@ struct RunArguments {
   std::string memory_limit;
   std::string progress = "auto";
   bool keep_blas_core = false;
+  bool no_ceilings = false;
   bool no_report = false;
 
   bool said(const char* flag) const { return command->count(flag) > 0; }
@@ -68,6 +69,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
     settings.memory_limit_bytes = run::parse_bytes(arguments.memory_limit);
   }
   settings.keep_blas_core = arguments.keep_blas_core;
+  settings.ceilings = !arguments.no_ceilings;
   settings.progress = run::progress_style_from(arguments.progress);
   return settings;
 }
@@ -189,6 +191,8 @@ void add_flags(CLI::App& command, RunArguments& arguments) {
   command.add_option("--progress", arguments.progress, "auto, plain or json");
   command.add_flag("--keep-blas-core", arguments.keep_blas_core,
                    "Leave OPENBLAS_CORETYPE to the worker; it can halve the speed");
+  command.add_flag("--no-ceilings", arguments.no_ceilings,
+                   "Do not measure what the machine can do: no shares of the roofline");
   command.add_flag("--no-report", arguments.no_report, "No figures and no page at the end");
 }
 

@@ -30,6 +30,7 @@ struct RunSettings {
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
   bool keep_blas_core = false;
+  bool ceilings = true;  ///< measure what the machine can do, for shares of the roofline
   ProgressStyle progress = ProgressStyle::automatic;
 };
 

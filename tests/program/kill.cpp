@@ -1,0 +1,170 @@
+// Things that go wrong in the middle of a run, each costing the cell at work and nothing else.
+#include <signal.h>
+
+#include "tests/program/runs.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Two cells that are well around one that hangs.
+const Json around_a_hang = {
+    {"a", Json::object()}, {"b", {{"how", "hang"}}}, {"c", {{"length", 16}}}};
+
+/// Waits until the first cell is in the journal and the second one is at work.
+void wait_for_the_hang(const Bench& bench, const Running& run) {
+  REQUIRE(wait_until([&] { return bench.records().size() == 1 && child_of(run) > 0; }));
+}
+
+}  // namespace
+
+TEST_CASE("a child killed in the middle of a cell costs that cell", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command(), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  const pid_t worker = worker_of(run);
+  kill(child_of(run), SIGKILL);
+  CHECK(run.wait(30) == 5);
+  CHECK(bench.status("a") == "ok");
+  CHECK(bench.status("b") == "crashed");
+  CHECK(bench.status("c") == "ok");
+  CHECK(bench.cells()["b"]["reason"] == "the process was killed by signal 9 (SIGKILL)");
+  CHECK(bench.records().size() == 5);
+  CHECK_FALSE(alive(worker));
+}
+
+TEST_CASE("a worker killed costs the cell at work, and is started again", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command(), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  const pid_t child = child_of(run);
+  kill(worker_of(run), SIGKILL);
+  CHECK(run.wait(30) == 5);
+  CHECK(bench.status("a") == "ok");
+  CHECK(bench.status("b") == "crashed");
+  CHECK(bench.status("c") == "ok");
+  CHECK(bench.cells()["b"]["reason"] == "the worker was killed by signal 9 (SIGKILL)");
+  CHECK(wait_until([&] { return !alive(child); }, 5));
+}
+
+TEST_CASE("a supervisor killed loses no cell, and none is measured twice", "[kill]") {
+  const Bench bench(around_a_hang);
+  {
+    Running run(bench.command(), bench / "output", bench.environment());
+    wait_for_the_hang(bench, run);
+    const pid_t worker = worker_of(run);
+    const pid_t child = child_of(run);
+    run.signal(SIGKILL);
+    CHECK(run.wait(5) == 128 + SIGKILL);
+    CHECK(wait_until([&] { return !alive(worker) && !alive(child); }, 5));
+  }
+  const std::string before = bench.journal();
+  const Finished resumed = bench.run(bench.resume_command(), {{"MISBEHAVE_AWAKE", "1"}});
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, Contains("1 of 3 cells have records that hold"));
+  CHECK(bench.journal().rfind(before, 0) == 0);
+  std::map<std::string, int> times;
+  for (const Json& record : bench.records()) {
+    ++times[record["cell"].get<std::string>() + " " + record["round"].dump()];
+  }
+  CHECK(times.size() == 6);
+  for (const auto& [what, count] : times) CHECK(count == 1);
+  for (const auto& [label, cell] : bench.cells()) {
+    CHECK(cell["status"] == "ok");
+    CHECK(cell["timing"]["forward"]["rounds"].size() == 2);
+  }
+}
+
+TEST_CASE("a cell that hangs is ended at its limit", "[kill]") {
+  const Bench bench(around_a_hang);
+  const Finished run = bench.run(bench.command({"--cell-timeout", "1"}));
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(bench.status("b") == "timeout");
+  CHECK_THAT(bench.cells()["b"]["reason"].get<std::string>(), Contains("--cell-timeout"));
+  CHECK(bench.status("c") == "ok");
+  CHECK(bench.records().size() == 5);
+}
+
+TEST_CASE("a worker that hangs is killed and the cell is a timeout", "[kill]") {
+  const Bench bench(around_a_hang, 1);
+  Running run(bench.command({"--cell-timeout", "1"}), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  kill(worker_of(run), SIGSTOP);
+  CHECK(run.wait(30) == 0);
+  CHECK(bench.status("b") == "timeout");
+  CHECK(bench.status("c") == "ok");
+}
+
+TEST_CASE("Ctrl-C keeps what was measured and says how to go on", "[kill]") {
+  for (const int number : {SIGINT, SIGTERM}) {
+    const Bench bench(around_a_hang);
+    Running run(bench.command(), bench / "output", bench.environment());
+    wait_for_the_hang(bench, run);
+    const pid_t worker = worker_of(run);
+    run.signal(number);
+    CHECK(run.wait(10) == 130);
+    CHECK_THAT(read_file(bench / "output"), Contains("attnbench run --resume " + bench.folder()));
+    CHECK_FALSE(alive(worker));
+    CHECK(bench.state() == "interrupted");
+    CHECK(bench.status("a") == "ok");
+    CHECK(bench.status("b") == "skipped");
+    const Finished resumed = bench.run(bench.resume_command(), {{"MISBEHAVE_AWAKE", "1"}});
+    CHECK(resumed.exit_code == 0);
+    CHECK(bench.state() == "complete");
+    CHECK(bench.records().size() == 6);
+  }
+}
+
+TEST_CASE("every way to fail at work has its status and costs only its cell", "[kill]") {
+  const Bench bench({{"a", {{"how", "segfault"}}},
+                     {"b", {{"how", "abort"}}},
+                     {"c", {{"how", "exit"}}},
+                     {"d", {{"how", "throw"}}},
+                     {"e", {{"how", "wrong"}}},
+                     {"f", {{"how", "unsupported"}}},
+                     {"g", {{"how", "segfault_in_cost"}}},
+                     {"h", Json::object()}},
+                    1);
+  const Finished run = bench.run(bench.command());
+  INFO(run.err);
+  CHECK(run.exit_code == 1);  // a wrong cell weighs more than a crashed one
+  auto cells = bench.cells();
+  CHECK(cells["a"]["status"] == "crashed");
+  CHECK(cells["a"]["reason"] == "the process was killed by signal 11 (SIGSEGV)");
+  CHECK(cells["b"]["status"] == "crashed");
+  CHECK(cells["b"]["reason"] == "the process was killed by signal 6 (SIGABRT)");
+  CHECK(cells["c"]["status"] == "crashed");
+  CHECK_THAT(cells["c"]["reason"].get<std::string>(), Contains("exit code 7"));
+  CHECK(cells["d"]["status"] == "error");
+  CHECK(cells["d"]["reason"] == "I was told to throw");
+  CHECK(cells["e"]["status"] == "wrong");
+  CHECK_FALSE(cells["e"].contains("timing"));
+  CHECK(cells["f"]["status"] == "unsupported");
+  CHECK_THAT(cells["f"]["reason"].get<std::string>(), Contains("misbehave was told to refuse"));
+  CHECK(cells["g"]["status"] == "crashed");
+  CHECK(cells["h"]["status"] == "ok");
+}
+
+TEST_CASE("memory is limited by the allocator, and skipped aloud where it is foreseen", "[kill]") {
+  const Bench bench({{"a", {{"how", "allocate"}}},
+                     {"b", {{"workspace_bytes", 36507222016.0}}},
+                     {"c", Json::object()}},
+                    1);
+  const Finished run = bench.run(bench.command({"--memory-limit", "64M"}));
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(bench.status("a") == "out_of_memory");
+  CHECK(bench.status("b") == "skipped");
+  CHECK_THAT(bench.cells()["b"]["reason"].get<std::string>(),
+             Contains("predicted 34.0 GiB is over the limit of 64.0 MiB"));
+  CHECK_THAT(run.err, Contains("--memory-limit"));
+  CHECK(bench.status("c") == "ok");
+  const Bench other({{"a", {{"how", "allocate"}}}}, 1);
+  CHECK(
+      other.run(other.command({"--memory-limit", "64M", "--fail-on", "out_of_memory"})).exit_code ==
+      5);
+}

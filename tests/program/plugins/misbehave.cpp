@@ -1,0 +1,100 @@
+// A mechanism that hands back its values, and a plugin that misbehaves on demand: while it is
+// loaded (MISBEHAVE_ON_LOAD in the environment), when it is asked what it costs, or at work (option
+// how).
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "attention/plugin.hpp"
+
+namespace {
+
+using namespace attnbench;
+
+class Misbehave : public Mechanism {
+ public:
+  Misbehave(const Options& chosen, const Problem& sizes) : Mechanism("misbehave", chosen, sizes) {}
+  std::vector<Role> roles() const override {
+    return {{"value", Source::key_tokens, problem.value_dim, Feed::projected}};
+  }
+};
+
+[[noreturn]] void crash() {
+  raise(SIGSEGV);
+  std::abort();
+}
+
+/// Half a minute, or until the test's environment says that this is the second try.
+void hang() {
+  if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(30);
+}
+
+Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
+  const std::string& how = mechanism.options.text("how");
+  if (how == "hang") hang();
+  if (how == "segfault") crash();
+  if (how == "abort") std::abort();
+  if (how == "exit") _exit(7);
+  if (how == "throw") throw std::runtime_error("I was told to throw");
+  if (how == "allocate") return {at::ones({std::int64_t{1} << 28}), {}};
+  if (how == "wrong") return {inputs["value"] * 1.5, {}};
+  return {inputs["value"].clone(), {}};
+}
+
+std::vector<double> reference_rows(const Options&, const Problem& problem,
+                                   const reference::ReferenceInputs& inputs,
+                                   const std::vector<reference::RowIndex>& rows) {
+  std::vector<double> result;
+  for (const auto& row : rows) {
+    const double* value = inputs.roles.at("value").row(row.b, row.h, row.t);
+    result.insert(result.end(), value, value + problem.value_dim);
+  }
+  return result;
+}
+
+Cost cost(const Options& options, const Problem&) {
+  if (options.text("how") == "segfault_in_cost") crash();
+  Cost cost;
+  cost.model_flops = cost.executed_flops = cost.minimal_bytes = 1;
+  cost.workspace_bytes = options.number("workspace_bytes");
+  return cost;
+}
+
+Support supports(const Options& options, const Problem&) {
+  if (options.text("how") == "unsupported") return Support::no("misbehave was told to refuse");
+  return {};
+}
+
+void add_misbehave(Registry& registry) {
+  const char* told = std::getenv("MISBEHAVE_ON_LOAD");
+  const std::string on_load = told == nullptr ? "" : told;
+  if (on_load == "segfault") crash();
+  if (on_load == "throw") throw std::runtime_error("I was told to throw");
+  Entry entry;
+  entry.name = on_load == "clash" ? "softmax" : "misbehave";
+  entry.title = "hands back its values, unless told otherwise";
+  entry.citation = "a test";
+  entry.options = {
+      {"how", OptionType::text, std::string("none"), "how to misbehave", {}, {}, {}},
+      {"workspace_bytes", OptionType::number, 0.0, "what it says it needs", 0.0, {}, {}}};
+  entry.patterns = {Pattern::causal};
+  entry.supports = supports;
+  entry.derive = [](const Options& options, const Problem&) { return options; };
+  entry.make = [](const Options& options, const Problem& problem) {
+    return std::make_shared<Misbehave>(options, problem);
+  };
+  Implementation composite;
+  composite.name = "composite";
+  composite.title = "a copy";
+  composite.supports = supports;
+  composite.mix = mix;
+  composite.cost = cost;
+  entry.implementations = {composite};
+  registry.add(entry, reference_rows);
+}
+
+}  // namespace
+
+ATTNBENCH_PLUGIN(add_misbehave)
