@@ -27,13 +27,14 @@ std::string short_number(double value) {
   return text.data();
 }
 
-/// From 0 (or the least slope) to a little above the greatest of all exponents.
+/// From 0 (or the least slope) to a little above the greatest of all exponents. Bars of noisy cells
+/// are cut at the frame rather than squeeze what is to be read.
 Json domain_of(const Json& rows, const Json& claims) {
   double low = 0;
   double high = 1;
   for (const Json& row : rows) {
-    low = std::min(low, row["low"].get<double>());
-    high = std::max(high, row["high"].get<double>());
+    low = std::min(low, row["y"].get<double>());
+    high = std::max(high, row["y"].get<double>());
   }
   for (const Json& claim : claims) high = std::max(high, claim["y"].get<double>());
   return {std::floor(low * 5) / 5, std::ceil(high * 5 + 0.5) / 5};
@@ -182,7 +183,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
   Json layers = Json::array();
   add_claims(layers, claims);
   layers.push_back(
-      {{"mark", {{"type", "rule"}}},
+      {{"mark", {{"type", "rule"}, {"clip", true}}},
        {"encoding", {{"y", range}, {"y2", {{"field", "high"}}}, {"opacity", opacity(0.7, 0.15)}}}});
   layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
                     {"encoding", {{"y", y}, {"opacity", legend_opacity(0.3)}}}});

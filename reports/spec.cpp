@@ -88,7 +88,8 @@ std::string implementations(const result::Panel& panel) {
   return text;
 }
 
-/// Pixels that the values keep from the frame, so that the marks of failures have room.
+/// Pixels that values on a logarithmic axis keep from the frame, so that marks of failures have
+/// room.
 int y_padding(const result::Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
 
 }  // namespace
@@ -170,7 +171,9 @@ Json y_encoding(const result::Panel& panel, const std::string& title,
     y["scale"] = {{"type", "log"}, {"nice", false}, {"padding", y_padding(panel)}};
     y["axis"] = {{"format", ",~r"}, {"values", decade_ticks(values)}};
   } else {
-    y["scale"] = {{"zero", true}, {"padding", y_padding(panel)}};
+    const double top = values.empty() ? 1 : *std::max_element(values.begin(), values.end());
+    const double room = 1.06 + 0.035 * failure_height(panel);
+    y["scale"] = {{"domain", {0, top > 0 ? top * room : 1}}, {"nice", false}};
     y["axis"] = {{"format", ",~r"}};
   }
   return y;

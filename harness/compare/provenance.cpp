@@ -27,7 +27,8 @@ std::vector<std::string> differences_of(const Json& base, const Json& changed) {
       {"/machine/governor", "governor"},
       {"/provenance/compiler", "compiler"},
       {"/provenance/flags", "compiler flags"},
-      {"/provenance/torch", "LibTorch"},
+      {"/machine/version", "LibTorch"},
+      {"/machine/blas_core_type", "BLAS core type"},
       {"/provenance/commit", "commit"},
       {"/provenance/dirty", "uncommitted changes"},
       {"/provenance/binary", "binary"}};

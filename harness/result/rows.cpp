@@ -16,26 +16,28 @@ Json known_as(const Json& object, std::initializer_list<const char*> names, Json
   return fallback;
 }
 
-/// Google Benchmark's {type, level, size, num_sharing}; what the card does not know is left out.
+/// Google Benchmark's {type, level, size, num_sharing}, from the card's {l1_bytes, l2_bytes, …}.
 Json caches(const Json& machine) {
   Json list = Json::array();
-  const Json known = known_as(machine, {"caches"}, Json::array());
-  if (!known.is_array()) return list;
-  for (const Json& cache : known) {
-    if (!cache.is_object()) continue;
-    list.push_back({{"type", known_as(cache, {"type"}, "Unified")},
-                    {"level", known_as(cache, {"level"}, 0)},
-                    {"size", known_as(cache, {"size_bytes", "size", "bytes"}, 0)},
-                    {"num_sharing", known_as(cache, {"num_sharing", "sharing", "shared_by"}, 1)}});
+  const Json known = known_as(machine, {"caches"}, Json::object());
+  for (const int level : {1, 2, 3}) {
+    const std::string key = "l" + std::to_string(level) + "_bytes";
+    if (!known.is_object() || !known.contains(key)) continue;
+    list.push_back({{"type", level == 1 ? "Data" : "Unified"},
+                    {"level", level},
+                    {"size", known[key]},
+                    {"num_sharing", 1}});
   }
   return list;
 }
 
 Json load_average(const Json& machine) {
-  const Json load = known_as(machine, {"load"}, Json::array());
-  if (load.is_array()) return load;
-  if (load.is_number()) return Json::array({load});
-  return Json::array();
+  Json list = Json::array();
+  const Json load = known_as(machine, {"load"}, Json::object());
+  for (const char* key : {"average_1_minute", "average_5_minutes", "average_15_minutes"}) {
+    if (load.is_object() && load.contains(key)) list.push_back(load[key]);
+  }
+  return list;
 }
 
 void add_counter(Json& row, const char* name, const Json& object, const char* key) {
