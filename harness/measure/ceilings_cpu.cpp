@@ -51,33 +51,45 @@ class Numbers {
 /// What one thread does once; made in the thread itself, so that its memory is near it.
 using Body = std::function<void()>;
 
-/// The least seconds in which all threads do their body, out of `trials` common starts.
-double least_seconds(int threads, int trials, const std::function<Body()>& make_body) {
+/// What a team's repeated common starts took.
+struct TeamTimes {
+  double together = std::numeric_limits<double>::infinity();  ///< least seconds until all were done
+  double per_second = 0;  ///< bodies per second, each thread at its own best
+};
+
+TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_body) {
   std::barrier gate(threads);
-  double least = std::numeric_limits<double>::infinity();
+  TeamTimes times;
+  std::vector<double> own(static_cast<std::size_t>(threads),
+                          std::numeric_limits<double>::infinity());
   const auto member = [&](int index) {
     const Body body = make_body();
     body();
+    double& best = own[static_cast<std::size_t>(index)];
     for (int trial = 0; trial < trials; ++trial) {
       gate.arrive_and_wait();
       const double start = now();
       body();
+      best = std::min(best, now() - start);
       gate.arrive_and_wait();
-      if (index == 0) least = std::min(least, now() - start);
+      if (index == 0) times.together = std::min(times.together, now() - start);
     }
   };
   std::vector<std::thread> team;
   for (int index = 0; index < threads; ++index) team.emplace_back(member, index);
   for (std::thread& thread : team) thread.join();
-  return least;
+  for (const double best : own) times.per_second += 1 / best;
+  return times;
 }
 
+// Registers are not shared, so each thread's own best counts: on a busy machine all threads are
+// seldom undisturbed at the same moment. Short bodies find an undisturbed moment sooner.
 double multiply_add_rate(int threads) {
   const CpuLoops& loops = cpu_loops();
-  const std::int64_t rounds = 1'000'000;
-  const double seconds =
-      least_seconds(threads, 12, [&] { return [&] { keep(loops.multiply_add(rounds)); }; });
-  return threads * static_cast<double>(rounds) * loops.flops_per_round / seconds;
+  const std::int64_t rounds = 200'000;
+  const auto body = [&]() -> Body { return [&] { keep(loops.multiply_add(rounds)); }; };
+  return static_cast<double>(rounds) * loops.flops_per_round *
+         time_team(threads, 50, body).per_second;
 }
 
 /// A body that takes 2^x of 2048 numbers in L1 `repeats` times.
@@ -93,25 +105,30 @@ Body exponential_body(int repeats) {
 }
 
 double exponential_rate(int threads) {
-  const int repeats = 10'000;
-  const double seconds = least_seconds(threads, 12, [&] { return exponential_body(repeats); });
-  return threads * 2048.0 * repeats / seconds;
+  const int repeats = 3'000;
+  const auto body = [&] { return exponential_body(repeats); };
+  return 2048.0 * repeats * time_team(threads, 50, body).per_second;
 }
 
-/// Bytes per second of reading `bytes` per thread over and over.
-double bandwidth(int threads, std::int64_t bytes, int trials) {
+enum class Level { of_one_core, shared };
+
+/// Bytes per second of reading `bytes` per thread over and over. What cores share must be read by
+/// all at once.
+double bandwidth(int threads, std::int64_t bytes, Level level) {
   const std::int64_t count = std::max<std::int64_t>(128, bytes / 512 * 128);
   const std::int64_t total = 64 << 20;
   const std::int64_t repeats = std::max<std::int64_t>(1, total / (4 * count));
-  const double seconds = least_seconds(threads, trials, [&] {
+  const auto body = [&]() -> Body {
     auto numbers = std::make_shared<Numbers>(count);
     return [numbers, repeats] {
       for (std::int64_t i = 0; i < repeats; ++i) {
         keep(cpu_loops().read(numbers->data(), numbers->count()));
       }
     };
-  });
-  return threads * 4.0 * static_cast<double>(count * repeats) / seconds;
+  };
+  const TeamTimes times = time_team(threads, 10, body);
+  const double per_second = level == Level::shared ? threads / times.together : times.per_second;
+  return 4.0 * static_cast<double>(count * repeats) * per_second;
 }
 
 }  // namespace
@@ -124,10 +141,10 @@ Json cpu_ceilings(int threads) {
   const std::int64_t from_dram = std::min<std::int64_t>(4 * caches.l3, 512 << 20) / threads;
   return {{"fma_float32_flops_per_second", multiply_add_rate(threads)},
           {"exp_float32_per_second", exponential_rate(threads)},
-          {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, 12)},
-          {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, 12)},
-          {"bandwidth_l3_bytes_per_second", bandwidth(threads, from_l3, 12)},
-          {"bandwidth_dram_bytes_per_second", bandwidth(threads, from_dram, 8)},
+          {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, Level::of_one_core)},
+          {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, Level::of_one_core)},
+          {"bandwidth_l3_bytes_per_second", bandwidth(threads, from_l3, Level::shared)},
+          {"bandwidth_dram_bytes_per_second", bandwidth(threads, from_dram, Level::shared)},
           {"capacity_l1_bytes", caches.l1 * threads},
           {"capacity_l2_bytes", caches.l2 * threads},
           {"capacity_l3_bytes", caches.l3},
@@ -138,13 +155,14 @@ Json cpu_ceilings(int threads) {
 double calibration_seconds(int threads) {
   const CpuLoops& loops = cpu_loops();
   const auto rounds = static_cast<std::int64_t>(1.5e8 / loops.flops_per_round);
-  return least_seconds(std::max(1, threads), 4, [&]() -> Body {
+  const auto body = [&]() -> Body {
     const Body exponentials = exponential_body(4'000);
     return [&loops, rounds, exponentials] {
       keep(loops.multiply_add(rounds));
       exponentials();
     };
-  });
+  };
+  return time_team(std::max(1, threads), 4, body).together;
 }
 
 }  // namespace attnbench::measure

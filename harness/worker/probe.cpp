@@ -34,7 +34,7 @@ double flops(std::int64_t n) { return 2.0 * static_cast<double>(n * n * n); }
 /// FLOPs per second of at::mm. A dtype without a fast path takes seconds at the full size, so the
 /// full size is tried only where a small one says that it is quick.
 double product_rate(at::ScalarType type) {
-  const double small = flops(256) / product_seconds(256, type, 0.05);
+  const double small = flops(256) / product_seconds(256, type, 0.2);
   if (flops(1024) / small > 0.25) return small;
   return std::max(small, flops(1024) / product_seconds(1024, type, 0.25));
 }
