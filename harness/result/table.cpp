@@ -18,7 +18,7 @@ std::string repeat(const std::string& piece, std::size_t count) {
 
 /// As many columns as fit, then the rest below under the same labels.
 std::string draw(const Grid& grid, const std::string& axis, const TableStyle& style) {
-  std::size_t label_width = std::max(display_width(grid.title), display_width(axis));
+  std::size_t label_width = display_width(axis);
   for (const auto& row : grid.rows) label_width = std::max(label_width, display_width(row.first));
   label_width = std::min(label_width, std::max<std::size_t>(12, style.width * 2 / 5));
   std::vector<std::size_t> widths;
@@ -42,8 +42,9 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
       content.erase(content.find_last_not_of(' ') + 1);
       return content + "\n";
     };
-    text += pad_right(shorten(grid.title, label_width, style.letters), label_width);
-    text.append("\n").append(line(axis, grid.columns));
+    if (begin > 0) text += '\n';
+    text.append(shorten(grid.title, style.width, style.letters)).append("\n");
+    text.append(line(axis, grid.columns));
     text.append(repeat(rule, std::min(used, style.width))).append("\n");
     for (const auto& row : grid.rows) text += line(row.first, row.second);
     begin = end;
