@@ -74,7 +74,7 @@ class DecodeWork final : public Work {
     for (std::int64_t i = 0; i < steps_; ++i) {
       tokens_.push_back(slice(inputs_, context_length_ + i, 1));
     }
-    prefilled_ = empty_state();
+    prefilled_ = empty_state(context_length_ + steps_);
     mix(before_, prefilled_);
     state_ = prefilled_.clone();
   }
@@ -112,7 +112,7 @@ class DecodeWork final : public Work {
     time_prefill(context, prefill);
     const auto batch = static_cast<double>(forecast_.problem.batch);
     sections["metrics"] = {
-        {"state_bytes", prefilled_.bytes()},
+        {"state_bytes", empty_state(context_length_).bytes()},
         {"tokens_per_second", batch * static_cast<double>(steps_) / generation.median()},
         {"prefill_tokens_per_second",
          batch * static_cast<double>(context_length_) / prefill.median()}};
@@ -120,9 +120,10 @@ class DecodeWork final : public Work {
   }
 
  private:
-  State empty_state() const {
+  /// With room for `tokens`; what a state weighs is said of the context alone.
+  State empty_state(std::int64_t tokens) const {
     const auto type = at::TensorOptions().dtype(scalar_type(forecast_.problem.dtype));
-    return mechanism_->empty_state(forecast_.problem.batch, context_length_ + steps_, type);
+    return mechanism_->empty_state(forecast_.problem.batch, tokens, type);
   }
 
   at::Tensor mix(const Inputs& inputs, State& state) {
@@ -162,7 +163,8 @@ class DecodeWork final : public Work {
   void time_prefill(Context& context, Lap& lap) {
     State state;
     context.measure(
-        "prefill", [&] { lap.time([&] { mix(before_, state); }); }, [&] { state = empty_state(); });
+        "prefill", [&] { lap.time([&] { mix(before_, state); }); },
+        [&] { state = empty_state(context_length_ + steps_); });
   }
 
   const Registry& registry_;
