@@ -71,6 +71,8 @@ void Progress::begin(const std::string& cell, const std::string& what, int round
   cell_ = cell;
   what_ = what;
   round_ = round;
+  if (done_ == 0)
+    begin_ = std::chrono::steady_clock::now();  // starting up tells nothing of the rate
   if (terminal_) draw();
   if (style_ != ProgressStyle::json) return;
   const Json line = {{"type", "begin"}, {"cell", cell},  {"what", what},
@@ -141,12 +143,12 @@ std::string Progress::rate() const {
   const double each = seconds / static_cast<double>(done_);
   const double left = each * static_cast<double>(steps_ - std::min(done_, steps_));
   std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.1f/s  %s left", 1 / each, clock_text(left).c_str());
+  std::snprintf(text.data(), text.size(), " %.1f/s  %s left", 1 / each, clock_text(left).c_str());
   return text.data();
 }
 
 void Progress::draw(const std::string& extra) {
-  std::string line = place(std::min(done_ + 1, steps_)) + bar(bar_width) + " " + rate();
+  std::string line = place(std::min(done_ + 1, steps_)) + bar(bar_width) + rate();
   line += "  " + what_;
   if (!extra.empty()) line += "  " + extra;
   line = result::shorten(line, columns_of(stream_) - 1);

@@ -66,6 +66,7 @@ RunOutcome Supervisor::run() {
   }
   worker_.reset();
   progress_.reset();
+  interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   RunOutcome outcome{result(state, reason), folder_.path, state == "interrupted"};
   try {
     result::write_result(folder_.result(), outcome.result);
@@ -122,14 +123,15 @@ void Supervisor::open_folder() {
 
 void Supervisor::measure_all() {
   for (int round = 0; round < rounds_; ++round) measure_round(round);
+  if (interrupts_->count() > 0) throw Cancelled{};
 }
 
 void Supervisor::measure_round(int round) {
   for (const Planned& planned : planned_) {
     if (!wanted(planned, round)) continue;
     if (!worker_) start_worker();
-    measure_cell(planned, round);
     if (interrupts_->count() > 0) throw Cancelled{};
+    measure_cell(planned, round);
   }
 }
 
@@ -162,7 +164,7 @@ void Supervisor::start_worker() {
   worker_ = std::make_unique<WorkerClient>(std::move(options));
   worker_->on_tick([this] { on_tick(); });
   worker_->start();
-  probe();
+  if (interrupts_->count() == 0) probe();
 }
 
 void Supervisor::probe() {

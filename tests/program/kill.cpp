@@ -119,6 +119,20 @@ TEST_CASE("Ctrl-C keeps what was measured and says how to go on", "[kill]") {
   }
 }
 
+TEST_CASE("a second Ctrl-C ends a run whose worker does not answer", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command(), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  const pid_t worker = worker_of(run);
+  kill(worker, SIGSTOP);
+  run.signal(SIGINT);
+  CHECK(run.wait(0.5) == -1);
+  run.signal(SIGINT);
+  CHECK(run.wait(10) == 130);
+  CHECK_FALSE(alive(worker));
+  CHECK(bench.state() == "interrupted");
+}
+
 TEST_CASE("every way to fail at work has its status and costs only its cell", "[kill]") {
   const Bench bench({{"a", {{"how", "segfault"}}},
                      {"b", {{"how", "abort"}}},
