@@ -34,7 +34,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
-  for (const int number : {SIGINT, SIGTERM, SIGXFSZ, SIGPIPE}) handle(number, SIG_DFL);
+  for (const int number : {SIGINT, SIGTERM}) handle(number, SIG_DFL);
 }
 
 int Interrupts::count() const { return interrupts; }

@@ -8,8 +8,9 @@ namespace attnbench::run {
 /// "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
 
-/// While one lives, SIGINT and SIGTERM are counted instead of ending the program, SIGXFSZ and
-/// SIGPIPE become errors of the write that caused them. Blocking calls end with EINTR.
+/// While one lives, SIGINT and SIGTERM are counted instead of ending the program, and blocking
+/// calls end with EINTR. SIGXFSZ and SIGPIPE become errors of the write that caused them, for good:
+/// result and page are written after it.
 class Interrupts {
  public:
   Interrupts();
