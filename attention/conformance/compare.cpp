@@ -8,9 +8,15 @@
 namespace attnbench::conformance {
 namespace {
 
-/// An algorithm may be off by this many times what rounding each input once changes: it rounds
-/// each intermediate as well.
-constexpr double roundings = 8;
+/// An algorithm may be off by this many times what rounding each input once changes, since it
+/// rounds each intermediate as well. A dot product rounds once for each of its terms (Higham 2002,
+/// section 3.1), at the size of its partial sums where they all have one sign; the few roundings
+/// beside it are what narrow roles need.
+double roundings(const Trial& trial) {
+  std::int64_t terms = 8;
+  for (const Role& role : trial.mechanism->roles()) terms = std::max(terms, role.width);
+  return static_cast<double>(terms);
+}
 
 reference::Array array_of(const at::Tensor& tensor) {
   return {std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end()), numbers(tensor)};
@@ -99,7 +105,7 @@ void compare_rows(Judge& judge, const Subject& subject, const Trial& trial, cons
     // Three draws: among near ties of large logits a single one may see none of them move.
     for (std::uint64_t draw = 0; draw < 3 && error > limit; ++draw) {
       const auto shifted = define(subject, trial, rounded_inputs(subject, inputs, draw), rows);
-      limit = std::max(limit, roundings * relative_rms(shifted, want));
+      limit = std::max(limit, roundings(trial) * relative_rms(shifted, want));
     }
     const auto naive = subject.naive(trial);
     if (naive && trial.implementation != naive->implementation) {
@@ -154,7 +160,7 @@ void compare_with_composite(Judge& judge, const Subject& subject, const Trial& t
     const double error = difference(a, b, floor);
     if (error > limit && std::isfinite(error)) {
       if (!shifted) shifted = run(exact, rounded_inputs(subject, inputs));
-      limit = std::max(limit, roundings * difference(pick(*shifted), b, floor));
+      limit = std::max(limit, roundings(trial) * difference(pick(*shifted), b, floor));
       const auto naive = subject.naive(trial);
       if (naive && naive->implementation != trial.implementation) {
         if (!plain) plain = run(*naive, inputs);

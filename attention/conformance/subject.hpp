@@ -96,7 +96,7 @@ Inputs converted(const Inputs& inputs, at::ScalarType type);
 Inputs tokens(const Trial& trial, const Inputs& inputs, std::int64_t begin, std::int64_t count);
 /// Batch rows [begin, begin + count).
 Inputs rows_of_batch(const Inputs& inputs, std::int64_t begin, std::int64_t count);
-/// The role that is averaged: named "v", or the one that is as wide as the output.
+/// The role that is averaged: named "value", or the one that is as wide as the output.
 bool is_value(const Trial& trial, const Role& role);
 /// Whether the values have a role of their own, so that claims about them can be put to the test.
 std::string value_role(const Trial& trial);

@@ -96,7 +96,7 @@ Inputs rows_of_batch(const Inputs& inputs, std::int64_t begin, std::int64_t coun
 
 std::string value_role(const Trial& trial) {
   for (const Role& role : trial.mechanism->roles()) {
-    if (role.name == "v" || role.name == "value") return role.name;
+    if (role.name == "value") return role.name;
   }
   return {};
 }

@@ -9,17 +9,18 @@ class Softmax : public Mechanism {
   using Mechanism::Mechanism;
 
   std::vector<Role> roles() const override {
-    return {{"q", Source::query_tokens, problem.head_dim},
-            {"k", Source::key_tokens, problem.head_dim},
-            {"v", Source::key_tokens, problem.value_dim}};
+    return {{"query", Source::query_tokens, problem.head_dim},
+            {"key", Source::key_tokens, problem.head_dim},
+            {"value", Source::key_tokens, problem.value_dim}};
   }
 
   /// All keys and values seen, k [B, G, capacity, D] and v [B, G, capacity, Dv].
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override {
     State state;
-    state.tensors["k"] = at::zeros({batch, problem.kv_heads, capacity, problem.head_dim}, tensor);
-    state.tensors["v"] = at::zeros({batch, problem.kv_heads, capacity, problem.value_dim}, tensor);
+    state.tensors["key"] = at::zeros({batch, problem.kv_heads, capacity, problem.head_dim}, tensor);
+    state.tensors["value"] =
+        at::zeros({batch, problem.kv_heads, capacity, problem.value_dim}, tensor);
     return state;
   }
 };
@@ -30,7 +31,7 @@ void append(State& state, SoftmaxCall& call) {
   const at::NoGradGuard no_grad;
   const auto begin = state.position;
   const auto count = call.key_length();
-  const auto capacity = state["k"].size(2);
+  const auto capacity = state["key"].size(2);
   if (begin + count > capacity) {
     throw UsageError("softmax: the state has room for " + std::to_string(capacity) +
                      " tokens, not for " + std::to_string(begin + count));
@@ -38,11 +39,11 @@ void append(State& state, SoftmaxCall& call) {
   if (call.key_mask.defined() && state.tensors.count("key_mask") == 0) {
     state.tensors["key_mask"] = at::ones({call.k.size(0), capacity}, call.key_mask.options());
   }
-  state["k"].narrow(2, begin, count).copy_(call.k);
-  state["v"].narrow(2, begin, count).copy_(call.v);
+  state["key"].narrow(2, begin, count).copy_(call.k);
+  state["value"].narrow(2, begin, count).copy_(call.v);
   state.position = begin + count;
-  call.k = state["k"].narrow(2, 0, state.position);
-  call.v = state["v"].narrow(2, 0, state.position);
+  call.k = state["key"].narrow(2, 0, state.position);
+  call.v = state["value"].narrow(2, 0, state.position);
   if (state.tensors.count("key_mask") == 0) return;
   auto& mask = state["key_mask"];
   if (call.key_mask.defined()) mask.narrow(1, begin, count).copy_(call.key_mask);
@@ -50,7 +51,8 @@ void append(State& state, SoftmaxCall& call) {
 }
 
 SoftmaxCall call_of(const Mechanism& mechanism, const Inputs& inputs, State* state) {
-  SoftmaxCall call{inputs["q"], inputs["k"], inputs["v"], inputs.key_mask, scale_of(mechanism)};
+  SoftmaxCall call{inputs["query"], inputs["key"], inputs["value"], inputs.key_mask,
+                   scale_of(mechanism)};
   if (state != nullptr) append(*state, call);
   if (mechanism.problem.pattern == Pattern::causal) {
     // Aligned to the bottom right: the last query sits on the last key.

@@ -16,9 +16,9 @@ class SlidingWindow : public Mechanism {
   using Mechanism::Mechanism;
 
   std::vector<Role> roles() const override {
-    return {{"q", Source::query_tokens, problem.head_dim},
-            {"k", Source::key_tokens, problem.head_dim},
-            {"v", Source::key_tokens, problem.value_dim}};
+    return {{"query", Source::query_tokens, problem.head_dim},
+            {"key", Source::key_tokens, problem.head_dim},
+            {"value", Source::key_tokens, problem.value_dim}};
   }
 
   /// The last left + 1 keys and values; token p lies in slot p mod (left + 1).
@@ -26,8 +26,8 @@ class SlidingWindow : public Mechanism {
                     const at::TensorOptions& tensor) const override {
     const std::int64_t slots = std::min(capacity, options.window("window").left + 1);
     State state;
-    state.tensors["k"] = at::zeros({batch, problem.kv_heads, slots, problem.head_dim}, tensor);
-    state.tensors["v"] = at::zeros({batch, problem.kv_heads, slots, problem.value_dim}, tensor);
+    state.tensors["key"] = at::zeros({batch, problem.kv_heads, slots, problem.head_dim}, tensor);
+    state.tensors["value"] = at::zeros({batch, problem.kv_heads, slots, problem.value_dim}, tensor);
     return state;
   }
 };
@@ -61,10 +61,10 @@ void advance(State& state, SoftmaxCall& call) {
   const at::NoGradGuard no_grad;
   if (call.key_mask.defined() && state.tensors.count("key_mask") == 0) {
     state.tensors["key_mask"] =
-        at::ones({call.k.size(0), state["k"].size(2)}, call.key_mask.options());
+        at::ones({call.k.size(0), state["key"].size(2)}, call.key_mask.options());
   }
   const auto count = call.length();
-  const auto past = std::min({state.position, call.left, state["k"].size(2)});
+  const auto past = std::min({state.position, call.left, state["key"].size(2)});
   const auto advance_one = [&](const char* name, std::int64_t dim, at::Tensor& fresh) {
     Ring ring{state[name], dim, state.position};
     if (count == 1) {
@@ -77,8 +77,8 @@ void advance(State& state, SoftmaxCall& call) {
       fresh = all;
     }
   };
-  advance_one("k", 2, call.k);
-  advance_one("v", 2, call.v);
+  advance_one("key", 2, call.k);
+  advance_one("value", 2, call.v);
   if (state.tensors.count("key_mask") != 0) {
     if (!call.key_mask.defined()) {
       call.key_mask = at::ones({call.k.size(0), count}, state["key_mask"].options());
@@ -90,7 +90,8 @@ void advance(State& state, SoftmaxCall& call) {
 }
 
 SoftmaxCall call_of(const Mechanism& mechanism, const Inputs& inputs, State* state) {
-  SoftmaxCall call{inputs["q"], inputs["k"], inputs["v"], inputs.key_mask, scale_of(mechanism)};
+  SoftmaxCall call{inputs["query"], inputs["key"], inputs["value"], inputs.key_mask,
+                   scale_of(mechanism)};
   const Window window = mechanism.options.window("window");
   call.left = window.left;
   call.right = window.right;

@@ -18,9 +18,9 @@ double dot(const double* a, const double* b, std::int64_t width) {
 std::vector<double> band_rows(const ReferenceInputs& inputs, const std::vector<RowIndex>& rows,
                               double scale, std::int64_t left, std::int64_t right,
                               std::int64_t offset) {
-  const Array& q = inputs.roles.at("q");
-  const Array& k = inputs.roles.at("k");
-  const Array& v = inputs.roles.at("v");
+  const Array& q = inputs.roles.at("query");
+  const Array& k = inputs.roles.at("key");
+  const Array& v = inputs.roles.at("value");
   const std::int64_t keys = k.shape[2];
   const std::int64_t group = q.shape[1] / k.shape[1];
   const auto value_dim = static_cast<std::size_t>(v.shape[3]);

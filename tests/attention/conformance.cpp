@@ -1,6 +1,5 @@
 #include "attention/conformance.hpp"
 
-
 #include "attention/registry.hpp"
 #include "tests/attention/mutants.hpp"
 #include "tests/support/catch.hpp"

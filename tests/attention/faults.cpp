@@ -46,13 +46,9 @@ std::string first_of(const Inputs& inputs, std::initializer_list<const char*> na
 }
 }  // namespace
 
-std::string query(const Inputs& inputs) {
-  return first_of(inputs, {"q", "query", "query_logits", "q_logits"});
-}
-std::string key(const Inputs& inputs) {
-  return first_of(inputs, {"k", "key", "key_logits", "k_logits"});
-}
-std::string value(const Inputs& inputs) { return first_of(inputs, {"v", "value"}); }
+std::string query(const Inputs& inputs) { return first_of(inputs, {"query", "query_logits"}); }
+std::string key(const Inputs& inputs) { return first_of(inputs, {"key", "key_logits"}); }
+std::string value(const Inputs&) { return "value"; }
 
 std::function<Implementation(const Implementation&)> with_key_tokens(
     std::function<at::Tensor(const at::Tensor& token, const Inputs&)> change) {

@@ -41,22 +41,22 @@ bool same(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
 TEST_CASE("layer: random inputs have the roles' shapes and depend on seed and shape alone") {
   const auto mechanism = made("softmax", small());
   const auto inputs = random_inputs(*mechanism, 5, 2.0, true);
-  CHECK(inputs["q"].sizes() == at::IntArrayRef({2, 4, 5, 8}));
-  CHECK(inputs["k"].sizes() == at::IntArrayRef({2, 2, 5, 8}));
-  CHECK(inputs["v"].sizes() == at::IntArrayRef({2, 2, 5, 6}));
-  CHECK(inputs["q"].requires_grad());
-  CHECK(same(inputs["q"], random_inputs(*mechanism, 5, 2.0, false)["q"]));
-  CHECK(!same(inputs["q"], random_inputs(*mechanism, 6, 2.0, false)["q"]));
+  CHECK(inputs["query"].sizes() == at::IntArrayRef({2, 4, 5, 8}));
+  CHECK(inputs["key"].sizes() == at::IntArrayRef({2, 2, 5, 8}));
+  CHECK(inputs["value"].sizes() == at::IntArrayRef({2, 2, 5, 6}));
+  CHECK(inputs["query"].requires_grad());
+  CHECK(same(inputs["query"], random_inputs(*mechanism, 5, 2.0, false)["query"]));
+  CHECK(!same(inputs["query"], random_inputs(*mechanism, 6, 2.0, false)["query"]));
   Problem single = small();
   single.dtype = Dtype::float32;
-  CHECK(same(inputs["v"].to(at::kFloat),
-             random_inputs(*made("softmax", single), 5, 2.0, false)["v"]));
+  CHECK(same(inputs["value"].to(at::kFloat),
+             random_inputs(*made("softmax", single), 5, 2.0, false)["value"]));
 }
 
 TEST_CASE("layer: random inputs have the scale asked for") {
   Problem problem = small();
   problem.length = problem.key_length = 2000;
-  const auto q = random_inputs(*made("softmax", problem), 1, 3.0, false)["q"];
+  const auto q = random_inputs(*made("softmax", problem), 1, 3.0, false)["query"];
   CHECK(q.std().item<double>() == Approx(3.0).epsilon(0.01));
   CHECK(std::abs(q.mean().item<double>()) < 0.03);
 }
@@ -71,11 +71,11 @@ TEST_CASE("layer: projects, mixes and projects out as written by hand") {
   };
   std::vector<at::Tensor> heads;
   for (std::int64_t h = 0; h < 4; ++h) {
-    const auto k = head("weight_k", h / 2, 8);
-    const auto scores = at::matmul(head("weight_q", h, 8), k.transpose(1, 2)) / std::sqrt(8.0);
+    const auto k = head("weight_key", h / 2, 8);
+    const auto scores = at::matmul(head("weight_query", h, 8), k.transpose(1, 2)) / std::sqrt(8.0);
     const auto future = at::ones({5, 5}, at::kBool).triu(1);
     const auto weight = at::softmax(scores.masked_fill(future, -1e300), -1);
-    heads.push_back(at::matmul(weight, head("weight_v", h / 2, 6)));
+    heads.push_back(at::matmul(weight, head("weight_value", h / 2, 6)));
   }
   CHECK(at::allclose(projected.forward(x, x).output, at::stack(heads, 1), 1e-12, 1e-12));
   const auto out = at::matmul(at::cat(heads, 2), weights["weight_out"]);
@@ -88,9 +88,10 @@ TEST_CASE("layer: weights have variance 1/C, and one role's do not depend on the
   auto a = layer(problem, Scope::layer);
   problem.value_dim = 32;
   auto b = layer(problem, Scope::projected);
-  CHECK(same(a.named_parameters()["weight_q"], b.named_parameters()["weight_q"]));
-  CHECK(a.named_parameters()["weight_q"].var().item<double>() == Approx(1.0 / 256).epsilon(0.02));
-  CHECK(!a.named_parameters()["weight_q"].requires_grad());
+  CHECK(same(a.named_parameters()["weight_query"], b.named_parameters()["weight_query"]));
+  CHECK(a.named_parameters()["weight_query"].var().item<double>() ==
+        Approx(1.0 / 256).epsilon(0.02));
+  CHECK(!a.named_parameters()["weight_query"].requires_grad());
 }
 
 TEST_CASE("layer: gradients reach the weights, and a state continues a sequence") {

@@ -39,9 +39,9 @@ TEST_CASE("plugin: a good one adds a mechanism, an alias and an implementation")
   const auto choice = Registry::choose(*resolved.entry, "auto", {}, problem);
   const auto mechanism = resolved.entry->make({}, problem);
   Inputs inputs;
-  inputs.tensors["v"] = at::rand({2, 1, 4, 3});
+  inputs.tensors["value"] = at::rand({2, 1, 4, 3});
   const auto mixed = choice.implementation->mix(*mechanism, inputs, nullptr);
-  CHECK(at::allclose(mixed.output.select(2, 3), inputs["v"].mean(2)));
+  CHECK(at::allclose(mixed.output.select(2, 3), inputs["value"].mean(2)));
 }
 
 TEST_CASE("plugin: loaded twice clashes with itself") {

@@ -60,7 +60,7 @@ void continues(const std::string& name, const std::map<std::string, OptionValue>
   if (padded) subject.inputs.key_mask = at::rand({2, 19}) > 0.3;
   const auto whole = subject.mix("composite");
   for (const auto& implementation : subject.entry.implementations) {
-    State state = subject.mechanism->empty_state(2, 19, subject.inputs["q"].options());
+    State state = subject.mechanism->empty_state(2, 19, subject.inputs["query"].options());
     std::vector<at::Tensor> parts;
     for (std::int64_t begin = 0, count = 5; begin < 19; begin += count, count = begin < 8 ? 3 : 1) {
       const Inputs tokens = subject.tokens(begin, count);
@@ -81,12 +81,12 @@ TEST_CASE("softmax: a state continues a sequence whatever the implementation") {
 
 TEST_CASE("softmax: a full state refuses more tokens, and a clone goes its own way") {
   Subject subject("softmax", small(4));
-  State state = subject.mechanism->empty_state(2, 4, subject.inputs["q"].options());
+  State state = subject.mechanism->empty_state(2, 4, subject.inputs["query"].options());
   CHECK(state.bytes() == 2 * 2 * 4 * (6 + 5) * 8);
   subject.mix("tiled", &state);
   State copy = state.clone();
-  copy["k"].zero_();
-  CHECK(state["k"].abs().sum().item<double>() > 0);
+  copy["key"].zero_();
+  CHECK(state["key"].abs().sum().item<double>() > 0);
   CHECK_THROWS_WITH(subject.mix("tiled", &state),
                     "softmax: the state has room for 4 tokens, not for 8");
 }
@@ -111,7 +111,7 @@ TEST_CASE("softmax: gradients of all implementations agree, rows without keys in
       const auto output = subject.mix(implementation);
       if (padded) CHECK(output.narrow(2, 0, 4).abs().max().item<double>() == 0);
       (output * at::arange(5, at::kDouble)).sin().sum().backward();
-      for (const char* role : {"q", "k", "v"}) {
+      for (const char* role : {"query", "key", "value"}) {
         gradients[implementation].push_back(subject.inputs[role].grad());
       }
     }
@@ -162,7 +162,7 @@ TEST_CASE("window: limits are causal softmax, bidirectional softmax and the valu
     Subject all("window", both, {{"window", Window{39, 39}}});
     CHECK(difference(all.mix(implementation), Subject("softmax", both).mix("composite")) < 1e-12);
     Subject self("window", small(40), {{"window", Window{0, 0}}});
-    const auto v = self.inputs["v"].repeat_interleave(2, 1);
+    const auto v = self.inputs["value"].repeat_interleave(2, 1);
     CHECK(difference(self.mix(implementation), v) < 1e-14);
   }
 }
@@ -173,7 +173,7 @@ TEST_CASE("window: its ring continues a sequence whatever the implementation") {
     continues("window", {{"window", Window{left, 0}}}, true);
   }
   Subject subject("window", small(19), {{"window", Window{3, 0}}});
-  CHECK(subject.mechanism->empty_state(2, 19, subject.inputs["q"].options()).bytes() ==
+  CHECK(subject.mechanism->empty_state(2, 19, subject.inputs["query"].options()).bytes() ==
         2 * 2 * 4 * (6 + 5) * 8);
 }
 

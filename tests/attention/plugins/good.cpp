@@ -10,7 +10,7 @@ class Mean : public Mechanism {
  public:
   using Mechanism::Mechanism;
   std::vector<Role> roles() const override {
-    return {{"v", Source::key_tokens, problem.value_dim}};
+    return {{"value", Source::key_tokens, problem.value_dim}};
   }
 };
 
@@ -21,7 +21,7 @@ Implementation composite() {
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.cost = [](const Options&, const Problem&) { return Cost{}; };
   implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State*) {
-    const auto& v = inputs["v"];
+    const auto& v = inputs["value"];
     const auto length = mechanism.problem.length;
     return Mixed{v.mean(2, true).expand({v.size(0), v.size(1), length, v.size(3)}), {}};
   };
@@ -47,7 +47,7 @@ Entry mean() {
 std::vector<double> mean_rows(const Options&, const Problem&,
                               const reference::ReferenceInputs& inputs,
                               const std::vector<reference::RowIndex>& rows) {
-  const auto& v = inputs.roles.at("v");
+  const auto& v = inputs.roles.at("value");
   std::vector<double> out;
   for (const auto& row : rows) {
     for (std::int64_t d = 0; d < v.shape[3]; ++d) {
