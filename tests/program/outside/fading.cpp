@@ -1,6 +1,7 @@
 // A mechanism as somebody outside the tree would write it: fading memory, an average of all values
 // so far whose weights fall by a factor per token. One composite implementation, a state, a
 // reference.
+#include <algorithm>
 #include <cmath>
 
 #include "attention/plugin.hpp"
@@ -17,8 +18,10 @@ class Fading : public Mechanism {
     return {{"value", Source::key_tokens, problem.value_dim, Feed::projected}};
   }
 
+  /// Sums over a long past need more than 16 bits, whatever the inputs have.
   State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& like) const override {
+                    const at::TensorOptions& inputs) const override {
+    const auto like = inputs.dtype() == at::kDouble ? inputs : inputs.dtype(at::kFloat);
     State state;
     state.tensors["sum"] = at::zeros({batch, problem.heads, problem.value_dim}, like);
     state.tensors["weight"] = at::zeros({batch, problem.heads, 1}, like);
@@ -33,14 +36,15 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state) {
   State fresh = mechanism.empty_state(value.size(0), value.size(2), value.options());
   State& carried = state != nullptr ? *state : fresh;
   at::Tensor sum = carried["sum"];
+  const at::Tensor wide = value.to(sum.scalar_type());
   at::Tensor weight = carried["weight"];
   std::vector<at::Tensor> rows;
   for (std::int64_t t = 0; t < value.size(2); ++t) {
-    at::Tensor real = at::ones({value.size(0), 1, 1}, value.options());
+    at::Tensor real = at::ones({value.size(0), 1, 1}, wide.options());
     if (inputs.key_mask.defined()) {
-      real = inputs.key_mask.select(1, t).to(value.scalar_type()).view({-1, 1, 1});
+      real = inputs.key_mask.select(1, t).to(wide.scalar_type()).view({-1, 1, 1});
     }
-    sum = sum * decay + real * value.select(2, t);
+    sum = sum * decay + real * wide.select(2, t);
     weight = weight * decay + real;
     rows.push_back(at::where(weight > 0, sum / weight.clamp_min(1e-30), at::zeros_like(sum)));
   }
@@ -49,7 +53,7 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state) {
     (*state)["weight"].copy_(weight);
     state->position += value.size(2);
   }
-  return {at::stack(rows, 2), {}};
+  return {at::stack(rows, 2).to(value.scalar_type()), {}};
 }
 
 std::vector<double> reference_rows(const Options& options, const Problem& problem,
@@ -80,11 +84,13 @@ Cost cost(const Options&, const Problem& problem) {
   cost.model_flops = cost.executed_flops = 3 * tokens * dims;
   cost.minimal_bytes = 2 * tokens * dims * bytes;
   cost.workspace_bytes = tokens * dims * bytes;
-  cost.state_bytes = static_cast<double>(problem.batch * problem.heads) * (dims + 1) * bytes;
+  cost.state_bytes =
+      static_cast<double>(problem.batch * problem.heads) * (dims + 1) * std::max(bytes, 4.0);
   return cost;
 }
 
 Support supports(const Options&, const Problem& problem) {
+  if (problem.kv_heads != problem.heads) return Support::no("fading has no grouped heads");
   if (problem.pattern == Pattern::causal) return {};
   return Support::no("fading looks back only: bidirectional and cross are undefined");
 }
