@@ -16,6 +16,7 @@
 #include "harness/run/files.hpp"
 #include "harness/run/protocol.hpp"
 #include "harness/run/signals.hpp"
+#include "harness/run/worker_environment.hpp"
 
 extern char** environ;
 
@@ -31,19 +32,10 @@ double since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
-/// OpenBLAS reads these in a constructor, so only an environment without them helps.
-bool spoils(const char* entry) {
-  return strncmp(entry, "OPENBLAS_CORETYPE=", 18) == 0 ||
-         strncmp(entry, "OPENBLAS_L2_SIZE=", 17) == 0;
-}
-
-std::vector<char*> environment_of(const WorkerOptions& options) {
-  std::vector<char*> kept;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (options.keep_blas_core || !spoils(*entry)) kept.push_back(*entry);
-  }
-  kept.push_back(nullptr);
-  return kept;
+std::vector<std::string> environment_of(const WorkerOptions& options) {
+  std::vector<std::string> ours;
+  for (char** entry = environ; *entry != nullptr; ++entry) ours.emplace_back(*entry);
+  return worker_environment(ours, options.keep_blas_core, shared_blas_folder());
 }
 
 bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }
@@ -102,7 +94,10 @@ void WorkerClient::start() {
 }
 
 void WorkerClient::spawn(Channel theirs) {
-  std::vector<char*> environment = environment_of(options_);
+  std::vector<std::string> entries = environment_of(options_);
+  std::vector<char*> environment;
+  for (std::string& entry : entries) environment.push_back(entry.data());
+  environment.push_back(nullptr);
   const std::string program = options_.program.string();
   const std::string number = std::to_string(theirs.descriptor());
   const int log = ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
