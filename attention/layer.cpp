@@ -23,20 +23,6 @@ std::uint64_t seed_of(std::uint64_t seed, const std::string& name,
   return hash;
 }
 
-at::ScalarType scalar_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return at::kFloat;
-    case Dtype::float64:
-      return at::kDouble;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float16:
-      return at::kHalf;
-  }
-  throw std::logic_error("dtype out of range");
-}
-
 /// Drawn in float32 on the CPU, so that every dtype and device sees the same numbers.
 at::Tensor normal(std::uint64_t seed, const std::string& name,
                   const std::vector<std::int64_t>& shape, double deviation,

@@ -4,6 +4,20 @@
 
 namespace attnbench {
 
+at::ScalarType scalar_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float32:
+      return at::kFloat;
+    case Dtype::float64:
+      return at::kDouble;
+    case Dtype::bfloat16:
+      return at::kBFloat16;
+    case Dtype::float16:
+      return at::kHalf;
+  }
+  throw std::logic_error("dtype out of range");
+}
+
 const at::Tensor& Inputs::operator[](const std::string& role) const {
   const auto found = tensors.find(role);
   if (found == tensors.end()) throw std::logic_error("no input for the role " + role);

@@ -23,6 +23,9 @@
 
 namespace attnbench {
 
+/// The tensor library's word for it.
+at::ScalarType scalar_type(Dtype dtype);
+
 /// Yes, or the reason why not.
 struct Support {
   bool yes = true;

@@ -28,6 +28,29 @@ void register_builtins(Registry& registry) {
 ]])
 endfunction()
 
+# attnbench_generate_devices(OUT): the same for measure::device_NAME(), one for each device_NAME.cpp in
+# harness/measure.
+function(attnbench_generate_devices out)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/harness/measure/device_*.cpp)
+  set(declarations "")
+  set(registrations "")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    string(APPEND declarations "std::unique_ptr<Device> ${name}();\n")
+    string(APPEND registrations "  devices.push_back(${name}());\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[
+// Generated from the files harness/measure/device_*.cpp.
+#include "harness/measure/device.hpp"
+
+namespace attnbench::measure {
+@declarations@
+void append_devices(std::vector<std::unique_ptr<Device>>& devices) {
+@registrations@}
+}  // namespace attnbench::measure
+]])
+endfunction()
+
 # attnbench_generate_tasks(OUT): the same for tasks::make_NAME(), one for each folder of tasks/ that
 # holds a file of its own name: tasks/NAME/NAME.cpp.
 function(attnbench_generate_tasks out)

@@ -39,9 +39,7 @@ get_filename_component(torch_name ${torch_file} NAME)
 set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION} ${torch_name} ${torch_size}")
 
 # attnbench_reuse_torch_header(TARGET): the precompiled header of attnbench_attention, which costs half
-# a minute to make. A program is compiled as position-independent as a library, or it would not fit.
+# a minute to make.
 function(attnbench_reuse_torch_header target)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC)
-  target_precompile_headers(${target} REUSE_FROM attnbench_attention)
+  attnbench_reuse_header(${target} attnbench_attention)
 endfunction()

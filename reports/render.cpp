@@ -131,7 +131,8 @@ Rendered render(const fs::path& figures, const std::vector<std::string>& formats
     rendered.message = "no pictures: " + interpreter() + " took longer than " +
                        std::to_string(static_cast<int>(limit_seconds)) + " s";
   } else if (*status == module_missing || *status == program_missing) {
-    rendered.message = std::string("no pictures, only their specifications: ") + how_to_get_it;
+    rendered.message = "no pictures, only their specifications: ";
+    rendered.message.append(how_to_get_it);
   } else {
     rendered.message = "not all pictures were made: " + said;
   }

@@ -104,18 +104,4 @@ at::Tensor seeded_normal(at::IntArrayRef shape, std::uint64_t seed, double scale
   return at::randn(shape, generator, at::TensorOptions().dtype(wide)).mul_(scale).to(type);
 }
 
-at::ScalarType scalar_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return at::kFloat;
-    case Dtype::float64:
-      return at::kDouble;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float16:
-      return at::kHalf;
-  }
-  return at::kFloat;
-}
-
 }  // namespace attnbench::tasks

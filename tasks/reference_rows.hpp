@@ -35,7 +35,4 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
 at::Tensor seeded_normal(at::IntArrayRef shape, std::uint64_t seed, double scale,
                          at::ScalarType type);
 
-/// ATen's name of a dtype.
-at::ScalarType scalar_type(Dtype dtype);
-
 }  // namespace attnbench::tasks

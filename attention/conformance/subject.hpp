@@ -101,8 +101,6 @@ bool is_value(const Trial& trial, const Role& role);
 /// Whether the values have a role of their own, so that claims about them can be put to the test.
 std::string value_role(const Trial& trial);
 
-at::ScalarType scalar_type(Dtype dtype);
-
 /// Runs without gradient. With a state: continues from it.
 at::Tensor mix(const Trial& trial, const Inputs& inputs, State* state = nullptr);
 /// Gradients of sum(upstream * output).

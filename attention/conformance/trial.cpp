@@ -31,20 +31,6 @@ std::vector<std::int64_t> shape_of(const Trial& trial, const Role& role) {
 
 }  // namespace
 
-at::ScalarType scalar_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float32:
-      return at::kFloat;
-    case Dtype::float64:
-      return at::kDouble;
-    case Dtype::bfloat16:
-      return at::kBFloat16;
-    case Dtype::float16:
-      break;
-  }
-  return at::kHalf;
-}
-
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
   at::Tensor tensor = at::empty(shape, at::kDouble);
   std::mt19937_64 random(seed);

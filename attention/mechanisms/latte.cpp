@@ -1,12 +1,12 @@
 // Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} averages the values
 // under the softmax, over the tokens that t sees, of latent l's scores. The causal forms are those
-// of attention/prefix_pool.hpp.
+// of attention/forms/prefix_pool.hpp.
 #include <algorithm>
 #include <limits>
 
 #include "attention/mechanism.hpp"
-#include "attention/prefix_pool.hpp"
-#include "attention/prefix_pool_cost.hpp"
+#include "attention/forms/prefix_pool.hpp"
+#include "attention/forms/prefix_pool_cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

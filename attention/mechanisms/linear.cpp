@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/causal_product.hpp"
+#include "attention/forms/causal_product.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench::mechanisms {

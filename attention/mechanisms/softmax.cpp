@@ -1,5 +1,5 @@
 // Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
-#include "attention/softmax_implementations.hpp"
+#include "attention/forms/softmax_implementations.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

@@ -2,7 +2,7 @@
 // 2020). Sides count as in flash-attn, so that a causal window of W keys is left = W - 1.
 #include <algorithm>
 
-#include "attention/softmax_implementations.hpp"
+#include "attention/forms/softmax_implementations.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

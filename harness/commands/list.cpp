@@ -4,11 +4,11 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/known_suites.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/words.hpp"
@@ -89,10 +89,14 @@ class Lister {
   }
 
   static Json devices() {
-    const unsigned threads = std::thread::hardware_concurrency();
-    return {{{"name", "cpu"},
-             {"title", "this machine's processor, " + std::to_string(threads) + " threads"},
-             {"threads", threads}}};
+    Json items = Json::array();
+    for (const auto& device : measure::all_devices()) {
+      const std::string refusal = device->refusal();
+      items.push_back(
+          {{"name", device->name()},
+           {"title", refusal.empty() ? "can be used here" : "cannot be used: " + refusal}});
+    }
+    return items;
   }
 
   const std::vector<std::string>& plugins_;

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "harness/measure/machine.hpp"
 
 namespace attnbench::measure {
 namespace {
 
+/// The steady clock. A body is done when it returns: nothing on a CPU goes on behind it.
 class SteadyStopwatch final : public Stopwatch {
  public:
   double time(const std::function<void()>& body) override {
@@ -21,9 +25,22 @@ class SteadyStopwatch final : public Stopwatch {
   }
 };
 
+class Cpu final : public Device {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::string refusal() const override { return ""; }
+  std::unique_ptr<Stopwatch> stopwatch() const override {
+    return std::make_unique<SteadyStopwatch>();
+  }
+  nlohmann::json ceilings(int threads) const override { return cpu_ceilings(threads); }
+  double calibration_seconds(int threads) const override {
+    return measure::calibration_seconds(threads);
+  }
+};
+
 }  // namespace
 
-std::unique_ptr<Stopwatch> cpu_stopwatch() { return std::make_unique<SteadyStopwatch>(); }
+std::unique_ptr<Device> device_cpu() { return std::make_unique<Cpu>(); }
 
 std::vector<int> allowed_cpus() {
   cpu_set_t set;

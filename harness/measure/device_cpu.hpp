@@ -1,15 +1,14 @@
-// The CPU as a measured device: its clock, and where its threads may run.
+// The CPU as a measured device: its clock and ceilings, and where its threads may run.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "harness/measure/sampler.hpp"
+#include "harness/measure/device.hpp"
 
 namespace attnbench::measure {
 
-/// The steady clock. A body is done when it returns: nothing on a CPU goes on behind it.
-std::unique_ptr<Stopwatch> cpu_stopwatch();
+std::unique_ptr<Device> device_cpu();
 
 /// The CPUs this thread may run on, in order.
 std::vector<int> allowed_cpus();

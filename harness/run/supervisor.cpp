@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/result/document.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -80,7 +81,9 @@ RunOutcome Supervisor::run() {
 void Supervisor::plan() {
   std::vector<Json> cells;
   for (const Json& cell : settings_.suite.cells) {
-    if (settings_.shard.holds(cell.at("id"))) cells.push_back(cell);
+    if (!settings_.shard.holds(cell.at("id"))) continue;
+    measure::usable_device(cell.value("device", "cpu"));
+    cells.push_back(cell);
   }
   std::vector<Json> forecasts;
   try {
@@ -164,12 +167,19 @@ void Supervisor::start_worker() {
   worker_ = std::make_unique<WorkerClient>(std::move(options));
   worker_->on_tick([this] { on_tick(); });
   worker_->start();
-  if (interrupts_->count() == 0) probe();
+  probe_devices();
 }
 
-void Supervisor::probe() {
-  const std::string device = "cpu";
-  if (!settings_.ceilings || probes_.count(device) != 0) return;
+void Supervisor::probe_devices() {
+  if (!settings_.ceilings) return;
+  for (const Planned& planned : planned_) {
+    const std::string device = planned.cell.value("device", "cpu");
+    if (interrupts_->count() > 0) return;
+    if (planned.runs() && probes_.count(device) == 0) probe(device);
+  }
+}
+
+void Supervisor::probe(const std::string& device) {
   progress_->begin("", "measuring what the machine can do", 0);
   try {
     Json answer = worker_->request(
@@ -186,6 +196,7 @@ void Supervisor::probe() {
     if (dynamic_cast<const JournalFailure*>(&error) != nullptr) throw;
     // Without ceilings there are no roofline shares; the times are as good.
     progress_->say(std::string("The machine's ceilings are not known: ") + error.what());
+    probes_[device] = Json::object();
     worker_->kill();
   }
 }

@@ -33,7 +33,8 @@ class Supervisor {
   void take_earlier(const JournalContents& contents);
   void take_from_other_run();
   void start_worker();
-  void probe();
+  void probe(const std::string& device);
+  void probe_devices();
   void measure_all();
   void measure_round(int round);
   void measure_cell(const Planned& planned, int round);

@@ -36,7 +36,8 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
       registry_(registry),
       progress_(std::move(progress)),
       cancelled_(std::move(cancelled)),
-      stopwatch_(measure::cpu_stopwatch()),
+      device_(measure::usable_device(settings_.device)),
+      stopwatch_(device_.stopwatch()),
       cpus_(measure::pin_to_cpus(at::get_num_threads())),
       timing_(Json::object()) {}
 
@@ -46,10 +47,10 @@ void ChildContext::measure(const std::string& what, const std::function<void()>&
                            const std::function<void()>& prepare) {
   const int threads = at::get_num_threads();
   let_threads_rest();
-  const double before = measure::calibration_seconds(threads);
+  const double before = device_.calibration_seconds(threads);
   const measure::Samples samples = measure::sample(*stopwatch_, settings_.rule, body, prepare);
   let_threads_rest();
-  const double calibration = (before + measure::calibration_seconds(threads)) / 2;
+  const double calibration = (before + device_.calibration_seconds(threads)) / 2;
   Json timing = {{"samples_seconds", samples.seconds},
                  {"median_seconds", measure::median(samples.seconds)},
                  {"stop", samples.stop},

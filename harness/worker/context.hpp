@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "harness/measure/sampler.hpp"
+#include "harness/measure/device.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
@@ -21,6 +21,7 @@ measure::SamplingRule sampling_rule_from(const Json& said);
 struct RunSettings {
   int round = 0;
   std::uint64_t seed = 0;
+  std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
 };
@@ -56,6 +57,7 @@ class ChildContext final : public tasks::Context {
   const Registry& registry_;
   Progress progress_;
   std::function<bool()> cancelled_;
+  const measure::Device& device_;
   std::unique_ptr<measure::Stopwatch> stopwatch_;
   std::vector<int> cpus_;
   std::vector<double> calibrations_;

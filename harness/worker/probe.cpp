@@ -16,15 +16,15 @@ namespace attnbench::worker {
 namespace {
 
 /// The least seconds of one product of two n x n matrices, out of a few.
-double product_seconds(std::int64_t n, at::ScalarType type, double limit_seconds) {
-  const auto stopwatch = measure::cpu_stopwatch();
-  const at::Tensor a = at::randn({n, n}).to(type);
-  const at::Tensor b = at::randn({n, n}).to(type);
+double product_seconds(std::int64_t n, const at::TensorOptions& where, double limit_seconds,
+                       measure::Stopwatch& stopwatch) {
+  const at::Tensor a = at::randn({n, n}).to(where);
+  const at::Tensor b = at::randn({n, n}).to(where);
   at::Tensor c = at::mm(a, b);
   double least = std::numeric_limits<double>::infinity();
-  const double start = stopwatch->now();
-  for (int trial = 0; trial < 12 && stopwatch->now() - start < limit_seconds; ++trial) {
-    least = std::min(least, stopwatch->time([&] { at::mm_out(c, a, b); }));
+  const double start = stopwatch.now();
+  for (int trial = 0; trial < 12 && stopwatch.now() - start < limit_seconds; ++trial) {
+    least = std::min(least, stopwatch.time([&] { at::mm_out(c, a, b); }));
   }
   return least;
 }
@@ -33,23 +33,24 @@ double flops(std::int64_t n) { return 2.0 * static_cast<double>(n * n * n); }
 
 /// FLOPs per second of at::mm. A dtype without a fast path takes seconds at the full size, so the
 /// full size is tried only where a small one says that it is quick.
-double product_rate(at::ScalarType type) {
-  const double small = flops(256) / product_seconds(256, type, 0.2);
+double product_rate(const at::TensorOptions& where, measure::Stopwatch& stopwatch) {
+  const double small = flops(256) / product_seconds(256, where, 0.2, stopwatch);
   if (flops(1024) / small > 0.25) return small;
-  return std::max(small, flops(1024) / product_seconds(1024, type, 0.25));
+  return std::max(small, flops(1024) / product_seconds(1024, where, 0.25, stopwatch));
 }
 
-void add_product_rates(Json& ceilings) {
+void add_product_rates(Json& ceilings, const std::string& device, measure::Stopwatch& stopwatch) {
   const at::NoGradGuard no_grad;
   const std::pair<const char*, at::ScalarType> dtypes[] = {
       {"float32", at::kFloat}, {"float64", at::kDouble}, {"bfloat16", at::kBFloat16}};
   const int threads = at::get_num_threads();
   for (const auto& [name, type] : dtypes) {
-    double rate = product_rate(type);
+    const auto where = at::TensorOptions().device(device).dtype(type);
+    double rate = product_rate(where, stopwatch);
     // A neighbour that holds one core stalls the whole team at its barriers; what one thread does
     // alone is a rate that the machine has all the same.
     at::set_num_threads(1);
-    rate = std::max(rate, product_rate(type));
+    rate = std::max(rate, product_rate(where, stopwatch));
     at::set_num_threads(threads);
     ceilings[std::string("gemm_") + name + "_flops_per_second"] = rate;
   }
@@ -125,8 +126,10 @@ Json probe_in_child(const Json& request) {
   const int threads = request.value("threads", 0);
   if (threads > 0) at::set_num_threads(threads);
   measure::pin_to_cpus(at::get_num_threads());
-  Json ceilings = measure::cpu_ceilings(at::get_num_threads());
-  add_product_rates(ceilings);
+  const std::string word = request.value("device", "cpu");
+  const measure::Device& device = measure::usable_device(word);
+  Json ceilings = device.ceilings(at::get_num_threads());
+  add_product_rates(ceilings, word, *device.stopwatch());
   return {{"ceilings", ceilings}, {"machine", torch_card()}};
 }
 

@@ -14,8 +14,8 @@ using tasks::Json;
 /// it belongs in a forked child: a process that ran one cannot fork workers any more.
 Json probe_in_child(const Json& request);
 
-/// {version, build, threads, blas, blas_library, blas_core_type, onednn, onednn_version, …}: the torch
-/// part of the machine card; runs nothing.
+/// {version, build, threads, blas, blas_library, blas_core_type, onednn, onednn_version, …}: the
+/// torch part of the machine card; runs nothing.
 Json torch_card();
 
 }  // namespace attnbench::worker

@@ -15,6 +15,7 @@ RunSettings settings_of(const Json& request) {
   settings.seed = request.value("seed", std::uint64_t{0});
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
+  settings.device = request.at("cell").value("device", "cpu");
   return settings;
 }
 

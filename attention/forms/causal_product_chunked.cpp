@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "attention/causal_product.hpp"
+#include "attention/forms/causal_product.hpp"
 
 namespace attnbench::causal_product {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "attention/mechanism.hpp"
-#include "attention/softmax_forms.hpp"
+#include "attention/forms/softmax_forms.hpp"
 
 namespace attnbench {
 

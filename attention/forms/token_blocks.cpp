@@ -1,4 +1,4 @@
-#include "attention/token_blocks.hpp"
+#include "attention/forms/token_blocks.hpp"
 
 #include <algorithm>
 

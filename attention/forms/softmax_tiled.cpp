@@ -1,5 +1,5 @@
 #include "attention/kernels/softmax.hpp"
-#include "attention/softmax_saved.hpp"
+#include "attention/forms/softmax_saved.hpp"
 #include "attention/team.hpp"
 
 namespace attnbench {

@@ -1,4 +1,4 @@
-#include "attention/causal_product.hpp"
+#include "attention/forms/causal_product.hpp"
 
 #include <vector>
 

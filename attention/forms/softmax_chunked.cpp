@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/softmax_saved.hpp"
+#include "attention/forms/softmax_saved.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,5 +1,5 @@
 // The causal product's forms against the masked quadratic form.
-#include "attention/causal_product.hpp"
+#include "attention/forms/causal_product.hpp"
 
 #include <cmath>
 #include <functional>

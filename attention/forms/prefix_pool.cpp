@@ -1,4 +1,4 @@
-#include "attention/prefix_pool.hpp"
+#include "attention/forms/prefix_pool.hpp"
 
 #include <limits>
 #include <vector>

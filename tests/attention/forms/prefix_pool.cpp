@@ -1,5 +1,5 @@
 // The prefix pool's forms against plain loops in double, on scores that single scales cannot hold.
-#include "attention/prefix_pool.hpp"
+#include "attention/forms/prefix_pool.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "attention/prefix_pool.hpp"
+#include "attention/forms/prefix_pool.hpp"
 
 namespace attnbench::prefix_pool {
 namespace {

@@ -2,7 +2,7 @@
 // of its past from the carry at its left edge. M = batches * heads * chunks, c tokens in a chunk.
 #pragma once
 
-#include "attention/prefix_pool.hpp"
+#include "attention/forms/prefix_pool.hpp"
 
 namespace attnbench::prefix_pool {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "attention/causal_product.hpp"
+#include "attention/forms/causal_product.hpp"
 
 namespace attnbench::causal_product {
 namespace {

@@ -1,7 +1,7 @@
 // The prefix pool by chunks: a piece of the sequence at a time, its chunks side by side.
 #include <vector>
 
-#include "attention/prefix_pool_chunks.hpp"
+#include "attention/forms/prefix_pool_chunks.hpp"
 
 namespace attnbench::prefix_pool {
 namespace {

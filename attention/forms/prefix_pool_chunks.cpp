@@ -1,4 +1,4 @@
-#include "attention/prefix_pool_chunks.hpp"
+#include "attention/forms/prefix_pool_chunks.hpp"
 
 #include <array>
 #include <cmath>

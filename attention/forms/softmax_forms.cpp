@@ -1,4 +1,4 @@
-#include "attention/softmax_forms.hpp"
+#include "attention/forms/softmax_forms.hpp"
 
 #include <limits>
 

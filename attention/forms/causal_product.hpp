@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "attention/token_blocks.hpp"
+#include "attention/forms/token_blocks.hpp"
 
 namespace attnbench::causal_product {
 

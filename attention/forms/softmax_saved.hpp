@@ -1,7 +1,7 @@
 // What the backward passes of the softmax forms keep: inputs, output and logarithms of the sums.
 #pragma once
 
-#include "attention/softmax_forms.hpp"
+#include "attention/forms/softmax_forms.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "attention/softmax_implementations.hpp"
+#include "attention/forms/softmax_implementations.hpp"
 
 #include <algorithm>
 #include <cmath>

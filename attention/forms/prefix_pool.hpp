@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "attention/token_blocks.hpp"
+#include "attention/forms/token_blocks.hpp"
 
 namespace attnbench::prefix_pool {
 

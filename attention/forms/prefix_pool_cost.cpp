@@ -1,8 +1,8 @@
-#include "attention/prefix_pool_cost.hpp"
+#include "attention/forms/prefix_pool_cost.hpp"
 
 #include <algorithm>
 
-#include "attention/token_blocks.hpp"
+#include "attention/forms/token_blocks.hpp"
 
 namespace attnbench::prefix_pool {
 namespace {

@@ -1,0 +1,34 @@
+#include "harness/measure/device.hpp"
+
+#include "harness/errors.hpp"
+
+namespace attnbench::measure {
+
+/// Generated from the files device_*.cpp.
+void append_devices(std::vector<std::unique_ptr<Device>>& devices);
+
+const std::vector<std::unique_ptr<Device>>& all_devices() {
+  static const auto devices = [] {
+    std::vector<std::unique_ptr<Device>> all;
+    append_devices(all);
+    return all;
+  }();
+  return devices;
+}
+
+const Device& usable_device(const std::string& word) {
+  const std::string kind = word.substr(0, word.find(':'));
+  std::string known;
+  for (const auto& device : all_devices()) {
+    if (device->name() == kind) {
+      const std::string refusal = device->refusal();
+      if (refusal.empty()) return *device;
+      throw EnvironmentFailure("the device " + word + " cannot be used: " + refusal);
+    }
+    known += (known.empty() ? "" : ", ") + device->name();
+  }
+  throw EnvironmentFailure("the device " + word + " cannot be used: this program was built for " +
+                           known + " only");
+}
+
+}  // namespace attnbench::measure

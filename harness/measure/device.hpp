@@ -1,0 +1,34 @@
+// Device: a kind of hardware that cells run on. One file per kind, harness/measure/device_NAME.cpp,
+// which defines `std::unique_ptr<Device> device_NAME()`; the table is generated from the folder.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/measure/sampler.hpp"
+
+namespace attnbench::measure {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  /// Why nothing can be measured on it here (no driver, no such device); empty where it can.
+  virtual std::string refusal() const = 0;
+  virtual std::unique_ptr<Stopwatch> stopwatch() const = 0;
+  /// What it can do at most, measured now; see the record's `ceilings`. GEMM rates are not in it.
+  virtual nlohmann::json ceilings(int threads) const = 0;
+  /// Seconds of a fixed piece of work: how fast it runs at this moment.
+  virtual double calibration_seconds(int threads) const = 0;
+};
+
+/// All kinds that this program was built with, usable or not.
+const std::vector<std::unique_ptr<Device>>& all_devices();
+
+/// `word` is a kind, or kind:index such as cuda:1. Throws EnvironmentFailure, with the reason,
+/// where it is unknown or cannot be used.
+const Device& usable_device(const std::string& word);
+
+}  // namespace attnbench::measure

@@ -1,0 +1,25 @@
+#include "harness/measure/device.hpp"
+
+#include "harness/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+
+TEST_CASE("the CPU is a device that can always be used", "[device]") {
+  const measure::Device& cpu = measure::usable_device("cpu");
+  CHECK(cpu.name() == "cpu");
+  CHECK(cpu.stopwatch()->time([] {}) >= 0);
+  CHECK(cpu.calibration_seconds(1) > 0);
+}
+
+TEST_CASE("a device that is not there is a matter of the environment, with the reason",
+          "[device]") {
+  try {
+    measure::usable_device("abacus:3");
+    FAIL("accepted");
+  } catch (const EnvironmentFailure& failure) {
+    const std::string text = failure.what();
+    CHECK(text.find("abacus:3") != std::string::npos);
+    CHECK(text.find("built for cpu") != std::string::npos);
+  }
+}
