@@ -21,7 +21,7 @@ struct Exponential;
 /// 2^f on [-1/2, 1/2], interpolated at the Chebyshev nodes: relative error 2.6e-9.
 template <>
 struct Exponential<float> {
-  using Int = std::int32_t;
+  using Int = std::uint32_t;  // wraps where the result is thrown away
   static constexpr float to_integer = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr int mantissa = 23;
   static constexpr float least = -126.0f;
@@ -37,7 +37,7 @@ struct Exponential<float> {
 /// Relative error 4.3e-18.
 template <>
 struct Exponential<double> {
-  using Int = std::int64_t;
+  using Int = std::uint64_t;
   static constexpr double to_integer = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr int mantissa = 52;
   static constexpr double least = -1022.0;
@@ -75,7 +75,8 @@ struct Simd {
     }
     const Integers scaled = reinterpret_cast<Integers&>(y) +
                             (reinterpret_cast<const Integers&>(shifted) << E::mantissa);
-    const Integers result = scaled & (x >= E::least);
+    const auto normal = x >= E::least;
+    const Integers result = scaled & reinterpret_cast<const Integers&>(normal);
     return reinterpret_cast<const Vector&>(result);
   }
   static ATTNBENCH_INLINE R sum(Vector v) {
