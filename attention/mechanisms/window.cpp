@@ -156,7 +156,9 @@ Entry window() {
   entry.implementations = {composite_softmax(banded), chunked_softmax(banded),
                            tiled_softmax(banded)};
   for (auto& implementation : entry.implementations) {
-    if (implementation.name != "composite") implementation.growth.time_in_length = 1;
+    if (implementation.name == "composite") continue;
+    implementation.growth.time_in_length = 1;
+    implementation.growth.workspace_in_length = 0;  // one band of keys at a time
   }
   return entry;
 }
