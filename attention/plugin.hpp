@@ -1,6 +1,7 @@
 // Plugins: shared objects that add mechanisms and implementations to a registry.
 //
-// A plugin exports two C symbols, and nothing runs when it is loaded:
+// A plugin exports two C symbols. It should have no static constructors: they would run on loading,
+// before the stamp can be read.
 //   extern "C" const attnbench::PluginStamp attnbench_plugin_stamp;
 //   extern "C" void attnbench_plugin_register(attnbench::Registry&);
 // ATTNBENCH_PLUGIN(register_function) writes both. The stamp is plain data and is read first: a
