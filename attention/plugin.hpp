@@ -1,12 +1,12 @@
 // Plugins: shared objects that add mechanisms and implementations to a registry.
 //
-// A plugin exports two C symbols. It should have no static constructors: they would run on loading,
-// before the stamp can be read.
+// A plugin exports two C symbols:
 //   extern "C" const attnbench::PluginStamp attnbench_plugin_stamp;
 //   extern "C" void attnbench_plugin_register(attnbench::Registry&);
 // ATTNBENCH_PLUGIN(register_function) writes both. The stamp is plain data and is read first: a
 // plugin built against another attnbench, another LibTorch or another compiler ABI is refused
-// before its register function runs.
+// before its register function runs. A plugin should have no static constructors: they run on
+// loading, before the stamp can be read.
 #pragma once
 
 #include <cstddef>
