@@ -1,37 +1,12 @@
 #include "attention/layer.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <cmath>
 #include <stdexcept>
 
+#include "attention/draw.hpp"
+
 namespace attnbench {
 namespace {
-
-/// FNV-1a over the seed, a name and sizes: what is drawn depends on nothing else.
-std::uint64_t seed_of(std::uint64_t seed, const std::string& name,
-                      const std::vector<std::int64_t>& shape) {
-  std::uint64_t hash = 14695981039346656037ull;
-  const auto take = [&](std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 1099511628211ull;
-    }
-  };
-  take(seed);
-  for (const char c : name) take(static_cast<unsigned char>(c));
-  for (const auto size : shape) take(static_cast<std::uint64_t>(size));
-  return hash;
-}
-
-/// Drawn in float32 on the CPU, so that every dtype and device sees the same numbers.
-at::Tensor normal(std::uint64_t seed, const std::string& name,
-                  const std::vector<std::int64_t>& shape, double deviation,
-                  const Problem& problem) {
-  const auto generator = at::detail::createCPUGenerator(seed_of(seed, name, shape));
-  return at::randn(shape, generator, at::kFloat)
-      .mul_(deviation)
-      .to(at::Device(problem.device), scalar_type(problem.dtype));
-}
 
 std::int64_t heads_of(const Role& role, const Problem& problem) {
   return role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
@@ -75,7 +50,7 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
     const std::vector<std::int64_t> shape{problem.batch, heads_of(role, problem),
                                           tokens_of(role, mechanism), role.width};
     inputs.tensors[role.name] =
-        normal(seed, role.name, shape, scale, problem).requires_grad_(requires_grad);
+        draw_normal(seed, role.name, shape, scale, problem).requires_grad_(requires_grad);
   }
   return inputs;
 }
@@ -88,11 +63,12 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
       scope_(scope) {
   if (scope == Scope::mix) throw std::logic_error("a layer projects: its scope cannot be mix");
   const Problem& problem = mechanism_->problem;
+  mechanism_->draw_parameters(seed);
   const std::int64_t width = problem.width();
   const auto weight = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
     return register_parameter(
         "weight_" + name,
-        normal(seed, name, {rows, columns}, 1 / std::sqrt(static_cast<double>(rows)), problem),
+        draw_normal(seed, name, {rows, columns}, 1 / std::sqrt(static_cast<double>(rows)), problem),
         problem.gradient);
   };
   for (const Role& role : mechanism_->roles()) {
@@ -109,8 +85,10 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
   }
 }
 
-Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents) {
+Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents,
+                      State* state) {
   Inputs inputs;
+  at::Tensor before;  // once for all roles: it may advance the state
   for (const Role& role : mechanism_->roles()) {
     at::Tensor tokens = role.source == Source::query_tokens ? x
                         : role.source == Source::key_tokens ? memory
@@ -119,7 +97,10 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
       throw std::logic_error("the role " + role.name + " of " + mechanism_->name() +
                              " needs tokens that were not given");
     }
-    if (role.feed == Feed::before) tokens = mechanism_->before(role, tokens);
+    if (role.feed == Feed::before) {
+      if (!before.defined()) before = mechanism_->before(tokens, state);
+      tokens = before;
+    }
     if (role.feed != Feed::slice) tokens = at::matmul(tokens, weights_.at(role.name));
     inputs.tensors[role.name] = split_heads(tokens, heads_of(role, mechanism_->problem));
   }
@@ -128,7 +109,7 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
 
 Mixed Layer::forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask,
                      const at::Tensor& latents, State* state) {
-  Inputs inputs = project(x, memory, latents);
+  Inputs inputs = project(x, memory, latents, state);
   inputs.key_mask = key_mask;
   Mixed mixed = implementation_.mix(*mechanism_, inputs, state);
   if (scope_ == Scope::layer) {

@@ -30,8 +30,10 @@ class Layer : public torch::nn::Module {
   /// [B, H, T, Dv]; `layer` returns [B, T, C].
   Mixed forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask = {},
                 const at::Tensor& latents = {}, State* state = nullptr);
-  /// Only the filling of the roles.
-  Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {});
+  /// Only the filling of the roles. Roles fed by `before` must all have x as their source, and a
+  /// state carries what `before` keeps from token to token.
+  Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {},
+                 State* state = nullptr);
 
   Mechanism& mechanism() { return *mechanism_; }
 

@@ -43,10 +43,12 @@ at::Tensor& State::operator[](const std::string& name) {
   return found->second;
 }
 
-at::Tensor Mechanism::before(const Role& role, const at::Tensor&) {
-  throw std::logic_error(name() + " declares the role " + role.name +
-                         " as fed by `before` but does not define it");
+at::Tensor Mechanism::before(const at::Tensor&, State*) {
+  throw std::logic_error(name() +
+                         " declares a role as fed by `before` but does not define what that is");
 }
+
+void Mechanism::draw_parameters(std::uint64_t) {}
 
 State Mechanism::empty_state(std::int64_t, std::int64_t, const at::TensorOptions&) const {
   throw UnsupportedError(name() + " has no decoding state");

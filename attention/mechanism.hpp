@@ -62,11 +62,12 @@ struct Claims {
   bool linear_in_value = true;          ///< y(a v + b v') = a y(v) + b y(v')
   bool permutation_equivariant = true;  ///< bidirectional, without positions
   bool last_row_agrees = true;          ///< causal row T-1 equals bidirectional row T-1
+  bool heads_independent = true;        ///< no head sees another (Luna's unpacking mixes them)
 };
 
 /// Where the tokens of a role come from.
 enum class Source { query_tokens, key_tokens, latent_stream };
-/// How a role is fed: x W; the head's slice of x; or W applied to Mechanism::before(role, x).
+/// How a role is fed: x W; the head's slice of x; or W applied to Mechanism::before(x).
 enum class Feed { projected, slice, before };
 
 /// One named input of `mix`.
@@ -107,8 +108,13 @@ class Mechanism : public torch::nn::Module {
       : torch::nn::Module(std::move(name)), options(std::move(chosen)), problem(std::move(asked)) {}
 
   virtual std::vector<Role> roles() const = 0;
-  /// What comes before the projection of a role fed by `Feed::before`. x is [B, T, C].
-  virtual at::Tensor before(const Role& role, const at::Tensor& x);
+  /// What comes before the projection of every role fed by `Feed::before`, [B, T, C] to [B, T, C]:
+  /// a short convolution, a recurrence. With a state it continues from the tensors that it keeps
+  /// there and advances them; the position is advanced by `mix`.
+  virtual at::Tensor before(const at::Tensor& x, State* state);
+  /// Draws parameters and buffers anew, from the seed alone. `Entry::make` has drawn them with
+  /// seed 0. Nothing by default.
+  virtual void draw_parameters(std::uint64_t seed);
   /// A state that has seen nothing, in the inputs' dtype and device; throws UnsupportedError where
   /// the mechanism has none. `capacity` is the greatest number of tokens it will ever see.
   virtual State empty_state(std::int64_t batch, std::int64_t capacity,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/mechanism.hpp"
+#include "attention/entry_parts.hpp"
 #include "attention/forms/prefix_pool.hpp"
 #include "attention/forms/prefix_pool_cost.hpp"
 
@@ -123,21 +123,12 @@ Cost composite_cost(const Options& options, const Problem& problem) {
 
 // ---- implementations
 
-Support only_causal(const Options&, const Problem& problem) {
-  if (problem.pattern == Pattern::causal) return {};
-  return Support::no("latte: only the causal pattern has a recurrence; use composite");
-}
-
 Implementation implementation_of(const std::string& name, const std::string& title,
                                  const Causal& causal) {
-  Implementation implementation;
-  implementation.name = name;
-  implementation.title = title;
-  implementation.supports = only_causal;
-  implementation.mix = [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return mix_with(causal, mechanism, inputs, state);
-  };
-  return implementation;
+  return causal_implementation("latte", name, title,
+                               [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
+                                 return mix_with(causal, mechanism, inputs, state);
+                               });
 }
 
 Implementation composite() {
@@ -188,33 +179,6 @@ Implementation chunked() {
 
 // ---- the entry
 
-Options derive(const Options& options, const Problem& problem) {
-  const std::int64_t total = options.integer("latents_total");
-  const std::int64_t said = options.integer("latents_per_head");
-  if (total % problem.heads != 0) {
-    throw UsageError("latte: latents_total " + std::to_string(total) + " cannot be split over " +
-                     std::to_string(problem.heads) + " heads; choose a multiple of the heads.");
-  }
-  std::int64_t per_head = said;
-  if (said == 0) per_head = total == 0 ? problem.head_dim : total / problem.heads;
-  if (total != 0 && total != per_head * problem.heads) {
-    throw UsageError("latte: latents_total " + std::to_string(total) + " and latents_per_head " +
-                     std::to_string(said) + " contradict each other at " +
-                     std::to_string(problem.heads) + " heads; say only one of them.");
-  }
-  Options derived = options;
-  derived.set("latents_per_head", per_head);
-  derived.set("latents_total", per_head * problem.heads);
-  return derived;
-}
-
-Support supports(const Options&, const Problem& problem) {
-  if (problem.kv_heads != problem.heads) {
-    return Support::no("latte: key and value heads are not shared; set kv_heads to heads");
-  }
-  return {};
-}
-
 }  // namespace
 
 Entry latte() {
@@ -224,41 +188,23 @@ Entry latte() {
   entry.citation =
       "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
       "Transformers, arXiv:2402.17512";
-  entry.options = {
-      {"latents_total",
-       OptionType::integer,
-       std::int64_t{0},
-       "latents of all heads together, the papers' L; 0 = latents_per_head times heads",
-       0,
-       {},
-       {}},
-      {"latents_per_head",
-       OptionType::integer,
-       std::int64_t{0},
-       "latents of each head; 0 = latents_total divided by heads, or head_dim if neither is said",
-       0,
-       {},
-       {}},
-      {"logit_scale",
-       OptionType::number,
-       1.0,
-       "factor on the query and key logits before their softmaxes",
-       {},
-       {},
-       {}},
-      {"chunk",
-       OptionType::integer,
-       std::int64_t{64},
-       "tokens that the chunked implementation takes together",
-       1,
-       {},
-       {}}};
+  entry.options = latents_options();
+  entry.options.push_back({"logit_scale",
+                           OptionType::number,
+                           1.0,
+                           "factor on the query and key logits before their softmaxes",
+                           {},
+                           {},
+                           {}});
+  entry.options.push_back(chunk_option());
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
-  entry.supports = supports;
-  entry.derive = derive;
-  entry.make = [](const Options& options, const Problem& problem) {
-    return std::make_shared<Latte>("latte", options, problem);
+  entry.supports = [](const Options&, const Problem& problem) {
+    return unshared_heads("latte", problem);
   };
+  entry.derive = [](const Options& options, const Problem& problem) {
+    return derive_latents("latte", options, problem, problem.head_dim);
+  };
+  entry.make = maker<Latte>("latte");
   entry.implementations = {composite(), scan(), chunked()};
   return entry;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "attention/entry_parts.hpp"
 #include "attention/forms/causal_product.hpp"
-#include "attention/mechanism.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -172,21 +172,12 @@ Cost chunked_cost(const Options& options, const Problem& problem) {
 
 // ---- implementations
 
-Support only_causal(const Options&, const Problem& problem) {
-  if (problem.pattern == Pattern::causal) return {};
-  return Support::no("linear: only the causal pattern has a recurrence; use composite");
-}
-
 Implementation implementation_of(const std::string& name, const std::string& title,
                                  const Causal& causal) {
-  Implementation implementation;
-  implementation.name = name;
-  implementation.title = title;
-  implementation.supports = only_causal;
-  implementation.mix = [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return mix_with(causal, mechanism, inputs, state);
-  };
-  return implementation;
+  return causal_implementation("linear", name, title,
+                               [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
+                                 return mix_with(causal, mechanism, inputs, state);
+                               });
 }
 
 Implementation composite() {
@@ -239,22 +230,13 @@ Entry linear() {
       "Katharopoulos, Vyas, Pappas, Fleuret 2020, Transformers are RNNs: Fast Autoregressive "
       "Transformers with Linear Attention, arXiv:2006.16236";
   entry.options = {{"epsilon", OptionType::number, 1e-6, "added to the sum of weights", 0, {}, {}},
-                   {"chunk",
-                    OptionType::integer,
-                    std::int64_t{64},
-                    "tokens that the chunked implementation takes together",
-                    1,
-                    {},
-                    {}}};
+                   chunk_option()};
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options&, const Problem& problem) {
-    if (problem.kv_heads == problem.heads) return Support{};
-    return Support::no("linear: key and value heads are not shared; set kv_heads to heads");
+    return unshared_heads("linear", problem);
   };
   entry.derive = [](const Options& options, const Problem&) { return options; };
-  entry.make = [](const Options& options, const Problem& problem) {
-    return std::make_shared<Linear>("linear", options, problem);
-  };
+  entry.make = maker<Linear>("linear");
   entry.implementations = {composite(), scan(), chunked()};
   return entry;
 }

@@ -1,4 +1,5 @@
 // Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
+#include "attention/entry_parts.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 
 namespace attnbench::mechanisms {
@@ -8,11 +9,7 @@ class Softmax : public Mechanism {
  public:
   using Mechanism::Mechanism;
 
-  std::vector<Role> roles() const override {
-    return {{"query", Source::query_tokens, problem.head_dim},
-            {"key", Source::key_tokens, problem.head_dim},
-            {"value", Source::key_tokens, problem.value_dim}};
-  }
+  std::vector<Role> roles() const override { return query_key_value(problem); }
 
   /// All keys and values seen, k [B, G, capacity, D] and v [B, G, capacity, Dv].
   State empty_state(std::int64_t batch, std::int64_t capacity,
@@ -78,9 +75,7 @@ Entry softmax() {
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options&, const Problem&) { return Support{}; };
   entry.derive = [](const Options& options, const Problem&) { return options; };
-  entry.make = [](const Options& options, const Problem& problem) {
-    return std::make_shared<Softmax>("softmax", options, problem);
-  };
+  entry.make = maker<Softmax>("softmax");
   const BandedMechanism banded{
       band_of, call_of, [](const Options&, const Problem& problem) { return problem.length; }};
   entry.implementations = {composite_softmax(banded), chunked_softmax(banded),

@@ -2,6 +2,7 @@
 // 2020). Sides count as in flash-attn, so that a causal window of W keys is left = W - 1.
 #include <algorithm>
 
+#include "attention/entry_parts.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 
 namespace attnbench::mechanisms {
@@ -15,11 +16,7 @@ class SlidingWindow : public Mechanism {
  public:
   using Mechanism::Mechanism;
 
-  std::vector<Role> roles() const override {
-    return {{"query", Source::query_tokens, problem.head_dim},
-            {"key", Source::key_tokens, problem.head_dim},
-            {"value", Source::key_tokens, problem.value_dim}};
-  }
+  std::vector<Role> roles() const override { return query_key_value(problem); }
 
   /// The last left + 1 keys and values; token p lies in slot p mod (left + 1).
   State empty_state(std::int64_t batch, std::int64_t capacity,
@@ -146,9 +143,7 @@ Entry window() {
   entry.patterns = {Pattern::bidirectional, Pattern::causal};
   entry.supports = supports;
   entry.derive = derive;
-  entry.make = [](const Options& options, const Problem& problem) {
-    return std::make_shared<SlidingWindow>("window", options, problem);
-  };
+  entry.make = maker<SlidingWindow>("window");
   const BandedMechanism banded{band_of, call_of,
                                [](const Options& options, const Problem& problem) {
                                  return std::min(problem.length, options.window("window").left + 1);

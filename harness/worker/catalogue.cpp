@@ -55,7 +55,8 @@ Json entry_json(const Entry& entry, const std::string& origin) {
            {{"rows_sum_to_one", entry.claims.rows_sum_to_one},
             {"linear_in_value", entry.claims.linear_in_value},
             {"permutation_equivariant", entry.claims.permutation_equivariant},
-            {"last_row_agrees", entry.claims.last_row_agrees}}},
+            {"last_row_agrees", entry.claims.last_row_agrees},
+            {"heads_independent", entry.claims.heads_independent}}},
           {"implementations", std::move(implementations)},
           {"aliases", std::move(aliases)}};
 }

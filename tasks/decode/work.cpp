@@ -11,11 +11,13 @@
 namespace attnbench::tasks::decode {
 namespace {
 
-/// `count` tokens of every role, from token `begin` on, without a copy.
-Inputs slice(const Inputs& inputs, std::int64_t begin, std::int64_t count) {
-  Inputs some;
-  for (const auto& [role, tensor] : inputs.tensors) {
-    some.tensors[role] = tensor.narrow(2, begin, count);
+/// `count` tokens of every role that has tokens, from token `begin` on, without a copy.
+Inputs slice(const Mechanism& mechanism, const Inputs& inputs, std::int64_t begin,
+             std::int64_t count) {
+  Inputs some = inputs;
+  for (const Role& role : mechanism.roles()) {
+    if (role.source == Source::latent_stream) continue;
+    some.tensors[role.name] = inputs[role.name].narrow(2, begin, count);
   }
   return some;
 }
@@ -70,9 +72,9 @@ class DecodeWork final : public Work {
     mechanism_ = make_mechanism(registry_, cell_, whole);
     inputs_ = random_inputs(*mechanism_, context.seed(), cell_.settings.number("input_scale"),
                             /*requires_grad=*/false);
-    before_ = slice(inputs_, 0, context_length_);
+    before_ = slice(*mechanism_, inputs_, 0, context_length_);
     for (std::int64_t i = 0; i < steps_; ++i) {
-      tokens_.push_back(slice(inputs_, context_length_ + i, 1));
+      tokens_.push_back(slice(*mechanism_, inputs_, context_length_ + i, 1));
     }
     prefilled_ = empty_state(context_length_ + steps_);
     mix(before_, prefilled_);
@@ -83,7 +85,7 @@ class DecodeWork final : public Work {
     const at::NoGradGuard no_grad;
     restore(state_, prefilled_);
     const at::Tensor output = mix(tokens_.front(), state_);
-    const Inputs seen = slice(inputs_, 0, context_length_ + 1);
+    const Inputs seen = slice(*mechanism_, inputs_, 0, context_length_ + 1);
     Problem problem = forecast_.problem;
     problem.length = problem.key_length = context_length_ + 1;
     Rows last;

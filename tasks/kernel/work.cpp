@@ -43,7 +43,7 @@ class KernelWork final : public Work {
     Inputs inputs;
     {
       const at::NoGradGuard no_grad;
-      inputs = layer_ ? layer_->project(tokens_, memory_tokens_) : inputs_;
+      inputs = layer_ ? layer_->project(tokens_, memory_tokens_, latents_) : inputs_;
     }
     return check_mix({registry_.entry(cell_.mechanism), implementation_,
                       registry_.reference(cell_.mechanism), *mechanism_, inputs, context.seed()},
@@ -76,10 +76,14 @@ class KernelWork final : public Work {
     memory_tokens_ = problem.pattern == Pattern::cross
                          ? tokens(problem.key_length, context.seed() + 3)
                          : tokens_;
+    for (const Role& role : mechanism_->roles()) {
+      if (role.source != Source::latent_stream) continue;
+      latents_ = tokens(mechanism_->options.integer("latents_per_head"), context.seed() + 4);
+    }
   }
 
   at::Tensor forward() {
-    if (layer_) return layer_->forward(tokens_, memory_tokens_).output;
+    if (layer_) return layer_->forward(tokens_, memory_tokens_, {}, latents_).output;
     return implementation_.mix(*mechanism_, inputs_, nullptr).output;
   }
 
@@ -91,6 +95,7 @@ class KernelWork final : public Work {
     if (memory_tokens_.defined() && !memory_tokens_.is_same(tokens_)) {
       tensors.push_back(memory_tokens_);
     }
+    if (latents_.defined()) tensors.push_back(latents_);
     return tensors;
   }
 
@@ -138,6 +143,7 @@ class KernelWork final : public Work {
   Inputs inputs_;
   at::Tensor tokens_;
   at::Tensor memory_tokens_;
+  at::Tensor latents_;  ///< the stream, where the mechanism has one
   at::Tensor upstream_;
   std::vector<at::Tensor> leaves_;
 };

@@ -118,3 +118,51 @@ TEST_CASE("layer: scope words") {
   CHECK(std::string(to_string(Scope::layer)) == "layer");
   CHECK_THROWS_WITH(scope_from("all"), "scope must be one of mix, projected, layer, not \"all\"");
 }
+
+namespace {
+
+/// A mechanism with a stream of latents, whose tokens go through a running sum first.
+class Streaming : public Mechanism {
+ public:
+  using Mechanism::Mechanism;
+  std::vector<Role> roles() const override {
+    return {{"sums", Source::query_tokens, problem.value_dim, Feed::before},
+            {"sums again", Source::query_tokens, problem.value_dim, Feed::before},
+            {"latent", Source::latent_stream, problem.value_dim}};
+  }
+  at::Tensor before(const at::Tensor& x, State* state) override {
+    ++calls;
+    at::Tensor sums = x.cumsum(1);
+    if (state != nullptr) {
+      sums = sums + (*state)["sum"];
+      (*state)["sum"].copy_(sums.narrow(1, -1 + sums.size(1), 1));
+    }
+    return sums;
+  }
+  void draw_parameters(std::uint64_t seed) override { drawn = seed; }
+  int calls = 0;
+  std::uint64_t drawn = 0;
+};
+
+}  // namespace
+
+TEST_CASE("layer: what comes before is computed once, from the state, and latents are projected") {
+  Problem problem = small();
+  problem.kv_heads = 4;
+  const auto mechanism = std::make_shared<Streaming>("streaming", Options{}, problem);
+  const Implementation none;
+  Layer streaming(mechanism, none, Scope::projected, 9);
+  CHECK(mechanism->drawn == 9);
+  const auto x = at::randn({2, 5, 32}, at::kDouble);
+  const auto latents = at::randn({2, 3, 32}, at::kDouble);
+  const Inputs whole = streaming.project(x, x, latents);
+  CHECK(mechanism->calls == 1);
+  CHECK(whole["latent"].sizes() == at::IntArrayRef({2, 4, 3, 6}));
+  CHECK_THROWS_AS(streaming.project(x, x), std::logic_error);
+  State state;
+  state.tensors["sum"] = at::zeros({2, 1, 32}, at::kDouble);
+  const auto first = streaming.project(x.narrow(1, 0, 3), {}, latents, &state);
+  const auto second = streaming.project(x.narrow(1, 3, 2), {}, latents, &state);
+  CHECK(at::allclose(at::cat({first["sums"], second["sums"]}, 2), whole["sums"]));
+  CHECK(!same(whole["sums"], whole["sums again"]));
+}

@@ -1,0 +1,81 @@
+#include "attention/entry_parts.hpp"
+
+namespace attnbench {
+
+std::vector<Role> query_key_value(const Problem& problem) {
+  return {{"query", Source::query_tokens, problem.head_dim},
+          {"key", Source::key_tokens, problem.head_dim},
+          {"value", Source::key_tokens, problem.value_dim}};
+}
+
+std::vector<Option> latents_options() {
+  return {
+      {"latents_total",
+       OptionType::integer,
+       std::int64_t{0},
+       "latents of all heads together, the papers' L; 0 = latents_per_head times heads",
+       0,
+       {},
+       {}},
+      {"latents_per_head",
+       OptionType::integer,
+       std::int64_t{0},
+       "latents of each head; 0 = latents_total divided by heads, or the mechanism's own number "
+       "if neither is said",
+       0,
+       {},
+       {}}};
+}
+
+Options derive_latents(const std::string& mechanism, const Options& options, const Problem& problem,
+                       std::int64_t unsaid) {
+  const std::int64_t total = options.integer("latents_total");
+  const std::int64_t said = options.integer("latents_per_head");
+  const std::string at_heads = std::to_string(problem.heads) + " heads; ";
+  if (total % problem.heads != 0) {
+    throw UsageError(mechanism + ": latents_total " + std::to_string(total) +
+                     " cannot be split over " + at_heads + "choose a multiple of the heads.");
+  }
+  std::int64_t per_head = said;
+  if (said == 0) per_head = total == 0 ? unsaid : total / problem.heads;
+  if (total != 0 && total != per_head * problem.heads) {
+    throw UsageError(mechanism + ": latents_total " + std::to_string(total) +
+                     " and latents_per_head " + std::to_string(said) +
+                     " contradict each other at " + at_heads + "say only one of them.");
+  }
+  Options derived = options;
+  derived.set("latents_per_head", per_head);
+  derived.set("latents_total", per_head * problem.heads);
+  return derived;
+}
+
+Option chunk_option(std::int64_t chunk) {
+  return {"chunk", OptionType::integer,
+          chunk,   "tokens that the chunked implementation takes together",
+          1,       {},
+          {}};
+}
+
+Support only_causal(const std::string& mechanism, const Problem& problem) {
+  if (problem.pattern == Pattern::causal) return {};
+  return Support::no(mechanism + ": only the causal pattern has a recurrence; use composite");
+}
+
+Support unshared_heads(const std::string& mechanism, const Problem& problem) {
+  if (problem.kv_heads == problem.heads) return {};
+  return Support::no(mechanism + ": key and value heads are not shared; set kv_heads to heads");
+}
+
+Implementation causal_implementation(const std::string& mechanism, const std::string& name,
+                                     const std::string& title, Mix mix) {
+  Implementation implementation;
+  implementation.name = name;
+  implementation.title = title;
+  implementation.supports = [mechanism](const Options&, const Problem& problem) {
+    return only_causal(mechanism, problem);
+  };
+  implementation.mix = std::move(mix);
+  return implementation;
+}
+
+}  // namespace attnbench
