@@ -117,6 +117,16 @@ Carry flat_empty_carry(const Tensor& scores, const Tensor& values) {
       .flat();
 }
 
+Tensor whole(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values) {
+  const auto type = compute_type(values.scalar_type());
+  const Tensor k = scores.to(type);
+  // A latent to which every token is hidden weighs nothing, and has no gradient.
+  const Tensor empty = (k == -kInfinity).all(-2, /*keepdim=*/true);
+  const Tensor weights = at::softmax(k.masked_fill(empty, 0), -2).masked_fill(empty, 0);
+  const Tensor means = at::matmul(weights.transpose(-2, -1), values.to(type));
+  return at::matmul(weights_of(query.to(type), kind), means).to(values.scalar_type());
+}
+
 Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
                     Carry* carry) {
   const at::AutoGradMode record(carry == nullptr && at::GradMode::is_enabled());

@@ -54,6 +54,11 @@ at::Tensor scan(const at::Tensor& query, Query kind, const at::Tensor& scores,
 at::Tensor chunked(const at::Tensor& query, Query kind, const at::Tensor& scores,
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
+/// Without an order: every row reads the softmax averages over all tokens of scores [B, H, S, L]
+/// and values [B, H, S, D], for query [B, H, T, L]. Gradients by autograd.
+at::Tensor whole(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                 const at::Tensor& values);
+
 // ---- what the forms share
 
 /// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].

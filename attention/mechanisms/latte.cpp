@@ -65,18 +65,6 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
   return call;
 }
 
-/// Two softmaxes and two products; queries and keys may differ in number (the cross pattern).
-at::Tensor bidirectional(const Call& call) {
-  const auto type = compute_type(call.values.scalar_type());
-  const at::Tensor scores = call.scores.to(type);
-  // A latent to which every token is hidden weighs nothing, and has no gradient.
-  const at::Tensor empty =
-      (scores == -std::numeric_limits<double>::infinity()).all(-2, /*keepdim=*/true);
-  const at::Tensor weights = at::softmax(scores.masked_fill(empty, 0), -2).masked_fill(empty, 0);
-  const at::Tensor means = at::matmul(weights.transpose(-2, -1), call.values.to(type));
-  return at::matmul(at::softmax(call.query.to(type), -1), means).to(call.values.scalar_type());
-}
-
 /// A causal form; `carry`, where there is one, is continued from and advanced.
 using Causal = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
 
@@ -84,7 +72,7 @@ Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs,
   const Call call = call_of(mechanism, inputs);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
-    return {bidirectional(call), {}};
+    return {prefix_pool::whole(call.query, Query::logits, call.scores, call.values), {}};
   }
   if (!state) return {causal(mechanism, call, nullptr), {}};
   Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
