@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,9 @@ struct Growth {
   double workspace_in_length = 1;
   double time_in_latents = 0;
   double workspace_in_latents = 0;
+  /// T and L held fixed; a size that follows head_dim (the features of linear) grows with it.
+  double time_in_head_dim = 1;
+  std::optional<double> workspace_in_head_dim = {};  ///< nothing is claimed unless said
 };
 
 /// What a mechanism claims of itself; the conformance kit holds it to each.

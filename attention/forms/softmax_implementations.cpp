@@ -140,7 +140,7 @@ Implementation composite_softmax(const BandedMechanism& mechanism) {
     return composite_cost(common_cost(mechanism, options, problem),
                           mechanism.band(options, problem), problem);
   };
-  implementation.growth = {2, 2, 0, 0};
+  implementation.growth = {2, 2, 0, 0, 1, 0.0};
   return implementation;
 }
 

@@ -128,7 +128,7 @@ Implementation composite() {
       causal);
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.cost = composite_cost;
-  implementation.growth = {1, 1, 1, 1};
+  implementation.growth = {1, 1, 1, 1, 1, 1.0};
   return implementation;
 }
 

@@ -188,7 +188,7 @@ Implementation composite() {
       "composite", "cumulative sums of all states at once, in tensor operations", causal);
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.cost = composite_cost;
-  implementation.growth = {1, 1, 0, 0};
+  implementation.growth = {1, 1, 0, 0, 2, 2.0};  // as many features as head_dim
   return implementation;
 }
 
@@ -199,7 +199,7 @@ Implementation scan() {
   Implementation implementation =
       implementation_of("scan", "token by token, as a recurrent network", causal);
   implementation.cost = scan_cost;
-  implementation.growth = {1, 0, 0, 0};
+  implementation.growth = {1, 0, 0, 0, 2, {}};
   implementation.rank = -1;
   return implementation;
 }
@@ -215,7 +215,7 @@ Implementation chunked() {
   Implementation implementation =
       implementation_of("chunked", "matrix products over chunks of tokens", causal);
   implementation.cost = chunked_cost;
-  implementation.growth = {1, 0, 0, 0};
+  implementation.growth = {1, 0, 0, 0, 2, {}};
   implementation.rank = 10;
   return implementation;
 }

@@ -60,7 +60,8 @@ std::string growth_of(const Json& implementation) {
   std::string text;
   for (const std::string what : {"time", "workspace"}) {
     if (!growth.contains(what + "_in_length")) continue;
-    const std::string powers = power(what, "T", "length") + power(what, "L", "latents");
+    const std::string powers =
+        power(what, "T", "length") + power(what, "L", "latents") + power(what, "D", "head_dim");
     text.append(text.empty() ? "" : ", ")
         .append(what)
         .append(" ~")

@@ -17,18 +17,28 @@ struct Measured {
   std::optional<double> workspace_bytes;
 };
 
+/// What a cell of a growth axis is; 0 latents = the mechanism's default.
+struct Size {
+  std::int64_t length = 0;
+  std::int64_t latents = 0;
+  std::int64_t head_dim = 64;
+};
+
 /// Cells of one implementation, and what the worker says of them.
 class Cells {
  public:
   Cells(const Ask& ask, const CheckRow& row, const GrowthPlan& plan)
       : ask_(ask), row_(row), plan_(plan) {}
 
-  /// `latents` 0 = the mechanism's default.
-  Json cell(std::int64_t length, std::int64_t latents) const {
-    Json options = Json::object();
-    if (latents > 0) options["latents_per_head"] = latents;
+  /// `options` are said in every cell from here on: defaults that follow a size stay as they are.
+  void hold(Json options) { held_ = std::move(options); }
+
+  Json cell(const Size& size) const {
+    Json options = held_;
+    if (size.latents > 0) options["latents_per_head"] = size.latents;
     const std::string name = row_.entry + " " + row_.implementation;
-    return {{"id", "growth-" + std::to_string(length) + "-" + std::to_string(latents)},
+    return {{"id", "growth-" + std::to_string(size.length) + "-" + std::to_string(size.latents) +
+                       "-" + std::to_string(size.head_dim)},
             {"label", name},
             {"task", "kernel"},
             {"task_label", "kernel"},
@@ -38,8 +48,8 @@ class Cells {
             {"settings",
              {{"batch", 1},
               {"heads", 2},
-              {"head_dim", 64},
-              {"length", length},
+              {"head_dim", size.head_dim},
+              {"length", size.length},
               {"pattern", row_.pattern},
               {"pass", "forward"},
               {"scope", "mix"},
@@ -48,23 +58,22 @@ class Cells {
   }
 
   /// The worker's forecast, or null.
-  Json forecast(std::int64_t length, std::int64_t latents) const {
-    const Json answer = ask_({{"type", "plan"}, {"cells", {cell(length, latents)}}});
+  Json forecast(const Size& size) const {
+    const Json answer = ask_({{"type", "plan"}, {"cells", {cell(size)}}});
     const Json cells = answer.value("cells", Json::array());
     return cells.empty() ? Json() : cells.front();
   }
 
-  bool fits(std::int64_t length, std::int64_t latents) const {
-    const Json planned = forecast(length, latents);
+  bool fits(const Size& size) const {
+    const Json planned = forecast(size);
     if (!planned.is_object() || !planned.value("supported", false)) return false;
     return plan_.memory_limit_bytes <= 0 ||
            planned.value("peak_bytes", 0.0) <= plan_.memory_limit_bytes;
   }
 
   /// Round 0 also meters memory. Nothing where the cell does not end well; `why` then says how.
-  std::optional<Measured> measure(std::int64_t length, std::int64_t latents, int round,
-                                  std::string& why) const {
-    const Json record = ask_(request(length, latents, round));
+  std::optional<Measured> measure(const Size& size, int round, std::string& why) const {
+    const Json record = ask_(request(size, round));
     if (record.value("status", "error") != "ok") {
       why = record.value("status", "error") + ": " + record.value("reason", "no reason given");
       return std::nullopt;
@@ -78,13 +87,13 @@ class Cells {
   }
 
  private:
-  Json request(std::int64_t length, std::int64_t latents, int round) const {
+  Json request(const Size& size, int round) const {
     Json limits = {{"seconds", plan_.cell_timeout_seconds}};
     if (plan_.memory_limit_bytes > 0) {
       limits["memory_bytes"] = static_cast<std::int64_t>(plan_.memory_limit_bytes);
     }
     return {{"type", "run"},
-            {"cell", cell(length, latents)},
+            {"cell", cell(size)},
             {"round", round},
             {"seed", 0},
             {"limits", std::move(limits)},
@@ -94,33 +103,38 @@ class Cells {
   const Ask& ask_;
   const CheckRow& row_;
   const GrowthPlan& plan_;
+  Json held_ = Json::object();
 };
 
-/// A size axis: how a size becomes a cell.
+/// A size axis: what varies from `start` on, the rest held.
 struct Axis {
-  std::string name;
-  std::int64_t length(std::int64_t size) const { return fixed_length > 0 ? fixed_length : size; }
-  std::int64_t latents(std::int64_t size) const { return fixed_length > 0 ? size : 0; }
-  std::int64_t fixed_length = 0;
+  std::string name;  ///< length, latents or head_dim
+  std::int64_t Size::*varies = &Size::length;
+  Size start;
+  Size at(int doublings) const {
+    Size size = start;
+    size.*varies <<= doublings;
+    return size;
+  }
 };
 
-/// The least power-of-two length whose cell takes long enough, the latents fixed (0 = the
-/// default); nothing, with the reason, where none does.
-std::optional<std::int64_t> long_enough(const Cells& cells, const GrowthPlan& plan,
-                                        std::int64_t latents, std::string& why) {
-  std::int64_t length = plan.least_length;
-  while (length <= plan.most_length) {
-    if (!cells.fits(length, latents)) {
+/// `size` with the least power-of-two length whose cell takes long enough; nothing, with the
+/// reason, where none does.
+std::optional<Size> long_enough(const Cells& cells, const GrowthPlan& plan, Size size,
+                                std::string& why) {
+  size.length = plan.least_length;
+  while (size.length <= plan.most_length) {
+    if (!cells.fits(size)) {
       why = "no cell that fits in memory takes 5 ms";
       return std::nullopt;
     }
-    const auto measured = cells.measure(length, latents, 1, why);
+    const auto measured = cells.measure(size, 1, why);
     if (!measured) return std::nullopt;
-    if (measured->seconds >= plan.least_seconds) return length;
+    if (measured->seconds >= plan.least_seconds) return size;
     // Half the doublings that linear growth would need: quadratic growth cannot overshoot.
     const double missing = plan.least_seconds / std::max(measured->seconds, 1e-7);
     const double steps = std::max(1.0, std::floor(std::log2(missing) / 2));
-    length <<= static_cast<int>(steps);
+    size.length <<= static_cast<int>(steps);
   }
   why = "no cell up to length " + std::to_string(plan.most_length) + " takes 5 ms";
   return std::nullopt;
@@ -133,18 +147,17 @@ struct Series {
 };
 
 /// Interleaved over the sizes, so that a slow minute of the machine meets all of them.
-void measure_series(const Cells& cells, const GrowthPlan& plan, const Axis& axis,
-                    std::int64_t first, Series& series) {
+void measure_series(const Cells& cells, const GrowthPlan& plan, const Axis& axis, Series& series) {
   for (int round = 0; round < plan.children; ++round) {
     for (int i = 0; i < plan.sizes; ++i) {
-      const std::int64_t size = first << i;
-      if (!cells.fits(axis.length(size), axis.latents(size))) {
-        series.why = "size " + std::to_string(size) + " does not fit in memory";
+      const Size size = axis.at(i);
+      if (!cells.fits(size)) {
+        series.why = "size " + std::to_string(size.*axis.varies) + " does not fit in memory";
         continue;
       }
-      const auto measured = cells.measure(axis.length(size), axis.latents(size), round, series.why);
+      const auto measured = cells.measure(size, round, series.why);
       if (!measured) continue;
-      const double x = static_cast<double>(size);
+      const double x = static_cast<double>(size.*axis.varies);
       series.seconds.push_back({x, measured->seconds});
       if (measured->workspace_bytes) series.workspace.push_back({x, *measured->workspace_bytes});
     }
@@ -159,30 +172,25 @@ GrowthRow judged(const CheckRow& row, const std::string& quantity, const std::st
   return out;
 }
 
-/// Time and workspace along one axis.
+/// What is claimed of time and workspace along one axis.
 void measure_axis(const Cells& cells, const CheckRow& row, const GrowthPlan& plan, const Axis& axis,
-                  std::int64_t first, const Json& claims, const Say& say,
-                  std::vector<GrowthRow>& rows) {
+                  const Json& claims, const Say& say, std::vector<GrowthRow>& rows) {
+  const std::string workspace = "workspace_in_" + axis.name;
   const double time = claims.value("time_in_" + axis.name, 0.0);
-  const double workspace = claims.value("workspace_in_" + axis.name, 0.0);
   say("growth in " + axis.name + " of " + row.entry + " " + row.implementation + ", from " +
-      std::to_string(first));
+      std::to_string(axis.start.*axis.varies));
   Series series;
-  measure_series(cells, plan, axis, first, series);
+  measure_series(cells, plan, axis, series);
   const std::string in = " in " + axis.name;
   GrowthRow timed = judged(row, "time" + in, series.why, series.seconds, time);
   if (timed.fit.verdict == result::GrowthVerdict::differs) {
     // A neighbour on the machine may have come and gone: both series together decide.
-    measure_series(cells, plan, axis, first, series);
+    measure_series(cells, plan, axis, series);
     timed = judged(row, "time" + in, series.why, series.seconds, time);
   }
   rows.push_back(std::move(timed));
-  rows.push_back(judged(row, "workspace" + in, series.why, series.workspace, workspace));
-}
-
-void undecided(const CheckRow& row, const std::string& quantity, double claimed,
-               const std::string& why, std::vector<GrowthRow>& rows) {
-  rows.push_back(judged(row, quantity, why, {}, claimed));
+  if (!claims.contains(workspace)) return;
+  rows.push_back(judged(row, "workspace" + in, series.why, series.workspace, claims.at(workspace)));
 }
 
 }  // namespace
@@ -190,26 +198,30 @@ void undecided(const CheckRow& row, const std::string& quantity, double claimed,
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say) {
   std::vector<GrowthRow> rows;
-  const Cells cells(ask, row, plan);
-  const Json planned = cells.forecast(plan.least_length, 0);
+  Cells cells(ask, row, plan);
+  const Json planned = cells.forecast({plan.least_length});
   if (!planned.is_object() || !planned.value("supported", false)) return rows;
   const Json claims = planned.value("growth", Json::object());
-  std::string why;
-  if (const auto first = long_enough(cells, plan, 0, why)) {
-    measure_axis(cells, row, plan, {"length", 0}, *first, claims, say, rows);
-  } else {
-    undecided(row, "time in length", claims.value("time_in_length", 1.0), why, rows);
-  }
-  const bool claimed =
-      claims.value("time_in_latents", 0.0) != 0 || claims.value("workspace_in_latents", 0.0) != 0;
-  if (!has_latents || !claimed) return rows;
+  const auto along = [&](const std::string& name, std::int64_t Size::*varies, const Size& from) {
+    std::string why;
+    if (const auto start = long_enough(cells, plan, from, why)) {
+      measure_axis(cells, row, plan, {name, varies, *start}, claims, say, rows);
+    } else {
+      const std::string time = "time_in_" + name;
+      rows.push_back(judged(row, "time in " + name, why, {}, claims.value(time, 1.0)));
+    }
+  };
+  along("length", &Size::length, {});
   // As many latents as head_dim or fewer cost less than what does not depend on them.
   constexpr std::int64_t fewest = 128;
-  if (const auto length = long_enough(cells, plan, fewest, why)) {
-    measure_axis(cells, row, plan, {"latents", *length}, fewest, claims, say, rows);
-  } else {
-    undecided(row, "time in latents", claims.value("time_in_latents", 1.0), why, rows);
-  }
+  const bool claimed =
+      claims.value("time_in_latents", 0.0) != 0 || claims.value("workspace_in_latents", 0.0) != 0;
+  if (has_latents && claimed) along("latents", &Size::latents, {0, fewest});
+  if (!claims.contains("time_in_head_dim")) return rows;
+  // Below this, what each pair of tokens costs whatever the width (exponentials) hides the growth.
+  constexpr std::int64_t narrowest = 256;
+  cells.hold(planned.value("options", Json::object()));
+  along("head_dim", &Size::head_dim, {0, 0, narrowest});
   return rows;
 }
 

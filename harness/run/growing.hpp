@@ -37,8 +37,9 @@ struct GrowthRow {
 /// A sentence for people about what is being done.
 using Say = std::function<void(const std::string&)>;
 
-/// Claims in length and, for a mechanism with `latents_per_head` whose growth in latents is
-/// claimed, in latents per head. `row.dtype` is the cells'. A claim that is missed is measured once
+/// Claims in length, in head_dim (all options held as they are at 64) and, for a mechanism with
+/// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
+/// cells'. A claim that is missed is measured once
 /// more and judged by both. Empty where the implementation does not support the problem.
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say);

@@ -90,10 +90,15 @@ Json to_json(const Cost& cost) {
 }
 
 Json to_json(const Growth& growth) {
-  return finite_numbers({{"time_in_length", growth.time_in_length},
-                         {"workspace_in_length", growth.workspace_in_length},
-                         {"time_in_latents", growth.time_in_latents},
-                         {"workspace_in_latents", growth.workspace_in_latents}});
+  Json exponents = finite_numbers({{"time_in_length", growth.time_in_length},
+                                   {"workspace_in_length", growth.workspace_in_length},
+                                   {"time_in_latents", growth.time_in_latents},
+                                   {"workspace_in_latents", growth.workspace_in_latents},
+                                   {"time_in_head_dim", growth.time_in_head_dim}});
+  if (growth.workspace_in_head_dim) {
+    exponents["workspace_in_head_dim"] = *growth.workspace_in_head_dim;
+  }
+  return exponents;
 }
 
 tasks::Cell cell_from(const Json& cell) {

@@ -14,6 +14,7 @@ struct Machine {
   double exponent = 1;
   double claimed = 1;
   double claimed_in_latents = 0;
+  double claimed_in_head_dim = 0;  ///< 0 = says nothing of it
   double memory_exponent = 0;
   double seconds_at_512 = 2e-4;
   bool supported = true;
@@ -24,14 +25,16 @@ struct Machine {
 
   Json operator()(const Json& request) {
     if (request.at("type") == "plan") {
+      Json growth = {{"time_in_length", claimed},
+                     {"workspace_in_length", memory_exponent},
+                     {"time_in_latents", claimed_in_latents},
+                     {"workspace_in_latents", claimed_in_latents}};
+      if (claimed_in_head_dim > 0) growth["time_in_head_dim"] = claimed_in_head_dim;
       return {{"cells",
                {{{"supported", supported},
                  {"peak_bytes", peak_bytes},
-                 {"growth",
-                  {{"time_in_length", claimed},
-                   {"workspace_in_length", memory_exponent},
-                   {"time_in_latents", claimed_in_latents},
-                   {"workspace_in_latents", claimed_in_latents}}}}}}};
+                 {"options", {{"features", 64}}},
+                 {"growth", growth}}}}};
     }
     ++children;
     const Json& cell = request.at("cell");
@@ -42,6 +45,8 @@ struct Machine {
     }
     double seconds = seconds_at_512 * std::pow(length / 512, exponent);
     if (claimed_in_latents > 0) seconds *= latents / 64;
+    const double head_dim = cell.at("settings").at("head_dim");
+    seconds *= head_dim / 64 * cell.at("options").value("features", head_dim) / 64;
     if (slow_calls > 0 && slow_calls-- > 0) seconds *= 3;
     Json measured = {{"timing", {{"forward", {{"median_seconds", seconds}}}}}};
     if (request.at("round") == 0) {
@@ -140,4 +145,14 @@ TEST_CASE("a row of growth as JSON holds no null", "[growing]") {
   CHECK(row.at("measured").get<double>() == Approx(1));
   CHECK(row.at("local").size() == 2);
   CHECK(row.dump().find("null") == std::string::npos);
+}
+
+TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[growing]") {
+  Machine machine;
+  machine.claimed_in_head_dim = 1;
+  const auto rows = grown(machine);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[2].quantity == "time in head_dim");
+  CHECK(rows[2].points.front().size == 256);
+  CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
 }
