@@ -14,6 +14,15 @@ reference::Array array_of(const at::Tensor& tensor) {
   return {dense.sizes().vec(), {begin, begin + dense.numel()}};
 }
 
+Dtype dtype_of(at::ScalarType type) {
+  for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16, Dtype::float16}) {
+    if (scalar_type(dtype) == type) return dtype;
+  }
+  return Dtype::float64;
+}
+
+const std::string kParameter = "parameter ";
+
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::kDouble);
 }
@@ -33,9 +42,17 @@ Held::Held(Entry asked, reference::Reference reference, Problem sizes,
   problem.kv_heads = problem.heads;
   if (problem.pattern != Pattern::cross) problem.key_length = problem.length;
   options = entry.derive(Options::resolve(entry.options, said), problem);
-  mechanism_ = entry.make(options, problem);
+  Problem wide = problem;
+  wide.dtype = Dtype::float64;
+  const auto mechanism = entry.make(options, wide);
+  for (const auto& item : mechanism->named_parameters()) {
+    parameters[item.key()] = item.value().detach().clone();
+  }
+  for (const auto& item : mechanism->named_buffers()) {
+    parameters[item.key()] = item.value().clone();
+  }
   std::uint64_t seed = 1;
-  for (const Role& role : mechanism_->roles()) {
+  for (const Role& role : mechanism->roles()) {
     const auto tokens = role.source == Source::query_tokens ? problem.length : problem.key_length;
     inputs.tensors[role.name] =
         scale * normal({problem.batch, problem.heads, tokens, role.width}, seed++);
@@ -52,38 +69,56 @@ Inputs Held::typed(at::ScalarType type, bool requires_grad) const {
   return copy;
 }
 
+std::shared_ptr<Mechanism> Held::made(at::ScalarType type) const {
+  Problem typed_problem = problem;
+  typed_problem.dtype = dtype_of(type);
+  auto mechanism = entry.make(options, typed_problem);
+  const at::NoGradGuard no_grad;
+  for (auto& item : mechanism->named_parameters()) item.value().copy_(parameters.at(item.key()));
+  for (auto& item : mechanism->named_buffers()) item.value().copy_(parameters.at(item.key()));
+  return mechanism;
+}
+
 at::Tensor Held::output(const std::string& implementation, at::ScalarType type) const {
   const at::NoGradGuard no_grad;
   const auto& mix = entry.implementation(implementation).mix;
-  return mix(*mechanism_, typed(type, false), nullptr).output.to(at::kDouble);
+  return mix(*made(type), typed(type, false), nullptr).output.to(at::kDouble);
 }
 
 State Held::empty_state(at::ScalarType type) const {
-  return mechanism_->empty_state(problem.batch, problem.length, at::TensorOptions(type));
+  return made(type)->empty_state(problem.batch, problem.length, at::TensorOptions(type));
 }
 
 at::Tensor Held::step(const std::string& implementation, State& state, std::int64_t begin,
                       std::int64_t end, at::ScalarType type) const {
+  const at::NoGradGuard no_grad;
   Inputs part = typed(type, false);
   for (auto& [name, tensor] : part.tensors) tensor = tensor.slice(2, begin, end);
   if (part.key_mask.defined()) part.key_mask = part.key_mask.slice(1, begin, end);
-  return entry.implementation(implementation).mix(*mechanism_, part, &state).output.to(at::kDouble);
+  return entry.implementation(implementation).mix(*made(type), part, &state).output.to(at::kDouble);
 }
 
 std::map<std::string, at::Tensor> Held::gradients(const std::string& implementation,
                                                   at::ScalarType type) const {
   const Inputs leaves = typed(type, true);
+  const auto mechanism = made(type);
   const at::Tensor output =
-      entry.implementation(implementation).mix(*mechanism_, leaves, nullptr).output;
+      entry.implementation(implementation).mix(*mechanism, leaves, nullptr).output;
   torch::autograd::backward({output}, {upstream.to(type)});
   std::map<std::string, at::Tensor> gradients;
   for (const auto& [name, leaf] : leaves.tensors) gradients[name] = leaf.grad().to(at::kDouble);
+  for (const auto& item : mechanism->named_parameters()) {
+    if (item.value().requires_grad()) {
+      gradients[kParameter + item.key()] = item.value().grad().to(at::kDouble);
+    }
+  }
   return gradients;
 }
 
 at::Tensor Held::expected() const {
   reference::ReferenceInputs given;
   for (const auto& [name, tensor] : inputs.tensors) given.roles[name] = array_of(tensor);
+  for (const auto& [name, tensor] : parameters) given.parameters[name] = array_of(tensor);
   if (inputs.key_mask.defined()) {
     const at::Tensor mask = inputs.key_mask.contiguous();
     const bool* begin = mask.data_ptr<bool>();
@@ -102,9 +137,13 @@ at::Tensor Held::expected() const {
 double Held::slope(const std::string& role, const at::Tensor& direction) const {
   constexpr double kStep = 1e-5;
   Held shifted = *this;
-  shifted.inputs.tensors[role] = inputs[role] + kStep * direction;
+  const bool of_parameter = role.rfind(kParameter, 0) == 0;
+  at::Tensor& moved = of_parameter ? shifted.parameters.at(role.substr(kParameter.size()))
+                                   : shifted.inputs.tensors.at(role);
+  const at::Tensor here = moved;
+  moved = here + kStep * direction;
   const at::Tensor above = shifted.expected();
-  shifted.inputs.tensors[role] = inputs[role] - kStep * direction;
+  moved = here - kStep * direction;
   return ((above - shifted.expected()) * upstream).sum().item<double>() / (2 * kStep);
 }
 

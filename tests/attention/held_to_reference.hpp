@@ -15,7 +15,8 @@ double relative_error(const at::Tensor& a, const at::Tensor& b);
 
 class Held {
  public:
-  /// `said` are options as a user would say them. Inputs are seeded normals in double.
+  /// `said` are options as a user would say them. Inputs are seeded normals in double, parameters
+  /// and buffers those that the mechanism draws.
   Held(Entry entry, reference::Reference reference, Problem problem,
        const std::map<std::string, OptionValue>& said = {}, double scale = 1);
 
@@ -25,24 +26,27 @@ class Held {
   at::Tensor step(const std::string& implementation, State& state, std::int64_t begin,
                   std::int64_t end, at::ScalarType type = at::kDouble) const;
   State empty_state(at::ScalarType type = at::kDouble) const;
-  /// Gradients by role, of the sum of the output times `upstream`, as double.
+  /// Gradients by role, and by parameter under "parameter NAME", of the sum of the output times
+  /// `upstream`, as double.
   std::map<std::string, at::Tensor> gradients(const std::string& implementation,
                                               at::ScalarType type = at::kDouble) const;
   /// All rows of the reference.
   at::Tensor expected() const;
   /// The reference's derivative of the sum of the output times `upstream` along `direction` of one
-  /// role, by central differences.
+  /// role or parameter, named as in `gradients`, by central differences.
   double slope(const std::string& role, const at::Tensor& direction) const;
 
-  Inputs inputs;        ///< in double; change them freely before asking
-  at::Tensor upstream;  ///< [B, H, T, Dv]
+  Inputs inputs;                                 ///< in double; change them freely before asking
+  std::map<std::string, at::Tensor> parameters;  ///< and buffers, likewise
+  at::Tensor upstream;                           ///< [B, H, T, Dv]
   Problem problem;
   Entry entry;
   Options options;
 
  private:
   Inputs typed(at::ScalarType type, bool requires_grad) const;
-  std::shared_ptr<Mechanism> mechanism_;
+  /// The mechanism in `type`, with `parameters`.
+  std::shared_ptr<Mechanism> made(at::ScalarType type) const;
   reference::Reference reference_;
 };
 
