@@ -1,0 +1,56 @@
+// The RG-LRU: a diagonal linear recurrence whose decay and input are gated, what the mechanism
+// rg_lru is and what Macchiato's latent logits can be computed from.
+//
+//   r_t = sigmoid(x_t + b_r),   i_t = sigmoid(z_t + b_i),   log a_t = -8 softplus(lambda) r_t,
+//   h_t = a_t h_{t-1} + sqrt(1 - a_t^2) (i_t v_t),   h_{-1} = 0,   channel by channel.
+// De et al. 2024 (Griffin, arXiv:2402.19427), section 2.4, c = 8. As there, the first token is
+// scaled by sqrt(1 - a^2) like the others; published code leaves that out at a sequence's start.
+//
+// 1 - a^2 is taken as -expm1(2 log a): decays near 1 are the rule, and nothing of them cancels.
+// 16-bit inputs are computed in float32.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/problem.hpp"
+#include "attention/torch.hpp"
+
+namespace attnbench::gated_recurrence {
+
+/// One call: recurrence (x), input (z) and value (v) [B, H, T, D], parameters [H, D].
+struct Call {
+  at::Tensor recurrence;
+  at::Tensor input;
+  at::Tensor value;
+  at::Tensor lambda;
+  at::Tensor recurrence_bias;
+  at::Tensor input_bias;
+  at::Tensor key_mask;  ///< [B, T] bool, true where real; the state passes by other tokens
+};
+
+/// The state [B, H, D] that has seen nothing, in float32 where `like` is of 16 bits.
+at::Tensor empty_state(std::int64_t batch, std::int64_t heads, std::int64_t width,
+                       const at::TensorOptions& like);
+
+/// The three forms: h [B, H, T, D] in the dtype of `value`. A `state`, where defined, is continued
+/// from and advanced in place; nothing is then recorded for gradients.
+
+/// Everything for all tokens at once; blocks of 32 tokens side by side. Gradients by autograd.
+at::Tensor materialised(const Call& call, at::Tensor state = {});
+
+/// Token by token; workspace bounded whatever T is. Its gradient keeps the inputs alone.
+at::Tensor scan(const Call& call, at::Tensor state = {});
+
+/// Chunks of `chunk` tokens side by side, then the state from chunk to chunk; workspace bounded
+/// whatever T is. Its gradient keeps the inputs alone.
+at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
+
+/// lambda [heads, width], such that a at r = 1 is uniform in [0.9, 0.999] (De et al., section 2.4).
+at::Tensor draw_lambda(std::uint64_t seed, const std::string& name, std::int64_t heads,
+                       std::int64_t width, const Problem& problem);
+
+/// Tokens that the scan takes together, and chunks that the chunked form does.
+inline constexpr std::int64_t kScanTogether = 64;
+inline constexpr std::int64_t kChunksTogether = 16;
+
+}  // namespace attnbench::gated_recurrence

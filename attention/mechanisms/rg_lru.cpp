@@ -1,0 +1,169 @@
+// RG-LRU, De et al. 2024: no attention at all, but a gated diagonal recurrence over the same
+// tokens. The row to hold the others against: what a constant state without keys achieves.
+//
+// The gates and the value are three roles, projected from the tokens to value_dim numbers per head:
+// the mechanism starts where the projections end. Griffin itself gates one projection by
+// block-diagonal maps of itself, which is a choice of weights here.
+#include <algorithm>
+
+#include "attention/entry_parts.hpp"
+#include "attention/forms/gated_recurrence.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using gated_recurrence::Call;
+
+class RgLru : public Mechanism {
+ public:
+  RgLru(const std::string& name, const Options& chosen, const Problem& asked)
+      : Mechanism(name, chosen, asked) {
+    const auto parameter = [&](const char* word) {
+      const auto type = at::TensorOptions(scalar_type(problem.dtype)).device(problem.device);
+      return register_parameter(word, at::zeros({problem.heads, problem.value_dim}, type),
+                                problem.gradient);
+    };
+    lambda_ = parameter("lambda");
+    recurrence_bias_ = parameter("recurrence_bias");
+    input_bias_ = parameter("input_bias");
+  }
+
+  std::vector<Role> roles() const override {
+    return {{"recurrence_gate", Source::key_tokens, problem.value_dim},
+            {"input_gate", Source::key_tokens, problem.value_dim},
+            {"value", Source::key_tokens, problem.value_dim}};
+  }
+
+  void draw_parameters(std::uint64_t seed) override {
+    const at::NoGradGuard no_grad;
+    lambda_.copy_(
+        gated_recurrence::draw_lambda(seed, "lambda", problem.heads, problem.value_dim, problem));
+    recurrence_bias_.zero_();
+    input_bias_.zero_();
+  }
+
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& tensor) const override {
+    State state;
+    state.tensors["hidden"] =
+        gated_recurrence::empty_state(batch, problem.heads, problem.value_dim, tensor);
+    return state;
+  }
+
+  Call call(const Inputs& inputs) const {
+    return {inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], lambda_,
+            recurrence_bias_,          input_bias_,          inputs.key_mask};
+  }
+
+ private:
+  at::Tensor lambda_, recurrence_bias_, input_bias_;
+};
+
+using Form = std::function<at::Tensor(const Mechanism&, const Call&, const at::Tensor& state)>;
+
+Implementation implementation_of(const std::string& name, const std::string& title,
+                                 const Form& form) {
+  return causal_implementation(
+      "rg_lru", name, title, [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
+        const auto& self = dynamic_cast<const RgLru&>(mechanism);
+        const at::Tensor hidden = state != nullptr ? (*state)["hidden"] : at::Tensor();
+        Mixed mixed{form(mechanism, self.call(inputs), hidden), {}};
+        if (state != nullptr) state->position += inputs["value"].size(2);
+        return mixed;
+      });
+}
+
+/// `together` tokens are in memory at once. Arrays of them at the peak were counted.
+Cost cost_of(const Problem& problem, double together, bool side_by_side) {
+  const double heads = static_cast<double>(problem.batch * problem.heads);
+  const double tokens = static_cast<double>(problem.length);
+  const double width = static_cast<double>(problem.value_dim);
+  const double bytes = static_cast<double>(bytes_of(problem.dtype));
+  const double wide = std::max(bytes, 4.0);
+  const double numbers = heads * tokens * width;
+  Cost cost;
+  // Two biases, log a, a^2 and 1 - a^2, the gated input (2), the recurrence (2).
+  cost.model_flops = 9 * numbers;
+  // Side by side: what each block fades by, and what came before it.
+  cost.executed_flops = cost.model_flops + (side_by_side ? 3 * numbers : 0);
+  cost.minimal_bytes = 4 * numbers * bytes;
+  cost.exponentials = 4 * numbers;
+  cost.state_bytes = heads * width * wide;
+  const double piece = heads * std::min(tokens, together) * width * wide;
+  cost.workspace_bytes = (side_by_side ? 14 : 11) * piece;
+  cost.backward_flops = 4;
+  return cost;
+}
+
+Implementation composite() {
+  Implementation implementation = implementation_of(
+      "composite", "all tokens at once, blocks side by side, in tensor operations",
+      [](const Mechanism&, const Call& call, const at::Tensor& state) {
+        return gated_recurrence::materialised(call, state);
+      });
+  implementation.cost = [](const Options&, const Problem& problem) {
+    const double tokens = static_cast<double>(problem.length);
+    Cost cost = cost_of(problem, tokens, true);
+    cost.saved_bytes = cost.workspace_bytes;
+    cost.backward_flops = 2;
+    return cost;
+  };
+  implementation.growth = {1, 1, 0, 0};
+  return implementation;
+}
+
+Implementation scan() {
+  Implementation implementation = implementation_of(
+      "scan", "token by token", [](const Mechanism&, const Call& call, const at::Tensor& state) {
+        return gated_recurrence::scan(call, state);
+      });
+  implementation.cost = [](const Options&, const Problem& problem) {
+    return cost_of(problem, gated_recurrence::kScanTogether, false);
+  };
+  implementation.growth = {1, 0, 0, 0};
+  implementation.rank = -1;
+  return implementation;
+}
+
+Implementation chunked() {
+  Implementation implementation = implementation_of(
+      "chunked", "chunks of tokens side by side, then the state from chunk to chunk",
+      [](const Mechanism& self, const Call& call, const at::Tensor& state) {
+        return gated_recurrence::chunked(call, self.options.integer("chunk"), state);
+      });
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    const auto together = options.integer("chunk") * gated_recurrence::kChunksTogether;
+    return cost_of(problem, static_cast<double>(together), true);
+  };
+  implementation.growth = {1, 0, 0, 0};
+  implementation.rank = 10;
+  return implementation;
+}
+
+}  // namespace
+
+Entry rg_lru() {
+  Entry entry;
+  entry.name = "rg_lru";
+  entry.title = "RG-LRU: real-gated linear recurrent unit";
+  entry.citation =
+      "De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient "
+      "Language Models, arXiv:2402.19427, section 2.4";
+  entry.options = {chunk_option(32)};
+  entry.claims.rows_sum_to_one = false;
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::causal};
+  entry.supports = [](const Options&, const Problem& problem) {
+    if (problem.pattern != Pattern::causal) {
+      return Support::no("rg_lru: a recurrence runs forward in time; choose the causal pattern");
+    }
+    return unshared_heads("rg_lru", problem);
+  };
+  entry.derive = [](const Options& options, const Problem&) { return options; };
+  entry.make = maker<RgLru>("rg_lru");
+  entry.implementations = {composite(), scan(), chunked()};
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms
