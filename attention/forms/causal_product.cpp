@@ -1,5 +1,6 @@
 #include "attention/forms/causal_product.hpp"
 
+#include <limits>
 #include <vector>
 
 namespace attnbench::causal_product {
@@ -9,15 +10,22 @@ using at::Tensor;
 namespace {
 // Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
 constexpr std::int64_t kBlock = 16;
+/// Added to relu, so that no token is without weight: Choromanski et al.'s code and LRA's.
+constexpr double kFloor = 1e-3;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 Tensor feature_of(const Tensor& x, Feature feature) {
   if (feature == Feature::identity) return x;
+  if (feature == Feature::relu_plus_floor) {
+    return at::relu(x).add(kFloor).masked_fill(x == -kInfinity, 0);
+  }
   return at::exp(x.clamp_max(0)) + at::relu(x);
 }
 
 Tensor feature_gradient(const Tensor& value, const Tensor& gradient, Feature feature) {
   if (feature == Feature::identity) return gradient;
+  if (feature == Feature::relu_plus_floor) return gradient.masked_fill(value <= kFloor, 0);
   return gradient * value.clamp_max(1);
 }
 
@@ -41,15 +49,15 @@ Tensor sums_gradient(const Tensor& sums, const Tensor& gradient, const Form& for
   return at::cat({scaled, (scaled * y).sum(-1, true).neg_()}, -1);
 }
 
-Tensor materialised(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form,
+Tensor materialised(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
                     Tensor state) {
   const at::AutoGradMode record(!state.defined() && at::GradMode::is_enabled());
   const auto type = compute_type(c.scalar_type());
   const auto blocks_of = [&](const Tensor& whole) {
     return in_blocks(whole.flatten(0, 1), kBlock, 0);
   };
-  const Tensor a = blocks_of(feature_of(x.to(type), form.feature));
-  const Tensor b = blocks_of(feature_of(y.to(type), form.feature));
+  const Tensor a = blocks_of(feature_of(x.all(type), form.feature));
+  const Tensor b = blocks_of(feature_of(y.all(type), form.feature));
   const Tensor columns = blocks_of(columns_of(c.to(type), form));
 
   const Tensor totals = at::matmul(b.transpose(-2, -1), columns);

@@ -9,12 +9,12 @@
 
 #include <cstdint>
 
-#include "attention/forms/token_blocks.hpp"
+#include "attention/forms/operand.hpp"
 
 namespace attnbench::causal_product {
 
-/// phi: nothing, or elu(x) + 1 (under which an x of -inf hides its token).
-enum class Feature { identity, elu_plus_one };
+/// phi: nothing, elu(x) + 1 or relu(x) + 1e-3, under both of which an x of -inf hides its token.
+enum class Feature { identity, elu_plus_one, relu_plus_floor };
 
 struct Form {
   Feature feature = Feature::identity;
@@ -23,26 +23,27 @@ struct Form {
   double epsilon = 0;
 };
 
-/// The three forms: x, y [B, H, T, F] and c [B, H, T, M] to [B, H, T, M] in the dtype of c. A
+/// The three forms: x, y [B, H, T, F], or F random features of narrower tokens, and c [B, H, T, M]
+/// to [B, H, T, M] in the dtype of c. A
 /// `state` [B, H, F, M or M + 1], where defined, is continued from and advanced in place; nothing
 /// is then recorded for gradients.
 
 /// Every state at once, [B, H, T, F, M] in memory. Gradients by autograd.
-at::Tensor materialised(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c,
-                        const Form& form, at::Tensor state = {});
+at::Tensor materialised(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
+                        at::Tensor state = {});
 
 /// Token by token: O(F M) workspace whatever T is. Its gradient keeps the inputs alone.
-at::Tensor scan(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+at::Tensor scan(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                 at::Tensor state = {});
 
 /// By chunks of `chunk` tokens, as matrix products; workspace bounded whatever T is. Its gradient
 /// keeps the inputs alone.
-at::Tensor chunked(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+at::Tensor chunked(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                    std::int64_t chunk, at::Tensor state = {});
 
 // ---- what the forms share
 
-/// phi, exact for very negative x; and dLoss/dx from phi(x) and dLoss/dphi.
+/// phi, exact for very negative x (where it is elu); and dLoss/dx from phi(x) and dLoss/dphi.
 at::Tensor feature_of(const at::Tensor& x, Feature feature);
 at::Tensor feature_gradient(const at::Tensor& value, const at::Tensor& gradient, Feature feature);
 

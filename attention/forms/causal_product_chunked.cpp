@@ -18,11 +18,11 @@ struct Chunks {
 };
 
 /// `past` [N, F, W] is taken to the piece's right edge.
-Chunks cut(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form, const Piece& piece,
-           Tensor& past) {
+Chunks cut(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
+           const Piece& piece, Tensor& past) {
   const auto type = past.scalar_type();
-  const auto of = [&](const Tensor& whole) {
-    return part_of(whole, piece, type).reshape({-1, piece.size, whole.size(3)});
+  const auto of = [&](const Operand& each) {
+    return each.part(piece, type).reshape({-1, piece.size, each.width()});
   };
   Chunks chunks{feature_of(of(x), form.feature),
                 feature_of(of(y), form.feature),
@@ -41,12 +41,12 @@ Tensor sums_of(const Chunks& x, const Tensor& weights) {
   return at::bmm(weights, x.c).baddbmm_(x.a, x.left);
 }
 
-Tensor empty_past(const Tensor& x, const Tensor& c, const Form& form) {
-  return at::zeros({c.size(0) * c.size(1), x.size(3), c.size(3) + (form.normalised ? 1 : 0)},
+Tensor empty_past(const Operand& x, const Tensor& c, const Form& form) {
+  return at::zeros({c.size(0) * c.size(1), x.width(), c.size(3) + (form.normalised ? 1 : 0)},
                    c.options().dtype(compute_type(c.scalar_type())));
 }
 
-Tensor forward(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form,
+Tensor forward(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
                std::int64_t chunk, Tensor& past) {
   const Tensor out = at::empty(c.sizes(), c.options());
   for (const Piece& piece : pieces_of(c.size(2), chunk, kChunksInPiece)) {
@@ -76,14 +76,18 @@ Chunks gradients(const Chunks& x, const Tensor& upstream, const Form& form, Tens
 class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& y,
-                        const Tensor& c, const Form& form, std::int64_t chunk) {
+                        const Tensor& c, const Features& of_x, const Features& of_y,
+                        const Form& form, std::int64_t chunk) {
     context->save_for_backward({x, y, c});
+    context->saved_data["of x"] = of_x.packed();
+    context->saved_data["of y"] = of_y.packed();
     context->saved_data["feature"] = static_cast<std::int64_t>(form.feature);
     context->saved_data["normalised"] = form.normalised;
     context->saved_data["epsilon"] = form.epsilon;
     context->saved_data["chunk"] = chunk;
-    Tensor past = empty_past(x, c, form);
-    return causal_product::forward(x, y, c, form, chunk, past);
+    const Operand left{x, of_x};
+    Tensor past = empty_past(left, c, form);
+    return causal_product::forward(left, {y, of_y}, c, form, chunk, past);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -92,7 +96,9 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
     const Form form{static_cast<Feature>(context->saved_data["feature"].toInt()),
                     context->saved_data["normalised"].toBool(),
                     context->saved_data["epsilon"].toDouble()};
-    const Tensor &x = saved[0], &y = saved[1], &c = saved[2];
+    const Operand x{saved[0], Features::unpacked(context->saved_data["of x"])};
+    const Operand y{saved[1], Features::unpacked(context->saved_data["of y"])};
+    const Tensor& c = saved[2];
     const auto pieces = pieces_of(c.size(2), context->saved_data["chunk"].toInt(), kChunksInPiece);
     // Forwards for the state at each piece's left edge, then backwards with the chunks made again.
     Tensor past = empty_past(x, c, form);
@@ -102,25 +108,27 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
       starts.push_back(past);
       if (&piece != &pieces.back()) cut(x, y, c, form, piece, past);
     }
-    const Tensor dx = at::empty_like(x), dy = at::empty_like(y), dc = at::empty_like(c);
+    const Tensor dx = at::empty_like(x.whole), dy = at::empty_like(y.whole), dc = at::empty_like(c);
     for (std::size_t i = pieces.size(); i-- > 0;) {
       const Chunks chunks = cut(x, y, c, form, pieces[i], starts[i]);
       const Tensor g = part_of(upstream[0], pieces[i], past.scalar_type())
                            .reshape({chunks.c.size(0), chunks.c.size(1), c.size(3)});
       const Chunks to = gradients(chunks, g, form, right);
-      put_part(dx, pieces[i], feature_gradient(chunks.a, to.a, form.feature));
-      put_part(dy, pieces[i], feature_gradient(chunks.b, to.b, form.feature));
+      x.put_part_gradient(dx, pieces[i], feature_gradient(chunks.a, to.a, form.feature));
+      y.put_part_gradient(dy, pieces[i], feature_gradient(chunks.b, to.b, form.feature));
       put_part(dc, pieces[i], to.c.narrow(2, 0, c.size(3)).contiguous());
     }
-    return {dx, dy, dc, Tensor(), Tensor()};
+    return {dx, dy, dc, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-Tensor chunked(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form,
+Tensor chunked(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
                std::int64_t chunk, Tensor state) {
-  if (!state.defined()) return ChunkedFunction::apply(x, y, c, form, chunk);
+  if (!state.defined()) {
+    return ChunkedFunction::apply(x.whole, y.whole, c, x.features, y.features, form, chunk);
+  }
   const at::NoGradGuard no_grad;
   Tensor past = state.flatten(0, 1);
   const Tensor out = forward(x, y, c, form, chunk, past);

@@ -19,24 +19,25 @@ struct Rows {
 };
 
 struct Inputs {
-  Tensor x, y, c;
+  Operand x, y;
+  Tensor c;
   Form form;
   at::ScalarType type;
 
   std::int64_t length() const { return c.size(2); }
   Rows rows(std::int64_t begin) const {
     const std::int64_t count = std::min(kBlock, length() - begin);
-    return {feature_of(rows_of(x, begin, count, type), form.feature),
-            feature_of(rows_of(y, begin, count, type), form.feature),
+    return {feature_of(x.rows(begin, count, type), form.feature),
+            feature_of(y.rows(begin, count, type), form.feature),
             columns_of(rows_of(c, begin, count, type), form)};
   }
   Tensor empty_state() const {
-    return at::zeros({c.size(0) * c.size(1), x.size(3), c.size(3) + (form.normalised ? 1 : 0)},
+    return at::zeros({c.size(0) * c.size(1), x.width(), c.size(3) + (form.normalised ? 1 : 0)},
                      c.options().dtype(type));
   }
 };
 
-Inputs inputs_of(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form) {
+Inputs inputs_of(const Operand& x, const Operand& y, const Tensor& c, const Form& form) {
   return {x, y, c, form, compute_type(c.scalar_type())};
 }
 
@@ -78,12 +79,15 @@ Tensor forward(const Inputs& inputs, const Tensor& state) {
 class ScanFunction : public torch::autograd::Function<ScanFunction> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& y,
-                        const Tensor& c, const Form& form) {
+                        const Tensor& c, const Features& of_x, const Features& of_y,
+                        const Form& form) {
     context->save_for_backward({x, y, c});
+    context->saved_data["of x"] = of_x.packed();
+    context->saved_data["of y"] = of_y.packed();
     context->saved_data["feature"] = static_cast<std::int64_t>(form.feature);
     context->saved_data["normalised"] = form.normalised;
     context->saved_data["epsilon"] = form.epsilon;
-    const Inputs inputs = inputs_of(x, y, c, form);
+    const Inputs inputs = inputs_of({x, of_x}, {y, of_y}, c, form);
     return causal_product::forward(inputs, inputs.empty_state());
   }
 
@@ -93,13 +97,15 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
     const Form form{static_cast<Feature>(context->saved_data["feature"].toInt()),
                     context->saved_data["normalised"].toBool(),
                     context->saved_data["epsilon"].toDouble()};
-    const Inputs inputs = inputs_of(saved[0], saved[1], saved[2], form);
-    const Tensor dx = at::empty_like(inputs.x);
-    const Tensor dy = at::empty_like(inputs.y);
+    const Inputs inputs =
+        inputs_of({saved[0], Features::unpacked(context->saved_data["of x"])},
+                  {saved[1], Features::unpacked(context->saved_data["of y"])}, saved[2], form);
+    const Tensor dx = at::empty_like(inputs.x.whole);
+    const Tensor dy = at::empty_like(inputs.y.whole);
     const Tensor dc = at::empty_like(inputs.c);
     const std::vector<Tensor> slopes = forwards(inputs, upstream[0], dx);
     backwards(inputs, slopes, dy, dc);
-    return {dx, dy, dc, Tensor()};
+    return {dx, dy, dc, Tensor(), Tensor(), Tensor()};
   }
 
  private:
@@ -119,7 +125,8 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
         add_pair(start, rows.b.select(0, t), rows.c.select(0, t));
         read_right(da, t, start, slopes.back());
       }
-      put_rows(dx, begin, feature_gradient(rows.a, da.squeeze(-1), inputs.form.feature));
+      inputs.x.put_rows_gradient(dx, begin,
+                                 feature_gradient(rows.a, da.squeeze(-1), inputs.form.feature));
     }
     return slopes;
   }
@@ -137,7 +144,8 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
         read_right(db, t, later, rows.c);
         read_left(columns, t, rows.b, later);
       }
-      put_rows(dy, begin, feature_gradient(rows.b, db.squeeze(-1), inputs.form.feature));
+      inputs.y.put_rows_gradient(dy, begin,
+                                 feature_gradient(rows.b, db.squeeze(-1), inputs.form.feature));
       put_rows(dc, begin, columns.squeeze(2).narrow(-1, 0, inputs.c.size(3)));
     }
   }
@@ -145,8 +153,10 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
 
 }  // namespace
 
-Tensor scan(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form, Tensor state) {
-  if (!state.defined()) return ScanFunction::apply(x, y, c, form);
+Tensor scan(const Operand& x, const Operand& y, const Tensor& c, const Form& form, Tensor state) {
+  if (!state.defined()) {
+    return ScanFunction::apply(x.whole, y.whole, c, x.features, y.features, form);
+  }
   const at::NoGradGuard no_grad;
   const Tensor past = state.flatten(0, 1).contiguous();
   const Tensor out = forward(inputs_of(x, y, c, form), past);

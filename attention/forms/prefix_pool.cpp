@@ -48,7 +48,7 @@ struct Prefixes {
   /// At place i: the sums up to the i-th token of every block, [N, n, L, D + 1]; the last column is
   /// the normaliser.
   std::vector<Tensor> sums;
-  Tensor last_maximum;  ///< [N, L]
+  Tensor maximum;  ///< [N, n, kBlock, L]
 };
 
 /// All prefixes of k [N, T, L], v [N, T, D], from a flat carry.
@@ -75,7 +75,7 @@ Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
     before = here;
     made.sums.push_back(sums);
   }
-  made.last_maximum = ends.select(1, blocks - 1);
+  made.maximum = m;
   return made;
 }
 
@@ -87,8 +87,19 @@ Tensor shrink(const Tensor& from, const Tensor& to) {
 
 Tensor reciprocal_or_zero(const Tensor& x) { return at::reciprocal(x).masked_fill_(x == 0, 0); }
 
-Tensor weights_of(const Tensor& query, Query kind) {
-  return kind == Query::logits ? at::softmax(query, -1) : query;
+Tensor weights_of(const Tensor& query, Query kind, const Tensor& maximum,
+                  const Tensor& normaliser) {
+  if (kind == Query::weights) return query;
+  if (kind == Query::logits) return at::softmax(query, -1);
+  // softmax(query + maximum + log normaliser) without the logarithm.
+  const Tensor x = query + maximum;
+  const Tensor shares = shrink(x, x.detach().amax(-1, true)) * normaliser;
+  const Tensor total = shares.sum(-1, true);
+  return shares / total.masked_fill(total == 0, 1);
+}
+
+Tensor subtracted(const Tensor& weights, const Tensor& gradient, Query kind) {
+  return kind == Query::logits_plus_z ? (weights * gradient).sum(-1, true) : gradient;
 }
 
 Tensor query_gradient(const Tensor& weights, const Tensor& gradient, Query kind) {
@@ -111,42 +122,48 @@ Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
           at::zeros({batch, heads, latents, value_dim}, options)};
 }
 
-Carry flat_empty_carry(const Tensor& scores, const Tensor& values) {
-  return empty_carry(1, values.size(0) * values.size(1), scores.size(3), values.size(3),
+Carry flat_empty_carry(const Operand& scores, const Tensor& values) {
+  return empty_carry(1, values.size(0) * values.size(1), scores.width(), values.size(3),
                      values.options())
       .flat();
 }
 
-Tensor whole(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values) {
+Tensor whole(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
   const auto type = compute_type(values.scalar_type());
-  const Tensor k = scores.to(type);
-  // A latent to which every token is hidden weighs nothing, and has no gradient.
-  const Tensor empty = (k == -kInfinity).all(-2, /*keepdim=*/true);
-  const Tensor weights = at::softmax(k.masked_fill(empty, 0), -2).masked_fill(empty, 0);
-  const Tensor means = at::matmul(weights.transpose(-2, -1), values.to(type));
-  return at::matmul(weights_of(query.to(type), kind), means).to(values.scalar_type());
+  const Tensor k = scores.all(type);
+  // The result does not depend on the maximum, so that no gradient flows through it. A latent to
+  // which every token is hidden weighs nothing, and has no gradient.
+  const Tensor maximum = k.detach().amax(-2, true);
+  const Tensor e = shrink(k, maximum);
+  const Tensor normaliser = e.sum(-2, true);
+  const Tensor means = at::matmul(e.transpose(-2, -1), values.to(type)) /
+                       normaliser.masked_fill(normaliser == 0, 1).transpose(-2, -1);
+  const Tensor p = weights_of(query.all(type), kind, maximum, normaliser);
+  return at::matmul(p, means).to(values.scalar_type());
 }
 
-Tensor materialised(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
+Tensor materialised(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
                     Carry* carry) {
   const at::AutoGradMode record(carry == nullptr && at::GradMode::is_enabled());
   const auto type = compute_type(values.scalar_type());
   const Carry past = carry ? carry->flat() : flat_empty_carry(scores, values);
   const Prefixes prefixes =
-      prefixes_of(scores.to(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
+      prefixes_of(scores.all(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
   const auto width = values.size(3);
-  const Tensor p = in_blocks(weights_of(query.to(type), kind).flatten(0, 1), kBlock, 0);
+  const Tensor queries = in_blocks(query.all(type).flatten(0, 1), kBlock, 0);
   std::vector<Tensor> outputs;
   for (std::int64_t i = 0; i < kBlock; ++i) {
     const Tensor& sums = prefixes.sums[static_cast<std::size_t>(i)];
     const Tensor normaliser = sums.select(-1, width);
-    const Tensor gain = p.select(2, i) / normaliser.masked_fill(normaliser == 0, 1);
+    const Tensor p =
+        weights_of(queries.select(2, i), kind, prefixes.maximum.select(2, i), normaliser);
+    const Tensor gain = p / normaliser.masked_fill(normaliser == 0, 1);
     outputs.push_back(at::matmul(gain.unsqueeze(-2), sums.narrow(-1, 0, width)).squeeze(-2));
   }
   const Tensor y = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, values.size(2));
   if (carry) {
     const Tensor last = prefixes.sums.back().select(1, -1);
-    past.maximum.copy_(prefixes.last_maximum);
+    past.maximum.copy_(prefixes.maximum.select(1, -1).select(1, kBlock - 1));
     past.normaliser.copy_(last.select(-1, width));
     past.sum.copy_(last.narrow(-1, 0, width));
   }

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "attention/forms/token_blocks.hpp"
+#include "attention/forms/operand.hpp"
 
 namespace attnbench::prefix_pool {
 
@@ -33,42 +33,51 @@ struct Carry {
 Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
                   std::int64_t value_dim, const at::TensorOptions& like);
 
-/// What `query` [B, H, T, L] holds: the weights p themselves, or logits whose softmax over l is p.
-enum class Query { weights, logits };
+/// What `query` [B, H, T, L] holds: the weights p themselves; logits whose softmax over l is p; or
+/// logits to which z_t is added before the softmax, so that latents weigh by what they have seen:
+/// with query log phi(q) and scores log phi(k) that is linear attention with positive features phi,
+/// and without a denominator that could vanish.
+enum class Query { weights, logits, logits_plus_z };
 
-/// The three forms. Each returns y [B, H, T, D] in the dtype of `values`. With a carry they
-/// continue from it and advance it in place, and record nothing for gradients.
+/// The three forms. Each returns y [B, H, T, D] in the dtype of `values`. Query and scores are
+/// tensors [B, H, T, L] or L random features of narrower tokens. With a carry they continue from it
+/// and advance it in place, and record nothing for gradients.
 
 /// The vectorised form: every prefix at once, [B, H, T, L, D] in memory. Gradients by autograd.
-at::Tensor materialised(const at::Tensor& query, Query kind, const at::Tensor& scores,
+at::Tensor materialised(const Operand& query, Query kind, const Operand& scores,
                         const at::Tensor& values, Carry* carry = nullptr);
 
 /// Token by token: O(L D) workspace whatever T is. Its gradient keeps the inputs alone.
-at::Tensor scan(const at::Tensor& query, Query kind, const at::Tensor& scores,
-                const at::Tensor& values, Carry* carry = nullptr);
+at::Tensor scan(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values,
+                Carry* carry = nullptr);
 
 /// By chunks of `chunk` tokens, as matrix products; workspace bounded whatever T is. A chunk whose
 /// running maxima rise by more than the exponent range goes through a direct form. Its gradient
 /// keeps the inputs alone. The scale of a chunk is the maximum of all of it, so causality holds to
 /// rounding rather than to the bit.
-at::Tensor chunked(const at::Tensor& query, Query kind, const at::Tensor& scores,
+at::Tensor chunked(const Operand& query, Query kind, const Operand& scores,
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
-/// Without an order: every row reads the softmax averages over all tokens of scores [B, H, S, L]
-/// and values [B, H, S, D], for query [B, H, T, L]. Gradients by autograd.
-at::Tensor whole(const at::Tensor& query, Query kind, const at::Tensor& scores,
-                 const at::Tensor& values);
+/// Without an order: every row reads the softmax averages over all tokens, of scores [B, H, S, L]
+/// and values [B, H, S, D], for a query of [B, H, T, L]. Gradients by autograd.
+at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
 // ---- what the forms share
 
 /// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].
-Carry flat_empty_carry(const at::Tensor& scores, const at::Tensor& values);
+Carry flat_empty_carry(const Operand& scores, const at::Tensor& values);
 /// exp(from - to) for from <= to, and 0 where `from` is -inf, even if `to` is too.
 at::Tensor shrink(const at::Tensor& from, const at::Tensor& to);
 /// 1 / x, and 0 where x is 0.
 at::Tensor reciprocal_or_zero(const at::Tensor& x);
-/// p from what `query` holds, and the gradient of `query` from the gradient of p.
-at::Tensor weights_of(const at::Tensor& query, Query kind);
+/// p from what `query` holds, where the running sums of exp(k - maximum) are `normaliser`; 0 where
+/// nothing was seen if z decides.
+at::Tensor weights_of(const at::Tensor& query, Query kind, const at::Tensor& maximum,
+                      const at::Tensor& normaliser);
+/// What the scores' gradient subtracts for every later token: dp or, where z is in the weights too,
+/// sum_l p dp, since the way through z takes back the rest.
+at::Tensor subtracted(const at::Tensor& weights, const at::Tensor& gradient, Query kind);
+/// The gradient of `query` from that of p.
 at::Tensor query_gradient(const at::Tensor& weights, const at::Tensor& gradient, Query kind);
 
 }  // namespace attnbench::prefix_pool

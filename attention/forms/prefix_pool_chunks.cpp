@@ -26,7 +26,8 @@ Tensor batched_upper_ones(const Tensor& like) {
 
 Chunks select(const Chunks& x, const Tensor& rows) {
   const auto of = [&](const Tensor& tensor) { return tensor.index_select(0, rows); };
-  return {of(x.p),
+  return {of(x.query),
+          x.kind,
           of(x.k),
           of(x.v),
           of(x.e),
@@ -39,6 +40,7 @@ Chunks select(const Chunks& x, const Tensor& rows) {
 
 struct Products {
   Tensor normaliser;  ///< relative to right_maximum [M, c, L]
+  Tensor p;           ///< [M, c, L]
   Tensor gain;        ///< p / normaliser
   Tensor sum;         ///< the carry's, relative to right_maximum [M, L, D]
   Tensor weights;     ///< of token s in token t [M, t, s]
@@ -49,7 +51,8 @@ Products products_of(const Chunks& x) {
   made.normaliser = x.e.cumsum(1)
                         .add_((x.fade * x.left.normaliser).unsqueeze(1))
                         .clamp_min_(std::exp(-range_limit(x.e) - 2));
-  made.gain = x.p / made.normaliser;
+  made.p = weights_of(x.query, x.kind, x.right_maximum.unsqueeze(1), made.normaliser);
+  made.gain = made.p / made.normaliser;
   made.sum = x.left.sum * x.fade.unsqueeze(-1);
   made.weights = at::bmm(made.gain, x.e.transpose(1, 2)).tril_();
   return made;
@@ -64,9 +67,11 @@ ChunkGradients product_gradients(const Chunks& x, const Tensor& g) {
   const Products made = products_of(x);
   const Tensor scores = at::bmm(g, x.v.transpose(1, 2)).tril_();
   ChunkGradients to;
-  to.p = at::bmm(g, made.sum.transpose(1, 2)).baddbmm_(scores, x.e).div_(made.normaliser);
+  const Tensor dp =
+      at::bmm(g, made.sum.transpose(1, 2)).baddbmm_(scores, x.e).div_(made.normaliser);
+  to.query = query_gradient(made.p, dp, x.kind);
   to.v = at::bmm(made.weights.transpose(1, 2), g);
-  const Tensor flow = made.gain * to.p;
+  const Tensor flow = made.gain * subtracted(made.p, dp, x.kind);
   // Summed from the right: early tokens have large gains, which a difference would round away.
   to.k = at::bmm(scores.transpose(1, 2), made.gain)
              .sub_(at::bmm(batched_upper_ones(flow), flow))
@@ -82,6 +87,7 @@ struct Direct {
   Tensor e;        ///< exp(k_s - m_t), 0 for s > t [M, t, s, L]
   Tensor fade;     ///< exp(left.maximum - m_t) [M, t, L]
   Tensor inverse;  ///< 1 / normaliser_t [M, t, L]
+  Tensor p;        ///< [M, t, L]
   Tensor gain;     ///< p_t / normaliser_t
   Tensor weights;  ///< [M, t, s]
 };
@@ -97,9 +103,10 @@ Direct direct_of(const Chunks& x) {
                .masked_fill_(later, -kInfinity)
                .exp_();
   made.fade = shrink(x.left.maximum.unsqueeze(1), m);
-  made.inverse =
-      reciprocal_or_zero(made.e.sum(2).addcmul_(made.fade, x.left.normaliser.unsqueeze(1)));
-  made.gain = x.p * made.inverse;
+  const Tensor normaliser = made.e.sum(2).addcmul_(made.fade, x.left.normaliser.unsqueeze(1));
+  made.inverse = reciprocal_or_zero(normaliser);
+  made.p = weights_of(x.query, x.kind, m, normaliser);
+  made.gain = made.p * made.inverse;
   made.weights = (made.e * made.gain.unsqueeze(2)).sum(-1);
   return made;
 }
@@ -113,15 +120,17 @@ ChunkGradients direct_gradients(const Chunks& x, const Tensor& g) {
   const Direct made = direct_of(x);
   const Tensor scores = at::bmm(g, x.v.transpose(1, 2)).unsqueeze(-1);
   ChunkGradients to;
-  to.p = (made.e * scores)
-             .sum(2)
-             .addcmul_(made.fade, at::bmm(g, x.left.sum.transpose(1, 2)))
-             .mul_(made.inverse);
+  const Tensor dp = (made.e * scores)
+                        .sum(2)
+                        .addcmul_(made.fade, at::bmm(g, x.left.sum.transpose(1, 2)))
+                        .mul_(made.inverse);
+  const Tensor less = subtracted(made.p, dp, x.kind);
+  to.query = query_gradient(made.p, dp, x.kind);
   to.v = at::bmm(made.weights.transpose(1, 2), g);
-  to.k = made.e.mul(made.gain.unsqueeze(2)).mul_(scores - to.p.unsqueeze(2)).sum(1);
+  to.k = made.e.mul(made.gain.unsqueeze(2)).mul_(scores - less.unsqueeze(2)).sum(1);
   const Tensor sent = made.gain * made.fade;
   to.sum = at::bmm(sent.transpose(1, 2), g);
-  to.normaliser = (sent * to.p).sum(1);
+  to.normaliser = (sent * less).sum(1);
   return to;
 }
 
@@ -131,7 +140,7 @@ Tensor fine_outputs(const Chunks& x) {
   Carry carry = x.left;
   std::vector<Tensor> parts;
   for (const Piece& piece : pieces_of(x.k.size(1), kFine, kAll)) {
-    const Tensor part = direct_outputs(cut(x.p, x.k, x.v, piece, carry));
+    const Tensor part = direct_outputs(cut(x.query, x.kind, x.k, x.v, piece, carry));
     parts.push_back(part.view({x.k.size(0), piece.tokens(), x.v.size(2)}));
   }
   return at::cat(parts, 1);
@@ -141,15 +150,15 @@ ChunkGradients fine_gradients(const Chunks& x, const Tensor& g) {
   Carry carry = x.left;
   const auto pieces = pieces_of(x.k.size(1), kFine, kAll);
   std::vector<Chunks> cuts;
-  for (const Piece& piece : pieces) cuts.push_back(cut(x.p, x.k, x.v, piece, carry));
-  ChunkGradients to{at::empty_like(x.p), at::empty_like(x.k), at::empty_like(x.v),
+  for (const Piece& piece : pieces) cuts.push_back(cut(x.query, x.kind, x.k, x.v, piece, carry));
+  ChunkGradients to{at::empty_like(x.query), at::empty_like(x.k), at::empty_like(x.v),
                     at::zeros_like(x.left.sum), at::zeros_like(x.left.normaliser)};
   for (std::size_t i = pieces.size(); i-- > 0;) {
     const auto tokens = pieces[i].tokens();
     const auto of = [&](const Tensor& tensor) { return tensor.narrow(1, pieces[i].begin, tokens); };
     ChunkGradients part = direct_gradients(cuts[i], of(g).reshape({-1, pieces[i].size, g.size(2)}));
     sweep_left(cuts[i], part, to.sum, to.normaliser);
-    of(to.p).copy_(part.p.view(of(to.p).sizes()));
+    of(to.query).copy_(part.query.view(of(to.query).sizes()));
     of(to.k).copy_(part.k.view(of(to.k).sizes()));
     of(to.v).copy_(part.v.view(of(to.v).sizes()));
   }
@@ -173,13 +182,14 @@ Sorted sorted(const Chunks& x) {
 
 }  // namespace
 
-Chunks cut(const Tensor& p, const Tensor& k, const Tensor& v, const Piece& piece, Carry& carry) {
+Chunks cut(const Tensor& query, Query kind, const Tensor& k, const Tensor& v, const Piece& piece,
+           Carry& carry) {
   const auto n = k.size(0);
   const auto m = n * piece.count;
   const auto of = [&](const Tensor& x) {
     return x.narrow(1, piece.begin, piece.tokens()).reshape({m, piece.size, x.size(2)});
   };
-  Chunks x{of(p), of(k), of(v), {}, {}, {}, {}};
+  Chunks x{query.defined() ? of(query) : query, kind, of(k), of(v), {}, {}, {}, {}};
   const std::array<std::int64_t, 2> rows = {n, piece.count};
   const Tensor tops = x.k.amax(1).unflatten(0, rows);
   const Tensor edges = std::get<0>(at::cummax(at::cat({carry.maximum.unsqueeze(1), tops}, 1), 1));
@@ -213,10 +223,10 @@ Tensor outputs(const Chunks& x) {
 ChunkGradients gradients(const Chunks& x, const Tensor& g) {
   const Sorted kinds = sorted(x);
   if (!kinds.wide.defined()) return product_gradients(x, g);
-  ChunkGradients to{at::empty_like(x.p), at::empty_like(x.k), at::empty_like(x.v),
+  ChunkGradients to{at::empty_like(x.query), at::empty_like(x.k), at::empty_like(x.v),
                     at::empty_like(x.left.sum), at::empty_like(x.left.normaliser)};
   const auto put = [&](const Tensor& rows, const ChunkGradients& part) {
-    to.p.index_copy_(0, rows, part.p);
+    to.query.index_copy_(0, rows, part.query);
     to.k.index_copy_(0, rows, part.k);
     to.v.index_copy_(0, rows, part.v);
     to.sum.index_copy_(0, rows, part.sum);

@@ -7,7 +7,8 @@
 namespace attnbench::prefix_pool {
 
 struct Chunks {
-  at::Tensor p;              ///< weights [M, c, L]
+  at::Tensor query;  ///< [M, c, L]; undefined where only the carry is asked for
+  Query kind;
   at::Tensor k;              ///< scores [M, c, L]
   at::Tensor v;              ///< values [M, c, D]
   at::Tensor e;              ///< exp(k - right_maximum) [M, c, L]: at most 1
@@ -18,16 +19,16 @@ struct Chunks {
 
 /// Gradients in a chunk of its own outputs, and what they send to the tokens on its left:
 ///   sum = sum_t p_t / normaliser_t exp(left.maximum - m_t) g_t [M, L, D], and normaliser likewise
-/// with dp_t for g_t [M, L].
+/// with `subtracted` for g_t [M, L].
 struct ChunkGradients {
-  at::Tensor p, k, v;
+  at::Tensor query, k, v;
   at::Tensor sum, normaliser;
 };
 
-/// Cuts p, k [N, T, L], v [N, T, D] at `piece`; `carry` (flat, N) is taken from the piece's left
-/// edge to its right one.
-Chunks cut(const at::Tensor& p, const at::Tensor& k, const at::Tensor& v, const Piece& piece,
-           Carry& carry);
+/// Cuts query, k [N, T, L], v [N, T, D] at `piece`; `carry` (flat, N) is taken from the piece's
+/// left edge to its right one.
+Chunks cut(const at::Tensor& query, Query kind, const at::Tensor& k, const at::Tensor& v,
+           const Piece& piece, Carry& carry);
 
 /// y [M, c, D], by matrix products where the range of a chunk's running maxima allows, by a direct
 /// form in pieces of 16 tokens where it does not.

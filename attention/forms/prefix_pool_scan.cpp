@@ -46,17 +46,16 @@ void advance(Tensor& sum, const Tensor& fade, const Tensor& e, const Tensor& v) 
 }
 
 /// `carry` is flat: [N, L], [N, L], [N, L, D], and advanced in place.
-Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
+Tensor forward(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
                Carry& carry) {
   const auto type = carry.sum.scalar_type();
   const Tensor y = at::empty(values.sizes(), values.options());
   for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
     const Tensor v = rows_of(values, begin, count, type);
-    const Factors f =
-        factors_of(rows_of(scores, begin, count, type), carry.maximum, carry.normaliser);
-    const Tensor gain =
-        weights_of(rows_of(query, begin, count, type), kind) * reciprocal_or_zero(f.normaliser);
+    const Factors f = factors_of(scores.rows(begin, count, type), carry.maximum, carry.normaliser);
+    const Tensor gain = weights_of(query.rows(begin, count, type), kind, f.maximum, f.normaliser) *
+                        reciprocal_or_zero(f.normaliser);
     const Tensor out = at::empty_like(v).unsqueeze(2);
     for (std::int64_t t = 0; t < count; ++t) {
       advance(carry.sum, f.fade.select(0, t), f.e.select(0, t), v.select(0, t));
@@ -74,11 +73,14 @@ Tensor forward(const Tensor& query, Query kind, const Tensor& scores, const Tens
 //   R_s = p_s / normaliser_s g_s^T + fade_{s+1} R_{s+1},  rho_s likewise with dp_s for g_s,
 //   dv_s = e_s R_s,  dk_s = e_s (v_s . R_s - rho_s).
 struct Backward {
-  Tensor query, scores, values, upstream;
+  Operand query, scores;
+  Tensor values, upstream;
   Query kind;
   at::ScalarType type;
   Tensor query_slope, scores_slope, values_slope;
   std::vector<Carry> starts = {};  ///< (maximum, normaliser) before each block
+  /// dp [B, H, T, L]: where the query is not made of features, in the place of its gradient.
+  Tensor weight_slope = {};
 
   void forwards();
   void backwards();
@@ -86,20 +88,23 @@ struct Backward {
 
 void Backward::forwards() {
   Carry carry = flat_empty_carry(scores, values);
+  weight_slope = query.features.omega.defined()
+                     ? at::empty({values.size(0), values.size(1), values.size(2), query.width()},
+                                 query_slope.options().dtype(type))
+                     : query_slope;
   for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
     starts.push_back({carry.maximum, carry.normaliser, {}});
     const Tensor v = rows_of(values, begin, count, type);
     const Tensor g = rows_of(upstream, begin, count, type);
-    const Factors f =
-        factors_of(rows_of(scores, begin, count, type), carry.maximum, carry.normaliser);
+    const Factors f = factors_of(scores.rows(begin, count, type), carry.maximum, carry.normaliser);
     const Tensor slope = at::empty_like(f.e).unsqueeze(-1);
     for (std::int64_t t = 0; t < count; ++t) {
       advance(carry.sum, f.fade.select(0, t), f.e.select(0, t), v.select(0, t));
       Tensor row = slope.select(0, t);
       at::bmm_out(row, carry.sum, g.select(0, t).unsqueeze(-1));
     }
-    put_rows(query_slope, begin, slope.squeeze(-1) * reciprocal_or_zero(f.normaliser));
+    put_rows(weight_slope, begin, slope.squeeze(-1) * reciprocal_or_zero(f.normaliser));
     carry.maximum = f.maximum.select(0, count - 1).clone();
     carry.normaliser = f.normaliser.select(0, count - 1).clone();
   }
@@ -114,12 +119,11 @@ void Backward::backwards() {
     const std::int64_t begin = i * kBlock;
     const std::int64_t count = std::min(kBlock, values.size(2) - begin);
     const Carry& start = starts[static_cast<std::size_t>(i)];
-    const Factors f =
-        factors_of(rows_of(scores, begin, count, type), start.maximum, start.normaliser);
-    const Tensor p = weights_of(rows_of(query, begin, count, type), kind);
-    const Tensor slope = rows_of(query_slope, begin, count, type);
+    const Factors f = factors_of(scores.rows(begin, count, type), start.maximum, start.normaliser);
+    const Tensor p = weights_of(query.rows(begin, count, type), kind, f.maximum, f.normaliser);
+    const Tensor slope = rows_of(weight_slope, begin, count, type);
     const Tensor gain = p * reciprocal_or_zero(f.normaliser);
-    const Tensor flow = gain * slope;
+    const Tensor flow = gain * subtracted(p, slope, kind);
     const Tensor v = rows_of(values, begin, count, type);
     const Tensor g = rows_of(upstream, begin, count, type);
     const Tensor to_value = at::empty_like(v).unsqueeze(2);
@@ -136,26 +140,30 @@ void Backward::backwards() {
       fade = f.fade.select(0, t);
     }
     put_rows(values_slope, begin, to_value.squeeze(2));
-    put_rows(scores_slope, begin, (to_score.squeeze(-1) - totals) * f.e);
-    put_rows(query_slope, begin, query_gradient(p, slope, kind));
+    scores.put_rows_gradient(scores_slope, begin, (to_score.squeeze(-1) - totals) * f.e);
+    query.put_rows_gradient(query_slope, begin, query_gradient(p, slope, kind));
   }
 }
 
 class ScanFunction : public torch::autograd::Function<ScanFunction> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& query,
-                        const Tensor& scores, const Tensor& values, std::int64_t kind) {
+                        const Tensor& scores, const Tensor& values, const Features& queried,
+                        const Features& scored, std::int64_t kind) {
     context->save_for_backward({query, scores, values});
+    context->saved_data["queried"] = queried.packed();
+    context->saved_data["scored"] = scored.packed();
     context->saved_data["kind"] = kind;
-    Carry carry = flat_empty_carry(scores, values);
-    return prefix_pool::forward(query, static_cast<Query>(kind), scores, values, carry);
+    const Operand from{scores, scored};
+    Carry carry = flat_empty_carry(from, values);
+    return prefix_pool::forward({query, queried}, static_cast<Query>(kind), from, values, carry);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list upstream) {
     const auto saved = context->get_saved_variables();
-    Backward pass{saved[0],
-                  saved[1],
+    Backward pass{{saved[0], Features::unpacked(context->saved_data["queried"])},
+                  {saved[1], Features::unpacked(context->saved_data["scored"])},
                   saved[2],
                   upstream[0],
                   static_cast<Query>(context->saved_data["kind"].toInt()),
@@ -165,16 +173,17 @@ class ScanFunction : public torch::autograd::Function<ScanFunction> {
                   at::empty_like(saved[2])};
     pass.forwards();
     pass.backwards();
-    return {pass.query_slope, pass.scores_slope, pass.values_slope, Tensor()};
+    return {pass.query_slope, pass.scores_slope, pass.values_slope, Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-Tensor scan(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
+Tensor scan(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
             Carry* carry) {
   if (!carry) {
-    return ScanFunction::apply(query, scores, values, static_cast<std::int64_t>(kind));
+    return ScanFunction::apply(query.whole, scores.whole, values, query.features, scores.features,
+                               static_cast<std::int64_t>(kind));
   }
   const at::NoGradGuard no_grad;
   Carry flat = carry->flat();

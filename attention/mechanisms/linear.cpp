@@ -2,11 +2,11 @@
 //   y_t = phi(q_t)^T S_t / (phi(q_t).z_t + epsilon),  S_t = sum phi(k_s) v_s^T,  z_t = sum
 //   phi(k_s).
 // The values carry a column of ones, so that S and z are one matrix and both sums one product.
-#include <algorithm>
 #include <limits>
 
 #include "attention/entry_parts.hpp"
 #include "attention/forms/causal_product.hpp"
+#include "attention/forms/causal_product_cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -94,83 +94,11 @@ Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs,
   return mixed;
 }
 
-// ---- costs
-
-struct Sizes {
-  double heads, queries, keys, features, width, bytes, wide_bytes;
-  bool causal;
-};
-
-Sizes sizes_of(const Problem& problem) {
-  const double bytes = static_cast<double>(bytes_of(problem.dtype));
-  return {static_cast<double>(problem.batch * problem.heads),
-          static_cast<double>(problem.length),
-          static_cast<double>(problem.key_length),
-          static_cast<double>(problem.head_dim),
-          static_cast<double>(problem.value_dim),
-          bytes,
-          std::max(bytes, 4.0),
-          problem.pattern == Pattern::causal};
-}
-
-Cost common_cost(const Sizes& n) {
-  Cost cost;
-  const double tokens = n.heads * (n.keys + n.queries);
-  cost.model_flops = 2 * tokens * n.features * n.width + 1.5 * tokens * n.features;
-  cost.executed_flops = 2 * tokens * n.features * (n.width + 1);
-  cost.minimal_bytes = tokens * (n.features + n.width) * n.bytes;
-  cost.exponentials = tokens * n.features;
-  if (n.causal) cost.state_bytes = n.heads * n.features * (n.width + 1) * n.wide_bytes;
-  return cost;
-}
-
-Cost composite_cost(const Options&, const Problem& problem) {
-  const Sizes n = sizes_of(problem);
-  Cost cost = common_cost(n);
-  const double features = n.heads * (n.queries + n.keys) * n.features * n.wide_bytes;
-  const double sums = n.heads * (n.queries + n.keys) * (n.width + 1) * n.wide_bytes;
-  const double state = n.heads * n.features * (n.width + 1) * n.wide_bytes;
-  cost.workspace_bytes = 2 * features + state;
-  cost.saved_bytes = 3 * features + sums + state;
-  cost.backward_flops = 2;
-  if (n.causal) {
-    // One state per token, one more per block of 16; products of a block, the new token, the
-    // read-out.
-    cost.executed_flops = 6 * n.heads * n.keys * n.features * (n.width + 1);
-    cost.workspace_bytes = n.keys * state * 17 / 16 + 2.5 * features;
-    cost.saved_bytes = cost.workspace_bytes;
-  }
-  if (n.bytes < n.wide_bytes) cost.workspace_bytes += features + sums;
-  return cost;
-}
-
-Cost scan_cost(const Options&, const Problem& problem) {
-  const Sizes n = sizes_of(problem);
-  Cost cost = common_cost(n);
-  const double block = std::min(n.keys, 64.0);
-  cost.workspace_bytes = n.heads * n.wide_bytes *
-                         (n.features * (n.width + 1) + block * (4 * n.features + 4 * n.width));
-  cost.backward_flops = 3;
-  return cost;
-}
-
-Cost chunked_cost(const Options& options, const Problem& problem) {
-  const Sizes n = sizes_of(problem);
-  Cost cost = common_cost(n);
-  const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.keys);
-  const double tokens = std::min(static_cast<double>(kChunksInPiece) * chunk, n.keys);
-  const double inside = 2 * n.heads * n.keys * chunk;
-  cost.executed_flops += inside * (n.features + n.width + 1);
-  cost.workspace_bytes = n.heads * n.wide_bytes *
-                         (tokens * (3 * n.features + 3 * n.width + chunk) +
-                          n.features * (n.width + 1) * (tokens / chunk + 2));
-  cost.backward_flops = (14 * n.heads * n.keys * n.features * (n.width + 1) +
-                         inside * (3 * n.features + 4 * n.width)) /
-                        cost.executed_flops;
-  return cost;
-}
-
 // ---- implementations
+
+causal_product::ProductSizes sizes_of(const Problem& problem) {
+  return causal_product::sizes_of(problem, static_cast<double>(problem.head_dim));
+}
 
 Implementation implementation_of(const std::string& name, const std::string& title,
                                  const Causal& causal) {
@@ -187,7 +115,9 @@ Implementation composite() {
   Implementation implementation = implementation_of(
       "composite", "cumulative sums of all states at once, in tensor operations", causal);
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.cost = composite_cost;
+  implementation.cost = [](const Options&, const Problem& problem) {
+    return causal_product::materialised_cost(sizes_of(problem));
+  };
   implementation.growth = {1, 1, 0, 0, 2, 2.0};  // as many features as head_dim
   return implementation;
 }
@@ -198,7 +128,9 @@ Implementation scan() {
   };
   Implementation implementation =
       implementation_of("scan", "token by token, as a recurrent network", causal);
-  implementation.cost = scan_cost;
+  implementation.cost = [](const Options&, const Problem& problem) {
+    return causal_product::scan_cost(sizes_of(problem));
+  };
   implementation.growth = {1, 0, 0, 0, 2, {}};
   implementation.rank = -1;
   return implementation;
@@ -214,7 +146,10 @@ Implementation chunked() {
   };
   Implementation implementation =
       implementation_of("chunked", "matrix products over chunks of tokens", causal);
-  implementation.cost = chunked_cost;
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return causal_product::chunked_cost(sizes_of(problem),
+                                        static_cast<double>(options.integer("chunk")));
+  };
   implementation.growth = {1, 0, 0, 0, 2, {}};
   implementation.rank = 10;
   return implementation;

@@ -68,21 +68,20 @@ Tensor definition(const Case& given) {
 
 using Pool = std::function<Tensor(const Tensor&, const Tensor&, const Tensor&, Carry*)>;
 
-std::vector<std::pair<std::string, Pool>> forms() {
-  const auto in_chunks = [](std::int64_t chunk) {
-    return [chunk](const Tensor& q, const Tensor& k, const Tensor& v, Carry* carry) {
-      return chunked(q, Query::logits, k, v, chunk, carry);
+std::vector<std::pair<std::string, Pool>> forms(Query kind = Query::logits) {
+  const auto in_chunks = [kind](std::int64_t chunk) {
+    return [kind, chunk](const Tensor& q, const Tensor& k, const Tensor& v, Carry* carry) {
+      return chunked(q, kind, k, v, chunk, carry);
     };
   };
-  return {
-      {"materialised", [](const Tensor& q, const Tensor& k, const Tensor& v,
-                          Carry* carry) { return materialised(q, Query::logits, k, v, carry); }},
-      {"scan", [](const Tensor& q, const Tensor& k, const Tensor& v,
-                  Carry* carry) { return scan(q, Query::logits, k, v, carry); }},
-      {"chunks of 64", in_chunks(64)},
-      {"chunks of 24", in_chunks(24)},
-      {"chunks of 7", in_chunks(7)},
-      {"one chunk", in_chunks(1000)}};
+  return {{"materialised", [kind](const Tensor& q, const Tensor& k, const Tensor& v,
+                                  Carry* carry) { return materialised(q, kind, k, v, carry); }},
+          {"scan", [kind](const Tensor& q, const Tensor& k, const Tensor& v,
+                          Carry* carry) { return scan(q, kind, k, v, carry); }},
+          {"chunks of 64", in_chunks(64)},
+          {"chunks of 24", in_chunks(24)},
+          {"chunks of 7", in_chunks(7)},
+          {"one chunk", in_chunks(1000)}};
 }
 
 struct Slopes {
@@ -185,6 +184,41 @@ TEST_CASE("weights may be given in place of query logits") {
   const Tensor means = definition({"", at::zeros_like(p), given.scores, given.values});
   chunked(weights, Query::weights, given.scores, given.values, 64).sum().backward();
   CHECK(relative_error(weights.grad().mean(-1), means.sum(-1)) < 1e-12);
+}
+
+TEST_CASE("with z in its query logits the pool is linear attention with features exp") {
+  // Pair by pair: the weight of s in t is softmax over s <= t of log sum_l exp(q_tl + k_sl).
+  const auto pairs = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    const auto length = q.size(2);
+    const Tensor later = at::ones({length, length}, at::kBool).triu(1);
+    const Tensor logits = at::logsumexp(q.unsqueeze(3) + k.unsqueeze(2), -1);
+    return at::matmul(at::softmax(logits.masked_fill(later, -1e300), -1), v);
+  };
+  for (const Case& given : cases()) {
+    const Tensor expected = pairs(given.query, given.scores, given.values);
+    const Tensor upstream = at::randn_like(expected);
+    const Slopes slopes = slopes_of(pairs, given, at::kDouble, upstream);
+    for (const auto& [name, form] : forms(Query::logits_plus_z)) {
+      CAPTURE(given.name, name);
+      const auto pool = [&form = form](const Tensor& q, const Tensor& k, const Tensor& v) {
+        return form(q, k, v, nullptr);
+      };
+      CHECK(relative_error(pool(given.query, given.scores, given.values), expected) < 1e-12);
+      const Slopes got = slopes_of(pool, given, at::kDouble, upstream);
+      CHECK(slope_error(got.query, slopes.query, upstream) < 1e-11);
+      CHECK(slope_error(got.scores, slopes.scores, upstream) < 1e-11);
+      CHECK(relative_error(got.values, slopes.values) < 1e-11);
+      Carry carry = empty_carry(1, 2, 5, 9, given.values.options());
+      std::vector<Tensor> parts;
+      std::int64_t begin = 0;
+      for (const std::int64_t count : {1, 16, 2, 70, 1, 60}) {
+        const auto of = [&](const Tensor& x) { return x.narrow(2, begin, count); };
+        parts.push_back(form(of(given.query), of(given.scores), of(given.values), &carry));
+        begin += count;
+      }
+      CHECK(relative_error(at::cat(parts, 2), expected) < 1e-12);
+    }
+  }
 }
 
 TEST_CASE("a latent that has seen nothing gives nothing, until it sees something") {
