@@ -1,0 +1,87 @@
+#include "attention/forms/performer_cost.hpp"
+
+#include <algorithm>
+
+#include "attention/forms/causal_product_cost.hpp"
+#include "attention/forms/prefix_pool_cost.hpp"
+#include "attention/forms/token_blocks.hpp"
+
+namespace attnbench {
+namespace {
+
+struct Asked {
+  causal_product::ProductSizes n;
+  double dim;      ///< D of queries and keys
+  bool pools;      ///< exp features, by the pool; else relu, by the product
+  bool projected;  ///< features are products with omega
+  double chunk;
+
+  prefix_pool::PoolSizes pool() const { return {n.heads, n.keys, n.features, n.width, n.bytes}; }
+  /// FLOPs of one product with omega for all queries and keys.
+  double projection() const {
+    return projected ? 2 * n.heads * (n.queries + n.keys) * n.features * dim : 0;
+  }
+};
+
+Asked asked(const Options& options, const Problem& problem) {
+  return {causal_product::sizes_of(problem, static_cast<double>(options.integer("features"))),
+          static_cast<double>(problem.head_dim),
+          options.text("kernel") == "softmax" && options.text("form") == "exact",
+          options.text("projection") != "none", static_cast<double>(options.integer("chunk"))};
+}
+
+/// The cost of mixing features, with that of making them: `products` with omega backwards.
+Cost with_features(Cost cost, const Asked& of, double products) {
+  const auto& n = of.n;
+  const double made = of.projection();
+  cost.backward_flops =
+      (cost.backward_flops * cost.executed_flops + products * made) / (cost.executed_flops + made);
+  cost.model_flops += made;
+  cost.executed_flops += made;
+  cost.minimal_bytes = n.heads * (n.queries + n.keys) * (of.dim + n.width) * n.bytes;
+  if (of.projected) cost.minimal_bytes += n.features * of.dim * n.wide_bytes();
+  if (!of.pools) {
+    cost.exponentials = 0;
+  } else {
+    cost.exponentials = std::max(cost.exponentials, n.heads * (n.queries + n.keys) * n.features);
+  }
+  return cost;
+}
+
+}  // namespace
+
+Cost performer_composite_cost(const Options& options, const Problem& problem) {
+  const Asked of = asked(options, problem);
+  const auto& n = of.n;
+  const double inputs = n.heads * (n.queries + n.keys) * (of.dim + n.width) * n.wide_bytes();
+  const double keys = n.heads * n.keys * n.features * n.wide_bytes();
+  const double queries = n.heads * n.queries * n.features * n.wide_bytes();
+  Cost cost;
+  if (of.pools && n.causal) {
+    cost = prefix_pool::materialised_cost(of.pool());
+    cost.workspace_bytes += keys + queries;
+    cost.saved_bytes += keys + queries + inputs;
+  } else {
+    cost = causal_product::materialised_cost(n);
+    if (!n.causal) cost.workspace_bytes = 2 * keys + 3 * queries;
+    if (of.projected) cost.saved_bytes += inputs;
+    if (n.bytes < n.wide_bytes()) cost.workspace_bytes += inputs;
+  }
+  return with_features(cost, of, 1);
+}
+
+Cost performer_scan_cost(const Options& options, const Problem& problem) {
+  const Asked of = asked(options, problem);
+  Cost cost = of.pools ? prefix_pool::scan_cost(of.pool()) : causal_product::scan_cost(of.n);
+  // Backwards the features are made three times over (keys twice, queries once or twice).
+  return with_features(cost, of, 3);
+}
+
+Cost performer_chunked_cost(const Options& options, const Problem& problem) {
+  const Asked of = asked(options, problem);
+  Cost cost = of.pools ? prefix_pool::chunked_cost(of.pool(), of.chunk)
+                       : causal_product::chunked_cost(of.n, of.chunk);
+  return with_features(cost, of, 3);
+}
+
+}  // namespace attnbench
