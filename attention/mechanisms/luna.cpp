@@ -1,18 +1,16 @@
 // Luna, Ma et al. 2021: L slots of a latent stream pack the tokens, the tokens read the pack.
 // Bidirectional and cross:
 //   Y_P = softmax_s(scale p_l . c_s) c, heads side by side [B, L, C]: the new stream,
-//   y_t = softmax_l(scale q_t . K_l) V_l,  K = V = Y_P W_c (tied), with W_c [C, C] a parameter here.
+//   y_t = softmax_l(scale q_t . K_l) V_l,  K = V = Y_P W_c (tied), with W_c [C, C] a parameter
+//   here.
 // Causal (the stream stays as it is):
 //   w_{s,l} = omega(scale p_l . pack_key_s),  a_t = scale / n_t sum_{s<=t} (q_t . k_s) w_s,
 //   y_t = 1 / n_t sum_{s<=t} (softmax(a_t) . w_s) v_s,  v = k (tied), n_t the tokens seen.
 #include <cmath>
-#include <limits>
 
 #include "attention/draw.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/forms/causal_product.hpp"
-#include "attention/mechanisms/luna_cost.hpp"
-#include "attention/forms/slot_memory.hpp"
+#include "attention/forms/slot_memory_implementations.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -20,10 +18,7 @@ namespace {
 using at::Tensor;
 using slot_memory::Call;
 using slot_memory::Form;
-using slot_memory::Memory;
 using slot_memory::Weight;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_composed(const Options& options) { return options.text("activation") == "latte_composed"; }
 
@@ -33,7 +28,10 @@ class Luna : public Mechanism {
       : Mechanism(std::move(name), std::move(chosen), std::move(asked)) {
     if (problem.pattern == Pattern::causal) return;
     const std::int64_t width = problem.width();
-    if (options.boolean("tied")) return add("weight_unpack", width);
+    if (options.boolean("tied")) {
+      add("weight_unpack", width);
+      return;
+    }
     add("weight_unpack_key", width);
     add("weight_unpack_value", problem.heads * problem.value_dim);
   }
@@ -68,22 +66,19 @@ class Luna : public Mechanism {
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    const bool tied = options.boolean("tied");
-    const Memory memory = slot_memory::empty_memory(
-        form(),
-        {batch, problem.heads, options.integer("latents_per_head"),
-         problem.head_dim + (tied ? 0 : problem.value_dim)},
-        tensor);
-    State state;
-    state.tensors = {{"count", memory.normaliser}, {"sum", memory.sum}};
-    return state;
+    const std::int64_t columns =
+        problem.head_dim + (options.boolean("tied") ? 0 : problem.value_dim);
+    return slot_memory::empty_state(
+        form(), {batch, problem.heads, options.integer("latents_per_head"), columns}, tensor);
   }
 
+  double scale() const { return 1 / std::sqrt(static_cast<double>(problem.head_dim)); }
+
+  /// Of the causal pattern.
   Form form() const {
-    const std::string& word = options.text("activation");
-    const double scale = 1 / std::sqrt(static_cast<double>(problem.head_dim));
     if (is_composed(options)) return {Weight::composed, 1};
-    return {word == "elu1" ? Weight::elu_plus_one : Weight::softplus_b2, scale};
+    const bool elu = options.text("activation") == "elu1";
+    return {elu ? Weight::elu_plus_one : Weight::softplus_b2, scale()};
   }
 
  private:
@@ -98,22 +93,13 @@ const Luna& luna_of(const Mechanism& mechanism) { return dynamic_cast<const Luna
 
 // ---- bidirectional and cross
 
-/// Softmax over the last dimension of what is not hidden; 0, without a gradient, where all is.
-Tensor softmax_of_shown(const Tensor& logits, const Tensor& hidden) {
-  if (!hidden.defined()) return at::softmax(logits, -1);
-  const Tensor empty = hidden.all(-1, /*keepdim=*/true);
-  return at::softmax(logits.masked_fill(hidden, -kInfinity).masked_fill(empty, 0), -1)
-      .masked_fill(empty, 0);
-}
-
 /// Slots that no token may read, [B, 1, 1, L]: the l-th of a sequence of l tokens or fewer.
 Tensor hidden_slots(const Mechanism& mechanism, const Tensor& key_mask, std::int64_t keys) {
   const std::int64_t latents = mechanism.options.integer("latents_per_head");
   const bool dynamic = mechanism.options.boolean("dynamic_slots");
   if (!key_mask.defined() && (!dynamic || latents <= keys)) return {};
-  const auto like = at::TensorOptions(at::kLong)
-                        .device(key_mask.defined() ? key_mask.device()
-                                                   : c10::Device(mechanism.problem.device));
+  const auto like = at::TensorOptions(at::kLong).device(
+      key_mask.defined() ? key_mask.device() : c10::Device(mechanism.problem.device));
   const Tensor count = key_mask.defined() ? key_mask.sum(1) : at::full({1}, keys, like);
   // Without a token the pack is 0 in every slot, so that reading it gives 0 in either case.
   const Tensor slots = dynamic ? at::arange(latents, like) : at::zeros({latents}, like);
@@ -122,7 +108,7 @@ Tensor hidden_slots(const Mechanism& mechanism, const Tensor& key_mask, std::int
 
 Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const auto type = compute_type(inputs["query"].scalar_type());
-  const double scale = luna_of(mechanism).form().scale;
+  const double scale = luna_of(mechanism).scale();
   const bool tied = mechanism.options.boolean("tied");
   const auto parameters = mechanism.named_parameters();
   Tensor hidden;
@@ -135,7 +121,7 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const Tensor packing =
       at::matmul(inputs["latent_query"].to(type) * scale, keys.transpose(-2, -1));
   const Tensor pack =
-      at::matmul(softmax_of_shown(packing, hidden), tied ? keys : shown("pack_value"));
+      at::matmul(slot_memory::softmax_of_shown(packing, hidden), tied ? keys : shown("pack_value"));
   const Tensor stream = pack.transpose(1, 2).flatten(2);
   const auto unpacked = [&](const char* name) {
     const Tensor all = at::matmul(stream, parameters[name].to(type));
@@ -145,7 +131,7 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const Tensor read = unpacked(tied ? "weight_unpack" : "weight_unpack_key");
   const Tensor logits = at::matmul(inputs["query"].to(type) * scale, read.transpose(-2, -1));
   const Tensor slots = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
-  const Tensor y = at::matmul(softmax_of_shown(logits, slots),
+  const Tensor y = at::matmul(slot_memory::softmax_of_shown(logits, slots),
                               tied ? read : unpacked("weight_unpack_value"));
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), stream.to(given)};
@@ -156,113 +142,27 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
 Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
   Call call{inputs["latent_query"], inputs["query"], inputs["pack_key"], inputs["key"], {}, {}};
   if (!mechanism.options.boolean("tied")) call.value = inputs["value"];
-  if (inputs.key_mask.defined()) {
-    call.hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-  }
   return call;
 }
 
-/// Two causal products: sum (q.k) w, then sum (softmax.w) v. Tied, the state of one is the
-/// transpose of the other's.
-Tensor two_products(const Call& call, const Form& form, Memory* memory) {
-  const auto type = compute_type(call.query.scalar_type());
-  const auto shown = [&](const Tensor& x) {
-    return call.hidden.defined() ? x.to(type).masked_fill(call.hidden, 0) : x.to(type);
-  };
-  const Tensor keys = shown(call.key);
-  const Tensor values = call.value.defined() ? shown(call.value) : keys;
-  const Tensor latents = call.latents.to(type) * form.scale;
-  Tensor weights = slot_memory::weight_of(
-      at::matmul(shown(call.pack_key), latents.transpose(-2, -1)), form.weight);
-  Tensor seen = at::ones({1, 1, keys.size(2), 1}, keys.options());
-  if (call.hidden.defined()) {
-    weights = weights.masked_fill(call.hidden, 0);
-    seen = call.hidden.logical_not().to(type);
-  }
-  Tensor count = seen.cumsum(2);
-  Tensor to_logits, to_output;
-  if (memory) {
-    count = count + memory->normaliser.unsqueeze(2);
-    const auto part = [&](std::int64_t begin, const Tensor& like) {
-      return memory->sum.narrow(-1, begin, like.size(3));
-    };
-    to_logits = part(0, keys).transpose(-2, -1).contiguous();
-    to_output = part(call.value.defined() ? keys.size(3) : 0, values).contiguous();
-  }
-  const Tensor inverse = at::reciprocal(count.masked_fill(count == 0, kInfinity));
-  const Tensor logits =
-      causal_product::materialised(call.query.to(type) * form.scale, keys, weights, {}, to_logits);
-  const Tensor chosen = at::softmax(logits * inverse, -1);
-  const Tensor y = causal_product::materialised(chosen, weights, values, {}, to_output) * inverse;
-  if (memory) {
-    const Tensor sum = to_logits.transpose(-2, -1);
-    memory->sum.copy_(call.value.defined() ? at::cat({sum, to_output}, -1) : sum);
-    memory->normaliser.copy_(count.select(2, count.size(2) - 1).expand_as(memory->normaliser));
-  }
-  return y.to(call.query.scalar_type());
+// ---- costs
+
+slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
+  const bool tied = options.boolean("tied");
+  return {problem, static_cast<double>(options.integer("latents_per_head")), tied, false};
 }
 
-using Causal = std::function<Tensor(const Luna&, const Call&, Memory*)>;
-
-Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state) {
-  if (mechanism.problem.pattern != Pattern::causal) {
-    if (state) throw UnsupportedError("luna: only the causal pattern continues from a state");
-    return bidirectional(mechanism, inputs);
-  }
-  const Luna& luna = luna_of(mechanism);
-  const Call call = call_of(mechanism, inputs);
-  if (!state) return {causal(luna, call, nullptr), {}};
-  const at::NoGradGuard no_grad;
-  Memory memory{{}, (*state)["count"], (*state)["sum"]};
-  Mixed mixed{causal(luna, call, &memory), {}};
-  state->position += call.query.size(2);
-  return mixed;
-}
-
-// ---- implementations
-
-Implementation implementation_of(const std::string& name, const std::string& title,
-                                 const Causal& causal) {
-  return causal_implementation("luna", name, title,
-                               [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
-                                 return mix_with(causal, mechanism, inputs, state);
-                               });
-}
-
-Implementation composite() {
-  Implementation implementation = implementation_of(
-      "composite", "two softmaxes, or all states of two causal products, in tensor operations",
-      [](const Luna& luna, const Call& call, Memory* memory) {
-        return two_products(call, luna.form(), memory);
-      });
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.cost = luna_composite_cost;
-  implementation.growth = {1, 1, 1, 1};
-  return implementation;
-}
-
-Implementation scan() {
-  Implementation implementation = implementation_of(
-      "scan", "token by token, as a recurrent network",
-      [](const Luna& luna, const Call& call, Memory* memory) {
-        return slot_memory::mixed(call, luna.form(), 1, memory);
-      });
-  implementation.cost = luna_scan_cost;
-  implementation.growth = {1, 0, 1, 1};
-  implementation.rank = -1;
-  return implementation;
-}
-
-Implementation chunked() {
-  Implementation implementation = implementation_of(
-      "chunked", "matrix products over chunks of tokens",
-      [](const Luna& luna, const Call& call, Memory* memory) {
-        return slot_memory::mixed(call, luna.form(), luna.options.integer("chunk"), memory);
-      });
-  implementation.cost = luna_chunked_cost;
-  implementation.growth = {1, 0, 1, 1};
-  implementation.rank = 10;
-  return implementation;
+/// Two softmaxes over all tokens and slots, and the product with W_c between them.
+Cost bidirectional_cost(const Options& options, const Problem& problem) {
+  const auto n = sizes_of(options, problem);
+  Cost cost = slot_memory::bidirectional_cost(n);
+  const double unpacking = 2 * static_cast<double>(problem.batch * problem.width()) * n.latents *
+                           static_cast<double>(problem.heads) * n.columns();
+  cost.model_flops += unpacking;
+  cost.executed_flops += unpacking;
+  cost.minimal_bytes += static_cast<double>(problem.width() * problem.heads) * n.columns() *
+                        static_cast<double>(bytes_of(problem.dtype));
+  return cost;
 }
 
 Support supports(const Options& options, const Problem& problem) {
@@ -282,6 +182,33 @@ Options derive(const Options& options, const Problem& problem) {
   return derive_latents("luna", options, problem, 32);
 }
 
+std::vector<Option> own_options() {
+  return {{"tied",
+           OptionType::boolean,
+           true,
+           "one projection for keys and values of the packing, and one of the unpacking, as "
+           "published",
+           {},
+           {},
+           {}},
+          {"dynamic_slots",
+           OptionType::boolean,
+           true,
+           "a sequence of n tokens reads its first n slots only, as published; the causal pattern, "
+           "where n is not known, reads all",
+           {},
+           {},
+           {}},
+          {"activation",
+           OptionType::text,
+           std::string("softplus_b2"),
+           "omega of the causal pattern: log2(1 + 2^x) of the published code, elu(x) + 1, or "
+           "softplus(elu(x) + 1) of unprojected, unscaled tokens as restated by Latte's paper",
+           {},
+           {},
+           {"softplus_b2", "elu1", "latte_composed"}}};
+}
+
 }  // namespace
 
 Entry luna() {
@@ -292,31 +219,7 @@ Entry luna() {
       "Ma, Kong, Wang, Zhou, May, Ma, Zettlemoyer 2021, Luna: Linear Unified Nested Attention, "
       "arXiv:2106.01540";
   entry.options = latents_options();
-  entry.options.push_back({"tied",
-                           OptionType::boolean,
-                           true,
-                           "one projection for keys and values of the packing, and one of the "
-                           "unpacking, as published",
-                           {},
-                           {},
-                           {}});
-  entry.options.push_back({"dynamic_slots",
-                           OptionType::boolean,
-                           true,
-                           "a sequence of n tokens reads its first n slots only, as published; "
-                           "the causal pattern, where n is not known, reads all",
-                           {},
-                           {},
-                           {}});
-  entry.options.push_back({"activation",
-                           OptionType::text,
-                           std::string("softplus_b2"),
-                           "omega of the causal pattern: log2(1 + 2^x) of the published code, "
-                           "elu(x) + 1, or softplus(elu(x) + 1) of unprojected and unscaled tokens "
-                           "as restated by Latte's paper",
-                           {},
-                           {},
-                           {"softplus_b2", "elu1", "latte_composed"}});
+  for (const Option& option : own_options()) entry.options.push_back(option);
   entry.options.push_back(chunk_option());
   // Values are keys too, packed weights of the causal pattern do not sum to one, and unpacking
   // mixes the heads of the pack.
@@ -328,7 +231,9 @@ Entry luna() {
   entry.supports = supports;
   entry.derive = derive;
   entry.make = maker<Luna>("luna");
-  entry.implementations = {composite(), scan(), chunked()};
+  entry.implementations = slot_memory::implementations(
+      {"luna", [](const Mechanism& self) { return luna_of(self).form(); }, call_of, sizes_of,
+       bidirectional, bidirectional_cost});
   return entry;
 }
 

@@ -53,7 +53,9 @@ Held::Held(Entry asked, reference::Reference reference, Problem sizes,
   }
   std::uint64_t seed = 1;
   for (const Role& role : mechanism->roles()) {
-    const auto tokens = role.source == Source::query_tokens ? problem.length : problem.key_length;
+    const auto tokens = role.source == Source::query_tokens ? problem.length
+                        : role.source == Source::key_tokens ? problem.key_length
+                                                            : options.integer("latents_per_head");
     inputs.tensors[role.name] =
         scale * normal({problem.batch, problem.heads, tokens, role.width}, seed++);
   }
@@ -93,9 +95,14 @@ at::Tensor Held::step(const std::string& implementation, State& state, std::int6
                       std::int64_t end, at::ScalarType type) const {
   const at::NoGradGuard no_grad;
   Inputs part = typed(type, false);
-  for (auto& [name, tensor] : part.tensors) tensor = tensor.slice(2, begin, end);
+  const auto mechanism = made(type);
+  for (const Role& role : mechanism->roles()) {
+    if (role.source == Source::latent_stream) continue;
+    at::Tensor& tensor = part.tensors.at(role.name);
+    tensor = tensor.slice(2, begin, end);
+  }
   if (part.key_mask.defined()) part.key_mask = part.key_mask.slice(1, begin, end);
-  return entry.implementation(implementation).mix(*made(type), part, &state).output.to(at::kDouble);
+  return entry.implementation(implementation).mix(*mechanism, part, &state).output.to(at::kDouble);
 }
 
 std::map<std::string, at::Tensor> Held::gradients(const std::string& implementation,

@@ -1,0 +1,104 @@
+// A Perceiver's cross attention to its latents, and the tokens' reading of them.
+//   W = softmax_s(scale latent_query . k),  K~ = W k,  V~ = W v     (Jaegle et al. 2021, encode)
+//   y_t = softmax_l(scale q_t . K~_l) V~_l                          (Perceiver IO, decode)
+// The keys of the reading are the pooled keys, so that no parameter lies between, rows of weights
+// sum to one and the output is linear in the values. V~ is the new latent stream. The encode alone
+// is softmax in the cross pattern with as many queries as latents. Causal: the latents are those of
+// the tokens seen so far, and the stream stays as it is.
+#include "attention/entry_parts.hpp"
+#include "attention/forms/slot_memory_implementations.hpp"
+#include "attention/forms/softmax_implementations.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using at::Tensor;
+using slot_memory::Call;
+using slot_memory::Form;
+
+Form form_of(const Mechanism& mechanism) {
+  return {slot_memory::Weight::exponential, scale_of(mechanism)};
+}
+
+class Perceiver : public Mechanism {
+ public:
+  using Mechanism::Mechanism;
+
+  std::vector<Role> roles() const override {
+    std::vector<Role> roles = query_key_value(problem);
+    roles.insert(roles.begin(), {"latent_query", Source::latent_stream, problem.head_dim});
+    return roles;
+  }
+
+  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& tensor) const override {
+    if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
+    return slot_memory::empty_state(form_of(*this),
+                                    {batch, problem.heads, options.integer("latents_per_head"),
+                                     problem.head_dim + problem.value_dim},
+                                    tensor);
+  }
+};
+
+Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
+  const auto type = compute_type(inputs["query"].scalar_type());
+  const double scale = scale_of(mechanism);
+  Tensor hidden;
+  if (inputs.key_mask.defined()) hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
+  const auto shown = [&](const char* role) {
+    const Tensor x = inputs[role].to(type);
+    return hidden.defined() ? x.masked_fill(hidden.transpose(-2, -1), 0) : x;
+  };
+  const Tensor keys = shown("key");
+  const Tensor scores = at::matmul(inputs["latent_query"].to(type) * scale, keys.transpose(-2, -1));
+  const Tensor weights = slot_memory::softmax_of_shown(scores, hidden);
+  const Tensor pooled_keys = at::matmul(weights, keys);
+  const Tensor pooled_values = at::matmul(weights, shown("value"));
+  const Tensor logits = at::matmul(inputs["query"].to(type) * scale, pooled_keys.transpose(-2, -1));
+  const Tensor y = at::matmul(at::softmax(logits, -1), pooled_values);
+  const auto given = inputs["query"].scalar_type();
+  return {y.to(given), pooled_values.transpose(1, 2).flatten(2).to(given)};
+}
+
+Call call_of(const Mechanism&, const Inputs& inputs) {
+  return {inputs["latent_query"], inputs["query"], inputs["key"],
+          inputs["key"],          inputs["value"], {}};
+}
+
+slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
+  return {problem, static_cast<double>(options.integer("latents_per_head")), false, true};
+}
+
+Cost bidirectional_cost(const Options& options, const Problem& problem) {
+  return slot_memory::bidirectional_cost(sizes_of(options, problem));
+}
+
+}  // namespace
+
+Entry perceiver() {
+  Entry entry;
+  entry.name = "perceiver";
+  entry.title =
+      "Perceiver: tokens encoded into latents, and read from them (the encode alone is softmax, "
+      "cross, with as many queries as latents)";
+  entry.citation =
+      "Jaegle, Gimeno, Brock, Zisserman, Vinyals, Carreira 2021, Perceiver: General Perception "
+      "with Iterative Attention, arXiv:2103.03206";
+  entry.options = latents_options();
+  entry.options.push_back(scale_option());
+  entry.options.push_back(chunk_option());
+  entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
+  entry.supports = [](const Options&, const Problem& problem) {
+    return unshared_heads("perceiver", problem);
+  };
+  entry.derive = [](const Options& options, const Problem& problem) {
+    return derive_latents("perceiver", options, problem, 32);
+  };
+  entry.make = maker<Perceiver>("perceiver");
+  entry.implementations = slot_memory::implementations(
+      {"perceiver", form_of, call_of, sizes_of, bidirectional, bidirectional_cost});
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms
