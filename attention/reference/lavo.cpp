@@ -54,11 +54,12 @@ class Lavo {
   std::pair<Row, std::int64_t> mean_of(const RowIndex& at, std::int64_t tokens) {
     Row sum(static_cast<std::size_t>(width_), 0.0);
     std::int64_t count = 0;
+    const std::vector<Row>* local = plain_ ? nullptr : &local_rows(at, tokens);
     for (std::int64_t s = 0; s < tokens; ++s) {
       if (!inputs_.visible(at.b, s, problem_.key_length)) continue;
       ++count;
       const double* x = plain_ ? inputs_.roles.at("context").row(at.b, at.h, s)
-                               : local_rows(at, tokens)[static_cast<std::size_t>(s)].data();
+                               : (*local)[static_cast<std::size_t>(s)].data();
       for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += x[d];
     }
     if (count > 0) {

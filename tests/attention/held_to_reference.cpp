@@ -44,6 +44,7 @@ Held::Held(Entry asked, reference::Reference reference, Problem sizes,
   options = entry.derive(Options::resolve(entry.options, said), problem);
   Problem wide = problem;
   wide.dtype = Dtype::float64;
+  wide.gradient = true;
   const auto mechanism = entry.make(options, wide);
   for (const auto& item : mechanism->named_parameters()) {
     parameters[item.key()] = item.value().detach().clone();
@@ -74,6 +75,7 @@ Inputs Held::typed(at::ScalarType type, bool requires_grad) const {
 std::shared_ptr<Mechanism> Held::made(at::ScalarType type) const {
   Problem typed_problem = problem;
   typed_problem.dtype = dtype_of(type);
+  typed_problem.gradient = true;
   auto mechanism = entry.make(options, typed_problem);
   const at::NoGradGuard no_grad;
   for (auto& item : mechanism->named_parameters()) item.value().copy_(parameters.at(item.key()));

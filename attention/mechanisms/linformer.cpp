@@ -1,0 +1,287 @@
+// Linformer, Wang et al. 2020: learnable matrices E and F over the positions turn S keys and values
+// into L of each, y_t = softmax_l(scale q_t.(E K)_l) (F V)_l. Equation 7.
+#include <algorithm>
+#include <cmath>
+
+#include "attention/draw.hpp"
+#include "attention/entry_parts.hpp"
+#include "attention/forms/softmax_implementations.hpp"
+#include "attention/forms/token_blocks.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using at::Tensor;
+
+// Numbers are drawn for so many positions at a time: E of a short sequence is the beginning of a
+// long one's.
+constexpr std::int64_t kDrawnTogether = 1024;
+// Of a normal distribution cut off at two standard deviations: what lies within, and what is left
+// of the deviation.
+constexpr double kWithinTwo = 0.9544997361036416;
+constexpr double kDeviationLeft = 0.8796256610342398;
+
+class Linformer : public Mechanism {
+ public:
+  Linformer(const std::string& name, const Options& chosen, const Problem& asked)
+      : Mechanism(name, chosen, asked) {
+    const auto numbers = at::TensorOptions(scalar_type(problem.dtype)).device(problem.device);
+    std::vector<std::int64_t> shape{options.integer("projected_length"),
+                                    options.integer("max_length")};
+    if (options.boolean("per_head")) shape.insert(shape.begin(), problem.kv_heads);
+    register_parameter("E", at::empty(shape, numbers), problem.gradient);
+    if (!options.boolean("share_kv")) {
+      register_parameter("F", at::empty(shape, numbers), problem.gradient);
+    }
+  }
+
+  std::vector<Role> roles() const override {
+    auto roles = query_key_value(problem);
+    if (options.boolean("l2_input")) {
+      for (Role& role : roles) role.feed = Feed::before;
+    }
+    return roles;
+  }
+
+  /// Tokens of length 1, as Latte's Linformer baseline takes them.
+  Tensor before(const Tensor& x, State*) override {
+    const Tensor wide = x.to(compute_type(x.scalar_type()));
+    return (wide / wide.norm(2, {-1}, true).clamp_min(1e-12)).to(x.scalar_type());
+  }
+
+  void draw_parameters(std::uint64_t seed) override {
+    const at::NoGradGuard no_grad;
+    const bool uniform = options.text("init") == "uniform";
+    const double positions = static_cast<double>(options.integer("max_length"));
+    const double heads = options.boolean("per_head") ? static_cast<double>(problem.kv_heads) : 1;
+    for (auto& item : named_parameters()) {
+      const Tensor drawn = drawn_between(seed, item.key(), item.value().sizes().vec());
+      if (uniform) {
+        const double size = 1 / std::sqrt(static_cast<double>(options.integer("projected_length")));
+        item.value().copy_(drawn * size);
+      } else {
+        const double deviation = 1 / std::sqrt(heads * positions) / kDeviationLeft;
+        item.value().copy_((drawn * kWithinTwo).erfinv() * (std::sqrt(2.0) * deviation));
+      }
+    }
+  }
+
+ private:
+  /// Uniform numbers between -1 and 1, those of a position the same whatever the greatest length.
+  Tensor drawn_between(std::uint64_t seed, const std::string& name,
+                       const std::vector<std::int64_t>& shape) const {
+    Problem exact = problem;
+    exact.dtype = Dtype::float64;
+    exact.device = "cpu";
+    const std::int64_t positions = shape.back();
+    const std::int64_t rows = shape.size() == 3 ? shape[0] * shape[1] : shape[0];
+    std::vector<Tensor> parts;
+    for (std::int64_t begin = 0; begin < positions; begin += kDrawnTogether) {
+      const Tensor part = draw_uniform(seed, name + " from " + std::to_string(begin),
+                                       {kDrawnTogether, rows}, -1, 1, exact);
+      parts.push_back(part.narrow(0, 0, std::min(kDrawnTogether, positions - begin)));
+    }
+    return at::cat(parts).transpose(0, 1).reshape(shape);
+  }
+};
+
+/// Keys and values projected to [B, G, L, w], in the type of computation.
+struct Projected {
+  Tensor keys, values;
+};
+
+Projected projected(const Mechanism& mechanism, const Inputs& inputs) {
+  const auto parameters = mechanism.named_parameters();
+  const Tensor* values_by = parameters.find("F");
+  if (values_by == nullptr) values_by = parameters.find("E");
+  const auto type = compute_type(inputs["query"].scalar_type());
+  const auto project = [&](const Tensor& by, const Tensor& x) {
+    Tensor real = x.to(type);
+    // Selected, not multiplied: what stands in the padding may be anything.
+    if (inputs.key_mask.defined()) {
+      real = real.masked_fill(inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1), 0);
+    }
+    return at::matmul(by.narrow(-1, 0, x.size(2)).to(type), real);
+  };
+  return {project(parameters["E"], inputs["key"]), project(*values_by, inputs["value"])};
+}
+
+Mixed mix_composite(Mechanism& mechanism, const Inputs& inputs, State* state) {
+  if (state) throw UnsupportedError("linformer has no decoding state");
+  const Projected slots = projected(mechanism, inputs);
+  const std::int64_t groups = slots.keys.size(1);
+  const Tensor& query = inputs["query"];
+  const Tensor q = (query.to(slots.keys.scalar_type()) * scale_of(mechanism))
+                       .unflatten(1, at::IntArrayRef{groups, query.size(1) / groups});
+  const Tensor scores = at::matmul(q, slots.keys.unsqueeze(2).transpose(-2, -1));
+  const Tensor output = at::matmul(at::softmax(scores, -1), slots.values.unsqueeze(2));
+  return {output.flatten(1, 2).to(query.scalar_type()), {}};
+}
+
+Mixed mix_tiled(Mechanism& mechanism, const Inputs& inputs, State* state) {
+  if (state) throw UnsupportedError("linformer has no decoding state");
+  const Projected slots = projected(mechanism, inputs);
+  const Tensor& query = inputs["query"];
+  const auto type = query.scalar_type();
+  const SoftmaxCall call{
+      query, slots.keys.to(type), slots.values.to(type), {}, scale_of(mechanism)};
+  return {softmax_tiled(call), {}};
+}
+
+// ---- costs
+
+Cost common_cost(const Options& options, const Problem& problem) {
+  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+  const double bytes = real(bytes_of(problem.dtype));
+  const double wide = std::max(bytes, 4.0);
+  const double dims = real(problem.head_dim + problem.value_dim);
+  const double latents = real(options.integer("projected_length"));
+  const double queries = real(problem.batch * problem.heads * problem.length);
+  const double keys = real(problem.batch * problem.kv_heads * problem.key_length);
+  const double matrices = (options.boolean("share_kv") ? 1 : 2) *
+                          (options.boolean("per_head") ? real(problem.kv_heads) : 1) * latents *
+                          real(problem.key_length);
+  Cost cost;
+  cost.model_flops = 2 * latents * dims * (keys + queries);
+  cost.executed_flops = cost.model_flops;
+  cost.exponentials = queries * latents;
+  cost.minimal_bytes = (dims * (keys + queries) + matrices) * bytes;
+  const double slots = real(problem.batch * problem.kv_heads) * latents * dims;
+  // The product with a matrix that all heads share copies what it multiplies.
+  const double copied = keys * real(std::max(problem.head_dim, problem.value_dim));
+  cost.workspace_bytes =
+      wide * std::max(slots + copied, slots + queries * (2 * latents + real(problem.head_dim)));
+  cost.saved_bytes = wide * (slots + queries * (latents + real(problem.head_dim)));
+  cost.backward_flops = 2;
+  return cost;
+}
+
+Implementation composite() {
+  Implementation implementation;
+  implementation.name = "composite";
+  implementation.title = "projections and a T x L softmax in tensor operations";
+  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.mix = mix_composite;
+  implementation.cost = common_cost;
+  implementation.growth = {1, 1, 1, 1};
+  return implementation;
+}
+
+Implementation tiled() {
+  Implementation implementation;
+  implementation.name = "tiled";
+  implementation.title = "projections, then the tiled softmax over what is left of the keys";
+  implementation.supports = [](const Options& options, const Problem& problem) {
+    if (options.integer("projected_length") == 1) {
+      // Its gradient is 0, of which rounding in tiles would leave something.
+      return Support::no("a single projected key has the weight 1; use composite");
+    }
+    if (problem.device != "cpu") return Support::no("the kernel runs on the CPU only");
+    if (problem.dtype == Dtype::float16) return Support::no("float16 has no CPU kernel");
+    return Support{};
+  };
+  implementation.mix = mix_tiled;
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    Cost cost = common_cost(options, problem);
+    const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+    const double wide = std::max(4.0, real(bytes_of(problem.dtype)));
+    const double slots = real(problem.batch * problem.kv_heads) *
+                         real(options.integer("projected_length")) *
+                         real(problem.head_dim + problem.value_dim);
+    const double copied = real(problem.batch * problem.kv_heads * problem.key_length) *
+                          real(std::max(problem.head_dim, problem.value_dim));
+    cost.workspace_bytes = wide * (slots + copied);
+    cost.saved_bytes = wide * (slots + real(problem.batch * problem.heads * problem.length));
+    cost.backward_flops = 2.5;
+    return cost;
+  };
+  implementation.growth = {1, 1, 1, 1};
+  implementation.rank = 10;
+  return implementation;
+}
+
+// ---- the entry
+
+std::vector<Option> options() {
+  return {
+      {"projected_length",
+       OptionType::integer,
+       std::int64_t{256},
+       "L: keys and values of each head after the projection",
+       1,
+       {},
+       {}},
+      {"max_length",
+       OptionType::integer,
+       std::int64_t{0},
+       "positions that E and F have; shorter inputs take the first of them; 0 = the keys",
+       0,
+       {},
+       {}},
+      {"share_kv", OptionType::boolean, false, "E projects the values, too", {}, {}, {}},
+      {"per_head", OptionType::boolean, false, "each head has an E and F of its own", {}, {}, {}},
+      {"init",
+       OptionType::text,
+       std::string("uniform"),
+       "uniform: between -1/sqrt(L) and 1/sqrt(L); lecun_normal: of variance 1 over the "
+       "positions, times the heads where each has its own, cut off at two deviations",
+       {},
+       {},
+       {"uniform", "lecun_normal"}},
+      {"l2_input",
+       OptionType::boolean,
+       false,
+       "tokens are scaled to length 1 before they are projected to queries, keys and values",
+       {},
+       {},
+       {}},
+      scale_option()};
+}
+
+Support supports(const Options& options, const Problem& problem) {
+  if (problem.pattern == Pattern::causal) {
+    return Support::no(
+        "linformer: causal is undefined, its projection mixes all positions; choose "
+        "bidirectional or cross");
+  }
+  const std::int64_t longest = options.integer("max_length");
+  if (longest != 0 && problem.key_length > longest) {
+    return Support::no("linformer: " + std::to_string(problem.key_length) +
+                       " keys are more than the positions of E and F; set max_length, now " +
+                       std::to_string(longest) + ", to as many, or to 0");
+  }
+  if (problem.pattern == Pattern::cross && options.boolean("l2_input")) {
+    return Support::no(
+        "linformer: l2_input scales the tokens of one sequence, cross has two; set it to false");
+  }
+  return {};
+}
+
+Options derive(const Options& options, const Problem& problem) {
+  Options derived = options;
+  if (options.integer("max_length") == 0) derived.set("max_length", problem.key_length);
+  return derived;
+}
+
+}  // namespace
+
+Entry linformer() {
+  Entry entry;
+  entry.name = "linformer";
+  entry.title = "Linformer: keys and values projected along the sequence";
+  entry.citation =
+      "Wang, Li, Khabsa, Fang, Ma 2020, Linformer: Self-Attention with Linear Complexity, "
+      "arXiv:2006.04768";
+  entry.options = options();
+  entry.claims.rows_sum_to_one = false;  // over the projected keys, not over the keys
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::bidirectional, Pattern::cross};
+  entry.supports = supports;
+  entry.derive = derive;
+  entry.make = maker<Linformer>("linformer");
+  entry.implementations = {composite(), tiled()};
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms
