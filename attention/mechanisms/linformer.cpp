@@ -191,6 +191,10 @@ Implementation tiled() {
     const double copied = real(problem.batch * problem.kv_heads * problem.key_length) *
                           real(std::max(problem.head_dim, problem.value_dim));
     cost.workspace_bytes = wide * (slots + copied);
+    if (problem.dtype == Dtype::bfloat16) {
+      cost.workspace_bytes += wide * real(problem.batch * problem.heads * problem.length) *
+                              real(problem.head_dim + problem.value_dim);
+    }
     cost.saved_bytes = wide * (slots + real(problem.batch * problem.heads * problem.length));
     cost.backward_flops = 2.5;
     return cost;
