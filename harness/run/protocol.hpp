@@ -7,9 +7,14 @@
 //   catalogue  {}
 //   plan       {cells: [cell…]}
 //   probe      {device}                                      ceilings and the torch part of the
-//   machine card run        {cell, round, seed, limits: {seconds, memory_bytes}, measure: {…}, log,
-//   checkpoint} check      {mechanism, implementation, pattern, dtypes, limits, log} cancel     {}
-//   ends the child at work bye        {}
+//                                                            machine card
+//   run        {cell, round, seed, limits: {seconds, memory_bytes}, measure: {…}, log, checkpoint}
+//   check      {mechanism, implementation, pattern, dtypes, limits, log}
+//   apply      {mechanism, implementation, pattern, options, roles: {ROLE: FILE}, parameters:
+//              {NAME: FILE}, mask?: FILE, gradient?: FILE | ones, seed, check_rows, allow_nan,
+//              out: FOLDER, limits, log}                     arrays travel as .npy files
+//   cancel     {}                                            ends the child at work
+//   bye        {}
 // Worker to supervisor
 //   hello      {protocol, pid, stamp, plugins: [{path, status: ok | refused | crashed, reason}]}
 //   catalogue  {mechanisms, tasks, plugins, stamp}           see harness/suite/catalogue.hpp
@@ -24,8 +29,11 @@
 //   check      {mechanism, implementation, pattern, status, reason,
 //               properties: [{name, status: held | broken | not_applicable, reason, error,
 //               tolerance}]}
+//   apply      {status, reason?, refused?, implementation, implementation_reason, options, problem,
+//              roles, parameters, check, files, stamp}       refused: the request made no sense
 //   error      {message}                                     the request could not be understood or
-//   done bye        {}
+//                                                            done
+//   bye        {}
 //
 // A cell, as the suite's expansion makes it and everybody after it passes it on:
 //   {id, label, task, task_label, mechanism, implementation, options, settings, device}

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/run/protocol.hpp"
+#include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/check.hpp"
 #include "harness/worker/plan.hpp"
@@ -36,6 +37,7 @@ std::string cell_id(const Json& request) {
 /// What the child does for a request, and what it answers with.
 Json do_request(const std::string& type, const Loaded& loaded, const Json& request,
                 run::Channel& channel) {
+  if (type == "apply") return apply_in_child(loaded.registry, request);
   if (type == "check") return check_in_child(loaded.registry, request);
   if (type == "probe") return probe_in_child(request);
   return do_cell(loaded.registry, request, channel);
@@ -82,7 +84,7 @@ bool Worker::take_requests() {
       continue;
     }
     try {
-      if (type == "run" || type == "check" || type == "probe") {
+      if (type == "run" || type == "check" || type == "probe" || type == "apply") {
         begin(type, *request);
       } else {
         supervisor_.send(answer(type, *request));

@@ -1,0 +1,139 @@
+#include "harness/apply/request.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/apply/given.hpp"
+#include "harness/errors.hpp"
+#include "harness/suite/set_flag.hpp"
+#include "harness/suite/values.hpp"
+#include "harness/suite/words.hpp"
+
+namespace attnbench::apply {
+namespace {
+
+bool among(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+void require_known(const std::string& flag, const std::string& word,
+                   const std::vector<std::string>& known) {
+  if (among(word, known)) return;
+  throw UsageFailure(flag + word + ": there is no such; " + suite::suggestion(word, known));
+}
+
+/// The entry's name, its implementation word and options preset by an alias.
+Json resolved(const suite::Catalogue& catalogue, const std::string& name) {
+  const auto alias = catalogue.aliases.find(name);
+  if (alias != catalogue.aliases.end()) {
+    return {{"mechanism", alias->second.mechanism},
+            {"implementation", alias->second.implementation},
+            {"options", alias->second.options}};
+  }
+  if (catalogue.mechanisms.count(name) == 0) {
+    std::vector<std::string> known;
+    for (const auto& [word, spec] : catalogue.mechanisms) known.push_back(word);
+    for (const auto& [word, spec] : catalogue.aliases) known.push_back(word);
+    throw UsageFailure("there is no mechanism \"" + name + "\": " + suite::suggestion(name, known));
+  }
+  return {{"mechanism", name}, {"implementation", "auto"}, {"options", Json::object()}};
+}
+
+std::string pattern_of(const suite::MechanismSpec& spec, const std::string& asked) {
+  if (asked.empty() && spec.patterns.size() == 1) return spec.patterns.front();
+  if (asked.empty()) {
+    throw UsageFailure("--pattern is missing: " + spec.name + " has the patterns " +
+                       suite::listed(spec.patterns));
+  }
+  if (!among(asked, spec.patterns)) {
+    throw UsageFailure("--pattern " + asked + ": " + spec.name + " has the patterns " +
+                       suite::listed(spec.patterns));
+  }
+  return asked;
+}
+
+/// A --set of one value in the type of the mechanism's option.
+Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, bool causal) {
+  const auto option = std::find_if(spec.options.begin(), spec.options.end(),
+                                   [&](const auto& each) { return each.name == flag.key; });
+  if (option == spec.options.end()) {
+    std::vector<std::string> known;
+    for (const suite::OptionSpec& each : spec.options) known.push_back(each.name);
+    throw UsageFailure(flag.place + spec.name + " has no option \"" + flag.key + "\"; " +
+                       suite::suggestion(flag.key, known));
+  }
+  if (flag.values.size() != 1) {
+    throw UsageFailure(flag.place + "expected one value: this is a single call");
+  }
+  std::string complaint;
+  const auto typed = suite::typed_value(*option, flag.values.front(), complaint);
+  if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
+  if (option->type == "window" && typed->is_number()) return suite::window_of(*typed, causal);
+  if ((option->type == "window" || option->type == "integer") && typed->is_string()) {
+    throw UsageFailure(flag.place +
+                       "expected a whole number: sizes come from the arrays here, so "
+                       "none can be named");
+  }
+  return *typed;
+}
+
+/// NAME=FILE into `files`; a name given twice is refused.
+void add_file(Json& files, const std::string& flag, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    throw UsageFailure(flag + " " + text + ": expected NAME=FILE.npy");
+  }
+  const std::string name = text.substr(0, equals);
+  if (files.contains(name)) {
+    throw UsageFailure(flag + " " + text + ": " + name + " is given twice, first as " +
+                       files[name].get<std::string>());
+  }
+  files[name] = text.substr(equals + 1);
+}
+
+Json roles_of(const Asked& asked) {
+  Json roles = Json::object();
+  if (!asked.query.empty()) roles["query"] = asked.query;
+  if (!asked.key.empty()) roles["key"] = asked.key;
+  if (!asked.value.empty()) roles["value"] = asked.value;
+  for (const std::string& text : asked.roles) add_file(roles, "--role", text);
+  if (roles.empty()) {
+    throw UsageFailure(
+        "no array was given: say --query FILE --key FILE --value FILE, and --role NAME=FILE for "
+        "roles of other names; where one is missing the answer lists them all");
+  }
+  return roles;
+}
+
+}  // namespace
+
+Json request_of(const suite::Catalogue& catalogue, const Asked& asked) {
+  Json request = resolved(catalogue, asked.mechanism);
+  const suite::MechanismSpec& spec = catalogue.mechanisms.at(request["mechanism"]);
+  request["type"] = "apply";
+  request["pattern"] = pattern_of(spec, asked.pattern);
+  if (!asked.implementation.empty()) {
+    std::vector<std::string> known = spec.implementations;
+    known.emplace_back("auto");
+    require_known("--implementation ", asked.implementation, known);
+    request["implementation"] = asked.implementation;
+  }
+  for (const std::string& text : asked.options) {
+    const suite::SetFlag flag = suite::parse_set_flag(text);
+    request["options"][flag.key] = option_value(spec, flag, request["pattern"] == "causal");
+  }
+  request["roles"] = roles_of(asked);
+  request["parameters"] = Json::object();
+  for (const std::string& text : asked.parameters) {
+    add_file(request["parameters"], "--param", text);
+  }
+  if (!asked.mask.empty()) request["mask"] = asked.mask;
+  if (!asked.gradient.empty()) request["gradient"] = asked.gradient;
+  request["seed"] = asked.seed;
+  request["check_rows"] = asked.check_rows;
+  request["allow_nan"] = asked.allow_nan;
+  open_given(request);
+  return request;
+}
+
+}  // namespace attnbench::apply

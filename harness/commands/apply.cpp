@@ -1,0 +1,242 @@
+// attnbench apply: one mechanism on arrays from NumPy files.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/apply/out_folder.hpp"
+#include "harness/apply/request.hpp"
+#include "harness/commands/columns.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/command_line.hpp"
+#include "harness/errors.hpp"
+#include "harness/result/file.hpp"
+#include "harness/result/format.hpp"
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/run/limits.hpp"
+#include "harness/run/signals.hpp"
+#include "harness/run/worker_client.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using Json = nlohmann::json;
+
+// The rest is the program's own, the libraries' and the file cache's.
+constexpr double default_memory_share = 0.8;
+
+struct Arguments {
+  apply::Asked asked;
+  std::string out;
+  std::string memory_limit;
+  std::vector<std::string> plugins;
+  int threads = 0;
+  bool force = false;
+};
+
+constexpr const char* explanation =
+    "Arrays are .npy files of float32 or float64, [batch, heads, tokens, width], as numpy.save\n"
+    "writes them: the inputs of the mixing itself, after whatever projects tokens to them. Sizes,\n"
+    "and options that nobody set (latents_per_head from the width of query_logits), come from\n"
+    "their shapes. Parameters that are not given are drawn from --seed; all are written out, so\n"
+    "that the call can be made again. A mask is [batch, key tokens], true where a token is real.\n"
+    "\n"
+    "DIR gets output.npy, latents.npy where the mechanism has a latent stream, "
+    "parameters/NAME.npy,\n"
+    "gradients/ROLE.npy and gradients/parameter.NAME.npy where a gradient was asked for, and\n"
+    "apply.json: what ran and why, options and sizes, and the error of sampled output rows "
+    "against\n"
+    "the definition in double. If anything fails nothing is written.\n"
+    "\n"
+    "Example:\n"
+    "  python3 -c \"import numpy as np; x = np.random.randn(3, 1, 4, 257, 43); \\\n"
+    "    [np.save(name, x[i]) for i, name in enumerate(('query', 'key', 'value'))]\"\n"
+    "  attnbench apply softmax --pattern causal --query query.npy --key key.npy --value value.npy "
+    "\\\n"
+    "      --gradient ones --out applied\n"
+    "\n"
+    "Exit codes: 0 done, 1 the output differs from the definition (and is written), or the call\n"
+    "failed, 2 bad arrays or usage, 3 no memory or disk, 5 the mechanism crashed, 130 interrupted.";
+
+class Interrupted : public Failure {
+ public:
+  Interrupted() : Failure(ExitCode::interrupted, "interrupted; nothing was written") {}
+};
+
+/// Why no result came, as the exit code that says so.
+[[noreturn]] void fail(const Json& answer, const std::string& mechanism) {
+  const std::string status = answer.value("status", "error");
+  const std::string reason = answer.value("reason", "the worker gave no reason");
+  if (answer.value("refused", false)) throw UsageFailure(reason);
+  std::string message = mechanism + ": " + status + ": " + reason;
+  const std::string detail = answer.value("detail", "");
+  if (!detail.empty() && detail != reason) message += "\n" + detail;
+  throw Failure(status == "out_of_memory" ? ExitCode::environment
+                : status == "crashed"     ? ExitCode::cells
+                                          : ExitCode::failed,
+                message);
+}
+
+Json ask(const Arguments& arguments, const Json& request, const run::Interrupts& interrupts) {
+  run::WorkerOptions options;
+  options.plugins = arguments.plugins;
+  options.threads = arguments.threads;
+  run::WorkerClient client(options);
+  client.on_tick([&] {
+    if (interrupts.count() == 0) return;
+    client.kill();
+    throw Interrupted();
+  });
+  try {
+    return client.request(request);
+  } catch (const run::WorkerDied& died) {
+    return {{"status", "crashed"}, {"reason", died.what()}};
+  } catch (const run::WorkerRefused& refused) {
+    return {{"status", "error"}, {"reason", refused.what()}};
+  } catch (const std::exception&) {
+    // Also where a worker that was only starting took it for a failure of its start.
+    if (interrupts.count() > 0) throw Interrupted();
+    throw;
+  }
+}
+
+Json document_of(const Json& answer, const Json& request) {
+  Json document = {{"schema", 1},
+                   {"command", typed_command()},
+                   {"mechanism", request.at("mechanism")},
+                   {"seed", request.at("seed")},
+                   {"versions", answer.at("stamp")}};
+  for (const char* key : {"status", "reason", "implementation", "implementation_reason", "options",
+                          "problem", "roles", "parameters", "check", "files"}) {
+    if (answer.contains(key)) document[key] = answer.at(key);
+  }
+  for (const char* key : {"mask", "gradient"}) {
+    if (request.contains(key)) document[key] = request.at(key);
+  }
+  return document;
+}
+
+std::string sizes_text(const Json& problem) {
+  std::string text;
+  for (const char* key : {"batch", "heads", "kv_heads", "length", "key_length", "head_dim",
+                          "value_dim", "pattern", "dtype"}) {
+    text +=
+        (text.empty() ? "" : ", ") + std::string(key) + " " + result::human_value(problem.at(key));
+  }
+  return text;
+}
+
+std::string options_text(const Json& options) {
+  std::string text;
+  for (const auto& [name, value] : options.items()) {
+    text += (text.empty() ? "" : ", ") + name + " " + result::human_value(value);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string error_text(const Json& check) {
+  if (!check.contains("error")) {
+    return check.value("reason", "no sampled row of the definition is finite: nothing to compare");
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "relative %.1e (tolerance %.1e) on ",
+                check.at("error").get<double>(), check.at("tolerance").get<double>());
+  return text + std::to_string(check.at("rows").get<int>()) +
+         " rows, from the definition in double";
+}
+
+void print(const Json& document, const std::string& out) {
+  std::vector<Row> rows = {
+      {"ran", document.at("mechanism").get<std::string>() + "/" +
+                  document.at("implementation").get<std::string>() + " (" +
+                  document.at("implementation_reason").get<std::string>() + ")"},
+      {"sizes", sizes_text(document.at("problem"))},
+      {"options", options_text(document.at("options"))}};
+  if (document.contains("check")) rows.push_back({"error", error_text(document.at("check"))});
+  std::string files = "apply.json";
+  for (const Json& file : document.at("files")) files += ", " + file.get<std::string>();
+  rows.push_back({"in " + out, files});
+  print_columns(std::cout, rows);
+}
+
+int apply_command(const Arguments& arguments) {
+  if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
+  Json request = apply::request_of(run::load_catalogue(arguments.plugins), arguments.asked);
+  const std::int64_t memory =
+      arguments.memory_limit.empty()
+          ? static_cast<std::int64_t>(default_memory_share *
+                                      static_cast<double>(run::available_memory_bytes()))
+          : run::parse_bytes(arguments.memory_limit);
+  const run::Interrupts interrupts;
+  apply::OutFolder out(arguments.out, arguments.force);
+  const std::filesystem::path log = out.staging() / "log.txt";
+  request["out"] = out.staging().string();
+  request["limits"] = {{"memory_bytes", memory}};
+  request["log"] = log.string();
+  const Json answer = ask(arguments, request, interrupts);
+  const std::string status = answer.value("status", "error");
+  if (status != "ok" && status != "wrong") fail(answer, arguments.asked.mechanism);
+  const Json document = document_of(answer, request);
+  std::filesystem::remove(log);
+  result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
+  out.publish();
+  print(document, arguments.out);
+  if (status == "ok") return static_cast<int>(ExitCode::done);
+  std::cerr << "attnbench: wrong: " << answer.value("reason", "") << "\n";
+  return static_cast<int>(ExitCode::failed);
+}
+
+void add_arrays(CLI::App& command, apply::Asked& asked) {
+  command.add_option("--query", asked.query, "The role query, [B, H, T, D]");
+  command.add_option("--key", asked.key, "The role key, [B, H or fewer, S, D]");
+  command.add_option("--value", asked.value, "The role value, [B, as key, S, Dv]");
+  command.add_option("--role", asked.roles, "NAME=FILE: a role of another name (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--mask", asked.mask, "bool or uint8 [B, S], true where a key is real");
+  command.add_option("--param", asked.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
+      ->allow_extra_args(false);
+  command.add_option("--gradient", asked.gradient,
+                     "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
+                     "inputs and parameters");
+  command.add_flag("--allow-nan", asked.allow_nan,
+                   "Take NaN and infinity in arrays; output rows they reach are not checked");
+}
+
+}  // namespace
+
+void add_apply(CLI::App& app, Chosen& chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  apply::Asked& asked = arguments->asked;
+  CLI::App* command = app.add_subcommand("apply", "Run one mechanism on arrays from NumPy files");
+  command->footer(explanation);
+  command->add_option("mechanism", asked.mechanism, "A name or alias of `attnbench list`")
+      ->required();
+  command->add_option("--pattern", asked.pattern,
+                      "bidirectional, causal or cross; may be left out where there is one");
+  add_arrays(*command, asked);
+  command->add_option("--set", asked.options, "OPTION=VALUE of the mechanism (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--implementation", asked.implementation, "Default: auto, the fastest");
+  command->add_option("--seed", asked.seed, "Of the parameters that are not given")
+      ->capture_default_str();
+  command
+      ->add_option("--check-rows", asked.check_rows,
+                   "Output rows held against the definition in double; 0 = none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "Folder for the results")->required();
+  command->add_flag("--force", arguments->force, "Replace the results that --out holds already");
+  command
+      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--threads", arguments->threads, "Default: one for each core")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--memory-limit", arguments->memory_limit,
+                      "Of tensors, such as 20G; default 0.8 of what is free");
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return apply_command(*arguments); }; });
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,201 @@
+#include "harness/worker/apply.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "harness/errors.hpp"
+#include "harness/worker/allocator.hpp"
+#include "harness/worker/arrays.hpp"
+#include "harness/worker/catalogue.hpp"
+#include "harness/worker/cell.hpp"
+#include "harness/worker/fitting.hpp"
+#include "harness/worker/role_sizes.hpp"
+#include "tasks/check.hpp"
+
+namespace attnbench::worker {
+namespace {
+
+/// The folder that is written to, and what was written.
+class Out {
+ public:
+  explicit Out(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void write(const std::string& name, const at::Tensor& tensor) {
+    const std::filesystem::path file = folder_ / (name + ".npy");
+    std::filesystem::create_directories(file.parent_path());
+    write_tensor(file, tensor);
+    files_.push_back(name + ".npy");
+  }
+
+  const Json& files() const { return files_; }
+
+ private:
+  std::filesystem::path folder_;
+  Json files_ = Json::array();
+};
+
+/// The output, computed so that every gradient asked for can be had.
+Mixed mixed(const Implementation& implementation, Mechanism& mechanism, Inputs& inputs) {
+  const at::AutoGradMode with_grad(mechanism.problem.gradient);
+  for (auto& [role, tensor] : inputs.tensors) tensor.requires_grad_(mechanism.problem.gradient);
+  return implementation.mix(mechanism, inputs, nullptr);
+}
+
+/// What the output does not depend on has no gradient, which is zero.
+void write_gradient(Out& out, const std::string& name, const at::Tensor& leaf) {
+  out.write("gradients/" + name, leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf));
+}
+
+void write_gradients(Out& out, const at::Tensor& output, const at::Tensor& upstream,
+                     const Inputs& inputs, const Mechanism& mechanism) {
+  const at::AutoGradMode with_grad(true);
+  if (output.requires_grad()) output.backward(upstream);
+  for (const auto& [role, tensor] : inputs.tensors) write_gradient(out, role, tensor);
+  for (const auto& item : mechanism.named_parameters()) {
+    if (item.value().requires_grad()) {
+      write_gradient(out, "parameter." + item.key(), item.value());
+    }
+  }
+}
+
+bool all_finite(const std::vector<double>& values, std::size_t begin, std::size_t count) {
+  for (std::size_t i = begin; i < begin + count; ++i) {
+    if (!std::isfinite(values[i])) return false;
+  }
+  return true;
+}
+
+/// Rows for which both the definition and the output are numbers. A product with a weight of 0
+/// carries NaN to rows that the definition keeps clear of it; whoever allows NaN allows that.
+tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
+                        const tasks::Rows& rows) {
+  const Problem& problem = mix.mechanism.problem;
+  const std::vector<double> want =
+      tasks::reference_rows(mix.reference, mix.mechanism.options, problem,
+                            tasks::to_reference(mix.mechanism, mix.inputs), rows);
+  const std::vector<double> got = tasks::rows_of(output, rows);
+  const auto width = static_cast<std::size_t>(problem.value_dim);
+  tasks::Rows finite;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t at = i * width;
+    if (all_finite(want, at, width) && all_finite(got, at, width)) finite.push_back(rows[i]);
+  }
+  return finite;
+}
+
+/// The output's own rows against the definition; nothing where no row was to be checked.
+Json check(const tasks::MixCase& mix, const at::Tensor& output, const Json& request) {
+  const at::NoGradGuard no_grad;
+  const Problem& problem = mix.mechanism.problem;
+  const std::int64_t count = request.value("check_rows", std::int64_t{64});
+  if (count == 0) return nullptr;
+  tasks::Rows rows = tasks::sampled_rows(problem, count, mix.seed);
+  const std::size_t sampled = rows.size();
+  if (request.value("allow_nan", false)) rows = finite_rows(mix, output, rows);
+  Json section = {{"verdict", "ok"}, {"rows", 0}};
+  if (!rows.empty()) {
+    section = tasks::check_rows(mix, problem, rows, tasks::rows_of(output, rows));
+  }
+  if (rows.size() < sampled) section["rows_not_finite"] = sampled - rows.size();
+  return section;
+}
+
+Json parameters_json(const Mechanism& mechanism, const apply::Given& given) {
+  Json out = Json::object();
+  for (const auto& [name, tensor] : parameters_of(mechanism)) {
+    const auto said = given.parameters.find(name);
+    out[name] = {{"shape", tensor.sizes().vec()}, {"from", "seed"}};
+    if (said != given.parameters.end()) out[name]["from"] = said->second.file.string();
+  }
+  return out;
+}
+
+Json roles_json(const apply::Given& given) {
+  Json out = Json::object();
+  for (const auto& [role, array] : given.roles) {
+    out[role] = {{"file", array.file.string()}, {"shape", array.shape}};
+  }
+  return out;
+}
+
+std::map<std::string, OptionValue> options_from(const Json& request) {
+  std::map<std::string, OptionValue> said;
+  const Json options = request.value("options", Json::object());
+  for (const auto& [name, value] : options.items()) {
+    said[name] = value_from(value, name);
+  }
+  return said;
+}
+
+Json applied(const Registry& registry, const Json& request) {
+  const Entry& entry = registry.entry(request.at("mechanism"));
+  const apply::Given given = apply::open_given(request);
+  const bool gradient = !request.value("gradient", "").empty();
+  const bool allow_nan = request.value("allow_nan", false);
+  const auto seed = request.value("seed", std::uint64_t{0});
+  const Fitted fitted =
+      fit(entry, options_from(request), pattern_from(request.at("pattern")), gradient, given);
+  Mechanism& mechanism = *fitted.mechanism;
+  const Choice choice = Registry::choose(entry, request.value("implementation", "auto"),
+                                         fitted.options, fitted.problem);
+  Inputs inputs = inputs_from(given, mechanism, allow_nan);
+  const at::Tensor upstream =
+      gradient ? upstream_from(given, fitted.problem, allow_nan) : at::Tensor();
+  mechanism.draw_parameters(seed);
+  set_parameters(given, mechanism, allow_nan);
+
+  const Mixed result = mixed(*choice.implementation, mechanism, inputs);
+  Out out(request.at("out").get<std::string>());
+  out.write("output", result.output);
+  if (result.latents.defined()) out.write("latents", result.latents);
+  for (const auto& [name, tensor] : parameters_of(mechanism)) {
+    out.write("parameters/" + name, tensor);
+  }
+  if (gradient) write_gradients(out, result.output, upstream, inputs, mechanism);
+  const Json checked = check(
+      {entry, *choice.implementation, registry.reference(entry.name), mechanism, inputs, seed},
+      result.output, request);
+  Json answer = {{"status", "ok"},
+                 {"implementation", choice.implementation->name},
+                 {"implementation_reason", choice.reason},
+                 {"options", to_json(fitted.options)},
+                 {"problem", to_json(fitted.problem)},
+                 {"roles", roles_json(given)},
+                 {"parameters", parameters_json(mechanism, given)},
+                 {"files", out.files()},
+                 {"stamp", stamp()}};
+  if (checked.is_null()) return answer;
+  answer["check"] = checked;
+  if (checked.at("verdict") == "wrong") {
+    answer["status"] = "wrong";
+    answer["reason"] = checked.at("reason");
+  }
+  return answer;
+}
+
+Json refused(const char* status, const std::string& reason) {
+  return {{"status", status}, {"reason", reason}, {"refused", true}};
+}
+
+}  // namespace
+
+Json apply_arrays(const Registry& registry, const Json& request) {
+  try {
+    return applied(registry, request);
+  } catch (const UsageError& error) {
+    return refused("error", error.what());
+  } catch (const UsageFailure& failure) {
+    return refused("error", failure.what());
+  } catch (const UnsupportedError& error) {
+    return refused("unsupported", error.what());
+  }
+}
+
+Json apply_in_child(const Registry& registry, const Json& request) {
+  install_counting_allocator();
+  const Json limits = request.value("limits", Json::object());
+  set_memory_limit(limits.value("memory_bytes", std::int64_t{0}));
+  return apply_arrays(registry, request);
+}
+
+}  // namespace attnbench::worker

@@ -1,0 +1,23 @@
+// Answers the protocol's `apply`: one mechanism on arrays from files, run in a child of the worker.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "attention/registry.hpp"
+
+namespace attnbench::worker {
+
+using Json = nlohmann::json;
+
+/// `request` as in harness/run/protocol.hpp. Writes output.npy, latents.npy where the mechanism has
+/// a stream, parameters/NAME.npy and, where a gradient was asked for, gradients/ROLE.npy and
+/// gradients/parameter.NAME.npy into the folder `out`, which exists.
+/// Returns {status: ok | wrong, reason?, implementation, implementation_reason, options, problem,
+/// roles, parameters, check, files}. What makes no sense, or is not defined, comes back as {status:
+/// error | unsupported, reason, refused: true}; throws what the mechanism or the allocator throw.
+Json apply_arrays(const Registry& registry, const Json& request);
+
+/// apply_arrays with the request's limits kept by the allocator: for a child's first operation.
+Json apply_in_child(const Registry& registry, const Json& request);
+
+}  // namespace attnbench::worker

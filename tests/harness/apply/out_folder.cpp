@@ -1,0 +1,77 @@
+#include "harness/apply/out_folder.hpp"
+
+#include "harness/errors.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+void stage(const apply::OutFolder& out, const std::string& text) {
+  fs::create_directories(out.staging() / "parameters");
+  write_file(out.staging() / "output.npy", text);
+  write_file(out.staging() / "parameters" / (text + ".npy"), text);
+  write_file(out.staging() / "apply.json", text);
+}
+
+std::size_t entries(const fs::path& folder) {
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
+}
+
+}  // namespace
+
+TEST_CASE("results appear together or not at all", "[apply]") {
+  const TemporaryFolder folder;
+  {
+    apply::OutFolder out(folder / "deep" / "out", false);
+    stage(out, "a");
+    CHECK_FALSE(fs::exists(folder / "deep" / "out"));
+  }
+  CHECK(entries(folder / "deep") == 0);
+  apply::OutFolder out(folder / "deep" / "out/", false);
+  stage(out, "a");
+  out.publish();
+  CHECK(read_file(folder / "deep" / "out" / "output.npy") == "a");
+  CHECK(entries(folder / "deep") == 1);
+}
+
+TEST_CASE("a folder that holds files is kept unless --force, and then only results go", "[apply]") {
+  const TemporaryFolder folder;
+  const fs::path place = folder / "out";
+  fs::create_directories(place);
+  {
+    apply::OutFolder out(place, false);  // an empty one will do
+    stage(out, "a");
+    out.publish();
+  }
+  CHECK(entries(place) == 3);
+  write_file(place / "notes.txt", "mine");
+  write_file(place / "parameters" / "notes.txt", "mine");
+  CHECK_THROWS_AS(apply::OutFolder(place, false), UsageFailure);
+  {
+    apply::OutFolder out(place, true);
+    stage(out, "b");
+  }
+  CHECK(read_file(place / "output.npy") == "a");
+  {
+    apply::OutFolder out(place, true);
+    stage(out, "b");
+    out.publish();
+  }
+  CHECK(read_file(place / "apply.json") == "b");
+  CHECK(read_file(place / "parameters" / "b.npy") == "b");
+  CHECK_FALSE(fs::exists(place / "parameters" / "a.npy"));
+  CHECK(read_file(place / "notes.txt") == "mine");
+  CHECK(read_file(place / "parameters" / "notes.txt") == "mine");
+  CHECK(entries(place) == 4);
+}
+
+TEST_CASE("a file is no folder", "[apply]") {
+  const TemporaryFolder folder;
+  write_file(folder / "out", "a file");
+  CHECK_THROWS_AS(apply::OutFolder(folder / "out", true), UsageFailure);
+}
