@@ -10,7 +10,7 @@ namespace {
 std::vector<Check> all_checks() {
   std::vector<Check> all;
   for (auto group : {value_checks, order_checks, size_checks, padding_checks, claim_checks,
-                     adversarial_checks, independence_checks}) {
+                     adversarial_checks, independence_checks, layer_checks}) {
     for (Check& check : group()) all.push_back(std::move(check));
   }
   return all;

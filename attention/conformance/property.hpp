@@ -20,5 +20,6 @@ std::vector<Check> padding_checks();       ///< masks
 std::vector<Check> claim_checks();         ///< what the entry claims of itself
 std::vector<Check> adversarial_checks();   ///< inputs that overflow careless forms
 std::vector<Check> independence_checks();  ///< batch, heads, repetition
+std::vector<Check> layer_checks();         ///< what comes before the projections
 
 }  // namespace attnbench::conformance

@@ -20,6 +20,23 @@ Cost common_cost(const PoolSizes& n) {
 
 }  // namespace
 
+Cost whole_cost(const PoolSizes& n, double keys) {
+  const double both = n.heads * (keys + n.tokens);
+  Cost cost;
+  cost.model_flops = 2 * both * n.latents * n.width;
+  cost.executed_flops = cost.model_flops;
+  cost.minimal_bytes = both * (n.latents + n.width) * n.bytes;
+  cost.exponentials = both * n.latents;
+  const double widened = n.bytes < n.wide_bytes() ? both * (n.latents + n.width) : 0;
+  cost.workspace_bytes =
+      (n.heads * n.latents * (keys + std::max(keys, n.tokens) + n.width) + widened) *
+      n.wide_bytes();
+  cost.saved_bytes =
+      (n.heads * n.latents * (2 * keys + n.tokens + n.width) + widened) * n.wide_bytes();
+  cost.backward_flops = 2;
+  return cost;
+}
+
 Cost materialised_cost(const PoolSizes& n) {
   Cost cost = common_cost(n);
   const double logits = n.heads * n.tokens * n.latents;

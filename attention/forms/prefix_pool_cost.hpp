@@ -15,6 +15,8 @@ struct PoolSizes {
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
 };
 
+/// Of `whole`, with `tokens` queries and this many keys.
+Cost whole_cost(const PoolSizes& sizes, double keys);
 Cost materialised_cost(const PoolSizes& sizes);
 Cost scan_cost(const PoolSizes& sizes);
 Cost chunked_cost(const PoolSizes& sizes, double chunk);

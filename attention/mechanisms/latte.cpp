@@ -1,7 +1,6 @@
 // Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} averages the values
 // under the softmax, over the tokens that t sees, of latent l's scores. The causal forms are those
 // of attention/forms/prefix_pool.hpp.
-#include <algorithm>
 #include <limits>
 
 #include "attention/entry_parts.hpp"
@@ -92,21 +91,7 @@ prefix_pool::PoolSizes sizes_of(const Options& options, const Problem& problem) 
 Cost composite_cost(const Options& options, const Problem& problem) {
   const auto n = sizes_of(options, problem);
   if (problem.pattern == Pattern::causal) return prefix_pool::materialised_cost(n);
-  const double keys = static_cast<double>(problem.key_length);
-  const double both = n.heads * (keys + n.tokens);
-  Cost cost;
-  cost.model_flops = 2 * both * n.latents * n.width;
-  cost.executed_flops = cost.model_flops;
-  cost.minimal_bytes = both * (n.latents + n.width) * n.bytes;
-  cost.exponentials = both * n.latents;
-  const double widened = n.bytes < n.wide_bytes() ? both * (n.latents + n.width) : 0;
-  cost.workspace_bytes =
-      (n.heads * n.latents * (keys + std::max(keys, n.tokens) + n.width) + widened) *
-      n.wide_bytes();
-  cost.saved_bytes =
-      (n.heads * n.latents * (2 * keys + n.tokens + n.width) + widened) * n.wide_bytes();
-  cost.backward_flops = 2;
-  return cost;
+  return prefix_pool::whole_cost(n, static_cast<double>(problem.key_length));
 }
 
 // ---- implementations

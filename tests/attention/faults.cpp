@@ -86,6 +86,16 @@ Mixed scales_the_state(const Mix& mix, Mechanism& mechanism, const Inputs& input
   return mixed;
 }
 
+Mixed forgets_what_came_before(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
+                               State* state) {
+  if (state != nullptr) {
+    for (const char* name : {"tail", "hidden"}) {
+      if (state->tensors.count(name) != 0) (*state)[name].zero_();
+    }
+  }
+  return mix(mechanism, inputs, state);
+}
+
 Mixed forgets_to_count(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
   Mixed mixed = mix(mechanism, inputs, state);
   if (state != nullptr && state->position > 20) state->position -= 1;

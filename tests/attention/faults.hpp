@@ -31,6 +31,9 @@ at::Tensor next_token(const at::Tensor& x, const Inputs&);
 Mixed steps_without_state(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 /// Agrees with itself, but not with what the mechanism's other forms keep in a state.
 Mixed scales_the_state(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
+/// Loses what `Mechanism::before` left in the state.
+Mixed forgets_what_came_before(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
+                               State* state);
 Mixed forgets_to_count(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 /// The tail that fills no chunk starts from nothing.
 Mixed drops_the_carry(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);

@@ -50,6 +50,8 @@ std::vector<Mutant> of_order() {
        with(steps_without_state)},
       {"state of another scale", "step_equals_full", "latte", "scan", causal, single,
        with(scales_the_state)},
+      {"what came before is lost", "layer_steps", "macchiato", "chunked", causal, single,
+       with(forgets_what_came_before)},
       {"tokens miscounted", "step_equals_full", "linear", "composite", causal, single,
        with(forgets_to_count)},
   };

@@ -1,0 +1,265 @@
+// Latte-Macchiato: one normalised mixture of L + 1 states, of which state 0 is a softmax over a
+// sliding window and the others are Latte's latents. The same values feed both parts. Latte v2,
+// section 4.1, eq. 15-19; its denominator of eq. 19 is read as running over all L + 1 states, as
+// the text says.
+#include <algorithm>
+#include <limits>
+
+#include "attention/entry_parts.hpp"
+#include "attention/forms/mixture.hpp"
+#include "attention/forms/mixture_cost.hpp"
+#include "attention/forms/ring.hpp"
+#include "attention/forms/rotary.hpp"
+#include "attention/forms/softmax_implementations.hpp"
+#include "attention/forms/token_mix.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using mixture::Form;
+using prefix_pool::Carry;
+
+class Macchiato : public Mechanism {
+ public:
+  Macchiato(const std::string& name, const Options& chosen, const Problem& asked)
+      : Mechanism(name, chosen, asked) {
+    const std::string& kind = options.text("before");
+    if (kind == "conv") before_ = short_convolution(problem, options.integer("taps"));
+    if (kind == "rg_lru") before_ = recurrent_mix(problem, options.integer("chunk"));
+    if (before_) register_module("before", before_);
+  }
+
+  std::vector<Role> roles() const override {
+    const std::int64_t latents = options.integer("latents_per_head");
+    const Feed feed = before_ ? Feed::before : Feed::projected;
+    return {{"query_logits", Source::query_tokens, latents + 1, feed},
+            {"key_logits", Source::key_tokens, latents, feed},
+            {"value", Source::key_tokens, problem.value_dim},
+            {"local_query", Source::query_tokens, problem.head_dim},
+            {"local_key", Source::key_tokens, problem.head_dim}};
+  }
+
+  at::Tensor before(const at::Tensor& x, State* state) override {
+    return before_ ? before_->forward(x, state) : Mechanism::before(x, state);
+  }
+
+  void draw_parameters(std::uint64_t seed) override {
+    if (before_) before_->draw_parameters(seed);
+  }
+
+  /// The window's rings, the latents' sums, and what `before` keeps.
+  State empty_state(std::int64_t batch, std::int64_t capacity,
+                    const at::TensorOptions& tensor) const override {
+    if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
+    const Carry carry = prefix_pool::empty_carry(
+        batch, problem.heads, options.integer("latents_per_head"), problem.value_dim, tensor);
+    State state;
+    state.tensors = {
+        {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
+    add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
+    if (before_) before_->add_state(state, batch, tensor);
+    return state;
+  }
+
+ private:
+  std::shared_ptr<TokenMix> before_;
+};
+
+/// The inputs scaled, turned to their positions from `first` on, and with padded tokens hidden by
+/// selection: what stands there may be anything, not a number included.
+mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int64_t first) {
+  const Options& options = mechanism.options;
+  mixture::Call call{inputs["query_logits"], inputs["key_logits"], {}, inputs["value"]};
+  SoftmaxCall& local = call.local;
+  local.q = inputs["local_query"];
+  local.k = inputs["local_key"];
+  const double scale = options.number("logit_scale");
+  if (scale != 1) {
+    call.query = call.query * scale;
+    call.scores = call.scores * scale;
+  }
+  if (inputs.key_mask.defined()) {
+    const at::Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+    call.scores = call.scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    call.values = call.values.masked_fill(hidden, 0);
+    local.k = local.k.masked_fill(hidden, 0);
+    local.key_mask = inputs.key_mask;
+  }
+  const double base = options.number("rotary_base");
+  if (options.boolean("rotary")) {
+    local.q = rotated(local.q, first, base, Turn::forth);
+    local.k = rotated(local.k, first, base, Turn::forth);
+  }
+  if (options.boolean("vapor")) call.values = rotated(call.values, first, base, Turn::forth);
+  local.v = call.values;
+  local.scale = scale_of(mechanism);
+  local.left = options.window("window").left;
+  local.right = options.window("window").right;
+  return call;
+}
+
+at::Tensor finished(const Mechanism& mechanism, const at::Tensor& output, std::int64_t first) {
+  if (!mechanism.options.boolean("vapor")) return output;
+  return rotated(output, first, mechanism.options.number("rotary_base"), Turn::back);
+}
+
+/// All tokens of `inputs` at once, after those that the state has seen.
+at::Tensor step(Mechanism& mechanism, const Inputs& inputs, State& state, Form form) {
+  const std::int64_t first = state.position;
+  mixture::Call call = call_of(mechanism, inputs, first);
+  take_into_rings(state, call.local);
+  Carry carry{state["maximum"], state["normaliser"], state["sum"]};
+  state.position += call.values.size(2);
+  return finished(mechanism,
+                  mixture::causal(call, form, mechanism.options.integer("chunk"), &carry), first);
+}
+
+Inputs slice(const Inputs& inputs, std::int64_t begin, std::int64_t count) {
+  Inputs part;
+  for (const auto& [role, tensor] : inputs.tensors) {
+    part.tensors[role] = tensor.narrow(2, begin, count);
+  }
+  if (inputs.key_mask.defined()) part.key_mask = inputs.key_mask.narrow(1, begin, count);
+  return part;
+}
+
+/// Segment after segment, so that nothing beside the output grows with the sequence.
+at::Tensor streamed(Mechanism& mechanism, const Inputs& inputs, State& state, Form form) {
+  const std::int64_t most = mixture::segment(mechanism.options.integer("chunk"));
+  const std::int64_t length = inputs["value"].size(2);
+  if (length <= most) return step(mechanism, inputs, state, form);
+  const at::Tensor output = at::empty(inputs["value"].sizes(), inputs["value"].options());
+  for (std::int64_t begin = 0; begin < length; begin += most) {
+    const std::int64_t count = std::min(most, length - begin);
+    output.narrow(2, begin, count).copy_(step(mechanism, slice(inputs, begin, count), state, form));
+  }
+  return output;
+}
+
+bool gradient_wanted(const Inputs& inputs) {
+  if (!at::GradMode::is_enabled()) return false;
+  return std::any_of(inputs.tensors.begin(), inputs.tensors.end(),
+                     [](const auto& each) { return each.second.requires_grad(); });
+}
+
+Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state, Form form) {
+  const bool causal = mechanism.problem.pattern == Pattern::causal;
+  if (state != nullptr) {
+    if (!causal) {
+      throw UnsupportedError("macchiato: only the causal pattern continues from a state");
+    }
+    const at::NoGradGuard no_grad;
+    if (form == Form::composite) return {step(mechanism, inputs, *state, form), {}};
+    return {streamed(mechanism, inputs, *state, form), {}};
+  }
+  if (causal && form != Form::composite && !gradient_wanted(inputs)) {
+    const at::Tensor& value = inputs["value"];
+    State own = mechanism.empty_state(value.size(0), value.size(2), value.options());
+    return {streamed(mechanism, inputs, own, form), {}};
+  }
+  const mixture::Call call = call_of(mechanism, inputs, 0);
+  const at::Tensor output = causal ? mixture::causal(call, form, mechanism.options.integer("chunk"))
+                                   : mixture::bidirectional(call, form);
+  return {finished(mechanism, output, 0), {}};
+}
+
+// ---- implementations
+
+Implementation implementation_of(const std::string& name, const std::string& title, Form form) {
+  Implementation implementation = causal_implementation(
+      "macchiato", name, title, [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
+        return mix(mechanism, inputs, state, form);
+      });
+  if (form != Form::scan) {
+    implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  }
+  implementation.cost = [form](const Options& options, const Problem& problem) {
+    return mixture::cost(form, options, problem);
+  };
+  implementation.growth = {1, 0, 1, 1};
+  return implementation;
+}
+
+std::vector<Implementation> implementations() {
+  Implementation composite = implementation_of(
+      "composite", "whole score matrices and all prefixes at once, in tensor operations",
+      Form::composite);
+  composite.growth = {2, 2, 1, 1};
+  Implementation scan =
+      implementation_of("scan", "the latents token by token, the window in tiles", Form::scan);
+  scan.rank = -1;
+  Implementation chunked = implementation_of(
+      "chunked", "the latents by chunks as matrix products, the window in tiles", Form::chunked);
+  chunked.rank = 10;
+  return {composite, scan, chunked};
+}
+
+// ---- the entry
+
+std::vector<Option> declared() {
+  std::vector<Option> options = latents_options();
+  const auto add = [&](const char* name, OptionType type, OptionValue fallback, const char* meaning,
+                       std::optional<double> minimum = {}, std::vector<std::string> choices = {}) {
+    options.push_back({name, type, std::move(fallback), meaning, minimum, {}, std::move(choices)});
+  };
+  options.push_back(window_option());
+  add("window_convention", OptionType::text, std::string("keys"),
+      "keys: a window of 128 sees 128 keys; paper_eq17: 129, s from t - 128 to t (on both sides "
+      "where bidirectional)",
+      {}, {"keys", "paper_eq17"});
+  options.push_back(scale_option());
+  add("logit_scale", OptionType::number, 1.0,
+      "factor on the query and key logits before their softmaxes");
+  add("rotary", OptionType::boolean, false,
+      "turn the local queries and keys by their positions, as the paper's text models do");
+  add("rotary_base", OptionType::number, 10000.0, "base of the angles of rotary and vapor", 1);
+  add("vapor", OptionType::boolean, false,
+      "turn the values by their positions and the output back, the weights untouched");
+  add("before", OptionType::text, std::string("none"),
+      "what the tokens go through before the latent logits are projected from them; it looks back "
+      "only, and takes padded tokens for real ones",
+      {}, {"none", "conv", "rg_lru"});
+  add("taps", OptionType::integer, std::int64_t{3},
+      "tokens that conv sees, the token itself "
+      "included",
+      1);
+  options.push_back(chunk_option());
+  return options;
+}
+
+Options derive(const Options& options, const Problem& problem) {
+  Options derived = derive_window(options, problem);
+  if (derived.text("window_convention") == "paper_eq17") {
+    const Window said = derived.window("window");
+    const std::int64_t width = said.left + 1 + said.right;
+    derived.set("window", Window{width, problem.pattern == Pattern::causal ? 0 : width});
+    derived.set("window_convention", std::string("keys"));  // what `window` now says
+  }
+  return derive_latents("macchiato", derived, problem, problem.head_dim);
+}
+
+}  // namespace
+
+Entry macchiato() {
+  Entry entry;
+  entry.name = "macchiato";
+  entry.title = "Latte-Macchiato: a window and latents in one mixture";
+  entry.citation =
+      "Unifying Linear-Time Attention via Latent Probabilistic Modelling (Latte v2), section 4.1";
+  entry.options = declared();
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::bidirectional, Pattern::causal};
+  entry.supports = [](const Options&, const Problem& problem) {
+    if (problem.pattern == Pattern::cross) {
+      return Support::no("cross is undefined, a window needs queries and keys of one sequence");
+    }
+    return unshared_heads("macchiato", problem);
+  };
+  entry.derive = derive;
+  entry.make = maker<Macchiato>("macchiato");
+  entry.implementations = implementations();
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms
