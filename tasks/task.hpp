@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -38,6 +39,26 @@ class MemoryMeter {
   virtual std::int64_t live_bytes() const = 0;
   virtual std::int64_t peak_bytes() const = 0;  ///< since the last reset
   virtual void reset_peak() = 0;
+  /// Beyond which an allocation throws std::bad_alloc; 0 = no limit.
+  virtual std::int64_t limit_bytes() const = 0;
+};
+
+/// What is timed, and what comes before each call of it, unclocked.
+struct Body {
+  std::function<void()> call;
+  std::function<void()> before;  ///< may be empty
+};
+
+/// Two bodies timed in turns, so that what slows the machine down slows both.
+struct Comparison {
+  double first_seconds = 0;  ///< medians
+  double second_seconds = 0;
+  double ratio = 1;  ///< second over first: the median over pairs
+  /// Of the ratio, at 99 %; [0, infinity] where the pairs were too few for one.
+  double ratio_low = 0;
+  double ratio_high = std::numeric_limits<double>::infinity();
+  std::size_t pairs = 0;
+  std::string stop;  ///< "decided", "equal", "time" or "samples"
 };
 
 /// What the worker gives to work while it runs.
@@ -48,6 +69,10 @@ class Context {
   /// round's record under `timing[what]`. `prepare`, if given, runs before each call, unclocked.
   virtual void measure(const std::string& what, const std::function<void()>& body,
                        const std::function<void()>& prepare = {}) = 0;
+  /// Warms both up, then times them in turns until the interval of their ratio leaves 1 or cannot
+  /// matter any more, or the sampling rule's limits are hit, `patience` (0 to 1) times its seconds.
+  /// Files nothing.
+  virtual Comparison compare(const Body& first, const Body& second, double patience) = 0;
   virtual MemoryMeter& memory() = 0;
   /// `done` of `total` of whatever `what` counts; shown to the user, at most ten times a second.
   virtual void progress(double done, double total, std::string_view what) = 0;

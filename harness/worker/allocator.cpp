@@ -78,6 +78,7 @@ class CpuMeter final : public tasks::MemoryMeter {
   std::int64_t live_bytes() const override { return live.load(); }
   std::int64_t peak_bytes() const override { return peak.load(); }
   void reset_peak() override { peak.store(live.load()); }
+  std::int64_t limit_bytes() const override { return limit.load(); }
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "attention/torch.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/measure/pairs.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/worker/allocator.hpp"
 
@@ -62,6 +63,26 @@ void ChildContext::measure(const std::string& what, const std::function<void()>&
   }
   timing_[what] = std::move(timing);
   calibrations_.push_back(calibration);
+}
+
+tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::Body& second,
+                                        double patience) {
+  measure::SamplingRule rule = settings_.rule;
+  rule.warmup_seconds *= patience;
+  rule.max_seconds *= patience;
+  const measure::Pairs pairs = measure::sample_pairs(*stopwatch_, rule, {first.call, first.before},
+                                                     {second.call, second.before});
+  tasks::Comparison comparison;
+  comparison.first_seconds = measure::median(pairs.first_seconds);
+  comparison.second_seconds = measure::median(pairs.second_seconds);
+  comparison.ratio = measure::ratio_median(pairs);
+  if (const auto interval = measure::ratio_interval(pairs)) {
+    comparison.ratio_low = interval->low;
+    comparison.ratio_high = interval->high;
+  }
+  comparison.pairs = pairs.first_seconds.size();
+  comparison.stop = pairs.stop;
+  return comparison;
 }
 
 tasks::MemoryMeter& ChildContext::memory() { return cpu_memory(); }

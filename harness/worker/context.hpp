@@ -39,6 +39,8 @@ class ChildContext final : public tasks::Context {
 
   void measure(const std::string& what, const std::function<void()>& body,
                const std::function<void()>& prepare = {}) override;
+  tasks::Comparison compare(const tasks::Body& first, const tasks::Body& second,
+                            double patience) override;
   tasks::MemoryMeter& memory() override;
   void progress(double done, double total, std::string_view what) override;
   bool cancelled() const override;

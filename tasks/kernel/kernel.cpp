@@ -1,8 +1,8 @@
 // The kernel task: one mechanism at one size. Time per pass and scope, memory, correctness at the
 // timed size; growth and roofline share follow from those.
+#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/kernel/cost.hpp"
-#include "tasks/kernel/settings.hpp"
 #include "tasks/kernel/work.hpp"
 
 namespace attnbench::tasks {
@@ -15,23 +15,16 @@ class KernelTask final : public Task {
   std::string title() const override {
     return "Time, memory and correctness of one attention call";
   }
-  std::vector<Option> settings() const override { return declared_settings(); }
+  std::vector<Option> settings() const override { return call::declared_settings(); }
   std::vector<std::string> figures() const override {
     return {"time", "memory", "slopes", "roofline"};
   }
   std::string axis() const override { return "length"; }
 
   Forecast forecast(const Registry& registry, const Cell& cell) const override {
-    const Settings settings = settings_from(cell);
+    const call::Settings settings = call::settings_from(cell.settings);
     Forecast forecast = forecast_mix(registry, cell, settings.problem);
-    if (!forecast.support) return forecast;
-    std::vector<Role> roles;
-    if (settings.scope != Scope::mix) {
-      const SingleThread alone;
-      roles = make_mechanism(registry, cell, forecast)->roles();
-    }
-    forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, roles);
-    forecast.cost = timed_cost(forecast.cost, settings, roles);
+    call::price(forecast, registry, cell, settings);
     return forecast;
   }
 

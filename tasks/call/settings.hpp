@@ -1,10 +1,10 @@
-// The kernel task's settings, read.
+// One timed call: the settings that say what is inside the clock, read.
 #pragma once
 
 #include "attention/layer.hpp"
 #include "tasks/task.hpp"
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 
 /// Which passes are inside the clock.
 enum class Pass { forward, backward, forward_backward };
@@ -21,10 +21,13 @@ struct Settings {
   bool has_backward() const { return pass != Pass::forward; }
 };
 
-/// The declaration of them all.
+/// The declaration of them all: sizes, length, key_length, pattern, pass and scope.
 std::vector<Option> declared_settings();
+/// Those of them that say what is timed, whatever the length: pattern, pass and scope.
+std::vector<Option> declared_kinds();
 
-/// Throws UsageError where sizes contradict each other.
-Settings settings_from(const Cell& cell);
+/// From settings that hold `length` and those above. Throws UsageError where sizes contradict each
+/// other.
+Settings settings_from(const Options& settings);
 
-}  // namespace attnbench::tasks::kernel
+}  // namespace attnbench::tasks::call

@@ -1,9 +1,9 @@
-#include "tasks/kernel/memory.hpp"
+#include "tasks/call/memory.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 namespace {
 
 std::int64_t bytes_of(const at::Tensor& tensor) {
@@ -53,4 +53,4 @@ Json metered(const MeteredPass& pass, MemoryMeter& meter) {
           {"peak_bytes", peak}};
 }
 
-}  // namespace attnbench::tasks::kernel
+}  // namespace attnbench::tasks::call

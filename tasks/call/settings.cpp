@@ -1,8 +1,8 @@
-#include "tasks/kernel/settings.hpp"
+#include "tasks/call/settings.hpp"
 
 #include "tasks/sizes.hpp"
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 namespace {
 
 Option word(const char* name, const char* fallback, const char* meaning,
@@ -24,6 +24,16 @@ const char* to_string(Pass pass) {
   return "";
 }
 
+std::vector<Option> declared_kinds() {
+  return {
+      word("pattern", "causal", "which keys a query sees", {"bidirectional", "causal", "cross"}),
+      word("pass", "forward", "what is timed", {"forward", "backward", "forward+backward"}),
+      word("scope", "mix",
+           "mix: the mixing alone; projected: the input projections too; layer: the "
+           "output projection as well",
+           {"mix", "projected", "layer"})};
+}
+
 std::vector<Option> declared_settings() {
   std::vector<Option> settings = size_settings();
   settings.push_back(
@@ -35,27 +45,20 @@ std::vector<Option> declared_settings() {
                       0.0,
                       {},
                       {}});
-  settings.push_back(
-      word("pattern", "causal", "which keys a query sees", {"bidirectional", "causal", "cross"}));
-  settings.push_back(
-      word("pass", "forward", "what is timed", {"forward", "backward", "forward+backward"}));
-  settings.push_back(word("scope", "mix",
-                          "mix: the mixing alone; projected: the input projections too; layer: the "
-                          "output projection as well",
-                          {"mix", "projected", "layer"}));
+  for (Option& kind : declared_kinds()) settings.push_back(std::move(kind));
   return settings;
 }
 
-Settings settings_from(const Cell& cell) {
+Settings settings_from(const Options& said) {
   Settings settings;
-  settings.problem = problem_from(cell.settings);
+  settings.problem = problem_from(said);
   for (const Pass pass : {Pass::forward, Pass::backward, Pass::forward_backward}) {
-    if (cell.settings.text("pass") == to_string(pass)) settings.pass = pass;
+    if (said.text("pass") == to_string(pass)) settings.pass = pass;
   }
   settings.problem.gradient = settings.has_backward();
-  settings.scope = scope_from(cell.settings.text("scope"));
-  settings.input_scale = cell.settings.number("input_scale");
+  settings.scope = scope_from(said.text("scope"));
+  settings.input_scale = said.number("input_scale");
   return settings;
 }
 
-}  // namespace attnbench::tasks::kernel
+}  // namespace attnbench::tasks::call

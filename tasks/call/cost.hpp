@@ -1,9 +1,9 @@
-// From the cost of one forward mix to that of what the kernel task times, and the memory it takes.
+// From the cost of one forward mix to that of what a call times, and the memory it takes.
 #pragma once
 
-#include "tasks/kernel/settings.hpp"
+#include "tasks/call/settings.hpp"
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 
 /// `mix`: of one forward mix. FLOPs and bytes of the passes and, from `roles` on, of the
 /// projections inside the clock. A backward pass reads the inputs, what was saved and the output's
@@ -15,4 +15,9 @@ Cost timed_cost(const Cost& mix, const Settings& settings, const std::vector<Rol
 double predicted_peak_bytes(const Cost& mix, const Settings& settings,
                             const std::vector<Role>& roles);
 
-}  // namespace attnbench::tasks::kernel
+/// Both of them filled into a forecast of the mix alone, for the call that `settings` say. Does
+/// nothing where the forecast is a no.
+void price(Forecast& forecast, const Registry& registry, const Cell& cell,
+           const Settings& settings);
+
+}  // namespace attnbench::tasks::call

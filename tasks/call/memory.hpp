@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "tasks/kernel/settings.hpp"
+#include "tasks/call/settings.hpp"
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 
 /// What the memory pass needs of the work.
 struct MeteredPass {
@@ -22,4 +22,4 @@ struct MeteredPass {
 /// tensors of the process at the worst moment.
 Json metered(const MeteredPass& pass, MemoryMeter& meter);
 
-}  // namespace attnbench::tasks::kernel
+}  // namespace attnbench::tasks::call

@@ -1,10 +1,10 @@
-#include "tasks/kernel/cost.hpp"
+#include "tasks/call/cost.hpp"
 
 #include <algorithm>
 
 #include "tasks/forecast.hpp"
 
-namespace attnbench::tasks::kernel {
+namespace attnbench::tasks::call {
 namespace {
 
 /// Multiply-adds, weights and tokens of the projections that the scope puts inside the clock.
@@ -94,4 +94,16 @@ double predicted_peak_bytes(const Cost& mix, const Settings& settings,
   return peak;
 }
 
-}  // namespace attnbench::tasks::kernel
+void price(Forecast& forecast, const Registry& registry, const Cell& cell,
+           const Settings& settings) {
+  if (!forecast.support) return;
+  std::vector<Role> roles;
+  if (settings.scope != Scope::mix) {
+    const SingleThread alone;
+    roles = make_mechanism(registry, cell, forecast)->roles();
+  }
+  forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, roles);
+  forecast.cost = timed_cost(forecast.cost, settings, roles);
+}
+
+}  // namespace attnbench::tasks::call

@@ -1,0 +1,119 @@
+#include "harness/measure/pairs.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::measure;
+
+namespace {
+
+/// A clock that moves by what the body that is called says it takes.
+class FakeStopwatch final : public Stopwatch {
+ public:
+  double time(const std::function<void()>& body) override {
+    body();
+    now_ += takes;
+    return takes;
+  }
+  double now() const override { return now_; }
+  double takes = 0;
+
+ private:
+  double now_ = 0;
+};
+
+SamplingRule rule() {
+  SamplingRule rule;
+  rule.warmup_seconds = 0;
+  rule.max_seconds = 1e9;
+  return rule;
+}
+
+/// A body whose n-th call takes `seconds(n)`.
+PairedBody body(FakeStopwatch& stopwatch, std::function<double(int)> seconds,
+                int* calls = nullptr) {
+  auto count = std::make_shared<int>(0);
+  return {[&stopwatch, seconds, count, calls] {
+            stopwatch.takes = seconds((*count)++);
+            if (calls != nullptr) *calls = *count;
+          },
+          {}};
+}
+
+PairedBody steady(FakeStopwatch& stopwatch, double seconds) {
+  return body(stopwatch, [seconds](int) { return seconds; });
+}
+
+}  // namespace
+
+TEST_CASE("a clear difference is decided with the fewest pairs", "[pairs]") {
+  FakeStopwatch stopwatch;
+  const Pairs pairs =
+      sample_pairs(stopwatch, rule(), steady(stopwatch, 0.010), steady(stopwatch, 0.020));
+  CHECK(pairs.stop == "decided");
+  CHECK(pairs.first_seconds.size() == least_pairs);
+  CHECK(pairs.second_seconds.size() == least_pairs);
+  CHECK(ratio_median(pairs) == Approx(2));
+  CHECK(ratio_interval(pairs)->low == Approx(2));
+}
+
+TEST_CASE("equal bodies are found to be equal, not timed for ever", "[pairs]") {
+  FakeStopwatch stopwatch;
+  const Pairs pairs =
+      sample_pairs(stopwatch, rule(), steady(stopwatch, 0.010), steady(stopwatch, 0.010));
+  CHECK(pairs.stop == "equal");
+  CHECK(ratio_median(pairs) == Approx(1));
+}
+
+TEST_CASE("what varies more than it differs stays undecided until the limits", "[pairs]") {
+  FakeStopwatch stopwatch;
+  const auto noisy = [](int n) { return n % 4 < 2 ? 0.5 : 1.5; };
+  SamplingRule limits = rule();
+  SECTION("of samples") {
+    limits.max_samples = 40;
+    const Pairs pairs =
+        sample_pairs(stopwatch, limits, body(stopwatch, noisy), steady(stopwatch, 1));
+    CHECK(pairs.stop == "samples");
+    CHECK(pairs.first_seconds.size() == 40);
+  }
+  SECTION("of time, but never before there could be an interval") {
+    limits.max_seconds = 1;
+    const Pairs pairs =
+        sample_pairs(stopwatch, limits, body(stopwatch, noisy), steady(stopwatch, 1));
+    CHECK(pairs.stop == "time");
+    CHECK(pairs.first_seconds.size() == least_pairs);
+  }
+  SECTION("a common slowdown of the machine is not noise") {
+    const auto slowing = [](int n) { return 1.0 + n; };
+    const auto slower = [](int n) { return 1.5 * (1.0 + n); };
+    const Pairs pairs =
+        sample_pairs(stopwatch, limits, body(stopwatch, slowing), body(stopwatch, slower));
+    CHECK(pairs.stop == "decided");
+    CHECK(ratio_median(pairs) == Approx(1.5));
+  }
+}
+
+TEST_CASE("neither body always comes first, and each is prepared before its call", "[pairs]") {
+  FakeStopwatch stopwatch;
+  std::string order;
+  const auto noted = [&](char name) {
+    return PairedBody{[&, name] {
+                        order += name;
+                        stopwatch.takes = name == 'a' ? 1 : 2;
+                      },
+                      [&] { order += '.'; }};
+  };
+  sample_pairs(stopwatch, rule(), noted('a'), noted('b'));
+  CHECK(order.substr(0, 16) == ".a.b.a.b.b.a.a.b");
+}
+
+TEST_CASE("too few pairs have no interval", "[pairs]") {
+  Pairs pairs;
+  for (std::size_t i = 0; i + 1 < least_pairs; ++i) {
+    pairs.first_seconds.push_back(1);
+    pairs.second_seconds.push_back(2);
+  }
+  CHECK_FALSE(ratio_interval(pairs));
+  pairs.first_seconds.push_back(1);
+  pairs.second_seconds.push_back(2);
+  CHECK(ratio_interval(pairs));
+}
