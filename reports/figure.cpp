@@ -4,6 +4,7 @@
 
 #include "harness/errors.hpp"
 #include "harness/result/format.hpp"
+#include "reports/crossover.hpp"
 #include "reports/lines.hpp"
 #include "reports/roofline.hpp"
 #include "reports/slopes.hpp"
@@ -124,6 +125,10 @@ Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
   return figures;
 }
 
+Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
+  return draw_across("crossover", {&panel}, order);
+}
+
 using Drawer = Figures (*)(const Panel&, const Order&, const Rows&);
 
 const std::vector<std::pair<std::string, Drawer>>& drawers() {
@@ -135,7 +140,8 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"step_time", draw_step_time},
       {"state", draw_state},
       {"prefill_time", draw_prefill_time},
-      {"generation_time", draw_generation_time}};
+      {"generation_time", draw_generation_time},
+      {"crossover", draw_crossover}};
   return table;
 }
 
@@ -156,6 +162,15 @@ std::vector<Figure> draw(const std::string& name, const Panel& panel,
     known += (known.empty() ? "" : ", ") + word;
   }
   throw UsageFailure("no figure is called " + name + "; there are " + known);
+}
+
+bool is_drawn_across(const std::string& name) { return name == "crossover"; }
+
+std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
+                                const std::vector<std::string>& order) {
+  Figures figures;
+  if (is_drawn_across(name) && !panels.empty()) add(figures, crossover_figure(panels, order));
+  return figures;
 }
 
 }  // namespace attnbench::reports

@@ -77,6 +77,7 @@ std::string fact_table(const std::string& title, const std::string& rows) {
 
 std::string grid_html(const std::string& axis, const result::Grid& grid) {
   std::string html = element("h3", grid.title);
+  if (!grid.note.empty()) html += "\n" + element("p", grid.note, " class=\"dim\"");
   html += "\n<div class=\"scroll\"><table>\n<tr>" + element("th", axis);
   for (const std::string& column : grid.columns) html += element("th", column);
   html += "</tr>\n";

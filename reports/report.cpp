@@ -84,6 +84,16 @@ std::vector<std::string> names_for(const Json& suite, const std::string& task_la
   return names.empty() ? figure_names() : names;
 }
 
+/// All panels of a task, where `panel` is the first of them; none otherwise.
+std::vector<const result::Panel*> beside(const std::vector<result::Panel>& panels,
+                                         const result::Panel& panel) {
+  std::vector<const result::Panel*> all;
+  for (const result::Panel& other : panels) {
+    if (other.task_label == panel.task_label) all.push_back(&other);
+  }
+  return all.front() == &panel ? all : std::vector<const result::Panel*>{};
+}
+
 std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRow>& published,
                                std::vector<std::string>& messages) {
   const std::vector<result::Panel> panels = result::panels(result);
@@ -97,7 +107,9 @@ std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRo
   for (const result::Panel& panel : panels) {
     for (const std::string& name : names_for(result["attnbench"]["suite"], panel.task_label)) {
       try {
-        for (Figure& figure : draw(name, panel, order, published)) {
+        for (Figure& figure : is_drawn_across(name)
+                                  ? draw_across(name, beside(panels, panel), order)
+                                  : draw(name, panel, order, published)) {
           figures.push_back(std::move(figure));
         }
       } catch (const UsageFailure& failure) {

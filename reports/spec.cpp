@@ -9,6 +9,7 @@
 
 #include "harness/result/format.hpp"
 #include "reports/failures.hpp"
+#include "reports/frame.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -32,26 +33,6 @@ Json scale_of(const std::vector<std::string>& series, const std::vector<std::str
   Json chosen = Json::array();
   for (const std::string& name : series) chosen.push_back(range[index_of(order, name) % count]);
   return {{"domain", series}, {"range", chosen}};
-}
-
-/// Lines of at most `width` columns, broken after commas and semicolons.
-Json wrapped(const std::string& text, std::size_t width) {
-  Json lines = Json::array();
-  std::string line;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t mark = text.find_first_of(",;.", begin);
-    const std::size_t end =
-        mark == std::string::npos ? text.size() : std::min(mark + 2, text.size());
-    const std::string piece = text.substr(begin, end - begin);
-    if (!line.empty() && result::display_width(line + piece) > width) {
-      lines.push_back(line);
-      line.clear();
-    }
-    line += piece;
-    begin = end;
-  }
-  if (!line.empty()) lines.push_back(line);
-  return lines;
 }
 
 /// Powers of ten around `values`, with 2 and 5 between them where they are few. A logarithmic axis'
@@ -192,6 +173,7 @@ std::string axis_title(const std::string& axis) {
       {"length", "length T (tokens)"},
       {"latents_total", "latents, all heads together"},
       {"latents_per_head", "latents per head"},
+      {"size_per_head", "latents (features, bases, projected length) per head"},
       {"batch", "batch B (sequences)"},
       {"heads", "heads H"},
       {"head_dim", "width of a head D"},
@@ -232,25 +214,14 @@ Figure framed(const result::Panel& panel, const std::string& what, const std::st
   for (const Json& layer : failure_layers(panel)) all.push_back(layer);
   figure.spec = {
       {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"title", {{"text", title}, {"subtitle", wrapped(figure.subtitle, 90)}}},
+      {"title", {{"text", title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
       {"width", "container"},
       {"height", 340},
       {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
       {"encoding", {{"x", x_encoding(panel)}, {"color", colour_encoding(panel.series, order)}}},
       {"layer", std::move(all)},
       {"resolve", {{"scale", {{"y", "independent"}}}}},
-      {"config",
-       {{"font", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"},
-        {"view", {{"continuousWidth", 640}, {"stroke", nullptr}}},
-        {"title",
-         {{"anchor", "start"}, {"fontSize", 15}, {"subtitleFontSize", 11}, {"offset", 12}}},
-        {"axis", {{"labelFontSize", 11}, {"titleFontSize", 12}, {"titleFontWeight", "normal"}}},
-        {"legend",
-         {{"orient", "bottom"},
-          {"columns", 3},
-          {"labelLimit", 260},
-          {"labelFontSize", 11},
-          {"symbolSize", 70}}}}}};
+      {"config", frame_config()}};
   return figure;
 }
 

@@ -19,6 +19,7 @@ std::string heading(const Panel& panel, const Grid& grid) {
   const std::string shared = shared_settings(panel);
   if (!shared.empty()) text.append(" (").append(shared).append(")");
   if (!panel.facet.empty()) text.append(", ").append(panel.facet_text());
+  if (!grid.note.empty()) text.append(": ").append(grid.note);
   return text;
 }
 
@@ -41,21 +42,27 @@ std::string latex_row(const std::string& name, const std::vector<std::string>& t
   return line.append(" \\\\\n");
 }
 
-/// Where a column's number is in a record: part and key. Timings are looked up apart.
+/// Where a column's number (or word) is in a record: part and key. Timings are looked up apart.
 struct Column {
   const char* name;
   const char* part;
 };
 
-constexpr std::array<Column, 9> number_columns{{{"input_bytes", "memory"},
-                                                {"output_bytes", "memory"},
-                                                {"saved_bytes", "memory"},
-                                                {"workspace_bytes", "memory"},
-                                                {"peak_bytes", "memory"},
-                                                {"state_bytes", "metrics"},
-                                                {"model_flops", "cost"},
-                                                {"floor_seconds", "roofline"},
-                                                {"share", "roofline"}}};
+constexpr std::array<Column, 15> number_columns{{{"input_bytes", "memory"},
+                                                 {"output_bytes", "memory"},
+                                                 {"saved_bytes", "memory"},
+                                                 {"workspace_bytes", "memory"},
+                                                 {"peak_bytes", "memory"},
+                                                 {"state_bytes", "metrics"},
+                                                 {"crossover_length", "metrics"},
+                                                 {"crossover_length_low", "metrics"},
+                                                 {"crossover_length_high", "metrics"},
+                                                 {"efficiency_length", "metrics"},
+                                                 {"verdict", "crossover"},
+                                                 {"against", "crossover"},
+                                                 {"model_flops", "cost"},
+                                                 {"floor_seconds", "roofline"},
+                                                 {"share", "roofline"}}};
 constexpr std::array<const char*, 12> size_columns{
     "batch",     "heads",         "kv_heads",         "length",  "key_length", "head_dim",
     "value_dim", "latents_total", "latents_per_head", "pattern", "scope",      "dtype"};

@@ -4,6 +4,7 @@
 
 #include "harness/measure/roofline.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/result/crossover.hpp"
 #include "harness/result/record.hpp"
 
 namespace attnbench::result {
@@ -168,6 +169,21 @@ void add_measured(Json& record, const std::vector<Json>& rounds) {
   }
 }
 
+/// A search has no length of its own, and its metrics are the crossover's.
+void add_crossover(Json& record, const std::vector<Json>& rounds) {
+  std::vector<Json> found;
+  for (const Json& round : rounds) {
+    if (round["status"] != "ok" || !round["measured"].contains("crossover")) continue;
+    found.push_back(round["measured"]["crossover"]);
+  }
+  if (found.empty()) return;
+  record["crossover"] = crossover_over(found);
+  record["metrics"] = crossover_metrics(record["crossover"]);
+  record["chosen"]["implementation"] = record["crossover"]["implementation"];
+  if (!record.contains("problem")) return;
+  for (const char* length : {"length", "key_length"}) record["problem"].erase(length);
+}
+
 std::string primary_of(const Json& record) {
   const Json& timing = record["timing"];
   const std::string pass = record["settings"].value("pass", "");
@@ -220,6 +236,7 @@ Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& ro
   add_status(record, forecast, records);
   add_measured(record, records);
   if (record["status"] == "wrong") return record;  // a wrong cell has no time
+  add_crossover(record, records);
   Json timing = timing_over(records);
   if (timing.empty()) return record;
   record["timing"] = std::move(timing);

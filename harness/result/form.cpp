@@ -79,6 +79,7 @@ class Form {
   void suite(const Json& suite) const;
   void cell(const Json& cell, const std::string& pointer) const;
   void timing(const Json& timing, const std::string& pointer) const;
+  void crossover(const Json& crossover, const std::string& pointer) const;
   void numbers(const Json& object, const std::string& pointer) const;
 
   std::string file_;
@@ -142,7 +143,7 @@ void Form::suite(const Json& suite) const {
 
 void Form::cell(const Json& cell, const std::string& pointer) const {
   parts(cell, pointer,
-        std::array<Part, 18>{{{"id", Kind::text, true},
+        std::array<Part, 19>{{{"id", Kind::text, true},
                               {"label", Kind::text, true},
                               {"task", Kind::text, true},
                               {"task_label", Kind::text, false},
@@ -158,6 +159,7 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
                               {"timing", Kind::object, false},
                               {"memory", Kind::object, false},
                               {"metrics", Kind::object, false},
+                              {"crossover", Kind::object, false},
                               {"growth", Kind::object, false},
                               {"roofline", Kind::object, false}}});
   if (!status_from(cell["status"].get<std::string>())) {
@@ -173,6 +175,7 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
                                {"bound", Kind::text, true},
                                {"share", Kind::number, true}}});
   }
+  if (cell.contains("crossover")) crossover(cell["crossover"], pointer + "/crossover");
   if (!cell.contains("timing")) return;
   for (const auto& [what, value] : cell["timing"].items()) {
     timing(value, pointer + "/timing/" + what);
@@ -199,6 +202,22 @@ void Form::timing(const Json& timing, const std::string& pointer) const {
           std::array<Part, 3>{{{"median_seconds", Kind::number, true},
                                {"calibration_seconds", Kind::number, false},
                                {"samples_seconds", Kind::array, false}}});
+  }
+}
+
+void Form::crossover(const Json& crossover, const std::string& pointer) const {
+  parts(crossover, pointer,
+        std::array<Part, 9>{{{"verdict", Kind::text, true},
+                             {"length", Kind::number, false},
+                             {"low", Kind::number, false},
+                             {"high", Kind::number, false},
+                             {"length_minimum", Kind::number, true},
+                             {"length_maximum", Kind::number, true},
+                             {"against", Kind::text, true},
+                             {"implementation", Kind::text, true},
+                             {"rounds", Kind::array, true}}});
+  if (crossover["verdict"] == "found" && !crossover.contains("length")) {
+    fail(pointer + "/length", "a number, found nothing");
   }
 }
 

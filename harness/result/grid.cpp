@@ -1,9 +1,14 @@
 #include "harness/result/grid.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/result/crossover.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -68,6 +73,72 @@ Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quant
   return grid;
 }
 
+bool has_crossovers(const Panel& panel) {
+  return std::any_of(panel.cells.begin(), panel.cells.end(),
+                     [](const Placed& placed) { return placed.cell->contains("crossover"); });
+}
+
+/// A number of the kind "1877 (R2 0.99 and 0.98)".
+std::string efficiency_text(const Json& crossover) {
+  if (!crossover.contains("efficiency")) return "";
+  const Json& efficiency = crossover["efficiency"];
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.0f (R2 %.3f, %.3f)",
+                efficiency["length"].get<double>(), efficiency["r2_exact"].get<double>(),
+                efficiency["r2_mechanism"].get<double>());
+  return text.data();
+}
+
+/// A crossover is of no use without all of this.
+std::string crossover_conditions(const Panel& panel) {
+  std::string text;
+  const auto add = [&](const std::string& prefix, const auto& value) {
+    std::set<std::string> values;
+    for (const Placed& placed : panel.cells) values.insert(value(*placed.cell));
+    std::string list;
+    for (const std::string& one : values) list += (list.empty() ? "" : " or ") + one;
+    text += (text.empty() ? "" : ", ") + prefix + list;
+  };
+  const auto sized = [](const Json& cell, const char* key) {
+    const Json problem = cell.value("problem", Json::object());
+    const Json* value = problem.contains(key) ? &problem[key] : value_of(cell, key);
+    return value ? human_value(*value) : std::string("unknown");
+  };
+  add("B·H=", [&](const Json& cell) { return sized(cell, "batch") + "·" + sized(cell, "heads"); });
+  add("D=", [&](const Json& cell) { return sized(cell, "head_dim"); });
+  for (const char* key : {"pattern", "pass"}) {
+    add("", [&](const Json& cell) { return sized(cell, key); });
+  }
+  add("scope ", [&](const Json& cell) { return sized(cell, "scope"); });
+  add("", [&](const Json& cell) { return sized(cell, "dtype"); });
+  add("", [](const Json& cell) { return cell.value("device", "cpu"); });
+  return text;
+}
+
+/// What `text` says of a cell's crossover; its status where it has none to speak of.
+Quantity of_crossover(const std::function<std::string(const Json&)>& text, bool with_status) {
+  return [text, with_status](const Json& cell) -> std::string {
+    if (!is_ok(cell)) return with_status ? cell["status"].get<std::string>() : "";
+    return cell.contains("crossover") ? text(cell["crossover"]) : "";
+  };
+}
+
+std::vector<Grid> crossover_grids(const Panel& panel) {
+  const auto sides = [](const Json& crossover) {
+    return crossover["implementation"].get<std::string>() + " : " +
+           crossover["against"].get<std::string>();
+  };
+  std::vector<Grid> grids{
+      grid_of(panel, "crossover: faster than exact attention from this length T on (interval)",
+              of_crossover(crossover_text, true)),
+      grid_of(panel, "implementations compared there: its own : the exact one",
+              of_crossover(sides, false)),
+      grid_of(panel, "efficiency length (CAB): where a line fitted to its times crosses a parabola",
+              of_crossover(efficiency_text, false))};
+  grids.front().note = crossover_conditions(panel);
+  return grids;
+}
+
 bool has_content(const Grid& grid) {
   return std::any_of(grid.rows.begin(), grid.rows.end(), [](const auto& row) {
     return std::any_of(row.second.begin(), row.second.end(),
@@ -78,9 +149,12 @@ bool has_content(const Grid& grid) {
 }  // namespace
 
 std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
-  std::vector<Grid> grids{grid_of(panel, time_title(panel), time_in(letters)),
-                          grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
-                          grid_of(panel, "state", bytes_of("metrics", "state_bytes"))};
+  std::vector<Grid> grids =
+      has_crossovers(panel)
+          ? crossover_grids(panel)
+          : std::vector<Grid>{grid_of(panel, time_title(panel), time_in(letters)),
+                              grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
+                              grid_of(panel, "state", bytes_of("metrics", "state_bytes"))};
   std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
   return grids;
 }

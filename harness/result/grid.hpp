@@ -14,11 +14,13 @@ namespace attnbench::result {
 /// Text by series and column; empty where a cell has nothing to say.
 struct Grid {
   std::string title;  ///< "time of forward", "workspace", "state"
+  std::string note;   ///< what holds for all of it, of any length; mostly empty
   std::vector<std::string> columns;
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
 };
 
-/// Median time and interval (or the status of a cell that is not ok), workspace, state: those that
+/// For crossovers: length and interval, both implementations, efficiency length. Otherwise:
+/// median time and interval (or the status of a cell that is not ok), workspace, state: those that
 /// any cell of the panel has.
 std::vector<Grid> grids_of(const Panel& panel, Letters letters);
 

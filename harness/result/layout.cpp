@@ -138,6 +138,12 @@ std::string Panel::facet_text() const {
 }
 
 const Json* value_of(const Json& cell, const std::string& key) {
+  if (key == size_per_head) {
+    for (const char* name : {"latents_per_head", "features", "bases", "projected_length"}) {
+      if (const Json* value = value_of(cell, name)) return value;
+    }
+    return nullptr;
+  }
   for (const char* part : {"settings", "options", "problem"}) {
     const auto found = cell.find(part);
     if (found != cell.end() && found->is_object() && found->contains(key)) return &(*found)[key];

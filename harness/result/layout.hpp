@@ -36,6 +36,10 @@ struct Panel {
 /// All panels of a result.json's value, in the plan's order. Every cell is in exactly one.
 std::vector<Panel> panels(const Json& result);
 
+/// The one size that mechanisms of linear cost have each under their own name, per head: latents,
+/// features, bases or projected length. An axis on which they can be set side by side.
+inline constexpr const char* size_per_head = "size_per_head";
+
 /// A cell's setting, option, size of its problem, implementation or device by name; null where it
 /// has none.
 const Json* value_of(const Json& cell, const std::string& key);

@@ -36,6 +36,13 @@
 //                           WHAT is the pass for kernel; prefill, step, generation for decode.
 //                           low and high bound the median over rounds at 95 %, where rounds allow
 //                           it
+//   crossover               {verdict, length, low, high, interval: order | range | search,
+//   verdicts:
+//                           {VERDICT: rounds}, implementation, against: MECHANISM/IMPLEMENTATION,
+//                           length_minimum, length_maximum (searched by every round), stopped,
+//                           crossings, efficiency: {length, low, high, r2_exact, r2_mechanism},
+//                           rounds: [crossover of one round…]}   of the task crossover, lengths in
+//                           tokens; crossover.hpp says how rounds are joined
 //   primary                 the WHAT that figures and tables show first
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
 //   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference,
@@ -44,6 +51,14 @@
 //
 // timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
 //                           stop: interval | time | samples, calibration_seconds, round}
+//
+// crossover of one round    {verdict: found | below | above | none | reverse | several | undecided,
+//                           low, high, crossings: [{low, high, faster_from_high}], implementation,
+//                           against, length_minimum, length_maximum, stopped, efficiency,
+//                           lengths: [{length, faster: exact | mechanism | undecided | untried,
+//                           seconds, exact_seconds, ratio, ratio_low, ratio_high, pairs, stop,
+//                           implementation, against, reason}]}; ratio is the mechanism's time over
+//                           the exact one's, its interval at 99 %
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

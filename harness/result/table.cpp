@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "harness/result/grid.hpp"
@@ -14,6 +15,30 @@ std::string repeat(const std::string& piece, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += piece;
   return text;
+}
+
+/// A middle dot is the one letter of notes that ASCII has not.
+std::string plain(std::string text, Letters letters) {
+  const std::string dot = "·";
+  for (std::size_t at = 0; letters == Letters::ascii && (at = text.find(dot)) != text.npos;) {
+    text.replace(at, dot.size(), "*");
+  }
+  return text;
+}
+
+/// Lines of at most `width` columns, broken at blanks, each ended.
+std::string wrapped(const std::string& text, std::size_t width) {
+  std::istringstream words(text);
+  std::string lines;
+  std::string line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
+      lines.append(line).append("\n");
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line + "\n";
 }
 
 /// As many columns as fit, then the rest below under the same labels.
@@ -44,6 +69,7 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
     };
     if (begin > 0) text += '\n';
     text.append(shorten(grid.title, style.width, style.letters)).append("\n");
+    if (!grid.note.empty()) text.append(wrapped(plain(grid.note, style.letters), style.width));
     text.append(line(axis, grid.columns));
     text.append(repeat(rule, std::min(used, style.width))).append("\n");
     for (const auto& row : grid.rows) text += line(row.first, row.second);

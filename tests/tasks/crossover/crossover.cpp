@@ -1,0 +1,141 @@
+#include "harness/result/crossover.hpp"
+
+#include <set>
+
+#include "tests/support/catch.hpp"
+#include "tests/tasks/run_cell.hpp"
+
+using namespace attnbench;
+using test::Json;
+using test::make_cell;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry builtins = Registry::with_builtins();
+  return builtins;
+}
+
+std::int64_t n(std::int64_t value) { return value; }
+std::string s(const char* text) { return text; }
+
+using Settings = std::map<std::string, OptionValue>;
+
+Settings small(Settings more = {}) {
+  Settings settings{{"length_minimum", n(32)},
+                    {"length_maximum", n(256)},
+                    {"heads", n(1)},
+                    {"head_dim", n(16)},
+                    {"resolution", 0.5}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+/// As the worker's child runs a cell, with enough pairs for a decision.
+test::Ran run(const tasks::Cell& cell, int round = 0) {
+  worker::install_counting_allocator();
+  const tasks::Task& task = tasks::find_task("crossover");
+  test::Ran ran;
+  ran.forecast = task.forecast(registry(), cell);
+  worker::RunSettings settings = test::quick_settings(round);
+  settings.rule.max_samples = 9;
+  settings.rule.max_seconds = 0.02;
+  worker::ChildContext context(settings, registry(), {});
+  const auto work = task.make(registry(), cell);
+  work->prepare(context);
+  if (round == 0) ran.check = work->check(context);
+  ran.sections = work->run(context);
+  ran.measured = context.measured();
+  return ran;
+}
+
+}  // namespace
+
+TEST_CASE("a crossover cell compares at every coarse length and names both sides", "[crossover]") {
+  for (const char* scope : {"mix", "projected", "layer"}) {
+    INFO(scope);
+    const test::Ran ran = run(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
+                                        {{"latents_per_head", n(4)}}));
+    const Json& found = ran.sections["crossover"];
+    INFO(found.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(ran.check["exact"]["verdict"] == "ok");
+    CHECK(ran.check["rows"] == 32);
+    CHECK(found["length_minimum"] == 32);
+    CHECK(found["length_maximum"] == 256);
+    CHECK(found["against"].get<std::string>().rfind("softmax/", 0) == 0);
+    CHECK(ran.sections["chosen"]["implementation"] == found["implementation"]);
+    std::set<std::int64_t> lengths;
+    for (const Json& row : found["lengths"]) {
+      lengths.insert(row["length"].get<std::int64_t>());
+      CHECK(row["seconds"].get<double>() > 0);
+      CHECK(row["exact_seconds"].get<double>() > 0);
+      CHECK(row["pairs"].get<int>() >= 8);
+      CHECK(row.contains("ratio_low"));
+    }
+    for (const std::int64_t length : {32, 64, 128, 256}) CHECK(lengths.count(length) == 1);
+    CHECK_FALSE(result::crossover_text(result::crossover_over({found})).empty());
+  }
+}
+
+TEST_CASE("against is who is named, or the fastest of softmax's forms by measurement",
+          "[crossover]") {
+  const auto against = [](const char* name) {
+    const auto cell = make_cell("crossover", "window", "auto", small({{"against", s(name)}}),
+                                {{"window", Window{3, 0}}});
+    return run(cell, 1).sections["crossover"]["against"].get<std::string>();
+  };
+  CHECK(against("softmax/composite") == "softmax/composite");
+  CHECK(against("flash") == "softmax/tiled");
+  CHECK(against("latte/scan") == "latte/scan");
+  CHECK(against("fastest_exact").rfind("softmax/", 0) == 0);
+}
+
+TEST_CASE("a mechanism far slower at every length has no crossover", "[crossover]") {
+  const auto cell =
+      make_cell("crossover", "softmax", "composite",
+                small({{"against", s("window/chunked")}, {"length_minimum", n(128)}}));
+  Json found = run(cell, 1).sections["crossover"];
+  INFO(found.dump());
+  CHECK(found["verdict"] != "found");
+}
+
+TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
+  const test::Ran ran =
+      run(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
+                    {{"latents_per_head", n(4)}}));
+  CHECK(ran.check["verdict"] == "ok");
+  CHECK(ran.check.contains("gradient"));
+  CHECK(ran.check["exact"].contains("gradient"));
+}
+
+TEST_CASE("memory and time end a search, aloud", "[crossover]") {
+  const auto cell = [](Settings more) {
+    return make_cell("crossover", "latte", "auto", small(std::move(more)),
+                     {{"latents_per_head", n(4)}});
+  };
+  worker::set_memory_limit(200000);
+  const Json little = run(cell({{"against", s("softmax/composite")}}), 1).sections["crossover"];
+  worker::set_memory_limit(0);
+  CHECK(little["length_maximum"] < 256);
+  CHECK_THAT(little["stopped"].get<std::string>(), Catch::Contains("may be used"));
+  const Json hasty = run(cell({{"round_seconds", 1e-6}}), 1).sections["crossover"];
+  CHECK(hasty["lengths"].size() == 1);
+  CHECK_THAT(hasty["stopped"].get<std::string>(), Catch::Contains("round_seconds"));
+}
+
+TEST_CASE("settings that make no sense are refused before anything runs", "[crossover]") {
+  const tasks::Task& task = tasks::find_task("crossover");
+  const auto forecast = [&](Settings more) {
+    return task.forecast(registry(), make_cell("crossover", "latte", "auto", small(more)));
+  };
+  CHECK_THROWS_WITH(forecast({{"length_minimum", n(256)}}), Catch::Contains("not less than"));
+  CHECK_THROWS_WITH(forecast({{"against", s("sofmax")}}), Catch::Contains("did you mean softmax"));
+  CHECK_THROWS_AS(forecast({{"against", s("softmax/tilde")}}), UsageError);
+  CHECK_THROWS_AS(forecast({{"resolution", 2.0}}), UsageError);
+  const tasks::Forecast refused = forecast({{"kv_heads", n(1)}, {"heads", n(2)}});
+  CHECK_FALSE(refused.support.yes);
+  CHECK_THROWS_AS(task.make(registry(), make_cell("crossover", "latte", "auto",
+                                                  small({{"kv_heads", n(1)}, {"heads", n(2)}}))),
+                  UnsupportedError);
+}
