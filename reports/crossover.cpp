@@ -5,8 +5,7 @@
 #include <map>
 #include <set>
 
-#include "harness/result/crossover.hpp"
-#include "harness/result/format.hpp"
+#include "reports/crossover_marks.hpp"
 #include "reports/frame.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
@@ -15,142 +14,6 @@ namespace attnbench::reports {
 namespace {
 
 using result::Panel;
-using result::Placed;
-
-/// Where marks of one cell stand, and which mark it is.
-struct Mark {
-  const char* kind;  ///< found, above, below, other
-  double length;
-};
-
-/// Empty where there is nothing to draw at a length.
-std::vector<Mark> marks_of(const Json& crossover) {
-  const std::string verdict = crossover["verdict"].get<std::string>();
-  if (verdict == "found") return {{"found", crossover["length"].get<double>()}};
-  if (verdict == "below") return {{"below", crossover.value("high", 1.0)}};
-  if (verdict == "above" || verdict == "none") {
-    return {{"above", crossover["length_maximum"].get<double>()}};
-  }
-  std::vector<Mark> marks;
-  for (const Json& crossing : crossover.value("crossings", Json::array())) {
-    marks.push_back(
-        {"other", std::sqrt(crossing["low"].get<double>() * crossing["high"].get<double>())});
-  }
-  return marks;
-}
-
-struct Contents {
-  Json rows = Json::array();
-  std::vector<std::string> series;
-  std::vector<std::string> scopes;
-  std::vector<std::string> groups;
-  std::set<double> sizes;
-  std::vector<double> lengths;
-  std::string not_drawn;
-};
-
-void add_once(std::vector<std::string>& list, const std::string& word) {
-  if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
-}
-
-std::string scope_of(const Json& cell) {
-  const Json* scope = result::value_of(cell, "scope");
-  return "scope " + (scope ? result::human_value(*scope) : std::string("unknown"));
-}
-
-/// What tells the panel from others besides the scope: "heads 16".
-std::string group_of(const Panel& panel) {
-  std::string text;
-  for (const auto& [key, value] : panel.facet) {
-    if (key == "scope") continue;
-    text += (text.empty() ? "" : ", ") + key + " " + value;
-  }
-  return text;
-}
-
-Json row_of(const Placed& placed, const Mark& mark) {
-  const Json& cell = *placed.cell;
-  const Json& crossover = cell["crossover"];
-  Json row = provenance_row(cell);
-  row["series"] = placed.series;
-  row["kind"] = mark.kind;
-  row["y"] = mark.length;
-  row["low"] = crossover.value("low", mark.length);
-  row["high"] = crossover.value("high", mark.length);
-  row["said"] = result::crossover_text(crossover);
-  row["against"] = crossover["against"];
-  row["length"] = result::human_value(crossover["length_minimum"]) + " to " +
-                  result::human_value(crossover["length_maximum"]);
-  row["rounds"] = interval_words(crossover.value("interval", ""), crossover["rounds"].size());
-  if (crossover.contains("efficiency")) {
-    row["efficiency"] =
-        std::to_string(std::lround(crossover["efficiency"]["length"].get<double>()));
-  }
-  return row;
-}
-
-std::string place_of(const Panel& panel, const Placed& placed) {
-  std::string text = placed.series;
-  if (placed.x) text += " at " + result::human_value(*placed.x);
-  const std::string group = group_of(panel);
-  return text + " (" + scope_of(*placed.cell) + (group.empty() ? "" : ", " + group) + ")";
-}
-
-void add_cell(Contents& contents, const Panel& panel, const Placed& placed) {
-  const Json& cell = *placed.cell;
-  const bool compared = cell["status"] == "ok" && cell.contains("crossover");
-  const std::vector<Mark> marks = compared ? marks_of(cell["crossover"]) : std::vector<Mark>{};
-  if (marks.empty()) {
-    const std::string why =
-        compared ? result::crossover_text(cell["crossover"]) : cell["status"].get<std::string>();
-    contents.not_drawn +=
-        (contents.not_drawn.empty() ? " Not drawn: " : "; ") + place_of(panel, placed) + ": " + why;
-    return;
-  }
-  add_once(contents.series, placed.series);
-  add_once(contents.scopes, scope_of(cell));
-  for (const Mark& mark : marks) {
-    Json row = row_of(placed, mark);
-    row["scope_title"] = scope_of(cell);
-    row["group"] = group_of(panel);
-    contents.lengths.push_back(row["low"].get<double>());
-    contents.lengths.push_back(row["high"].get<double>());
-    contents.lengths.push_back(mark.length);
-    if (placed.x) row["size"] = *placed.x;
-    contents.rows.push_back(std::move(row));
-  }
-}
-
-/// What has no size of its own is drawn at all of them; marks of one size stand a little apart.
-void spread(Contents& contents) {
-  Json rows = Json::array();
-  const double middle = (static_cast<double>(contents.series.size()) - 1) / 2;
-  for (const Json& row : contents.rows) {
-    const auto found = std::find(contents.series.begin(), contents.series.end(), row["series"]);
-    const double place = static_cast<double>(found - contents.series.begin()) - middle;
-    for (const double size : contents.sizes) {
-      if (row.contains("size") && row["size"] != size) continue;
-      Json copy = row;
-      copy["x"] = size * std::exp2(0.06 * place);
-      rows.push_back(std::move(copy));
-    }
-  }
-  contents.rows = std::move(rows);
-}
-
-Contents contents_of(const std::vector<const Panel*>& panels) {
-  Contents contents;
-  for (const Panel* panel : panels) {
-    add_once(contents.groups, group_of(*panel));
-    for (const Placed& placed : panel->cells) {
-      add_cell(contents, *panel, placed);
-      if (placed.x && placed.x->is_number()) contents.sizes.insert(placed.x->get<double>());
-    }
-  }
-  if (contents.sizes.empty()) contents.sizes.insert(1);
-  spread(contents);
-  return contents;
-}
 
 Json powers_of_two(const std::vector<double>& lengths) {
   const auto [low, high] = std::minmax_element(lengths.begin(), lengths.end());
@@ -169,7 +32,7 @@ Json layer_of(const char* kind, Json mark, Json encoding) {
           {"encoding", std::move(encoding)}};
 }
 
-Json layers_of(const Contents& contents, const std::vector<std::string>& order) {
+Json layers_of(const CrossoverMarks& contents, const std::vector<std::string>& order) {
   const Json ticks = powers_of_two(contents.lengths);
   const Json scale = {{"type", "log"},
                       {"base", 2},
@@ -222,23 +85,33 @@ Panel joined(const std::vector<const Panel*>& panels) {
   return all;
 }
 
-/// "latte: chunked against softmax/tiled; …": every pair that was compared.
+/// "chunked against softmax/tiled: latte, linear; …": every pair that was compared, and for whom.
 std::string sides_of(const Json& rows) {
   std::map<std::string, std::set<std::string>> sides;
   for (const Json& row : rows) {
-    sides[row["series"]].insert(row["implementation"].get<std::string>() + " against " +
-                                row["against"].get<std::string>());
+    sides[row["implementation"].get<std::string>() + " against " +
+          row["against"].get<std::string>()]
+        .insert(row["series"]);
   }
   std::string text;
-  for (const auto& [series, pairs] : sides) {
-    for (const std::string& pair : pairs) {
-      text.append(text.empty() ? "" : "; ").append(series).append(": ").append(pair);
+  for (const auto& [pair, series] : sides) {
+    text.append(text.empty() ? "" : "; ").append(pair).append(": ");
+    for (const std::string& name : series) {
+      text.append(name == *series.begin() ? "" : ", ").append(name);
     }
   }
   return text;
 }
 
-Json x_of(const Contents& contents, const std::string& axis) {
+/// "forward", where all cells time it.
+std::string pass_of(const Json& rows) {
+  const Json& pass = rows.front()["pass"];
+  const bool shared =
+      std::all_of(rows.begin(), rows.end(), [&](const Json& row) { return row["pass"] == pass; });
+  return shared ? ", " + pass.get<std::string>() : "";
+}
+
+Json x_of(const CrossoverMarks& contents, const std::string& axis) {
   return {{"field", "x"},
           {"type", "quantitative"},
           {"title", axis_title(axis)},
@@ -258,16 +131,20 @@ Json header(const char* field, const std::vector<std::string>& values) {
 
 std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
                                        const std::vector<std::string>& order) {
-  const Contents contents = contents_of(panels);
+  const CrossoverMarks contents = crossover_marks(panels);
   if (contents.rows.empty()) return std::nullopt;
   const Panel all = joined(panels);
   Figure figure;
   figure.name = file_name(all, "crossover");
   figure.title = "From which length on it is faster than the fastest exact attention";
   figure.group = all.task_label;
-  figure.subtitle = shared_settings(all) + ". Implementations: " + sides_of(contents.rows);
+  figure.subtitle = shared_settings(all) + pass_of(contents.rows) +
+                    ". Implementations: " + sides_of(contents.rows);
   figure.caption =
-      "Bars: the interval over rounds in fresh processes, each a search by paired times. Hollow "
+      "Size: latents, features, bases or projected length, by mechanism; what has none is drawn "
+      "all "
+      "across. Bars: the interval over rounds in fresh processes, each a search by paired times. "
+      "Hollow "
       "triangles: the crossover lies beyond the lengths searched, or there is none, in the "
       "direction they point; hollow diamonds: the sign changes otherwise, see the tooltip." +
       contents.not_drawn + (contents.not_drawn.empty() ? "" : ".");

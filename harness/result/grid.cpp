@@ -129,11 +129,11 @@ std::vector<Grid> crossover_grids(const Panel& panel) {
            crossover["against"].get<std::string>();
   };
   std::vector<Grid> grids{
-      grid_of(panel, "crossover: faster than exact attention from this length T on (interval)",
+      grid_of(panel, "faster than exact attention from this length T on (interval)",
               of_crossover(crossover_text, true)),
-      grid_of(panel, "implementations compared there: its own : the exact one",
+      grid_of(panel, "implementations compared there, its own : the exact one",
               of_crossover(sides, false)),
-      grid_of(panel, "efficiency length (CAB): where a line fitted to its times crosses a parabola",
+      grid_of(panel, "efficiency length (CAB), read off fits (R2 of both)",
               of_crossover(efficiency_text, false))};
   grids.front().note = crossover_conditions(panel);
   return grids;

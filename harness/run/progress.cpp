@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/result/crossover.hpp"
 #include "harness/result/format.hpp"
 
 namespace attnbench::run {
@@ -35,11 +36,15 @@ std::string clock_text(double seconds) {
   return text.data();
 }
 
-/// "12.3 ms" of an ok round, else the status and its reason.
+/// "12.3 ms" or "crossover 300 (290 to 310)" of an ok round, else the status and its reason.
 std::string finding(const Json& record) {
   const std::string status = record.value("status", "error");
   if (status != "ok") return status + ": " + record.value("reason", std::string());
-  const Json timing = record.value("measured", Json::object()).value("timing", Json::object());
+  const Json measured = record.value("measured", Json::object());
+  if (measured.contains("crossover")) {
+    return "crossover " + result::crossover_text(result::crossover_over({measured["crossover"]}));
+  }
+  const Json timing = measured.value("timing", Json::object());
   std::string text;
   for (const auto& [what, one] : timing.items()) {
     if (!one.contains("median_seconds")) continue;

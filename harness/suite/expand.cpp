@@ -137,7 +137,8 @@ class Expansion {
     return Json(holder["figures"]);
   }
 
-  /// The task's own axis where that varies, else the first that does.
+  /// The task's own axis where that varies, else the first that does. One that is no setting is
+  /// worked out from the cells, by whoever lays them out.
   std::string axis_of(const Group& group) const {
     std::vector<std::string> varying;
     for (const Layout& layout : layouts_) {
@@ -145,6 +146,10 @@ class Expansion {
       for (const std::string& key : layout.axes.varying()) varying.push_back(key);
     }
     const std::string& usual = group.task->axis;
+    const auto& settings = group.task->settings;
+    const bool is_setting = std::any_of(settings.begin(), settings.end(),
+                                        [&](const auto& one) { return one.name == usual; });
+    if (!is_setting) return usual;
     const bool usual_varies = std::find(varying.begin(), varying.end(), usual) != varying.end();
     return usual_varies || varying.empty() ? usual : varying.front();
   }

@@ -23,19 +23,23 @@ Forecast forecast_at_shortest(const Registry& registry, const Cell& cell, const 
   return forecast;
 }
 
-/// A call of the mechanism and one of an exact form at each coarse length: what an estimate of the
-/// time needs. Lengths that are not supported cost nothing.
-double flops_of_all(const Registry& registry, const Settings& settings) {
-  double flops = 0;
+/// Of a call of the mechanism and one of an exact form at each coarse length: what an estimate of
+/// the time needs. Lengths that are not supported cost nothing; what is not counted is not a
+/// number.
+Cost cost_of_all(const Registry& registry, const Settings& settings) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  Cost cost{0, 0, unknown, unknown, unknown, unknown, unknown};
   for (const std::int64_t length : coarse_lengths(settings.range.minimum, settings.range.maximum)) {
     for (const Cell& cell : {settings.mechanism, settings.exact.back()}) {
       const call::Settings call = call_at(cell, length);
       Forecast forecast = forecast_mix(registry, cell, call.problem);
       call::price(forecast, registry, cell, call);
-      if (forecast.support) flops += forecast.cost.executed_flops;
+      if (!forecast.support) continue;
+      cost.model_flops += forecast.cost.model_flops;
+      cost.executed_flops += forecast.cost.executed_flops;
     }
   }
-  return flops;
+  return cost;
 }
 
 class CrossoverTask final : public Task {
@@ -52,10 +56,7 @@ class CrossoverTask final : public Task {
     const Settings settings = settings_from(registry, cell);
     Forecast forecast = forecast_at_shortest(registry, cell, settings.range);
     if (!forecast.support) return forecast;
-    // Of the cost of a whole search nothing else is known: what is not finite is left out.
-    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    forecast.cost = {unknown, flops_of_all(registry, settings), unknown, unknown, unknown, unknown,
-                     unknown};
+    forecast.cost = cost_of_all(registry, settings);
     return forecast;
   }
 

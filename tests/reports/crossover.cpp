@@ -46,8 +46,9 @@ TEST_CASE("the crossover map is one figure over scopes and sizes", "[reports]") 
   CHECK(spec["facet"]["column"]["sort"] == Json({"scope mix", "scope layer"}));
   CHECK(spec["facet"]["row"]["sort"] == Json({"heads 4", "heads 16"}));
   CHECK(figure->name == "crossover_crossover");
-  CHECK_THAT(figure->subtitle, Catch::Contains("B=1, D=64, causal, float32, cpu"));
-  CHECK_THAT(figure->subtitle, Catch::Contains("latte: chunked (auto) against softmax/tiled"));
+  CHECK_THAT(figure->subtitle, Catch::Contains("B=1, D=64, causal, float32, cpu, forward"));
+  CHECK_THAT(figure->subtitle,
+             Catch::Contains("chunked (auto) against softmax/tiled: latte, linear"));
   CHECK(spec["spec"]["encoding"]["x"]["axis"]["values"] == Json({16, 64, 256}));
 }
 
