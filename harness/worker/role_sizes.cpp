@@ -118,7 +118,7 @@ void require_roles(const Mechanism& mechanism, const Given& given) {
     const std::string near = closest_word(name, names);
     throw UsageError(apply::flag_of_role(name, array.file.string()) + ": " + mechanism.name() +
                      " has no role \"" + name + "\"" +
-                     (near.empty() ? "" : "; did you mean \"" + near + "\"?") +
+                     (near.empty() ? "." : "; did you mean \"" + near + "\"?") +
                      " Its roles are: " + listed(roles));
   }
   for (const std::string& name : names) {
