@@ -124,11 +124,12 @@ Tensor reciprocal_or_zero(const Tensor& x) {
   return at::reciprocal(x.masked_fill(x == 0, kInfinity));
 }
 
-Tensor softmax_of_shown(const Tensor& logits, const Tensor& hidden) {
+Tensor shown_weights(const Tensor& query, const Tensor& key, double scale, const Tensor& hidden) {
+  Tensor logits = at::matmul(query * scale, key.transpose(-2, -1));
   if (!hidden.defined()) return at::softmax(logits, -1);
   const Tensor empty = hidden.all(-1, /*keepdim=*/true);
-  return at::softmax(logits.masked_fill(hidden, -kInfinity).masked_fill(empty, 0), -1)
-      .masked_fill(empty, 0);
+  logits = logits.masked_fill(hidden, -kInfinity).masked_fill(empty, 0);
+  return at::softmax(logits, -1).masked_fill(empty, 0);
 }
 
 }  // namespace attnbench::slot_memory

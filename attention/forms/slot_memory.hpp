@@ -65,7 +65,9 @@ at::Tensor chunked(const Call& call, const Form& form, std::int64_t chunk,
 at::Tensor weight_of(const at::Tensor& scores, Weight weight);
 /// 1 / x, and 0 without a gradient where x is 0.
 at::Tensor reciprocal_or_zero(const at::Tensor& x);
-/// Softmax over the last dimension of what is not hidden; 0, without a gradient, where all is.
-at::Tensor softmax_of_shown(const at::Tensor& logits, const at::Tensor& hidden);
+/// softmax(scale query key^T) over the keys that are not hidden ([.., 1 or T, S] bool, undefined =
+/// none is); 0, without a gradient, where all are.
+at::Tensor shown_weights(const at::Tensor& query, const at::Tensor& key, double scale,
+                         const at::Tensor& hidden = {});
 
 }  // namespace attnbench::slot_memory

@@ -27,30 +27,29 @@ Cost causal_cost(const Sizes& n) {
 }  // namespace
 
 Cost bidirectional_cost(const Sizes& n) {
+  // A Perceiver pools keys and values; Luna packs the values alone, which tied are the keys.
   const double pooled = n.averaging ? n.columns() : n.width();
-  const double packed =
-      n.averaging || !n.tied ? n.width() + (n.averaging ? n.value_width() : n.width()) : n.width();
+  const double packed = n.averaging ? n.columns() : n.width() * (n.tied ? 1 : 2);
   Cost cost;
   cost.model_flops =
       2 * n.heads() * n.latents *
       (n.keys() * (n.width() + pooled) + n.queries() * (n.width() + n.value_width()));
   cost.executed_flops = cost.model_flops;
-  cost.minimal_bytes = n.heads() * n.bytes() *
-                       (n.keys() * packed + n.queries() * (n.width() + n.value_width()) +
-                        n.latents * (n.width() + pooled));
+  cost.minimal_bytes =
+      n.heads() * n.bytes() *
+      (n.keys() * packed + n.queries() * (n.width() + n.value_width()) + n.latents * n.width());
   cost.exponentials = n.heads() * n.latents * (n.keys() + n.queries());
-  const double weights = n.heads() * n.latents * n.wide_bytes();
-  const double packing = weights * n.keys();
-  const double reading = weights * n.queries();
-  const double held = 3 * weights * n.columns();
-  double copies = n.averaging ? n.heads() * n.keys() * n.columns() * n.wide_bytes() : 0;
-  if (n.bytes() < n.wide_bytes()) {
-    copies += n.heads() * n.wide_bytes() * (n.keys() * packed + n.queries() * n.value_width());
-  }
-  const double query = n.heads() * n.queries() * n.width() * n.wide_bytes();
+  const double each = n.heads() * n.wide_bytes();
+  const double packing = each * n.latents * n.keys();
+  const double reading = each * n.latents * n.queries();
+  const double query = each * n.queries() * n.width();
+  const double output = each * n.queries() * n.value_width();
+  double held = each * n.latents * (n.columns() + (n.averaging ? 0 : 2 * n.width()));
+  if (n.bytes() < n.wide_bytes()) held += each * (n.keys() * packed) + output;
+  // Where the pack and the logits are made the output is still to come, in their place.
   cost.workspace_bytes =
-      held + copies + packing + std::max(packing, reading + std::max(reading, query));
-  cost.saved_bytes = held + copies + 2 * packing + 2 * reading + query;
+      held + std::max({reading, 2 * packing - output, reading + std::max(reading, query) - output});
+  cost.saved_bytes = held + packing + reading + query;
   cost.backward_flops = 2;
   return cost;
 }
@@ -65,8 +64,8 @@ Cost materialised_cost(const Sizes& n) {
   if (n.averaging) {
     const double prefixes = slots * (n.columns() + 1) * n.wide_bytes();
     cost.exponentials = 5 * slots;
-    cost.workspace_bytes = 5 * prefixes;
-    cost.saved_bytes = 6 * prefixes;
+    cost.workspace_bytes = 4 * prefixes;
+    cost.saved_bytes = 3 * prefixes;
   } else {
     const double states = slots * std::max(n.width(), n.value_width()) * n.wide_bytes() * 17 / 16;
     cost.workspace_bytes = states + 6 * slots * n.wide_bytes() + 3 * tokens * n.width();
@@ -87,13 +86,15 @@ Cost chunked_cost(const Sizes& n, double chunk) {
   const double piece =
       std::min(chunk == 1 ? 64 : static_cast<double>(kChunksInPiece) * chunk, n.queries());
   const double memory = n.latents * n.columns();
-  cost.workspace_bytes = n.heads() * n.wide_bytes() *
-                         (piece * (4 * n.width() + n.latents + n.columns() + 2 * n.value_width()) +
-                          chunk * (6 * n.latents + 2 * chunk) + 3 * memory);
-  // A memory at the start of every piece, and all that autograd keeps of one piece.
+  const double joined = n.tied ? 0 : n.columns();
+  cost.workspace_bytes =
+      n.heads() * n.wide_bytes() *
+      (piece * (n.width() + n.latents + joined + n.value_width()) +
+       std::max(piece * n.value_width(), chunk * (5 * n.latents + 2 * chunk)) + 3 * memory);
+  // A memory at the start of every piece, and what autograd keeps of one piece while it is there.
   cost.saved_bytes = n.heads() * n.wide_bytes() *
-                     (n.queries() / piece * memory +
-                      piece / chunk * (3 * memory + 3 * chunk * chunk) + 8 * piece * n.latents);
+                     (n.queries() / piece * memory + piece / chunk * 1.25 * memory +
+                      piece * (3 * chunk + 8 * n.latents + 2 * n.columns()));
   // The chunks again, and two products for each of theirs.
   cost.backward_flops = 3;
   return cost;

@@ -118,10 +118,9 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
     return hidden.defined() ? x.masked_fill(hidden.transpose(-2, -1), 0) : x;
   };
   const Tensor keys = shown("pack_key");
-  const Tensor packing =
-      at::matmul(inputs["latent_query"].to(type) * scale, keys.transpose(-2, -1));
   const Tensor pack =
-      at::matmul(slot_memory::softmax_of_shown(packing, hidden), tied ? keys : shown("pack_value"));
+      at::matmul(slot_memory::shown_weights(inputs["latent_query"].to(type), keys, scale, hidden),
+                 tied ? keys : shown("pack_value"));
   const Tensor stream = pack.transpose(1, 2).flatten(2);
   const auto unpacked = [&](const char* name) {
     const Tensor all = at::matmul(stream, parameters[name].to(type));
@@ -129,10 +128,10 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
         .transpose(1, 2);
   };
   const Tensor read = unpacked(tied ? "weight_unpack" : "weight_unpack_key");
-  const Tensor logits = at::matmul(inputs["query"].to(type) * scale, read.transpose(-2, -1));
   const Tensor slots = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
-  const Tensor y = at::matmul(slot_memory::softmax_of_shown(logits, slots),
-                              tied ? read : unpacked("weight_unpack_value"));
+  const Tensor y =
+      at::matmul(slot_memory::shown_weights(inputs["query"].to(type), read, scale, slots),
+                 tied ? read : unpacked("weight_unpack_value"));
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), stream.to(given)};
 }

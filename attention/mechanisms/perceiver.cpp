@@ -51,12 +51,15 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
     return hidden.defined() ? x.masked_fill(hidden.transpose(-2, -1), 0) : x;
   };
   const Tensor keys = shown("key");
-  const Tensor scores = at::matmul(inputs["latent_query"].to(type) * scale, keys.transpose(-2, -1));
-  const Tensor weights = slot_memory::softmax_of_shown(scores, hidden);
-  const Tensor pooled_keys = at::matmul(weights, keys);
-  const Tensor pooled_values = at::matmul(weights, shown("value"));
-  const Tensor logits = at::matmul(inputs["query"].to(type) * scale, pooled_keys.transpose(-2, -1));
-  const Tensor y = at::matmul(at::softmax(logits, -1), pooled_values);
+  Tensor pooled_keys, pooled_values;
+  {
+    const Tensor weights =
+        slot_memory::shown_weights(inputs["latent_query"].to(type), keys, scale, hidden);
+    pooled_keys = at::matmul(weights, keys);
+    pooled_values = at::matmul(weights, shown("value"));
+  }
+  const Tensor y = at::matmul(
+      slot_memory::shown_weights(inputs["query"].to(type), pooled_keys, scale), pooled_values);
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), pooled_values.transpose(1, 2).flatten(2).to(given)};
 }
