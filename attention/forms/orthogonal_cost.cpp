@@ -75,9 +75,9 @@ Cost common_cost(const CostSizes& sizes) {
 double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tokens) {
   const double count = real(tokens);
   const Local local = local_of(sizes, tokens);
-  // Logits, weights and, where each token has its own, coordinates.
+  // Logits, weights and, where each token has its own, coordinates; queries and output widened.
   const double reading = (sizes.plain && causal(sizes) ? 5 : 3) * count * n.rows +
-                         (n.bytes < n.wide ? 2 : 1) * count * n.width;
+                         (n.bytes < n.wide ? 2 : 0) * count * n.width;
   if (sizes.plain) return n.heads * n.wide * reading;
   // Scores and weights, beside the padded queries, keys and values; then the local output stays.
   const double attending =
@@ -94,9 +94,10 @@ Cost whole_cost(const CostSizes& sizes) {
   cost.executed_flops = memory_flops(sizes, n) + 4 * n.heads * n.width * local.pairs;
   cost.exponentials = n.heads * (local.pairs + n.queries * n.rows);
   cost.workspace_bytes = together_bytes(sizes, n, sizes.problem.length);
-  cost.saved_bytes = n.heads * n.wide *
-                     (local.pairs + 2 * local.keys * n.width + 2 * n.queries * n.width +
-                      (sizes.plain ? 4 : 3) * n.queries * n.rows);
+  cost.saved_bytes =
+      n.heads * n.wide *
+      (local.pairs + 2 * local.keys * n.width + (sizes.plain ? 0 : 2) * n.queries * n.width +
+       (sizes.plain ? 4 : 3) * n.queries * n.rows);
   cost.backward_flops = 2;
   return cost;
 }
@@ -112,7 +113,7 @@ Cost pieces_cost(const CostSizes& sizes, std::int64_t most) {
   cost.executed_flops = memory_flops(sizes, n) + 4 * n.heads * n.width * local.pairs * pieces;
   cost.exponentials = n.heads * (local.pairs * pieces + n.queries * n.rows);
   cost.workspace_bytes =
-      together_bytes(sizes, n, tokens) + n.heads * n.wide * real(tokens) * n.width;
+      together_bytes(sizes, n, tokens) + 2 * n.heads * n.wide * real(tokens) * n.width;
   cost.saved_bytes = n.heads * n.wide * pieces * (n.rows + (sizes.plain ? 0 : n.width));
   cost.backward_flops = 3;
   return cost;

@@ -253,7 +253,7 @@ std::vector<Option> options() {
 Support supports(const Options&, const Problem& problem) {
   if (problem.value_dim != problem.head_dim) {
     return Support::no(
-        "lavo: what is remembered is read along the bases of the queries; set value_dim to "
+        "what is remembered is read along the bases of the queries; set value_dim to "
         "head_dim");
   }
   return unshared_heads("lavo", problem);

@@ -5,6 +5,7 @@
 
 #include "attention/draw.hpp"
 #include "attention/entry_parts.hpp"
+#include "attention/forms/linformer_cost.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 #include "attention/forms/token_blocks.hpp"
 
@@ -122,38 +123,9 @@ Mixed mix_tiled(Mechanism& mechanism, const Inputs& inputs, State* state) {
   if (state) throw UnsupportedError("linformer has no decoding state");
   const Projected slots = projected(mechanism, inputs);
   const Tensor& query = inputs["query"];
-  const auto type = query.scalar_type();
   const SoftmaxCall call{
-      query, slots.keys.to(type), slots.values.to(type), {}, scale_of(mechanism)};
-  return {softmax_tiled(call), {}};
-}
-
-// ---- costs
-
-Cost common_cost(const Options& options, const Problem& problem) {
-  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
-  const double bytes = real(bytes_of(problem.dtype));
-  const double wide = std::max(bytes, 4.0);
-  const double dims = real(problem.head_dim + problem.value_dim);
-  const double latents = real(options.integer("projected_length"));
-  const double queries = real(problem.batch * problem.heads * problem.length);
-  const double keys = real(problem.batch * problem.kv_heads * problem.key_length);
-  const double matrices = (options.boolean("share_kv") ? 1 : 2) *
-                          (options.boolean("per_head") ? real(problem.kv_heads) : 1) * latents *
-                          real(problem.key_length);
-  Cost cost;
-  cost.model_flops = 2 * latents * dims * (keys + queries);
-  cost.executed_flops = cost.model_flops;
-  cost.exponentials = queries * latents;
-  cost.minimal_bytes = (dims * (keys + queries) + matrices) * bytes;
-  const double slots = real(problem.batch * problem.kv_heads) * latents * dims;
-  // The product with a matrix that all heads share copies what it multiplies.
-  const double copied = keys * real(std::max(problem.head_dim, problem.value_dim));
-  cost.workspace_bytes =
-      wide * std::max(slots + copied, slots + queries * (2 * latents + real(problem.head_dim)));
-  cost.saved_bytes = wide * (slots + queries * (latents + real(problem.head_dim)));
-  cost.backward_flops = 2;
-  return cost;
+      query.to(slots.keys.scalar_type()), slots.keys, slots.values, {}, scale_of(mechanism)};
+  return {softmax_tiled(call).to(query.scalar_type()), {}};
 }
 
 Implementation composite() {
@@ -162,7 +134,7 @@ Implementation composite() {
   implementation.title = "projections and a T x L softmax in tensor operations";
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.mix = mix_composite;
-  implementation.cost = common_cost;
+  implementation.cost = linformer_composite_cost;
   implementation.growth = {1, 1, 1, 1};
   return implementation;
 }
@@ -181,25 +153,8 @@ Implementation tiled() {
     return Support{};
   };
   implementation.mix = mix_tiled;
-  implementation.cost = [](const Options& options, const Problem& problem) {
-    Cost cost = common_cost(options, problem);
-    const auto real = [](std::int64_t count) { return static_cast<double>(count); };
-    const double wide = std::max(4.0, real(bytes_of(problem.dtype)));
-    const double slots = real(problem.batch * problem.kv_heads) *
-                         real(options.integer("projected_length")) *
-                         real(problem.head_dim + problem.value_dim);
-    const double copied = real(problem.batch * problem.kv_heads * problem.key_length) *
-                          real(std::max(problem.head_dim, problem.value_dim));
-    cost.workspace_bytes = wide * (slots + copied);
-    if (problem.dtype == Dtype::bfloat16) {
-      cost.workspace_bytes += wide * real(problem.batch * problem.heads * problem.length) *
-                              real(problem.head_dim + problem.value_dim);
-    }
-    cost.saved_bytes = wide * (slots + real(problem.batch * problem.heads * problem.length));
-    cost.backward_flops = 2.5;
-    return cost;
-  };
-  implementation.growth = {1, 1, 1, 1};
+  implementation.cost = linformer_tiled_cost;
+  implementation.growth = {1, 0, 1, 1};
   implementation.rank = 10;
   return implementation;
 }
@@ -245,18 +200,18 @@ std::vector<Option> options() {
 Support supports(const Options& options, const Problem& problem) {
   if (problem.pattern == Pattern::causal) {
     return Support::no(
-        "linformer: causal is undefined, its projection mixes all positions; choose "
+        "causal is undefined, its projection mixes all positions; choose "
         "bidirectional or cross");
   }
   const std::int64_t longest = options.integer("max_length");
   if (longest != 0 && problem.key_length > longest) {
-    return Support::no("linformer: " + std::to_string(problem.key_length) +
+    return Support::no(std::to_string(problem.key_length) +
                        " keys are more than the positions of E and F; set max_length, now " +
                        std::to_string(longest) + ", to as many, or to 0");
   }
   if (problem.pattern == Pattern::cross && options.boolean("l2_input")) {
     return Support::no(
-        "linformer: l2_input scales the tokens of one sequence, cross has two; set it to false");
+        "l2_input scales the tokens of one sequence, cross has two; set it to false");
   }
   return {};
 }

@@ -1,0 +1,13 @@
+// What Linformer costs, forward; reads the options projected_length, share_kv and per_head.
+#pragma once
+
+#include "attention/mechanism.hpp"
+
+namespace attnbench {
+
+/// Projections and the T x L scores as whole tensors.
+Cost linformer_composite_cost(const Options& options, const Problem& problem);
+/// Projections, then the tiled kernel.
+Cost linformer_tiled_cost(const Options& options, const Problem& problem);
+
+}  // namespace attnbench
