@@ -81,7 +81,7 @@ Tensor products(const Rows& x, const Form& form, Memory& memory) {
   const Tensor pairs = at::bmm(x.query, x.key.transpose(1, 2)).tril();
   const Tensor wanted = at::baddbmm(
       at::bmm(x.query, memory.sum.narrow(2, 0, width).transpose(1, 2)), pairs, weights.each);
-  const Tensor gain = at::softmax(wanted * weights.inverse, -1) * weights.inverse;
+  const Tensor gain = at::softmax(wanted * (weights.inverse * form.scale), -1) * weights.inverse;
   const Tensor inside = at::bmm(gain, weights.each.transpose(1, 2)).tril();
   const Tensor y = at::baddbmm(at::bmm(gain, values(memory.sum)), inside, values(x.columns));
   memory.sum = at::baddbmm(memory.sum, weights.each.transpose(1, 2), x.columns);
@@ -119,7 +119,7 @@ Rows rows_of(const Tensors& tokens, const Tensor& latents, const Form& form) {
   const auto shown = [&](const Tensor& x) {
     return rows.hidden.defined() ? flat(x).masked_fill(rows.hidden, 0) : flat(x);
   };
-  rows.query = flat(tokens[0]) * form.scale;
+  rows.query = flat(tokens[0]);
   rows.scores = at::bmm(shown(tokens[1]), latents.transpose(1, 2));
   if (rows.hidden.defined() && form.weight == Weight::exponential) {
     rows.scores = rows.scores.masked_fill(rows.hidden, -kInfinity);

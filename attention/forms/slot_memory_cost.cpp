@@ -87,9 +87,10 @@ Cost chunked_cost(const Sizes& n, double chunk) {
       std::min(chunk == 1 ? 64 : static_cast<double>(kChunksInPiece) * chunk, n.queries());
   const double memory = n.latents * n.columns();
   const double joined = n.tied ? 0 : n.columns();
+  const double widened = n.bytes() < n.wide_bytes() ? 2 * n.width() : 0;
   cost.workspace_bytes =
       n.heads() * n.wide_bytes() *
-      (piece * (n.width() + n.latents + joined + n.value_width()) +
+      (piece * (n.latents + joined + widened + n.value_width()) +
        std::max(piece * n.value_width(), chunk * (5 * n.latents + 2 * chunk)) + 3 * memory);
   // A memory at the start of every piece, and what autograd keeps of one piece while it is there.
   cost.saved_bytes = n.heads() * n.wide_bytes() *
