@@ -19,14 +19,14 @@ double range_limit(const Tensor& x) { return x.scalar_type() == at::kDouble ? 30
 /// A chunk's tokens, [N, c, .] with N = B H, in the type that is computed in.
 struct Rows {
   Tensor query;
-  Tensor scores;   ///< u, -inf or 0 where hidden
-  Tensor key;      ///< 0 where hidden
-  Tensor columns;  ///< keys and values side by side, or the keys alone
-  Tensor hidden;   ///< [N, c, 1], or undefined
+  Tensor scores;  ///< u, -inf or 0 where hidden
+  Tensor key;     ///< 0 where hidden
+  Tensor value;   ///< likewise; undefined where the keys are the values
+  Tensor hidden;  ///< [N, c, 1], or undefined
 
   Rows part(std::int64_t begin, std::int64_t count) const {
     const auto of = [&](const Tensor& x) { return x.defined() ? x.narrow(1, begin, count) : x; };
-    return {of(query), of(scores), of(key), of(columns), of(hidden)};
+    return {of(query), of(scores), of(key), of(value), of(hidden)};
   }
 };
 
@@ -73,18 +73,21 @@ Tensor products(const Rows& x, const Form& form, Memory& memory) {
   const Weights weights = form.weight == Weight::exponential
                               ? averaging_weights(x, memory)
                               : counting_weights(x, form.weight, memory);
+  const bool tied = !x.value.defined();
+  const Tensor& values = tied ? x.key : x.value;
   const std::int64_t width = x.key.size(2);
-  const std::int64_t from = x.columns.size(2) > width ? width : 0;
-  const auto values = [from](const Tensor& columns) {
-    return columns.narrow(2, from, columns.size(2) - from);
-  };
+  const Tensor held_keys = memory.sum.narrow(2, 0, width);
+  const Tensor held_values =
+      tied ? held_keys : memory.sum.narrow(2, width, memory.sum.size(2) - width);
+  const Tensor added = weights.each.transpose(1, 2);
   const Tensor pairs = at::bmm(x.query, x.key.transpose(1, 2)).tril();
-  const Tensor wanted = at::baddbmm(
-      at::bmm(x.query, memory.sum.narrow(2, 0, width).transpose(1, 2)), pairs, weights.each);
+  const Tensor wanted =
+      at::baddbmm(at::bmm(x.query, held_keys.transpose(1, 2)), pairs, weights.each);
   const Tensor gain = at::softmax(wanted * (weights.inverse * form.scale), -1) * weights.inverse;
-  const Tensor inside = at::bmm(gain, weights.each.transpose(1, 2)).tril();
-  const Tensor y = at::baddbmm(at::bmm(gain, values(memory.sum)), inside, values(x.columns));
-  memory.sum = at::baddbmm(memory.sum, weights.each.transpose(1, 2), x.columns);
+  const Tensor inside = at::bmm(gain, added).tril();
+  const Tensor y = at::baddbmm(at::bmm(gain, held_values), inside, values);
+  const Tensor keys = at::baddbmm(held_keys, added, x.key);
+  memory.sum = tied ? keys : at::cat({keys, at::baddbmm(held_values, added, x.value)}, 2);
   return y;
 }
 
@@ -125,7 +128,7 @@ Rows rows_of(const Tensors& tokens, const Tensor& latents, const Form& form) {
     rows.scores = rows.scores.masked_fill(rows.hidden, -kInfinity);
   }
   rows.key = shown(tokens[2]);
-  rows.columns = tokens[3].defined() ? at::cat({rows.key, shown(tokens[3])}, 2) : rows.key;
+  if (tokens[3].defined()) rows.value = shown(tokens[3]);
   return rows;
 }
 

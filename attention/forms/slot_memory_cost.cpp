@@ -86,12 +86,11 @@ Cost chunked_cost(const Sizes& n, double chunk) {
   const double piece =
       std::min(chunk == 1 ? 64 : static_cast<double>(kChunksInPiece) * chunk, n.queries());
   const double memory = n.latents * n.columns();
-  const double joined = n.tied ? 0 : n.columns();
-  const double widened = n.bytes() < n.wide_bytes() ? 2 * n.width() : 0;
+  const double widened = n.bytes() < n.wide_bytes() ? n.width() + n.columns() : 0;
   cost.workspace_bytes =
       n.heads() * n.wide_bytes() *
-      (piece * (n.latents + joined + widened + n.value_width()) +
-       std::max(piece * n.value_width(), chunk * (5 * n.latents + 2 * chunk)) + 3 * memory);
+      (piece * (n.latents + widened + n.value_width()) +
+       std::max(piece * n.value_width(), chunk * (5 * n.latents + 2 * chunk)) + 4 * memory);
   // A memory at the start of every piece, and what autograd keeps of one piece while it is there.
   cost.saved_bytes = n.heads() * n.wide_bytes() *
                      (n.queries() / piece * memory + piece / chunk * 1.25 * memory +
