@@ -108,6 +108,17 @@ void compare_handover(const Subject& subject, Judge& judge, const Trial& trial,
   }
 }
 
+/// Key heads that several query heads share are shared in the state, too.
+void grouped_steps(const Subject& subject, Judge& judge) {
+  const auto trial = subject.prepare(judge, "2 key heads for 4", grouped_sizes());
+  if (!trial) return;
+  const Inputs inputs = draw(*trial, subject.seed + 30);
+  const auto rows = all_rows(trial->problem);
+  State state = empty_state(*trial);
+  const at::Tensor output = in_pieces(*trial, inputs, state, {7, 1, 1, 5, 1});
+  compare_rows(judge, subject, *trial, inputs, rows, trial->where, rows_of(output, rows));
+}
+
 void step_equals_full(const Subject& subject, Judge& judge) {
   if (subject.pattern != Pattern::causal) return judge.leave_out("", causal_only);
   const auto trial = subject.prepare(judge, "length 37");
@@ -139,6 +150,7 @@ void step_equals_full(const Subject& subject, Judge& judge) {
   }
   compare_clones(subject, judge, *trial, inputs);
   compare_handover(subject, judge, *trial, inputs);
+  grouped_steps(subject, judge);
 }
 
 }  // namespace

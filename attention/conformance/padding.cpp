@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t key_tokens = 29;
 constexpr std::int64_t real_tokens[] = {key_tokens, 20, 1, 0};
 
-Sizes padded_sizes() {
-  Sizes sizes;
+Sizes padded_sizes(bool grouped) {
+  Sizes sizes = grouped ? grouped_sizes() : Sizes{};
   sizes.batch = 4;
   sizes.length = key_tokens;
   sizes.key_length = key_tokens;
@@ -41,8 +41,8 @@ std::int64_t queries(const Subject& subject, std::int64_t b) {
   return subject.pattern == Pattern::cross ? key_tokens : real_tokens[b];
 }
 
-Sizes unpadded_sizes(const Subject& subject, std::int64_t b) {
-  Sizes sizes;
+Sizes unpadded_sizes(const Subject& subject, std::int64_t b, bool grouped) {
+  Sizes sizes = grouped ? grouped_sizes() : Sizes{};
   sizes.batch = 1;
   sizes.length = queries(subject, b);
   sizes.key_length = real_tokens[b];
@@ -97,8 +97,11 @@ void require_nothing(Judge& judge, const at::Tensor& output, const Differentiate
   }
 }
 
-void padding(const Subject& subject, Judge& judge) {
-  const auto trial = subject.prepare(judge, "29 key tokens", padded_sizes(), {}, true);
+/// `grouped`: 2 key heads for 4.
+void compare_padded(const Subject& subject, Judge& judge, bool grouped) {
+  const std::string heads = grouped ? ", 2 key heads for 4" : "";
+  const auto trial =
+      subject.prepare(judge, "29 key tokens" + heads, padded_sizes(grouped), {}, true);
   if (!trial) return;
   const Inputs inputs = padded_inputs(subject, *trial);
   at::Tensor output;
@@ -116,14 +119,19 @@ void padding(const Subject& subject, Judge& judge) {
   if (subject.differentiable()) padded = differentiate(*trial, inputs, upstream);
   require_nothing(judge, output, padded ? &*padded : nullptr);
   for (std::int64_t b = 0; b < 3; ++b) {
-    const std::string where = std::to_string(real_tokens[b]) + " of 29 key tokens";
-    const auto alone = subject.prepare(judge, where, unpadded_sizes(subject, b), {}, true);
+    const std::string where = std::to_string(real_tokens[b]) + " of 29 key tokens" + heads;
+    const auto alone = subject.prepare(judge, where, unpadded_sizes(subject, b, grouped), {}, true);
     if (!alone) continue;
     const at::Tensor want = mix(*alone, cut(subject, *alone, inputs, b));
     judge.compare(where, difference(output.narrow(0, b, 1).narrow(2, 0, queries(subject, b)), want),
                   2 * subject.bar.value);
     if (padded) compare_gradients(subject, judge, *alone, b, inputs, upstream, *padded);
   }
+}
+
+void padding(const Subject& subject, Judge& judge) {
+  compare_padded(subject, judge, false);
+  compare_padded(subject, judge, true);
 }
 
 }  // namespace

@@ -61,6 +61,14 @@ void copy_parameters(const Mechanism& from, Mechanism& to) {
 
 }  // namespace
 
+Sizes grouped_sizes() {
+  Sizes sizes;
+  sizes.heads = 4;
+  sizes.kv_heads = 2;
+  sizes.length = 19;
+  return sizes;
+}
+
 Subject::Subject(const Entry& entry_, const reference::Reference& reference_,
                  const Implementation& implementation_, Pattern pattern_, Dtype dtype_,
                  const CheckOptions& options)

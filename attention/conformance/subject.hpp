@@ -23,6 +23,9 @@ struct Sizes {
   std::int64_t value_dim = 0;  ///< 0 = head_dim
 };
 
+/// Two key heads for four: which head reads which, and what is summed over them, shows.
+Sizes grouped_sizes();
+
 using Values = std::map<std::string, OptionValue>;
 
 /// A mechanism made for one problem, and the implementation that is to compute it.

@@ -9,6 +9,8 @@
 namespace attnbench::conformance {
 namespace {
 
+constexpr const char* grouped = "2 key heads for 4";
+
 void value_equals_reference(const Subject& subject, Judge& judge) {
   if (const auto trial = subject.prepare(judge, "length 37")) {
     compare_with_definition(judge, subject, *trial, draw(*trial, subject.seed),
@@ -18,11 +20,7 @@ void value_equals_reference(const Subject& subject, Judge& judge) {
     compare_with_definition(judge, subject, *trial, draw(*trial, subject.seed + 1),
                             all_rows(trial->problem));
   }
-  Sizes grouped;
-  grouped.heads = 4;
-  grouped.kv_heads = 2;
-  grouped.length = 19;
-  if (const auto trial = subject.prepare(judge, "2 key heads for 4", grouped)) {
+  if (const auto trial = subject.prepare(judge, grouped, grouped_sizes())) {
     compare_with_definition(judge, subject, *trial, draw(*trial, subject.seed + 2),
                             all_rows(trial->problem));
   }
@@ -109,6 +107,9 @@ void gradient_equals_differences(const Subject& subject, Judge& judge) {
   if (const auto trial = subject.prepare(judge, "length 37", {}, {}, true)) {
     compare_slopes(subject, judge, *trial);
   }
+  if (const auto trial = subject.prepare(judge, grouped, grouped_sizes(), {}, true)) {
+    compare_slopes(subject, judge, *trial);
+  }
 }
 
 void equals_composite(const Subject& subject, Judge& judge) {
@@ -118,6 +119,9 @@ void equals_composite(const Subject& subject, Judge& judge) {
   }
   if (const auto trial = subject.prepare(judge, "length 37", {}, {}, true)) {
     compare_with_composite(judge, subject, *trial, draw(*trial, subject.seed + 6));
+  }
+  if (const auto trial = subject.prepare(judge, grouped, grouped_sizes(), {}, true)) {
+    compare_with_composite(judge, subject, *trial, draw(*trial, subject.seed + 29));
   }
   Values defaults;
   for (const auto& [name, value] : subject.chunks())

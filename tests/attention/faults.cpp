@@ -61,6 +61,32 @@ std::function<Implementation(const Implementation&)> with_key_tokens(
   });
 }
 
+Fault where_grouped(Fault fault) {
+  return [fault](const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
+    const bool shared = mechanism.problem.kv_heads != mechanism.problem.heads;
+    return shared ? fault(mix, mechanism, inputs, state) : mix(mechanism, inputs, state);
+  };
+}
+
+Mixed deals_heads_out(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const Problem& problem = mechanism.problem;
+  const auto group = problem.heads / problem.kv_heads;
+  Inputs dealt = inputs;
+  const at::Tensor heads = at::arange(problem.heads, at::kLong);
+  const at::Tensor order = heads.view({group, problem.kv_heads}).t().flatten();
+  dealt.tensors[query(inputs)] = inputs[query(inputs)].index_select(1, order);
+  Mixed mixed = mix(mechanism, dealt, state);
+  mixed.output = mixed.output.index_select(1, order.argsort());
+  return mixed;
+}
+
+Mixed scales_the_gradient(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
+                          State* state) {
+  Mixed mixed = mix(mechanism, inputs, state);
+  mixed.output = gradient_scaled(mixed.output, 1.01);
+  return mixed;
+}
+
 at::Tensor next_token(const at::Tensor& x, const Inputs&) {
   const auto last = x.size(2) - 1;
   return at::cat({x.narrow(2, 1, last), x.narrow(2, last, 1)}, 2);

@@ -13,6 +13,8 @@ using Fault = std::function<Mixed(const Mix& original, Mechanism&, const Inputs&
 
 /// The implementation with `fault` in place of its mix.
 std::function<Implementation(const Implementation&)> with(Fault fault);
+/// A fault that shows only where query heads share key heads.
+Fault where_grouped(Fault fault);
 /// A fault of the output alone.
 std::function<Implementation(const Implementation&)> with_output(
     std::function<at::Tensor(const at::Tensor&)> change);
@@ -27,6 +29,9 @@ std::string value(const Inputs& inputs);
 /// A fault of keys and values alike.
 std::function<Implementation(const Implementation&)> with_key_tokens(
     std::function<at::Tensor(const at::Tensor& token, const Inputs&)> change);
+/// Query head h reads key head h mod G in place of h / (H / G).
+Mixed deals_heads_out(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
+Mixed scales_the_gradient(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 at::Tensor next_token(const at::Tensor& x, const Inputs&);
 Mixed steps_without_state(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 /// Agrees with itself, but not with what the mechanism's other forms keep in a state.

@@ -79,6 +79,24 @@ std::vector<Mutant> of_sizes() {
   };
 }
 
+/// Faults of shared key heads alone: each property that tries them must see its own.
+std::vector<Mutant> of_groups() {
+  const Pattern causal = Pattern::causal;
+  const Dtype exact = Dtype::float64;
+  return {
+      {"heads dealt out to key heads", "value_equals_reference", "softmax", "tiled", causal, exact,
+       with(where_grouped(deals_heads_out))},
+      {"gradient of shared heads scaled", "gradient_equals_finite_differences", "window", "tiled",
+       causal, exact, with(where_grouped(scales_the_gradient))},
+      {"shared heads rounded to bfloat16", "equals_composite", "softmax", "chunked", causal, exact,
+       with(where_grouped(computes_in_bfloat16))},
+      {"state of shared heads not advanced", "step_equals_full", "window", "chunked", causal, exact,
+       with(where_grouped(steps_without_state))},
+      {"padding counted in shared heads", "padding", "softmax", "tiled", causal, exact,
+       with(where_grouped(counts_padding))},
+  };
+}
+
 std::vector<Mutant> of_claims() {
   const Pattern bidirectional = Pattern::bidirectional;
   const Dtype single = Dtype::float32;
@@ -125,7 +143,8 @@ std::vector<Mutant> of_robustness() {
 
 std::vector<Mutant> mutants() {
   std::vector<Mutant> all;
-  for (const auto& group : {of_values(), of_order(), of_sizes(), of_claims(), of_robustness()}) {
+  for (const auto& group :
+       {of_values(), of_order(), of_sizes(), of_groups(), of_claims(), of_robustness()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -42,6 +42,25 @@ TEST_CASE("a step from a prefilled state is measured and right", "[decode]") {
   }
 }
 
+TEST_CASE("shared key heads decode right, and their state is smaller", "[decode]") {
+  for (const char* mechanism : {"softmax", "window"}) {
+    for (const char* implementation : {"composite", "chunked", "tiled"}) {
+      INFO(mechanism << " " << implementation);
+      const auto with = [&](std::int64_t kv_heads) {
+        const auto cell = make_cell("decode", mechanism, implementation,
+                                    small({{"heads", n(4)}, {"kv_heads", n(kv_heads)}}));
+        return run_cell(registry(), "decode", cell);
+      };
+      const test::Ran shared = with(1);
+      INFO(shared.check.dump());
+      CHECK(shared.check["verdict"] == "ok");
+      CHECK(shared.forecast.cost.state_bytes * 4 == with(4).forecast.cost.state_bytes);
+      const auto bytes = shared.sections["metrics"]["state_bytes"].get<double>();
+      CHECK(bytes == shared.forecast.cost.state_bytes);
+    }
+  }
+}
+
 TEST_CASE("softmax's state grows with the context, latte's does not", "[decode]") {
   const auto bytes = [](const char* mechanism, std::int64_t length) {
     const auto cell = make_cell("decode", mechanism, "auto", small({{"length", n(length)}}));

@@ -101,6 +101,24 @@ TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
   }
 }
 
+TEST_CASE("shared key heads are right forwards and backwards, whatever computes them", "[kernel]") {
+  for (const char* mechanism : {"softmax", "window"}) {
+    for (const char* implementation : {"composite", "chunked", "tiled"}) {
+      for (const char* scope : {"mix", "layer"}) {
+        INFO(mechanism << " " << implementation << " " << scope);
+        const auto cell = make_cell("kernel", mechanism, implementation,
+                                    small({{"heads", n(4)},
+                                           {"kv_heads", n(2)},
+                                           {"scope", s(scope)},
+                                           {"pass", s("forward+backward")}}));
+        const test::Ran ran = run_cell(registry(), "kernel", cell);
+        INFO(ran.check.dump());
+        CHECK(ran.check["verdict"] == "ok");
+      }
+    }
+  }
+}
+
 TEST_CASE("what cannot be done is said in the forecast, not found out", "[kernel]") {
   const auto cell = make_cell("kernel", "softmax", "composite", small({{"dtype", s("float16")}}));
   const tasks::Task& task = tasks::find_task("kernel");
