@@ -1,0 +1,256 @@
+// Performer's implementations against its definition, and what must hold of it whatever computes
+// it. What its features are made of is tested in tests/attention/forms/random_features.cpp.
+#include <cmath>
+#include <limits>
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include "attention/forms/causal_product.hpp"
+#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/memory_count.hpp"
+#include "tests/support/catch.hpp"
+
+namespace attnbench {
+namespace mechanisms {
+Entry performer();
+}
+namespace reference {
+Reference performer();
+}
+
+namespace {
+
+using test::Held;
+using test::relative_error;
+using Said = std::map<std::string, OptionValue>;
+
+OptionValue text(const char* word) { return std::string(word); }
+OptionValue count(std::int64_t number) { return number; }
+
+/// The kinds that differ in more than numbers.
+std::vector<Said> kinds() {
+  return {{},
+          {{"features_of_each_head", true}, {"projection", text("iid")}},
+          {{"kernel", text("relu")}},
+          {{"kernel", text("relu")}, {"projection", text("none")}}};
+}
+
+Held performer(std::int64_t length, std::int64_t width, Said said,
+               Pattern pattern = Pattern::causal) {
+  Problem problem;
+  problem.batch = 2;
+  problem.heads = 2;
+  problem.length = length;
+  problem.key_length = pattern == Pattern::cross ? length + 7 : length;
+  problem.head_dim = width;
+  problem.value_dim = width + 2;
+  problem.pattern = pattern;
+  problem.dtype = Dtype::float64;
+  said.insert({"chunk", count(16)});
+  if (said.count("projection") == 0 || said.at("projection") != text("none")) {
+    said.insert({"features", count(7)});
+  }
+  return {mechanisms::performer(), reference::performer(), problem, said};
+}
+
+std::vector<std::string> implementations() {
+  std::vector<std::string> names;
+  for (const auto& implementation : mechanisms::performer().implementations) {
+    names.push_back(implementation.name);
+  }
+  return names;
+}
+
+std::shared_ptr<Mechanism> made(const Problem& problem, const Said& said) {
+  const Entry entry = mechanisms::performer();
+  return entry.make(entry.derive(Options::resolve(entry.options, said), problem), problem);
+}
+
+}  // namespace
+
+TEST_CASE("every form of performer equals its definition") {
+  for (const Said& said : kinds()) {
+    for (const std::int64_t length : {1, 3, 64, 130}) {
+      const Held odd = performer(length, 43, said);
+      const Held thin = performer(length, 1, said);
+      for (const auto& name : implementations()) {
+        CAPTURE(length, name);
+        CHECK(relative_error(odd.output(name), odd.expected()) < 1e-12);
+        CHECK(relative_error(odd.output(name, at::kFloat), odd.expected()) < 5e-6);
+        CHECK(relative_error(thin.output(name), thin.expected()) < 1e-12);
+      }
+    }
+    for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
+      const Held held = performer(65, 43, said, pattern);
+      CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("performer's gradients are those of its definition") {
+  for (const Said& said : kinds()) {
+    for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
+      const Held held = performer(37, 5, said, pattern);
+      for (const auto& name : implementations()) {
+        for (const auto& [role, gradient] : held.gradients(name)) {
+          CAPTURE(name, role, to_string(pattern));
+          const at::Tensor direction = at::randn_like(gradient);
+          const double slope = held.slope(role, direction);
+          CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("performer steps from a state as it runs over the whole, whatever ran before") {
+  for (const Said& said : kinds()) {
+    const Held held = performer(60, 5, said);
+    const at::Tensor whole = held.expected();
+    for (const auto& prefill : implementations()) {
+      for (const auto& next : implementations()) {
+        for (const std::int64_t length : {1, 16, 40}) {
+          CAPTURE(prefill, next, length);
+          State state = held.empty_state();
+          held.step(prefill, state, 0, length);
+          State branch = state.clone();
+          const at::Tensor token = held.step(next, branch, length, length + 1);
+          const at::Tensor block = held.step(next, branch, length + 1, 60);
+          CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 60)) < 1e-12);
+          CHECK(branch.position == 60);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("performer never looks ahead, even at a huge last key") {
+  for (const Said& said : kinds()) {
+    for (const auto& name : implementations()) {
+      CAPTURE(name);
+      Held held = performer(70, 5, said);
+      const at::Tensor before = held.output(name, at::kFloat);
+      held.inputs.tensors["key"].select(2, 69).mul_(1000);
+      const at::Tensor after = held.output(name, at::kFloat);
+      CHECK(relative_error(after.slice(2, 0, 69), before.slice(2, 0, 69)) < 1e-6);
+      CHECK(at::isfinite(after).all().item<bool>());
+    }
+  }
+}
+
+TEST_CASE("performer's padded keys are as if they were not there") {
+  auto forms = kinds();
+  forms.push_back({{"form", text("published")}});
+  for (const Said& said : forms) {
+    for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
+      if (said.count("form") != 0 && pattern == Pattern::causal) continue;
+      Held held = performer(40, 5, said, pattern);
+      held.inputs.key_mask = at::ones({2, 40}, at::kBool);
+      held.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
+      held.inputs.key_mask[1].fill_(false);
+      const at::Tensor expected = held.expected();
+      for (const auto& name : implementations()) {
+        CAPTURE(name, to_string(pattern));
+        Held padded = held;
+        const auto clean = padded.gradients(name);
+        // What stands in the padding does not matter.
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        padded.inputs.tensors["key"] = held.inputs["key"].clone();
+        padded.inputs.tensors["value"] = held.inputs["value"].clone();
+        padded.inputs.tensors["key"].select(0, 1).fill_(nan);
+        padded.inputs.tensors["value"].select(0, 1).fill_(nan);
+        CHECK(relative_error(padded.output(name), expected) < 1e-12);
+        CHECK(padded.output(name).select(0, 1).abs().max().item<double>() == 0);
+        for (const auto& [role, gradient] : padded.gradients(name)) {
+          CAPTURE(role);
+          CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
+          CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("performer's pooled form is the causal product of its features") {
+  const Held held = performer(70, 5, {});
+  const at::Tensor omega = held.parameters.at("omega");
+  const auto phi = [&](const char* role) {
+    const at::Tensor x = held.inputs[role] * std::pow(5, -0.25);
+    return (at::matmul(x, omega.t()) - (x * x).sum(-1, true) / 2).exp();
+  };
+  const causal_product::Form form{causal_product::Feature::identity, true, 0};
+  const at::Tensor expected =
+      causal_product::scan(phi("query"), phi("key"), held.inputs["value"], form);
+  for (const auto& name : implementations()) {
+    CAPTURE(name);
+    CHECK(relative_error(held.output(name), expected) < 1e-12);
+  }
+}
+
+TEST_CASE("performer's published form is its definition, and not causal") {
+  for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
+    const Held held = performer(65, 43, {{"form", text("published")}}, pattern);
+    CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
+    // Without an epsilon the stabilisers cancel, and the exact form is left.
+    const Held free = performer(65, 43, {{"form", text("published")}, {"epsilon", 0.0}}, pattern);
+    const Held exact = performer(65, 43, {}, pattern);
+    CHECK(relative_error(free.output("composite"), exact.output("composite")) < 1e-12);
+    CHECK(relative_error(held.output("composite"), exact.output("composite")) > 1e-3);
+    for (const auto& [role, gradient] : free.gradients("composite")) {
+      CHECK(relative_error(gradient, exact.gradients("composite").at(role)) < 1e-11);
+    }
+  }
+  const Held causal = performer(9, 5, {{"form", text("published")}});
+  const Support answer = causal.entry.supports(causal.options, causal.problem);
+  CHECK_FALSE(answer);
+  CHECK_THAT(answer.reason, Catch::Contains("is not causal") && Catch::Contains("use form exact"));
+}
+
+TEST_CASE("performer's features: how many, and what contradicts") {
+  Problem problem;
+  problem.head_dim = problem.value_dim = 64;
+  const Entry entry = mechanisms::performer();
+  const auto derived = [&](const Said& said) {
+    return entry.derive(Options::resolve(entry.options, said), problem).integer("features");
+  };
+  CHECK(derived({}) == 266);
+  CHECK(derived({{"features", count(5)}}) == 5);
+  CHECK(derived({{"kernel", text("relu")}, {"projection", text("none")}}) == 64);
+  CHECK_THROWS_WITH(derived({{"projection", text("none")}}), Catch::Contains("kernel relu"));
+  CHECK_THROWS_AS(derived({{"kernel", text("relu")}, {"form", text("published")}}), UsageError);
+  problem.head_dim = 1;
+  CHECK(derived({}) == 1);
+  problem.heads = 2;
+  CHECK_FALSE(entry.supports(Options::resolve(entry.options, {}), problem));
+}
+
+TEST_CASE("performer's scan and chunks make their features as they go") {
+  Problem problem;
+  problem.head_dim = problem.value_dim = 16;
+  problem.gradient = true;
+  for (const char* kernel : {"softmax", "relu"}) {
+    for (const std::string name : {"scan", "chunked"}) {
+      const auto workspace = [&](std::int64_t length) {
+        problem.length = problem.key_length = length;
+        const auto mechanism = made(problem, {{"kernel", text(kernel)}});
+        Inputs inputs;
+        for (const char* role : {"query", "key", "value"}) {
+          inputs.tensors[role] = at::randn({1, 1, length, 16}).requires_grad_(true);
+        }
+        const auto& implementation = mechanisms::performer().implementation(name);
+        const test::MemoryCount count;
+        const at::Tensor y = implementation.mix(*mechanism, inputs, nullptr).output;
+        const auto output = static_cast<std::int64_t>(y.nbytes());
+        CHECK(count.live() - output < 1024);
+        const double predicted = implementation.cost(mechanism->options, problem).workspace_bytes;
+        CAPTURE(kernel, name, count.peak() - output, predicted);
+        CHECK(static_cast<double>(count.peak() - output) < 1.5 * predicted);
+        CHECK(static_cast<double>(count.peak() - output) > 0.6 * predicted);
+        return count.peak() - output;
+      };
+      CHECK(workspace(1024) == workspace(2048));
+    }
+  }
+}
+
+}  // namespace attnbench

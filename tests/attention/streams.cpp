@@ -1,0 +1,190 @@
+// Long streams: a state fed in blocks and single tokens gives what the whole sequence gives, and
+// neither grows nor drifts over a million tokens. For every registered mechanism that has a state.
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "attention/layer.hpp"
+#include "attention/registry.hpp"
+#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/memory_count.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using test::relative_error;
+
+namespace {
+
+const Registry& builtins() {
+  static const Registry registry = Registry::with_builtins();
+  return registry;
+}
+
+Problem causal(std::int64_t length, Dtype dtype, std::int64_t heads = 2) {
+  Problem problem;
+  problem.heads = problem.kv_heads = heads;
+  problem.length = problem.key_length = length;
+  problem.head_dim = problem.value_dim = 4;
+  problem.dtype = dtype;
+  return problem;
+}
+
+/// A mechanism with its options for a problem; nothing where it has no state for it.
+struct Streamed {
+  const Entry* entry = nullptr;
+  Options options;
+  std::shared_ptr<Mechanism> mechanism;
+
+  State empty_state(std::int64_t capacity) const {
+    return mechanism->empty_state(mechanism->problem.batch, capacity,
+                                  at::TensorOptions(scalar_type(mechanism->problem.dtype)));
+  }
+};
+
+std::optional<Streamed> streamed(const std::string& name, const Problem& problem) {
+  Streamed made;
+  made.entry = &builtins().entry(name);
+  const auto& patterns = made.entry->patterns;
+  if (std::find(patterns.begin(), patterns.end(), problem.pattern) == patterns.end()) return {};
+  made.options = made.entry->derive(Options::resolve(made.entry->options, {}), problem);
+  if (!made.entry->supports(made.options, problem)) return {};
+  made.mechanism = made.entry->make(made.options, problem);
+  try {
+    made.empty_state(problem.length);
+  } catch (const UnsupportedError&) {
+    return {};
+  }
+  return made;
+}
+
+/// The stream of latents [B, L, C] for mechanisms that have one, else undefined.
+at::Tensor latents_of(const Mechanism& mechanism) {
+  for (const Role& role : mechanism.roles()) {
+    if (role.source != Source::latent_stream) continue;
+    const Problem& problem = mechanism.problem;
+    return at::randn(
+        {problem.batch, mechanism.options.integer("latents_per_head"), problem.width()},
+        scalar_type(problem.dtype));
+  }
+  return {};
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t total = 0, resident = 0;
+  statm >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+/// How far the normaliser in float32 is from that in double, both relative to zero; 0 where a state
+/// has none.
+double drift_of(State& narrow, State& wide) {
+  if (narrow.tensors.count("normaliser") == 0) return 0;
+  at::Tensor ratio = narrow["normaliser"].to(at::kDouble) / wide["normaliser"];
+  if (narrow.tensors.count("maximum") != 0) {
+    ratio = ratio * (narrow["maximum"].to(at::kDouble) - wide["maximum"]).exp();
+  }
+  return (ratio - 1).abs().max().item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("streams: steps and blocks over 2,000 tokens give the whole sequence's output") {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t kLength = 2000;
+  int seen = 0;
+  for (const auto& name : builtins().mechanisms()) {
+    for (const std::int64_t kv_heads : {2, 1}) {
+      Problem problem = causal(kLength, Dtype::float64);
+      problem.kv_heads = kv_heads;
+      const auto made = streamed(name, problem);
+      if (!made) continue;
+      ++seen;
+      const at::Tensor x = at::randn({1, kLength, problem.width()}, at::kDouble);
+      const at::Tensor latents = latents_of(*made->mechanism);
+      const auto layer_of = [&](const Implementation& implementation) {
+        return Layer(made->entry->make(made->options, problem), implementation, Scope::projected,
+                     17);
+      };
+      Layer whole = layer_of(made->entry->implementations.front());
+      const at::Tensor expected = whole.forward(x, x, {}, latents).output;
+      for (const auto& implementation : made->entry->implementations) {
+        if (!implementation.supports(made->options, problem)) continue;
+        CAPTURE(name, kv_heads, implementation.name);
+        Layer layer = layer_of(implementation);
+        State state = made->empty_state(kLength);
+        std::vector<at::Tensor> outputs;
+        const std::vector<std::int64_t> counts = {1, 1, 1, 60, 1, 7, 130, 1, 1, 2, 64, 1, 300, 33};
+        for (std::size_t i = 0; state.position < kLength; ++i) {
+          const auto begin = state.position;
+          const auto count = std::min(counts[i % counts.size()], kLength - begin);
+          const at::Tensor part = x.narrow(1, begin, count);
+          outputs.push_back(layer.forward(part, part, {}, latents, &state).output);
+          REQUIRE(state.position == begin + count);
+        }
+        CHECK(relative_error(at::cat(outputs, 2), expected) < 1e-11);
+      }
+    }
+  }
+  CHECK(seen >= 6);
+}
+
+TEST_CASE("streams: a million tokens neither grow the memory nor drift") {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t kBlock = 2000, kTokens = 1000000, kWarm = 10000;
+  int seen = 0;
+  for (const auto& name : builtins().mechanisms()) {
+    const auto made = streamed(name, causal(kBlock, Dtype::float32, 1));
+    const auto exact = streamed(name, causal(kBlock, Dtype::float64, 1));
+    // Softmax keeps every key: its state is as large as its capacity.
+    if (!made || made->empty_state(kWarm).bytes() != made->empty_state(kTokens).bytes()) continue;
+    ++seen;
+    CAPTURE(name);
+    const auto& implementation =
+        *Registry::choose(*made->entry, "auto", made->options, made->mechanism->problem)
+             .implementation;
+    State state = made->empty_state(kTokens);
+    State wide = exact->empty_state(kTokens);
+    // The same parameters in both, those of float32.
+    const auto from = made->mechanism->named_parameters();
+    for (auto& item : exact->mechanism->named_parameters()) item.value().copy_(from[item.key()]);
+    const auto buffers = made->mechanism->named_buffers();
+    for (auto& item : exact->mechanism->named_buffers()) item.value().copy_(buffers[item.key()]);
+    const Inputs first = random_inputs(*made->mechanism, 1, 1.0, false);
+    const test::MemoryCount count;
+    std::int64_t resident = 0, live = 0;
+    double error = 0;
+    while (state.position < kTokens) {
+      Inputs inputs =
+          random_inputs(*made->mechanism, static_cast<std::uint64_t>(state.position), 1.0, false);
+      for (const Role& role : made->mechanism->roles()) {
+        // The stream of latents is the same for all of a sequence.
+        if (role.source == Source::latent_stream) inputs.tensors[role.name] = first[role.name];
+      }
+      Inputs doubled;
+      for (const auto& [role, tensor] : inputs.tensors) {
+        doubled.tensors[role] = tensor.to(at::kDouble);
+      }
+      const at::Tensor y = implementation.mix(*made->mechanism, inputs, &state).output;
+      const at::Tensor want = implementation.mix(*exact->mechanism, doubled, &wide).output;
+      error = relative_error(y, want);
+      if (state.position == kWarm) {
+        resident = resident_bytes();
+        live = count.live();
+      }
+      if (state.position == kTokens) CHECK(count.live() == live);
+    }
+    const double growth = static_cast<double>(resident_bytes()) / static_cast<double>(resident) - 1;
+    CAPTURE(growth, error);
+    CHECK(growth < 0.01);
+    CHECK(error < 1e-4);
+    const double drift = drift_of(state, wide);
+    CAPTURE(drift);
+    CHECK(drift < 1e-4);
+  }
+  CHECK(seen >= 4);
+}
