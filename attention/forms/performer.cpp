@@ -30,8 +30,9 @@ Call call_of(const Performer& self, const Inputs& inputs) {
   call.query.features = self.features(self.published());
   call.key.features = self.features(!self.relu());
   if (!call.key.features.omega.defined()) {
-    call.query.whole = call.query.whole * self.scale();
-    call.key.whole = call.key.whole * self.scale();
+    const auto type = compute_type(call.value.scalar_type());
+    call.query.whole = call.query.whole.to(type) * self.scale();
+    call.key.whole = call.key.whole.to(type) * self.scale();
   }
   if (inputs.key_mask.defined()) {
     const Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);

@@ -88,6 +88,7 @@ TEST_CASE("every form of performer equals its definition") {
 }
 
 TEST_CASE("performer's gradients are those of its definition") {
+  at::manual_seed(2);  // differences across a kink of a relu are no slopes: these cross none
   for (const Said& said : kinds()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = performer(37, 5, said, pattern);
