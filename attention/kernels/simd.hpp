@@ -15,6 +15,9 @@
 
 namespace attnbench::kernels {
 
+constexpr double log2_of_e = 1.4426950408889634;
+constexpr double ln_of_2 = 0.6931471805599453;
+
 template <class R>
 struct Exponential;
 

@@ -11,8 +11,6 @@
 namespace attnbench::kernels {
 
 constexpr std::int64_t query_tile = 64;  ///< rows of one score tile
-constexpr double log2_of_e = 1.4426950408889634;
-constexpr double ln_of_2 = 0.6931471805599453;
 
 /// Keys of one tile: wide tiles cost work past the diagonal, narrow ones packing.
 inline std::int64_t key_tile(const SoftmaxSizes& sizes) {

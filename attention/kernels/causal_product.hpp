@@ -1,0 +1,73 @@
+// CP, the causal product, on the CPU: what linear attention, Performer and causal Luna are made of.
+//
+//   o_t = sum_{s<=t} (a_t . b_s) c_s,   a = phi(query), b = phi(key), c = value,
+// or, normalised, o_t / (sum_{s<=t} a_t . b_s + epsilon). Katharopoulos et al. 2020 (Transformers
+// are RNNs), equations 8 to 12. See softmax.hpp for the shape of a kernel family.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/kernels/rows.hpp"
+#include "attention/kernels/team.hpp"
+
+namespace attnbench::kernels {
+
+/// phi: nothing, or elu(x) + 1.
+enum class ProductFeature { identity, elu_plus_one };
+
+struct CausalProductSizes {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t length = 0;
+  std::int64_t features = 0;
+  std::int64_t value_dim = 0;
+  ProductFeature feature = ProductFeature::identity;
+  bool normalised = false;
+  double epsilon = 0;
+
+  std::int64_t memory_rows() const { return features; }
+  /// Of the carried memory: the values' and, normalised, one of ones.
+  std::int64_t memory_columns() const { return value_dim + (normalised ? 1 : 0); }
+};
+
+template <class T>
+struct CausalProductArguments {
+  Rows<const T> query;   ///< [batch, heads, length, features]
+  Rows<const T> key;     ///< [batch, heads, length, features]
+  Rows<const T> values;  ///< [batch, heads, length, value_dim]
+  /// [batch, length], rows apart by mask_stride; 0 hides the token. Null = all are real.
+  const std::uint8_t* key_mask = nullptr;
+  std::int64_t mask_stride = 0;
+  Rows<T> out;  ///< [batch, heads, length, value_dim]; 0 where nothing was seen
+  /// The sum of b_s (c_s, 1)^T, [batch, heads, features, memory_columns], dense; continued from and
+  /// advanced in place. Null: nothing came before, and nothing is kept.
+  Compute<T>* memory = nullptr;
+};
+
+template <class T>
+std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes, int threads);
+template <class T>
+void causal_product_forward(const CausalProductSizes& sizes,
+                            const CausalProductArguments<T>& arguments, ThreadTeam& team,
+                            void* workspace, std::size_t workspace_bytes);
+
+/// Gradients with respect to query, key and values, from that of `out`, which is read where the
+/// form is normalised. A memory is not taken into account. Gradients are written, not added to.
+template <class T>
+struct CausalProductGradients {
+  Rows<const T> d_out;
+  Rows<T> d_query;
+  Rows<T> d_key;
+  Rows<T> d_values;
+};
+
+template <class T>
+std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes, int threads);
+template <class T>
+void causal_product_backward(const CausalProductSizes& sizes,
+                             const CausalProductArguments<T>& arguments,
+                             const CausalProductGradients<T>& gradients, ThreadTeam& team,
+                             void* workspace, std::size_t workspace_bytes);
+
+}  // namespace attnbench::kernels

@@ -1,0 +1,104 @@
+#include "attention/kernels/causal_product.hpp"
+
+#include "attention/kernels/causal_product_block.hpp"
+
+namespace attnbench::kernels {
+namespace {
+
+/// The arguments of the items: those of one head read the carried sum of features while the first
+/// writes the next.
+template <class T>
+struct Carried : CausalProductArguments<T> {
+  const Compute<T>* totals = nullptr;  ///< [batch, heads, features]
+};
+
+template <class T>
+struct Product {
+  using R = Compute<T>;
+  using Sizes = CausalProductSizes;
+  using Arguments = Carried<T>;
+  using Scratch = RecurrentScratch<Product>;
+
+  struct Block : ProductBlock<R> {
+    Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
+        : ProductBlock<R>(space, sizes, tokens, false) {}
+  };
+
+  static std::int64_t head_of(const Sizes& sizes, const RecurrentItem& item) {
+    return (item.b * sizes.heads + item.h) * sizes.features;
+  }
+
+  static R* memory_of(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item) {
+    R* const memory = arguments.memory;
+    return memory == nullptr ? nullptr : memory + head_of(sizes, item) * sizes.memory_columns();
+  }
+
+  static Memory<R> begin(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
+                         const Scratch& s) {
+    s.block.forget();
+    if (arguments.totals != nullptr) {
+      std::copy_n(arguments.totals + head_of(sizes, item), sizes.features, s.block.total);
+    }
+    return open_memory(memory_of(sizes, arguments, item), sizes.memory_columns(), sizes.features,
+                       item, s.state, s.rows, s.columns);
+  }
+
+  static void end(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
+                  const Scratch& s, const Memory<R>& memory) {
+    R* const carried = memory_of(sizes, arguments, item);
+    close_memory(memory, carried, sizes.memory_columns(), sizes.features, item);
+    if (carried == nullptr || !sizes.normalised || item.column != 0) return;
+    for (std::int64_t f = 0; f < sizes.features; ++f) {
+      carried[f * sizes.memory_columns() + sizes.value_dim] = s.block.total[f];
+    }
+  }
+
+  template <int Bytes>
+  static ATTNBENCH_INLINE std::int64_t prepare(const Sizes& sizes, const Arguments& arguments,
+                                               const Block& block, const RecurrentItem& item,
+                                               const std::uint8_t* mask, std::int64_t t0,
+                                               std::int64_t loaded) {
+    load_product<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+    return loaded;
+  }
+};
+
+}  // namespace
+
+template <class T>
+std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes, int threads) {
+  Workspace totals;
+  totals.take<Compute<T>>(sizes.batch * sizes.heads * sizes.features);
+  return totals.used() +
+         static_cast<std::size_t>(threads) * recurrent_scratch_bytes<Product<T>>(sizes, threads);
+}
+
+template <class T>
+void causal_product_forward(const CausalProductSizes& sizes,
+                            const CausalProductArguments<T>& arguments, ThreadTeam& team,
+                            void* workspace, std::size_t workspace_bytes) {
+  using R = Compute<T>;
+  if (sizes.length == 0 || sizes.features == 0) return;
+  Workspace space(workspace, workspace_bytes);
+  const std::int64_t rows = sizes.batch * sizes.heads * sizes.features;
+  R* const totals = space.take<R>(rows);
+  Carried<T> carried{arguments, nullptr};
+  if (arguments.memory != nullptr && sizes.normalised) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      totals[i] = arguments.memory[i * sizes.memory_columns() + sizes.value_dim];
+    }
+    carried.totals = totals;
+  }
+  recurrent_forward<Product<T>>(sizes, carried, team, space);
+}
+
+#define ATTNBENCH_INSTANTIATE(T)                                                                \
+  template std::size_t causal_product_forward_bytes<T>(const CausalProductSizes&, int);         \
+  template void causal_product_forward<T>(const CausalProductSizes&,                            \
+                                          const CausalProductArguments<T>&, ThreadTeam&, void*, \
+                                          std::size_t);
+ATTNBENCH_INSTANTIATE(float)
+ATTNBENCH_INSTANTIATE(double)
+ATTNBENCH_INSTANTIATE(BFloat16)
+
+}  // namespace attnbench::kernels

@@ -1,0 +1,197 @@
+// The forward pass that the recurrent families share: heads and columns of values as items, tokens
+// in blocks, a memory that is carried through `scan`. A family says how a block's inputs become the
+// e, p and fade of `scan`, and what else it carries.
+#pragma once
+
+#include <algorithm>
+
+#include "attention/kernels/rows.hpp"
+#include "attention/kernels/state_scan.hpp"
+#include "attention/kernels/team.hpp"
+#include "attention/kernels/workspace.hpp"
+
+namespace attnbench::kernels {
+
+/// Tokens of one block: longer ones fall out of the first cache, shorter ones move the memory more.
+constexpr std::int64_t block_tokens = 64;
+
+template <class Sizes>
+std::int64_t tokens_in_block(const Sizes& sizes) {
+  return std::min(sizes.length, block_tokens);
+}
+
+/// What one item computes: a head, and columns of its values (`columns` without padding).
+struct RecurrentItem {
+  std::int64_t b, h, column, columns;
+};
+
+/// Columns of one item. With fewer heads than threads the columns of a head are shared out; each
+/// item then prepares the blocks for itself.
+template <class R, class Sizes>
+std::int64_t item_columns(const Sizes& sizes, int threads) {
+  const std::int64_t all = padded(sizes.value_dim, sizeof(R));
+  const std::int64_t unit = padded(1, sizeof(R));
+  std::int64_t slices = 1;
+  while (sizes.batch * sizes.heads * slices < threads && slices * 2 * unit <= all) slices *= 2;
+  return (all / unit + slices - 1) / slices * unit;
+}
+
+/// A row of numbers times `factor`, followed by `beyond` up to `stride`.
+template <class T>
+ATTNBENCH_INLINE void widen_row(const T* from, std::int64_t count, Compute<T> factor,
+                                Compute<T>* to, std::int64_t stride, Compute<T> beyond) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * widen(from[i]);
+  for (std::int64_t i = count; i < stride; ++i) to[i] = beyond;
+}
+
+/// What one worker holds: the family's block, the values and results of a block, the memory.
+template <class Family>
+struct RecurrentScratch {
+  using R = typename Family::R;
+  typename Family::Block block;
+  std::int64_t columns;
+  std::int64_t rows;  // of the memory, padded
+  R *values, *out;    // [block_tokens, columns]
+  R* state;           // [rows, columns]
+
+  RecurrentScratch(Workspace& space, const typename Family::Sizes& sizes, int threads)
+      : block(space, sizes, tokens_in_block(sizes)),
+        columns(item_columns<R>(sizes, threads)),
+        rows((sizes.memory_rows() + latent_unit - 1) / latent_unit * latent_unit),
+        values(space.take<R>(tokens_in_block(sizes) * columns)),
+        out(space.take<R>(tokens_in_block(sizes) * columns)),
+        state(space.take<R>(rows * columns)) {}
+};
+
+/// The memory as an item works on it, rows apart by the stride.
+template <class R>
+struct Memory {
+  R* data;
+  std::int64_t stride;
+};
+
+/// An empty memory in the scratch; or, where `carried` [rows, value_dim] is not null, its columns
+/// of the item: in place if no padding is needed, else copied.
+template <class R>
+Memory<R> open_memory(R* carried, std::int64_t carried_stride, std::int64_t rows,
+                      const RecurrentItem& item, R* scratch, std::int64_t padded_rows,
+                      std::int64_t columns) {
+  if (carried != nullptr && rows == padded_rows && item.columns == columns) {
+    return {carried + item.column, carried_stride};
+  }
+  std::fill_n(scratch, padded_rows * columns, R{0});
+  for (std::int64_t l = 0; carried != nullptr && l < rows; ++l) {
+    std::copy_n(carried + l * carried_stride + item.column, item.columns, scratch + l * columns);
+  }
+  return {scratch, columns};
+}
+
+/// Brings a copied memory back.
+template <class R>
+void close_memory(const Memory<R>& memory, R* carried, std::int64_t carried_stride,
+                  std::int64_t rows, const RecurrentItem& item) {
+  if (carried == nullptr || memory.data == carried + item.column) return;
+  for (std::int64_t l = 0; l < rows; ++l) {
+    std::copy_n(memory.data + l * memory.stride, item.columns,
+                carried + l * carried_stride + item.column);
+  }
+}
+
+/// The values of `tokens` tokens; 0 for a hidden one, whatever stands there.
+template <class T>
+ATTNBENCH_INLINE void load_values(const Rows<const T>& values, const std::uint8_t* mask,
+                                  const RecurrentItem& item, std::int64_t t0, std::int64_t tokens,
+                                  Compute<T>* to, std::int64_t stride) {
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    Compute<T>* row = to + t * stride;
+    if (mask != nullptr && mask[t0 + t] == 0) {
+      std::fill_n(row, stride, Compute<T>{0});
+    } else {
+      widen_row(values.at(item.b, item.h, t0 + t) + item.column, item.columns, Compute<T>{1}, row,
+                stride, Compute<T>{0});
+    }
+  }
+}
+
+template <class Family, int Bytes>
+ATTNBENCH_INLINE void recurrent_item(const typename Family::Sizes& sizes,
+                                     const typename Family::Arguments& arguments,
+                                     const RecurrentItem& item, const RecurrentScratch<Family>& s) {
+  using R = typename Family::R;
+  const Memory<R> memory = Family::begin(sizes, arguments, item, s);
+  const std::uint8_t* mask =
+      arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
+  for (std::int64_t t0 = 0; t0 < sizes.length;) {
+    const std::int64_t loaded = std::min(block_tokens, sizes.length - t0);
+    const std::int64_t tokens =
+        Family::template prepare<Bytes>(sizes, arguments, s.block, item, mask, t0, loaded);
+    load_values(arguments.values, mask, item, t0, tokens, s.values, s.columns);
+    scan<R, Bytes>({tokens, s.rows, s.columns, s.block.scores, s.block.weights, s.block.stride,
+                    s.values, s.out, s.columns, memory.data, memory.stride, s.block.fade});
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      auto* to = arguments.out.at(item.b, item.h, t0 + t) + item.column;
+      const R factor = s.block.factor(t);
+      for (std::int64_t d = 0; d < item.columns; ++d) {
+        narrow(factor * s.out[t * s.columns + d], to[d]);
+      }
+    }
+    t0 += tokens;
+  }
+  Family::end(sizes, arguments, item, s, memory);
+}
+
+template <class Family>
+using RecurrentFunction = void (*)(const typename Family::Sizes&, const typename Family::Arguments&,
+                                   const RecurrentItem&, const RecurrentScratch<Family>&);
+
+template <class Family>
+void recurrent_baseline(const typename Family::Sizes& sizes,
+                        const typename Family::Arguments& arguments, const RecurrentItem& item,
+                        const RecurrentScratch<Family>& s) {
+  recurrent_item<Family, 16>(sizes, arguments, item, s);
+}
+template <class Family>
+ATTNBENCH_AVX2 void recurrent_avx2(const typename Family::Sizes& sizes,
+                                   const typename Family::Arguments& arguments,
+                                   const RecurrentItem& item, const RecurrentScratch<Family>& s) {
+  recurrent_item<Family, 32>(sizes, arguments, item, s);
+}
+template <class Family>
+ATTNBENCH_AVX512 void recurrent_avx512(const typename Family::Sizes& sizes,
+                                       const typename Family::Arguments& arguments,
+                                       const RecurrentItem& item,
+                                       const RecurrentScratch<Family>& s) {
+  recurrent_item<Family, 64>(sizes, arguments, item, s);
+}
+
+template <class Family>
+std::size_t recurrent_scratch_bytes(const typename Family::Sizes& sizes, int threads) {
+  Workspace count;
+  RecurrentScratch<Family>(count, sizes, threads);
+  return count.used();
+}
+
+/// Runs all items, each with scratch of its worker's out of `space`.
+template <class Family>
+void recurrent_forward(const typename Family::Sizes& sizes,
+                       const typename Family::Arguments& arguments, ThreadTeam& team,
+                       Workspace& space) {
+  const auto each = static_cast<std::int64_t>(recurrent_scratch_bytes<Family>(sizes, team.size()));
+  std::byte* const scratch = space.take<std::byte>(each * team.size());
+  const RecurrentFunction<Family> run =
+      pick(recurrent_baseline<Family>, recurrent_avx2<Family>, recurrent_avx512<Family>);
+  const std::int64_t columns = item_columns<typename Family::R>(sizes, team.size());
+  const std::int64_t slices = (sizes.value_dim + columns - 1) / columns;
+  share(team, sizes.batch * sizes.heads * slices, [&](int worker, std::int64_t index) {
+    Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
+    const RecurrentScratch<Family> s(own, sizes, team.size());
+    const std::int64_t head = index / slices;
+    const std::int64_t column = index % slices * columns;
+    run(sizes, arguments,
+        {head / sizes.heads, head % sizes.heads, column,
+         std::min(columns, sizes.value_dim - column)},
+        s);
+  });
+}
+
+}  // namespace attnbench::kernels
