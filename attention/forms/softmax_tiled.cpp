@@ -1,5 +1,6 @@
-#include "attention/kernels/softmax.hpp"
+#include "attention/forms/kernel_call.hpp"
 #include "attention/forms/softmax_saved.hpp"
+#include "attention/kernels/softmax.hpp"
 #include "attention/team.hpp"
 
 namespace attnbench {
@@ -10,25 +11,6 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 static_assert(unlimited == kernels::SoftmaxSizes::far);
-
-/// What kernels call the element type of a tensor.
-template <class T>
-struct Element {
-  using type = T;
-};
-template <>
-struct Element<at::BFloat16> {
-  using type = kernels::BFloat16;
-};
-
-at::Tensor with_dense_rows(const at::Tensor& x) {
-  return x.stride(3) == 1 || x.size(3) == 1 ? x : x.contiguous();
-}
-
-template <class T>
-kernels::Rows<T> rows_of(const at::Tensor& x) {
-  return {static_cast<T*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
-}
 
 kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
   kernels::SoftmaxSizes sizes;
@@ -46,42 +28,31 @@ kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
   return sizes;
 }
 
-at::Tensor workspace_of(std::size_t bytes) {
-  return at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
-}
-
 template <class T>
 kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
                                           const at::Tensor& lse) {
   kernels::SoftmaxArguments<T> arguments;
-  arguments.q = rows_of<const T>(call.q);
-  arguments.k = rows_of<const T>(call.k);
-  arguments.v = rows_of<const T>(call.v);
+  arguments.q = kernel_rows<const T>(call.q);
+  arguments.k = kernel_rows<const T>(call.k);
+  arguments.v = kernel_rows<const T>(call.v);
   if (call.key_mask.defined()) {
     arguments.key_mask = static_cast<const std::uint8_t*>(call.key_mask.data_ptr());
     arguments.mask_stride = call.key_mask.stride(0);
   }
-  arguments.out = rows_of<T>(out);
+  arguments.out = kernel_rows<T>(out);
   if (lse.defined()) arguments.lse = static_cast<kernels::Compute<T>*>(lse.data_ptr());
   return arguments;
-}
-
-/// Runs `body` with the kernels' element type of `x`.
-template <class Body>
-void dispatch(const at::Tensor& x, const Body& body) {
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "softmax_tiled",
-                                 [&] { body(typename Element<scalar_t>::type{}); });
 }
 
 /// Output [B, H, T, Dv] and, where `lse` is defined, the logarithms of the sums.
 at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
   const auto sizes = sizes_of(call);
   auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
-  dispatch(call.q, [&](auto element) {
+  dispatch_element(call.q, "softmax_tiled", [&](auto element) {
     using T = decltype(element);
     AtenTeam team;
     const auto bytes = kernels::softmax_forward_bytes<T>(sizes, team.size());
-    const auto workspace = workspace_of(bytes);
+    const auto workspace = kernel_workspace(bytes);
     kernels::softmax_forward(sizes, arguments_of<T>(call, out, lse), team, workspace.data_ptr(),
                              bytes);
   });
@@ -106,15 +77,15 @@ struct Tiled : torch::autograd::Function<Tiled> {
     const auto dq = at::empty(call.q.sizes(), call.q.options());
     const auto dk = at::empty(call.k.sizes(), call.k.options());
     const auto dv = at::empty(call.v.sizes(), call.v.options());
-    dispatch(call.q, [&](auto element) {
+    dispatch_element(call.q, "softmax_tiled", [&](auto element) {
       using T = decltype(element);
       AtenTeam team;
       const auto bytes = kernels::softmax_backward_bytes<T>(sizes, team.size());
-      const auto workspace = workspace_of(bytes);
+      const auto workspace = kernel_workspace(bytes);
       kernels::softmax_backward(
           sizes, arguments_of<T>(call, saved.out, saved.lse),
-          {rows_of<const T>(d_out), rows_of<T>(dq), rows_of<T>(dk), rows_of<T>(dv)}, team,
-          workspace.data_ptr(), bytes);
+          {kernel_rows<const T>(d_out), kernel_rows<T>(dq), kernel_rows<T>(dk), kernel_rows<T>(dv)},
+          team, workspace.data_ptr(), bytes);
     });
     return {dq, dk, dv, {}};
   }
