@@ -1,6 +1,7 @@
 // Padding: tokens that are not there have no influence, whatever they hold.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attention/conformance/compare.hpp"
 #include "attention/conformance/property.hpp"
@@ -20,7 +21,7 @@ Sizes padded_sizes(bool grouped) {
   return sizes;
 }
 
-/// Normal inputs, the padded key tokens a thousand times as large, and the mask.
+/// Normal inputs, the padded key tokens not even numbers, and the mask.
 Inputs padded_inputs(const Subject& subject, const Trial& trial) {
   Inputs inputs = draw(trial, subject.seed + 12);
   inputs.key_mask = at::zeros({4, key_tokens}, at::kBool);
@@ -30,7 +31,7 @@ Inputs padded_inputs(const Subject& subject, const Trial& trial) {
       if (role.source != Source::key_tokens) continue;
       inputs.tensors[role.name][b]
           .narrow(1, real_tokens[b], key_tokens - real_tokens[b])
-          .mul_(1000);
+          .fill_(std::numeric_limits<double>::quiet_NaN());
     }
   }
   return inputs;

@@ -157,8 +157,9 @@ struct Chunked : torch::autograd::Function<Chunked> {
 
 }  // namespace
 
-at::Tensor softmax_chunked(const SoftmaxCall& call, std::int64_t query_chunk,
+at::Tensor softmax_chunked(const SoftmaxCall& given, std::int64_t query_chunk,
                            std::int64_t key_chunk) {
+  const SoftmaxCall call = given.without_padding();
   return Chunked::apply(call.q, call.k, call.v, call, query_chunk, key_chunk);
 }
 

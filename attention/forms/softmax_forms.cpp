@@ -38,7 +38,17 @@ bool SoftmaxCall::may_see_none() const {
   return offset + right < 0 || length() - 1 + offset - left > key_length() - 1;
 }
 
-at::Tensor softmax_composite(const SoftmaxCall& call) {
+SoftmaxCall SoftmaxCall::without_padding() const {
+  SoftmaxCall clean = *this;
+  if (!key_mask.defined()) return clean;
+  const auto padded = key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+  clean.k = k.masked_fill(padded, 0);
+  clean.v = v.masked_fill(padded, 0);
+  return clean;
+}
+
+at::Tensor softmax_composite(const SoftmaxCall& given) {
+  const SoftmaxCall call = given.without_padding();
   const auto heads = call.q.size(1);
   auto scores = at::matmul(call.q * call.scale, expanded(call.k, heads).transpose(-2, -1));
   const auto mask = hidden(call);

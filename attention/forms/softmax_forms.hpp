@@ -30,6 +30,9 @@ struct SoftmaxCall {
   bool sees_all() const;
   /// Whether there may be a query that sees no key.
   bool may_see_none() const;
+  /// The same with zeros for padded keys and values: what stands there may be anything, and a weight
+  /// of 0 does not make a number of a NaN.
+  SoftmaxCall without_padding() const;
 };
 
 /// Scores, mask and weights as whole [B, H, T, S] tensors.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/entry_parts.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "attention/team.hpp"
 
@@ -18,11 +19,7 @@ Support in_torch(const Options&, const Problem& problem) {
   return {};
 }
 
-Support in_tiles(const Options&, const Problem& problem) {
-  if (problem.device != "cpu") return Support::no("the kernel runs on the CPU only");
-  if (problem.dtype == Dtype::float16) return Support::no("float16 has no CPU kernel");
-  return {};
-}
+Support in_tiles(const Options&, const Problem& problem) { return on_cpu_kernels(problem); }
 
 /// What is the same however it is computed.
 Cost common_cost(const BandedMechanism& mechanism, const Options& options, const Problem& problem) {

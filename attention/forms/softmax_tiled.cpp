@@ -48,7 +48,7 @@ kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Ten
 at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
   const auto sizes = sizes_of(call);
   auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
-  dispatch_element(call.q, "softmax_tiled", [&](auto element) {
+  dispatch_element(call.q, [&](auto element) {
     using T = decltype(element);
     AtenTeam team;
     const auto bytes = kernels::softmax_forward_bytes<T>(sizes, team.size());
@@ -77,7 +77,7 @@ struct Tiled : torch::autograd::Function<Tiled> {
     const auto dq = at::empty(call.q.sizes(), call.q.options());
     const auto dk = at::empty(call.k.sizes(), call.k.options());
     const auto dv = at::empty(call.v.sizes(), call.v.options());
-    dispatch_element(call.q, "softmax_tiled", [&](auto element) {
+    dispatch_element(call.q, [&](auto element) {
       using T = decltype(element);
       AtenTeam team;
       const auto bytes = kernels::softmax_backward_bytes<T>(sizes, team.size());
@@ -94,10 +94,10 @@ struct Tiled : torch::autograd::Function<Tiled> {
 }  // namespace
 
 at::Tensor softmax_tiled(const SoftmaxCall& call) {
-  SoftmaxCall dense = call;
-  dense.q = with_dense_rows(call.q);
-  dense.k = with_dense_rows(call.k);
-  dense.v = with_dense_rows(call.v);
+  SoftmaxCall dense = call.without_padding();
+  dense.q = with_dense_rows(dense.q);
+  dense.k = with_dense_rows(dense.k);
+  dense.v = with_dense_rows(dense.v);
   const bool gradient =
       at::GradMode::is_enabled() &&
       (call.q.requires_grad() || call.k.requires_grad() || call.v.requires_grad());
