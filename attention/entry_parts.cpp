@@ -66,6 +66,12 @@ Support unshared_heads(const std::string& mechanism, const Problem& problem) {
   return Support::no(mechanism + ": key and value heads are not shared; set kv_heads to heads");
 }
 
+Support on_cpu_kernels(const Problem& problem) {
+  if (problem.device != "cpu") return Support::no("the kernel runs on the CPU only");
+  if (problem.dtype == Dtype::float16) return Support::no("float16 has no CPU kernel");
+  return {};
+}
+
 Implementation causal_implementation(const std::string& mechanism, const std::string& name,
                                      const std::string& title, Mix mix) {
   Implementation implementation;

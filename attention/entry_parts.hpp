@@ -28,6 +28,9 @@ Support only_causal(const std::string& mechanism, const Problem& problem);
 /// No, with the reason, where key heads are shared between query heads.
 Support unshared_heads(const std::string& mechanism, const Problem& problem);
 
+/// No, with the reason, where our CPU kernels do not run: another device, float16.
+Support on_cpu_kernels(const Problem& problem);
+
 using Mix = std::function<Mixed(Mechanism&, const Inputs&, State*)>;
 /// An implementation that computes the causal pattern only.
 Implementation causal_implementation(const std::string& mechanism, const std::string& name,

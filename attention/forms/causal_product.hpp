@@ -41,6 +41,18 @@ at::Tensor scan(const Operand& x, const Operand& y, const at::Tensor& c, const F
 at::Tensor chunked(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                    std::int64_t chunk, at::Tensor state = {});
 
+/// What `fused` continues from and advances in place: the sums of b_s c_s^T [B, H, F, M] and of b_s
+/// [B, H, F], dense, in float32 where the inputs have 16 bits.
+struct Memory {
+  at::Tensor sum;
+  at::Tensor normaliser;
+};
+
+/// In one CPU kernel, forward and backward (attention/kernels/causal_product.hpp): float32, float64
+/// and bfloat16, features identity and elu(x) + 1. Its gradient keeps the inputs alone.
+at::Tensor fused(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+                 const Memory* memory = nullptr);
+
 // ---- what the forms share
 
 /// phi, exact for very negative x (where it is elu); and dLoss/dx from phi(x) and dLoss/dphi.

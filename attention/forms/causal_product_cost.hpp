@@ -23,5 +23,7 @@ ProductSizes sizes_of(const Problem& problem, double features);
 Cost materialised_cost(const ProductSizes& sizes);
 Cost scan_cost(const ProductSizes& sizes);
 Cost chunked_cost(const ProductSizes& sizes, double chunk);
+/// With the threads that LibTorch has now, on which the kernel's workspace depends.
+Cost fused_cost(const ProductSizes& sizes, const Problem& problem);
 
 }  // namespace attnbench::causal_product

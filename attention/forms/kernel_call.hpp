@@ -18,8 +18,8 @@ struct Element<at::BFloat16> {
 
 /// Runs `body` with a value of the kernels' element type of `x`: float32, float64 or bfloat16.
 template <class Body>
-void dispatch_element(const at::Tensor& x, const char* kernel, const Body& body) {
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), kernel,
+void dispatch_element(const at::Tensor& x, const Body& body) {
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "kernel",
                                  [&] { body(typename Element<scalar_t>::type{}); });
 }
 

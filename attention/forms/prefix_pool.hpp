@@ -58,6 +58,11 @@ at::Tensor scan(const Operand& query, Query kind, const Operand& scores, const a
 at::Tensor chunked(const Operand& query, Query kind, const Operand& scores,
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
+/// In one CPU kernel, forward and backward (attention/kernels/prefix_pool.hpp): float32, float64
+/// and bfloat16. Its gradient keeps the inputs alone.
+at::Tensor fused(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                 const at::Tensor& values, Carry* carry = nullptr);
+
 /// Without an order: every row reads the softmax averages over all tokens, of scores [B, H, S, L]
 /// and values [B, H, S, D], for a query of [B, H, T, L]. Gradients by autograd.
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);

@@ -20,5 +20,7 @@ Cost whole_cost(const PoolSizes& sizes, double keys);
 Cost materialised_cost(const PoolSizes& sizes);
 Cost scan_cost(const PoolSizes& sizes);
 Cost chunked_cost(const PoolSizes& sizes, double chunk);
+/// With the threads that LibTorch has now, on which the kernel's workspace depends.
+Cost fused_cost(const PoolSizes& sizes, const Problem& problem);
 
 }  // namespace attnbench::prefix_pool

@@ -27,8 +27,6 @@ struct CausalProductSizes {
   double epsilon = 0;
 
   std::int64_t memory_rows() const { return features; }
-  /// Of the carried memory: the values' and, normalised, one of ones.
-  std::int64_t memory_columns() const { return value_dim + (normalised ? 1 : 0); }
 };
 
 template <class T>
@@ -40,9 +38,11 @@ struct CausalProductArguments {
   const std::uint8_t* key_mask = nullptr;
   std::int64_t mask_stride = 0;
   Rows<T> out;  ///< [batch, heads, length, value_dim]; 0 where nothing was seen
-  /// The sum of b_s (c_s, 1)^T, [batch, heads, features, memory_columns], dense; continued from and
-  /// advanced in place. Null: nothing came before, and nothing is kept.
+  /// The sums of b_s c_s^T [batch, heads, features, value_dim] and, where the form is normalised, of
+  /// b_s [batch, heads, features], dense; continued from and advanced in place. Null: nothing came
+  /// before, and nothing is kept.
   Compute<T>* memory = nullptr;
+  Compute<T>* total = nullptr;
 };
 
 template <class T>
@@ -52,8 +52,8 @@ void causal_product_forward(const CausalProductSizes& sizes,
                             const CausalProductArguments<T>& arguments, ThreadTeam& team,
                             void* workspace, std::size_t workspace_bytes);
 
-/// Gradients with respect to query, key and values, from that of `out`, which is read where the
-/// form is normalised. A memory is not taken into account. Gradients are written, not added to.
+/// Gradients with respect to query, key and values, from that of `out`. Everything is computed anew
+/// from the inputs; a memory is not taken into account. Gradients are written, not added to.
 template <class T>
 struct CausalProductGradients {
   Rows<const T> d_out;

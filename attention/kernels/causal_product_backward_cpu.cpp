@@ -6,8 +6,8 @@ namespace attnbench::kernels {
 namespace {
 
 /// One head of the causal product. Normalised, with n_t the sum of weights and z_t that of the
-/// keys' features, the upstream is g / n, and each weight's own gradient is gamma = -(g . o) / n:
-///   X_t += gamma_t z_t,   Z_s += sum_{t>=s} gamma_t P_t.
+/// keys' features, the upstream is g / n, and the sum's own gradient is gamma = -(g . o) / n, which
+/// is -(P . X) / n:   X_t += gamma_t z_t,   Z_s += sum_{t>=s} gamma_t P_t.
 template <class T>
 struct ProductGradient {
   using R = Compute<T>;
@@ -15,12 +15,9 @@ struct ProductGradient {
   static constexpr std::int64_t carried_rows = 1;
 
   struct Block : ProductBlock<R> {
-    R* gamma;  ///< [tokens]
     R* later;  ///< [stride]: the sum of gamma P over the tokens after the block
     Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
-        : ProductBlock<R>(space, sizes, tokens, true),
-          gamma(space.take<R>(tokens)),
-          later(space.take<R>(this->stride)) {}
+        : ProductBlock<R>(space, sizes, tokens, true), later(space.take<R>(this->stride)) {}
   };
 
   const Sizes& sizes;
@@ -56,14 +53,7 @@ struct ProductGradient {
                          stride);
     if (!sizes.normalised) return;
     for (std::int64_t t = 0; t < tokens; ++t) {
-      const T* const out = arguments.out.at(b, h, t0 + t);
-      const R factor = block.factor(t);
-      R dot = 0;
-      for (std::int64_t d = 0; d < sizes.value_dim; ++d) {
-        to[t * stride + d] *= factor;
-        dot += to[t * stride + d] * widen(out[d]);
-      }
-      block.gamma[t] = -dot;
+      for (std::int64_t d = 0; d < sizes.value_dim; ++d) to[t * stride + d] *= block.factor(t);
     }
   }
   ATTNBENCH_INLINE void store_value_gradient(std::int64_t t0, std::int64_t tokens,
@@ -82,19 +72,31 @@ struct ProductGradient {
     }
   }
 
+  /// Adds what X and Z get by the sum of token t's weights.
+  template <int Bytes>
+  ATTNBENCH_INLINE void through_sum(const Block& block, std::int64_t t, R* dp, R* de,
+                                    std::int64_t stride) const {
+    using S = Simd<R, Bytes>;
+    const R* const weights = block.weights + t * stride;
+    auto dot = S::all(0);
+    for (std::int64_t f = 0; f < stride; f += S::lanes) {
+      dot += S::load(weights + f) * S::load(dp + f);
+    }
+    const R gamma = -S::sum(dot) * block.factor(t);
+    for (std::int64_t f = 0; f < stride; f += S::lanes) {
+      S::store(dp + f, S::load(dp + f) + gamma * S::load(block.totals + t * stride + f));
+      const auto later = S::load(block.later + f) + gamma * S::load(weights + f);
+      S::store(block.later + f, later);
+      S::store(de + f, S::load(de + f) + later);
+    }
+  }
+
   template <int Bytes>
   ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens, R* dp,
                                R* de, std::int64_t stride) const {
-    using S = Simd<R, Bytes>;
     for (std::int64_t t = tokens - 1; t >= 0; --t) {
       const std::int64_t row = t * stride;
-      for (std::int64_t f = 0; sizes.normalised && f < stride; f += S::lanes) {
-        const R gamma = block.gamma[t];
-        S::store(dp + row + f, S::load(dp + row + f) + gamma * S::load(block.totals + row + f));
-        const auto later = S::load(block.later + f) + gamma * S::load(block.weights + row + f);
-        S::store(block.later + f, later);
-        S::store(de + row + f, S::load(de + row + f) + later);
-      }
+      if (sizes.normalised) through_sum<Bytes>(block, t, dp + row, de + row, stride);
       through_feature<Bytes>(dp + row, block.weights + row, stride);
       through_feature<Bytes>(de + row, block.scores + row, stride);
       if (mask() != nullptr && mask()[t0 + t] == 0) std::fill_n(de + row, stride, R{0});

@@ -5,11 +5,10 @@
 namespace attnbench::kernels {
 namespace {
 
-/// The arguments of the items: those of one head read the carried sum of features while the first
-/// writes the next.
+/// The arguments of the items: those of one head read the total while the first writes the next.
 template <class T>
 struct Carried : CausalProductArguments<T> {
-  const Compute<T>* totals = nullptr;  ///< [batch, heads, features]
+  const Compute<T>* total_before = nullptr;  ///< [batch, heads, features]
 };
 
 template <class T>
@@ -30,27 +29,24 @@ struct Product {
 
   static R* memory_of(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item) {
     R* const memory = arguments.memory;
-    return memory == nullptr ? nullptr : memory + head_of(sizes, item) * sizes.memory_columns();
+    return memory == nullptr ? nullptr : memory + head_of(sizes, item) * sizes.value_dim;
   }
 
   static Memory<R> begin(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
                          const Scratch& s) {
     s.block.forget();
-    if (arguments.totals != nullptr) {
-      std::copy_n(arguments.totals + head_of(sizes, item), sizes.features, s.block.total);
+    if (arguments.total_before != nullptr) {
+      std::copy_n(arguments.total_before + head_of(sizes, item), sizes.features, s.block.total);
     }
-    return open_memory(memory_of(sizes, arguments, item), sizes.memory_columns(), sizes.features,
+    return open_memory(memory_of(sizes, arguments, item), sizes.value_dim, sizes.features,
                        item, s.state, s.rows, s.columns);
   }
 
   static void end(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
                   const Scratch& s, const Memory<R>& memory) {
-    R* const carried = memory_of(sizes, arguments, item);
-    close_memory(memory, carried, sizes.memory_columns(), sizes.features, item);
-    if (carried == nullptr || !sizes.normalised || item.column != 0) return;
-    for (std::int64_t f = 0; f < sizes.features; ++f) {
-      carried[f * sizes.memory_columns() + sizes.value_dim] = s.block.total[f];
-    }
+    close_memory(memory, memory_of(sizes, arguments, item), sizes.value_dim, sizes.features, item);
+    if (arguments.total_before == nullptr || item.column != 0) return;
+    std::copy_n(s.block.total, sizes.features, arguments.total + head_of(sizes, item));
   }
 
   template <int Bytes>
@@ -83,11 +79,9 @@ void causal_product_forward(const CausalProductSizes& sizes,
   const std::int64_t rows = sizes.batch * sizes.heads * sizes.features;
   R* const totals = space.take<R>(rows);
   Carried<T> carried{arguments, nullptr};
-  if (arguments.memory != nullptr && sizes.normalised) {
-    for (std::int64_t i = 0; i < rows; ++i) {
-      totals[i] = arguments.memory[i * sizes.memory_columns() + sizes.value_dim];
-    }
-    carried.totals = totals;
+  if (arguments.total != nullptr) {
+    std::copy_n(arguments.total, rows, totals);
+    carried.total_before = totals;
   }
   recurrent_forward<Product<T>>(sizes, carried, team, space);
 }

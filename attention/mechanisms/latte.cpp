@@ -150,6 +150,24 @@ Implementation chunked() {
   return implementation;
 }
 
+Implementation fused() {
+  const Causal causal = [](const Mechanism&, const Call& call, Carry* carry) {
+    return prefix_pool::fused(call.query, Query::logits, call.scores, call.values, carry);
+  };
+  Implementation implementation =
+      implementation_of("fused", "one CPU kernel: a token scan over tiles of the state", causal);
+  implementation.supports = [](const Options&, const Problem& problem) {
+    const Support causal_only = only_causal("latte", problem);
+    return causal_only ? on_cpu_kernels(problem) : causal_only;
+  };
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return prefix_pool::fused_cost(sizes_of(options, problem), problem);
+  };
+  implementation.growth = {1, 0, 1, 1};
+  implementation.rank = 20;
+  return implementation;
+}
+
 // ---- the entry
 
 }  // namespace
@@ -178,7 +196,7 @@ Entry latte() {
     return derive_latents("latte", options, problem, problem.head_dim);
   };
   entry.make = maker<Latte>("latte");
-  entry.implementations = {composite(), scan(), chunked()};
+  entry.implementations = {composite(), scan(), chunked(), fused()};
   return entry;
 }
 

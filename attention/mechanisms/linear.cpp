@@ -155,6 +155,31 @@ Implementation chunked() {
   return implementation;
 }
 
+/// The state's own tensors are the kernel's memory.
+Mixed mix_fused(Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const Call call = call_of(mechanism, inputs);
+  if (!state) return {causal_product::fused(call.query, call.key, call.value, call.form), {}};
+  const causal_product::Memory memory{(*state)["sum"], (*state)["normaliser"]};
+  Mixed mixed{causal_product::fused(call.query, call.key, call.value, call.form, &memory), {}};
+  state->position += call.value.size(2);
+  return mixed;
+}
+
+Implementation fused() {
+  Implementation implementation = causal_implementation(
+      "linear", "fused", "one CPU kernel: a token scan over tiles of the state", mix_fused);
+  implementation.supports = [](const Options&, const Problem& problem) {
+    const Support causal_only = only_causal("linear", problem);
+    return causal_only ? on_cpu_kernels(problem) : causal_only;
+  };
+  implementation.cost = [](const Options&, const Problem& problem) {
+    return causal_product::fused_cost(sizes_of(problem), problem);
+  };
+  implementation.growth = {1, 0, 0, 0, 2, {}};
+  implementation.rank = 20;
+  return implementation;
+}
+
 }  // namespace
 
 Entry linear() {
@@ -172,7 +197,7 @@ Entry linear() {
   };
   entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = maker<Linear>("linear");
-  entry.implementations = {composite(), scan(), chunked()};
+  entry.implementations = {composite(), scan(), chunked(), fused()};
   return entry;
 }
 

@@ -125,14 +125,16 @@ TEMPLATE_TEST_CASE("kernels causal product: pieces from a memory give the whole"
     for (const Shape& shape : {Shape{150, 7, 5}, Shape{150, 16, 32}}) {
       Recurrent<Product, R> whole(shape, kind);
       const auto expected = whole.define();
-      const auto numbers = shape.batch * shape.heads * shape.latents * whole.sizes.memory_columns();
-      std::vector<R> memory(static_cast<std::size_t>(numbers), R{0});
+      std::vector<R> total(static_cast<std::size_t>(shape.batch * shape.heads * shape.latents),
+                           R{0});
+      std::vector<R> memory(total.size() * static_cast<std::size_t>(shape.value_dim), R{0});
       std::int64_t begin = 0;
       for (const std::int64_t count : {1, 1, 64, 3, 70, 11}) {
         auto sizes = whole.sizes;
         sizes.length = count;
         auto arguments = whole.arguments(begin);
         arguments.memory = memory.data();
+        if (kind.normalised) arguments.total = total.data();
         Recurrent<Product, R>::run(sizes, arguments, 6);  // more threads than heads
         begin += count;
       }
