@@ -8,6 +8,7 @@
 #include "reports/lines.hpp"
 #include "reports/roofline.hpp"
 #include "reports/slopes.hpp"
+#include "reports/speedup.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -115,7 +116,25 @@ Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
 
 Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order));
+  add(figures, slopes_figure(panel, order, result::Growing::time));
+  return figures;
+}
+
+Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, slopes_figure(panel, order, result::Growing::workspace));
+  return figures;
+}
+
+Figures draw_speedup(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, speedup_figure(panel, order, published, ""));
+  return figures;
+}
+
+Figures draw_generation_speedup(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, speedup_figure(panel, order, published, "generation"));
   return figures;
 }
 
@@ -136,11 +155,14 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"time", draw_time},
       {"memory", draw_memory},
       {"slopes", draw_slopes},
+      {"memory_slopes", draw_memory_slopes},
+      {"speedup", draw_speedup},
       {"roofline", draw_roofline},
       {"step_time", draw_step_time},
       {"state", draw_state},
       {"prefill_time", draw_prefill_time},
       {"generation_time", draw_generation_time},
+      {"generation_speedup", draw_generation_speedup},
       {"crossover", draw_crossover}};
   return table;
 }

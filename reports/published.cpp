@@ -37,12 +37,23 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// What a column of numbers is multiplied with to be seconds or bytes; 0 for a column of settings.
-double factor_of(const std::string& column) {
-  static const std::map<std::string, double> factors{
-      {"seconds", 1}, {"milliseconds", 1e-3}, {"bytes", 1}, {"mebibytes", 1024.0 * 1024}};
-  const auto found = factors.find(column);
-  return found == factors.end() ? 0 : found->second;
+/// A column of numbers: where they go, and what makes them seconds or bytes.
+struct Quantity {
+  std::optional<double> PublishedRow::*member;
+  double factor;
+};
+
+/// Null for a column of settings.
+const Quantity* quantity_of(const std::string& column) {
+  static const std::map<std::string, Quantity> quantities{
+      {"seconds", {&PublishedRow::seconds, 1}},
+      {"milliseconds", {&PublishedRow::seconds, 1e-3}},
+      {"bytes", {&PublishedRow::bytes, 1}},
+      {"megabytes", {&PublishedRow::bytes, 1e6}},
+      {"mebibytes", {&PublishedRow::bytes, 1024.0 * 1024}},
+      {"speedup", {&PublishedRow::speedup, 1}}};
+  const auto found = quantities.find(column);
+  return found == quantities.end() ? nullptr : &found->second;
 }
 
 PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<std::string>& fields,
@@ -54,16 +65,15 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
   PublishedRow row;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string& column = columns[i];
-    const double factor = factor_of(column);
+    const Quantity* quantity = quantity_of(column);
     if (column == "label") {
       row.label = fields[i];
-    } else if (factor == 0) {
+    } else if (!quantity) {
       row.settings[column] = fields[i];
     } else if (!fields[i].empty()) {
       const auto number = number_of(fields[i]);
       if (!number) throw UsageFailure(place + column + " must be a number, found " + fields[i]);
-      const bool time = column == "seconds" || column == "milliseconds";
-      (time ? row.seconds : row.bytes) = *number * factor;
+      row.*(quantity->member) = *number * quantity->factor;
     }
   }
   return row;
@@ -123,6 +133,11 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
 std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel) {
   return chosen(rows, panel, &PublishedRow::seconds);
+}
+
+std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
+                                          const result::Panel& panel) {
+  return chosen(rows, panel, &PublishedRow::speedup);
 }
 
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,

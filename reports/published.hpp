@@ -12,20 +12,22 @@
 namespace attnbench::reports {
 
 /// One line of the file. Columns: `label` as in the suite, optionally `task`, one per setting that
-/// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`
-/// or `mebibytes`. Times are of what the task times first; bytes are peak memory.
+/// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`,
+/// `megabytes`, `mebibytes` or `speedup` (over the suite's first label, a ratio). Times are of what
+/// the task times first; bytes are peak memory.
 struct PublishedRow {
   std::string label;
   std::map<std::string, std::string> settings;
   std::optional<double> seconds;
   std::optional<double> bytes;
+  std::optional<double> speedup;
 };
 
 /// A number at its place in a panel.
 struct Published {
   std::string label;
   double x = 0;
-  double y = 0;  ///< seconds or bytes
+  double y = 0;  ///< seconds, bytes or a ratio
 };
 
 /// Reads the file; lines that begin with # are its provenance. Throws UsageFailure naming file,
@@ -35,6 +37,8 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& file);
 /// The rows that name the panel's axis and agree with its cells of their label in all they say.
 std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel);
+std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
+                                          const result::Panel& panel);
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel);
 

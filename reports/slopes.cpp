@@ -8,18 +8,22 @@
 
 #include "harness/measure/statistics.hpp"
 #include "harness/result/format.hpp"
-#include "harness/result/growth.hpp"
+#include "harness/result/panel_growth.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
 namespace attnbench::reports {
 namespace {
 
+using result::Growing;
 using result::Panel;
 using result::Placed;
 
-/// From here on the asymptotic part of a cell's time is taken to be what grows.
-constexpr double enough_seconds = 5e-3;
+/// A value with its bounds; workspace has none.
+std::optional<Measured> measured(const Json& cell, Growing what) {
+  return what == Growing::time ? time_quantity("")(cell)
+                               : number_quantity("memory", "workspace_bytes")(cell);
+}
 
 std::string short_number(double value) {
   std::array<char, 32> text{};
@@ -40,12 +44,13 @@ Json domain_of(const Json& rows, const Json& claims) {
   return {std::floor(low * 5) / 5, std::ceil(high * 5 + 0.5) / 5};
 }
 
-/// Timed cells of each series with a positive axis value, ascending.
-std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& panel) {
+/// Cells of each series with a positive value at a positive place on the axis, ascending.
+std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& panel, Growing what) {
   std::map<std::string, std::vector<const Placed*>> series;
   for (const Placed& placed : panel.cells) {
-    const bool usable = placed.x && placed.x->is_number() && placed.x->get<double>() > 0 &&
-                        time_quantity("")(*placed.cell);
+    const auto value = measured(*placed.cell, what);
+    const bool usable = placed.x && placed.x->is_number() && placed.x->get<double>() > 0 && value &&
+                        value->value > 0;
     if (usable) series[placed.series].push_back(&placed);
   }
   for (auto& [name, cells] : series) {
@@ -56,11 +61,11 @@ std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& pan
   return series;
 }
 
-Json row_of(const Placed& from, const Placed& to) {
+Json row_of(const Placed& from, const Placed& to, Growing what) {
   const double x0 = from.x->get<double>();
   const double x1 = to.x->get<double>();
-  const Measured low = *time_quantity("")(*from.cell);
-  const Measured high = *time_quantity("")(*to.cell);
+  const Measured low = *measured(*from.cell, what);
+  const Measured high = *measured(*to.cell, what);
   const double slope = measure::growth_exponent({x0, x1}, {low.value, high.value});
   Json row = provenance_row(*to.cell);
   row["series"] = from.series;
@@ -74,45 +79,28 @@ Json row_of(const Placed& from, const Placed& to) {
                    result::exponent_text(row["high"].get<double>());
   row["where"] = result::human_value(*from.x) + " to " + result::human_value(*to.x);
   row["length"] = row["where"];
-  row["large"] = low.value >= enough_seconds && high.value >= enough_seconds;
+  row["large"] = what != Growing::time ||
+                 (low.value >= result::enough_seconds && high.value >= result::enough_seconds);
   return row;
 }
 
-/// The exponent that a cell's implementation claims for its time along the panel's axis.
-std::optional<double> claim_of(const Panel& panel, const Json& cell) {
-  const std::string key = panel.axis == "length"          ? "time_in_length"
-                          : panel.axis == "latents_total" ? "time_in_latents"
-                                                          : "";
-  const Json growth = cell.value("growth", Json::object());
-  if (key.empty() || !growth.contains(key) || !growth[key].is_number()) return std::nullopt;
-  return growth[key].get<double>();
-}
-
-/// "softmax 1.99 (claimed 2); …": fits over the cells that are large enough, where there are
-/// enough.
-std::string fits_of(const Panel& panel) {
+/// "softmax 1.99 (claimed 2); …", where there are enough cells to fit.
+std::string fits_of(const Panel& panel, Growing what) {
   std::string text;
-  for (const auto& [name, cells] : neighbours_of(panel)) {
-    const auto claim = claim_of(panel, *cells.front()->cell);
-    if (!claim) continue;
-    std::vector<result::GrowthPoint> points;
-    for (const Placed* placed : cells) {
-      points.push_back({placed->x->get<double>(), time_quantity("")(*placed->cell)->value});
-    }
-    const auto fit = result::fit_growth(result::at_least(points, enough_seconds), *claim);
-    if (!fit.measured) continue;
-    text.append(text.empty() ? " Fitted over the others: " : "; ").append(name).append(" ");
-    text.append(result::exponent_text(*fit.measured)).append(" (claimed ");
-    text.append(short_number(*claim)).append(")");
+  for (const result::PanelGrowth& grown : result::panel_growth(panel, what)) {
+    if (!grown.fit.measured) continue;
+    text.append(text.empty() ? " Fitted: " : "; ").append(grown.series).append(" ");
+    text.append(result::exponent_text(*grown.fit.measured)).append(" (claimed ");
+    text.append(short_number(grown.claimed)).append(")");
   }
   return text.empty() ? text : text + ".";
 }
 
 /// The claimed exponents, each with the labels that claim it.
-Json claims_of(const Panel& panel) {
+Json claims_of(const Panel& panel, Growing what) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {
-    const auto claim = claim_of(panel, *placed.cell);
+    const auto claim = result::claimed_exponent(*placed.cell, what, panel.axis);
     if (!claim) continue;
     std::vector<std::string>& names = labels[*claim];
     if (std::find(names.begin(), names.end(), placed.series) == names.end()) {
@@ -164,18 +152,23 @@ Json opacity(double large, double small) {
 
 }  // namespace
 
-std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order) {
+std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
+                                    Growing what) {
   Json rows = Json::array();
-  for (const auto& [name, cells] : neighbours_of(panel)) {
+  for (const auto& [name, cells] : neighbours_of(panel, what)) {
     for (std::size_t i = 1; i < cells.size(); ++i) {
-      if (*cells[i - 1]->x != *cells[i]->x) rows.push_back(row_of(*cells[i - 1], *cells[i]));
+      if (*cells[i - 1]->x != *cells[i]->x) {
+        rows.push_back(row_of(*cells[i - 1], *cells[i], what));
+      }
     }
   }
   if (rows.empty()) return std::nullopt;
-  const Json claims = claims_of(panel);
+  const bool time = what == Growing::time;
+  const std::string quantity = time ? "time" : "workspace";
+  const Json claims = claims_of(panel, what);
   const Json y = {{"field", "y"},
                   {"type", "quantitative"},
-                  {"title", "growth exponent of the time"},
+                  {"title", "growth exponent of the " + quantity},
                   {"scale", {{"domain", domain_of(rows, claims)}, {"nice", false}}},
                   {"axis", {{"format", ".1f"}}}};
   Json range = y;
@@ -197,12 +190,14 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                                            {"said", "exponent"},
                                            {"between", "interval"},
                                            {"where", "between"}})}}}});
-  Figure figure =
-      framed(panel, "slopes", "Local growth of the time along the axis",
-             "Each point is the power by which the time grows between two neighbours; dashed, what "
-             "is claimed. Faint: cells under 5 ms, whose constant costs still count." +
-                 fits_of(panel),
-             order, std::move(layers));
+  const std::string caption =
+      "Each point is the power by which the " + quantity +
+      " grows between two neighbours; dashed, what is claimed." +
+      (time ? " Faint: cells under 5 ms, whose constant costs still count." : "") +
+      fits_of(panel, what);
+  Figure figure = framed(panel, time ? "slopes" : "memory_slopes",
+                         "Local growth of the " + quantity + " along the axis", caption, order,
+                         std::move(layers));
   figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
   // A cell without a time has no slope to miss: its mark belongs into the figure of the times.
   figure.spec["layer"].erase(figure.spec["layer"].begin() + 1, figure.spec["layer"].end());

@@ -1,16 +1,17 @@
-// Local growth: by which power the time grows between neighbours on the axis.
+// Local growth: by which power time or workspace grows between neighbours on the axis.
 #pragma once
 
 #include <optional>
 
+#include "harness/result/panel_growth.hpp"
 #include "reports/figure.hpp"
 
 namespace attnbench::reports {
 
-/// The slope of ln time over ln axis between neighbouring cells, beside the exponents that the
-/// mechanisms claim (dashed). Slopes of cells under 5 ms are faint: there constant costs still
-/// count. Nothing without two neighbours.
+/// The slope of its logarithm over that of the axis between neighbouring cells, beside the
+/// exponents that the mechanisms claim (dashed). Slopes of cells under 5 ms are faint: there
+/// constant costs still count. Nothing without two neighbours.
 std::optional<Figure> slopes_figure(const result::Panel& panel,
-                                    const std::vector<std::string>& order);
+                                    const std::vector<std::string>& order, result::Growing what);
 
 }  // namespace attnbench::reports

@@ -118,6 +118,8 @@ class Task {
   /// Default figures by name, which reports know how to draw: time, memory, slopes, roofline,
   /// state.
   virtual std::vector<std::string> figures() const = 0;
+  /// Those that a suite may name besides.
+  virtual std::vector<std::string> further_figures() const { return {}; }
   /// The setting that is the x axis where several vary.
   virtual std::string axis() const = 0;
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;

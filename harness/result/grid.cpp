@@ -10,6 +10,8 @@
 
 #include "harness/result/crossover.hpp"
 
+#include "harness/result/growth_grid.hpp"
+
 namespace attnbench::result {
 namespace {
 
@@ -155,6 +157,7 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
           : std::vector<Grid>{grid_of(panel, time_title(panel), time_in(letters)),
                               grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
                               grid_of(panel, "state", bytes_of("metrics", "state_bytes"))};
+  grids.push_back(growth_grid(panel));
   std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
   return grids;
 }

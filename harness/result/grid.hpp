@@ -13,7 +13,7 @@ namespace attnbench::result {
 
 /// Text by series and column; empty where a cell has nothing to say.
 struct Grid {
-  std::string title;  ///< "time of forward", "workspace", "state"
+  std::string title;  ///< "time of forward", "workspace", "growth exponents in length"
   std::string note;   ///< what holds for all of it, of any length; mostly empty
   std::vector<std::string> columns;
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
@@ -21,7 +21,8 @@ struct Grid {
 
 /// For crossovers: length and interval, both implementations, efficiency length. Otherwise:
 /// median time and interval (or the status of a cell that is not ok), workspace, state: those that
-/// any cell of the panel has.
+/// any cell of the panel has. Then growth exponents along the axis, where enough sizes were
+/// measured to fit one.
 std::vector<Grid> grids_of(const Panel& panel, Letters letters);
 
 /// Why cells of one series are not ok, and at which axis values.

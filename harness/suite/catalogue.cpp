@@ -45,6 +45,7 @@ TaskSpec task_from(const Json& json) {
   task.title = json.value("title", "");
   task.axis = json.value("axis", "");
   task.figures = texts(json.value("figures", Json::array()));
+  task.further_figures = texts(json.value("further_figures", Json::array()));
   task.settings = options_from(json.at("settings"));
   return task;
 }

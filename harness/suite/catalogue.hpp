@@ -6,7 +6,7 @@
 //                 options: [option…], claims: {…},
 //                 implementations: [{name, title, growth: {…}, differentiable}],
 //                 aliases: [{name, implementation, options: {…}, title}]}]
-//   tasks:      [{name, title, axis, figures: […], settings: [option…]}]
+//   tasks:      [{name, title, axis, figures: […], further_figures: […], settings: [option…]}]
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
 // option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
@@ -51,7 +51,8 @@ struct TaskSpec {
   std::string name;
   std::string title;
   std::string axis;
-  std::vector<std::string> figures;
+  std::vector<std::string> figures;          ///< drawn unless a suite says otherwise
+  std::vector<std::string> further_figures;  ///< that a suite may name besides
   std::vector<OptionSpec> settings;
 };
 

@@ -59,6 +59,7 @@ class Expansion {
     std::set<std::string> names;
     for (const auto& [name, task] : catalogue.tasks) {
       names.insert(task.figures.begin(), task.figures.end());
+      names.insert(task.further_figures.begin(), task.further_figures.end());
     }
     return {names.begin(), names.end()};
   }

@@ -83,6 +83,7 @@ Json catalogue(const Loaded& loaded) {
                          {"title", task->title()},
                          {"axis", task->axis()},
                          {"figures", task->figures()},
+                         {"further_figures", task->further_figures()},
                          {"settings", options_json(task->settings())}});
   }
   return {{"type", "catalogue"},

@@ -58,6 +58,9 @@ class DecodeTask final : public Task {
     return declared;
   }
   std::vector<std::string> figures() const override { return {"step_time", "state"}; }
+  std::vector<std::string> further_figures() const override {
+    return {"prefill_time", "generation_time", "generation_speedup"};
+  }
   std::string axis() const override { return "length"; }
 
   Forecast forecast(const Registry& registry, const Cell& cell) const override {

@@ -81,24 +81,29 @@ class DecodeWork final : public Work {
     state_ = prefilled_.clone();
   }
 
+  /// The first and the last token that are generated.
   Json check(Context& context) override {
     const at::NoGradGuard no_grad;
     restore(state_, prefilled_);
-    const at::Tensor output = mix(tokens_.front(), state_);
-    const Inputs seen = slice(*mechanism_, inputs_, 0, context_length_ + 1);
     Problem problem = forecast_.problem;
-    problem.length = problem.key_length = context_length_ + 1;
-    Rows last;
-    Rows only;
-    for (std::int64_t b = 0; b < problem.batch; ++b) {
-      for (std::int64_t h = 0; h < problem.heads; ++h) {
-        last.push_back({b, h, context_length_});
-        only.push_back({b, h, 0});
+    problem.length = problem.key_length = context_length_ + steps_;
+    Rows rows;
+    std::vector<double> got;
+    for (std::int64_t i = 0; i < steps_; ++i) {
+      const at::Tensor output = mix(tokens_[static_cast<std::size_t>(i)], state_);
+      if (i != 0 && i != steps_ - 1) continue;
+      Rows only;
+      for (std::int64_t b = 0; b < problem.batch; ++b) {
+        for (std::int64_t h = 0; h < problem.heads; ++h) {
+          rows.push_back({b, h, context_length_ + i});
+          only.push_back({b, h, 0});
+        }
       }
+      for (const double value : rows_of(output, only)) got.push_back(value);
     }
     return check_rows({registry_.entry(cell_.mechanism), implementation_,
-                       registry_.reference(cell_.mechanism), *mechanism_, seen, context.seed()},
-                      problem, last, rows_of(output, only));
+                       registry_.reference(cell_.mechanism), *mechanism_, inputs_, context.seed()},
+                      problem, rows, got);
   }
 
   Json run(Context& context) override {

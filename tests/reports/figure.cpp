@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 #include "harness/errors.hpp"
 #include "harness/result/document.hpp"
@@ -171,6 +172,59 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
     claims.insert(row["y"].get<double>());
   CHECK(claims == std::set<double>{1, 2});
   CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1)"));
+}
+
+TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
+  const Json result = fixture();
+  const auto figure =
+      reports::draw("memory_slopes", result::panels(result)[0], order, none()).at(0);
+  CHECK_THAT(figure.name, Catch::Contains("memory_slopes"));
+  for (const Json& row : figure.spec["data"]["values"]) {
+    CHECK(row["series"] != "flash");  // it has no workspace to grow
+    if (row["series"] == "softmax") CHECK(row["y"].get<double>() == Approx(2.0).margin(0.05));
+  }
+  CHECK_THAT(figure.caption, Catch::Contains("softmax 2.00 (claimed 2)"));
+}
+
+TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
+  Json result = fixture();
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["settings"].contains("scope")) cell["settings"]["scope"] = "model";
+  }
+  const auto figure = reports::draw("slopes", result::panels(result)[0], order, none()).at(0);
+  CHECK(all_with(figure.spec["layer"], "claim").empty());
+  CHECK(figure.caption.find("Fitted") == std::string::npos);
+}
+
+TEST_CASE("speedup is the first series' time over each one's, with bounds of both", "[reports]") {
+  const Json result = fixture();
+  const auto panel = result::panels(result)[0];
+  const auto times = [&](const std::string& series, double x) -> const Json& {
+    for (const auto& placed : panel.cells) {
+      if (placed.series == series && *placed.x == x) return (*placed.cell)["timing"]["forward"];
+    }
+    throw std::out_of_range(series);
+  };
+  const auto figure = reports::draw("speedup", panel, order, none()).at(0);
+  CHECK(figure.title == "Speedup over softmax");
+  std::size_t others = 0;
+  for (const Json& row : figure.spec["data"]["values"]) {
+    const double x = row["x"].get<double>();
+    CHECK(x < 8192);  // where softmax did not fit there is nothing to compare with
+    if (row["series"] == "softmax") {
+      CHECK(row["y"] == 1);
+      continue;
+    }
+    ++others;
+    const Json& base = times("softmax", x);
+    const Json& own = times(row["series"], x);
+    CHECK(row["y"].get<double>() ==
+          Approx(base["median_seconds"].get<double>() / own["median_seconds"].get<double>()));
+    CHECK(row["low"].get<double>() ==
+          Approx(base["low_seconds"].get<double>() / own["high_seconds"].get<double>()));
+  }
+  CHECK(others > 10);
+  CHECK(reports::draw("speedup", panel, {"nobody", "softmax"}, none()).empty());
 }
 
 TEST_CASE("the roofline is coloured by what binds", "[reports]") {

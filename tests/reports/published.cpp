@@ -57,6 +57,47 @@ TEST_CASE("published numbers stand only beside the cells they belong to", "[repo
   CHECK(reports::published_bytes(rows, panels[0]).empty());
 }
 
+TEST_CASE("published ratios are drawn in the figure of speedups alone", "[reports]") {
+  const test::TemporaryFolder temporary;
+  test::write_file(temporary / "x.csv",
+                   "label,length,speedup,megabytes\nflash,1024,3.5,2\nabc,1024,9,\n");
+  const auto rows = reports::read_published(temporary / "x.csv");
+  CHECK(*rows[0].speedup == 3.5);
+  CHECK(*rows[0].bytes == 2e6);
+  const Json result = result::read_result(folder + "fixture.json");
+  const auto panels = result::panels(result);
+  const auto ratios = reports::published_speedups(rows, panels[0]);
+  REQUIRE(ratios.size() == 1);  // abc is no label of the result
+  CHECK(ratios[0].y == 3.5);
+  const auto figure = reports::draw("speedup", panels[0], panels[0].series, rows).at(0);
+  CHECK_THAT(figure.caption, Catch::Contains("published"));
+  const auto times = reports::draw("time", panels[0], panels[0].series, rows).at(0);
+  CHECK(times.caption.find("published") == std::string::npos);
+}
+
+TEST_CASE("the published numbers beside the suites are read, and belong to labels of theirs",
+          "[reports]") {
+  const std::filesystem::path suites = std::string(ATTNBENCH_SOURCE_DIR) + "/suites";
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(suites)) {
+    if (entry.path().extension() != ".csv") continue;
+    ++files;
+    INFO(entry.path());
+    const Json suite =
+        Json::parse(test::read_file((suites / entry.path().stem()).string() + ".json"));
+    CHECK(suite["published"] == entry.path().filename().string());
+    CHECK(test::read_file(entry.path()).front() == '#');  // it says where they are from
+    const auto rows = reports::read_published(entry.path());
+    CHECK_FALSE(rows.empty());
+    for (const auto& row : rows) {
+      INFO(row.label);
+      CHECK(suite["mechanisms"].contains(row.label));
+      CHECK((row.seconds || row.bytes || row.speedup));
+    }
+  }
+  CHECK(files >= 2);
+}
+
 TEST_CASE("published numbers are drawn hollow and dashed", "[reports]") {
   const Json result = result::read_result(folder + "fixture.json");
   const auto rows = reports::read_published(folder + "fixture_published.csv");

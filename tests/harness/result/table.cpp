@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "harness/result/document.hpp"
+#include "harness/result/grid.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::result;
@@ -37,6 +38,23 @@ TEST_CASE("the table shows time, memory and what is not ok", "[result]") {
   CHECK_THAT(text, Catch::Contains(
                        "window at length 256, 512, 1024, 2048, 4096, 8192: unsupported: window"));
   CHECK_THAT(text, Catch::Contains("softmax at length 8192: out_of_memory: wanted 3.00 GiB"));
+}
+
+TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", "[result]") {
+  const std::string text = table(fixture(), {120, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("growth exponents in length"));
+  const Json result = fixture();
+  const auto grids = grids_of(panels(result)[0], Letters::utf8);
+  const Grid& growth = grids.back();
+  CHECK(growth.columns == std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
+  REQUIRE(growth.rows.front().first == "softmax");
+  CHECK(growth.rows.front().second[1] == "2.00");
+  CHECK(std::stod(growth.rows.front().second[0]) == Approx(2).margin(0.1));
+  CHECK(growth.rows.front().second[2] == "2.00");
+  Json few = fixture();
+  auto& cells = few["attnbench"]["cells"];
+  cells.erase(cells.begin() + 2, cells.end());
+  CHECK(grids_of(panels(few)[0], Letters::utf8).back().title != growth.title);
 }
 
 TEST_CASE("the table keeps to the terminal's width", "[result]") {

@@ -32,7 +32,7 @@ TEST_CASE("a step from a prefilled state is measured and right", "[decode]") {
     const test::Ran ran = run_cell(registry(), "decode", cell);
     INFO(ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
-    CHECK(ran.check["rows"] == 4);
+    CHECK(ran.check["rows"] == 8);  // of the first and the last token
     for (const char* what : {"step", "prefill", "generation"}) {
       CHECK(ran.measured["timing"][what]["samples_seconds"].size() == 2);
     }
@@ -78,6 +78,28 @@ TEST_CASE("a step's forecast is that of one token", "[decode]") {
   CHECK(forecast.cost.state_bytes == Approx(2 * 2 * 16 * 4 * 50));
   CHECK(forecast.cost.minimal_bytes > forecast.cost.state_bytes);
   CHECK(forecast.peak_bytes > 2 * forecast.cost.state_bytes);
+}
+
+TEST_CASE("a state that goes wrong on the way is found at the last token", "[decode]") {
+  Registry with_drift = Registry::with_builtins();
+  Entry entry = with_drift.entry("softmax");
+  entry.name = "drifting";
+  entry.aliases.clear();
+  entry.implementations.resize(1);
+  const auto mix = entry.implementations.front().mix;
+  entry.implementations.front().mix = [mix](Mechanism& mechanism, const Inputs& inputs,
+                                            State* state) {
+    Mixed mixed = mix(mechanism, inputs, state);
+    if (state && state->position > 52) mixed.output = mixed.output + 1;
+    return mixed;
+  };
+  with_drift.add(entry, with_drift.reference("softmax"));
+  const auto verdict = [&](std::int64_t steps) {
+    const auto cell = make_cell("decode", "drifting", "auto", small({{"steps", n(steps)}}));
+    return run_cell(with_drift, "decode", cell).check["verdict"];
+  };
+  CHECK(verdict(2) == "ok");
+  CHECK(verdict(4) == "wrong");
 }
 
 TEST_CASE("a mechanism without a state is unsupported, with its reason", "[decode]") {
