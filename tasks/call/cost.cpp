@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tasks/call/model_cost.hpp"
 #include "tasks/forecast.hpp"
 
 namespace attnbench::tasks::call {
@@ -76,6 +77,7 @@ Cost timed_cost(const Cost& mix, const Settings& settings, const std::vector<Rol
       settings.scope == Scope::layer ? projections.output_bytes : output_bytes(settings);
   // Backward: the inputs and the output's gradient are read, the inputs' gradients written.
   cost.minimal_bytes = once * forward + (2 * (once - out) + out) * backward;
+  if (settings.model) return model_cost(cost, projections.weight_bytes, settings);
   return cost;
 }
 
@@ -84,6 +86,10 @@ double predicted_peak_bytes(const Cost& mix, const Settings& settings,
   const Projections projections = projections_of(settings, roles);
   const double outputs = output_bytes(settings);
   const double inputs = mix.minimal_bytes - outputs;
+  if (settings.model) {
+    return model_peak_bytes(inputs + outputs + mix.workspace_bytes, mix.saved_bytes,
+                            projections.weight_bytes, settings);
+  }
   const double around =
       projections.token_bytes + projections.weight_bytes + projections.output_bytes;
   double peak = inputs + outputs + around + mix.workspace_bytes;
@@ -97,6 +103,11 @@ double predicted_peak_bytes(const Cost& mix, const Settings& settings,
 void price(Forecast& forecast, const Registry& registry, const Cell& cell,
            const Settings& settings) {
   if (!forecast.support) return;
+  if (settings.model && settings.problem.pattern == Pattern::cross) {
+    forecast.support = Support::no(
+        "the scope model has one sequence and so no cross attention: say causal or bidirectional");
+    return;
+  }
   std::vector<Role> roles;
   if (settings.scope != Scope::mix) {
     const SingleThread alone;

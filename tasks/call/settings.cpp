@@ -10,6 +10,39 @@ Option word(const char* name, const char* fallback, const char* meaning,
   return {name, OptionType::text, std::string(fallback), meaning, {}, {}, std::move(choices)};
 }
 
+/// What scope `model` alone reads.
+std::vector<Option> model_settings() {
+  const auto count = [](const char* name, std::int64_t fallback, const char* meaning) {
+    const double least = fallback == 0 ? 0 : 1;
+    return Option{name, OptionType::integer, fallback, meaning, least, {}, {}};
+  };
+  return {count("layers", 2, "blocks, for the scope model"),
+          count("vocabulary", 256, "different tokens, for the scope model"),
+          word("mlp", "plain", "for the scope model; plain: GELU between two products; gated: SiLU",
+               {"plain", "gated"}),
+          count("mlp_width", 0, "hidden numbers of the MLP, for the scope model; 0 = 4 * width"),
+          word("norm", "layer", "for the scope model; layer: LayerNorm; rms: RMSNorm",
+               {"layer", "rms"}),
+          {"tied_head",
+           OptionType::boolean,
+           true,
+           "for the scope model: logits from the embedding's own weights",
+           {},
+           {},
+           {}}};
+}
+
+learning::ModelOptions model_from(const Options& settings) {
+  learning::ModelOptions model;
+  model.layers = settings.integer("layers");
+  model.vocabulary = settings.integer("vocabulary");
+  model.mlp = learning::mlp_from(settings.text("mlp"));
+  model.mlp_width = settings.integer("mlp_width");
+  model.norm = learning::norm_from(settings.text("norm"));
+  model.tied_head = settings.boolean("tied_head");
+  return model;
+}
+
 }  // namespace
 
 const char* to_string(Pass pass) {
@@ -25,13 +58,15 @@ const char* to_string(Pass pass) {
 }
 
 std::vector<Option> declared_kinds() {
-  return {
+  std::vector<Option> kinds = {
       word("pattern", "causal", "which keys a query sees", {"bidirectional", "causal", "cross"}),
       word("pass", "forward", "what is timed", {"forward", "backward", "forward+backward"}),
       word("scope", "mix",
            "mix: the mixing alone; projected: the input projections too; layer: the "
-           "output projection as well",
-           {"mix", "projected", "layer"})};
+           "output projection as well; model: a whole one around it",
+           {"mix", "projected", "layer", "model"})};
+  for (Option& setting : model_settings()) kinds.push_back(std::move(setting));
+  return kinds;
 }
 
 std::vector<Option> declared_settings() {
@@ -56,7 +91,9 @@ Settings settings_from(const Options& said) {
     if (said.text("pass") == to_string(pass)) settings.pass = pass;
   }
   settings.problem.gradient = settings.has_backward();
-  settings.scope = scope_from(said.text("scope"));
+  const std::string& scope = said.text("scope");
+  if (scope == "model") settings.model = model_from(said);
+  settings.scope = settings.model ? Scope::layer : scope_from(scope);
   settings.input_scale = said.number("input_scale");
   return settings;
 }

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "attention/layer.hpp"
+#include "tasks/call/called.hpp"
 #include "tasks/call/settings.hpp"
 #include "tasks/task.hpp"
 
@@ -21,7 +21,8 @@ class Subject {
   /// What the clock sees, and what comes before each call, unclocked. Refers to the subject.
   Body body();
 
-  /// Values, and the gradient where the pass has one, against the definition: see check_mix.
+  /// Values, and the gradient where the pass has one, against the definition: see check_mix. Of a
+  /// model, the mixes of the first and the last block on their own inputs; the worse one's numbers.
   Json check(std::uint64_t seed);
 
   /// Memory of one pass: see `metered`.
@@ -30,9 +31,7 @@ class Subject {
   const Forecast& forecast() const { return forecast_; }
 
  private:
-  void prepare_layer(std::uint64_t seed);
   at::Tensor forward();
-  std::vector<at::Tensor> leaves() const;
   void clear_gradients();
 
   const Registry& registry_;
@@ -40,12 +39,7 @@ class Subject {
   const Forecast forecast_;
   const Settings settings_;
   const Implementation implementation_;
-  std::shared_ptr<Mechanism> mechanism_;
-  std::shared_ptr<Layer> layer_;
-  Inputs inputs_;
-  at::Tensor tokens_;
-  at::Tensor memory_tokens_;
-  at::Tensor latents_;  ///< the stream, where the mechanism has one
+  std::unique_ptr<Called> called_;
   at::Tensor upstream_;
   at::Tensor output_;  ///< of the forward pass before a backward pass that is timed alone
   std::vector<at::Tensor> leaves_;  ///< what gets a gradient where there is a backward pass

@@ -19,6 +19,7 @@ class KernelTask final : public Task {
   std::vector<std::string> figures() const override {
     return {"time", "memory", "slopes", "roofline"};
   }
+  std::vector<std::string> further_figures() const override { return {"memory_slopes", "speedup"}; }
   std::string axis() const override { return "length"; }
 
   Forecast forecast(const Registry& registry, const Cell& cell) const override {

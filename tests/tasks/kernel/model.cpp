@@ -1,0 +1,98 @@
+// Scope model of the kernel task: a whole model inside of the clock.
+#include "tests/support/catch.hpp"
+#include "tests/tasks/run_cell.hpp"
+
+using namespace attnbench;
+using test::make_cell;
+using test::run_cell;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry builtins = Registry::with_builtins();
+  return builtins;
+}
+
+std::int64_t n(std::int64_t value) { return value; }
+std::string s(const char* text) { return text; }
+
+using Settings = std::map<std::string, OptionValue>;
+
+Settings small(const Settings& more = {}) {
+  Settings settings{{"length", n(48)},     {"batch", n(2)},       {"heads", n(2)},
+                    {"head_dim", n(8)},    {"scope", s("model")}, {"layers", n(3)},
+                    {"vocabulary", n(101)}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+test::Ran ran_model(const char* mechanism, const Settings& more) {
+  return run_cell(registry(), "kernel", make_cell("kernel", mechanism, "auto", small(more)));
+}
+
+}  // namespace
+
+TEST_CASE("a whole model is timed, metered and checked inside", "[kernel][model]") {
+  for (const char* mechanism : {"softmax", "window", "latte", "linear"}) {
+    for (const char* pass : {"forward", "backward", "forward+backward"}) {
+      INFO(mechanism << " " << pass);
+      const test::Ran ran = ran_model(mechanism, {{"pass", s(pass)}});
+      INFO(ran.check.dump());
+      CHECK(ran.check["verdict"] == "ok");
+      CHECK(ran.check["mixes"] == 2);
+      CHECK(ran.check.contains("gradient") == (std::string(pass) != "forward"));
+      CHECK(ran.measured["timing"].contains(pass));
+      CHECK(ran.sections["memory"]["output_bytes"] == 2 * 48 * 101 * 4);
+    }
+  }
+}
+
+TEST_CASE("the memory of a model is foretold within a factor of two", "[kernel][model]") {
+  for (const Settings& more :
+       {Settings{}, Settings{{"vocabulary", n(20000)}}, Settings{{"mlp", s("gated")}},
+        Settings{{"length", n(512)}}, Settings{{"layers", n(12)}, {"heads", n(16)}}}) {
+    for (const char* pass : {"forward", "forward+backward"}) {
+      Settings settings = more;
+      settings["pass"] = s(pass);
+      const test::Ran ran = ran_model("softmax", settings);
+      const double peak = ran.sections["memory"]["peak_bytes"].get<double>();
+      INFO((more.empty() ? "small" : more.begin()->first) << " " << pass << " " << peak);
+      CHECK(ran.forecast.peak_bytes > 0.8 * peak);
+      CHECK(ran.forecast.peak_bytes < 2.5 * peak);
+    }
+  }
+}
+
+TEST_CASE("the FLOPs of a model are those of its products", "[kernel][model]") {
+  const auto flops = [](const Settings& more) {
+    const auto cell = make_cell("kernel", "softmax", "auto", small(more));
+    return tasks::find_task("kernel").forecast(registry(), cell).cost.model_flops;
+  };
+  const double layer = flops({{"scope", s("layer")}});
+  const double tokens = 2 * 48;
+  const double mlp = 2 * tokens * 16 * 64;
+  const double head = 2 * tokens * 16 * 101;
+  CHECK(flops({}) == Approx(3 * (layer + 2 * mlp) + head));
+  CHECK(flops({{"mlp", s("gated")}, {"mlp_width", n(32)}}) ==
+        Approx(3 * (layer + 1.5 * mlp) + head));
+  const double learned = flops({{"scope", s("layer")}, {"pass", s("backward")}});
+  CHECK(flops({{"pass", s("backward")}}) == Approx(3 * (learned + 4 * mlp) + 2 * head));
+}
+
+TEST_CASE("a model in 16 bits, bidirectional and with one block", "[kernel][model]") {
+  for (const Settings& more :
+       {Settings{{"dtype", s("bfloat16")}, {"norm", s("rms")}},
+        Settings{{"pattern", s("bidirectional")}}, Settings{{"layers", n(1)}},
+        Settings{{"tied_head", false}, {"norm", s("rms")}, {"mlp", s("gated")}}}) {
+    const test::Ran ran = ran_model("softmax", more);
+    INFO(more.begin()->first << " " << ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+  }
+}
+
+TEST_CASE("a model is refused cross attention in the forecast", "[kernel][model]") {
+  const auto cell = make_cell("kernel", "softmax", "auto", small({{"pattern", s("cross")}}));
+  const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
+  CHECK_FALSE(forecast.support.yes);
+  CHECK_THAT(forecast.support.reason, Catch::Contains("cross"));
+}
