@@ -30,7 +30,7 @@ std::vector<fs::path> suite_files() {
 
 TEST_CASE("Every suite that comes with the program has its name, a title and a quick profile",
           "[suite]") {
-  REQUIRE(suite_files().size() >= 5);
+  REQUIRE(suite_files().size() >= 11);
   for (const fs::path& file : suite_files()) {
     INFO(file);
     const auto document = attnbench::suite::load(file);
