@@ -18,7 +18,7 @@ struct Sizes {
   double logits_bytes() const { return tokens * vocabulary * bytes; }
 
   double layers, tokens, width, hidden, vocabulary, bytes;
-  double products;  ///< of the MLP
+  double products;  ///< of the MLP; as many hidden tensors live there at once
 };
 
 double weights_bytes(double layer_weight_bytes, const Settings& settings) {
@@ -55,9 +55,10 @@ double model_peak_bytes(double mix_bytes, double mix_saved_bytes, double weight_
   const double weights = weights_bytes(weight_bytes, settings);
   const double token_bytes = n.tokens * n.width * n.bytes;
   const double hidden_bytes = n.products * n.tokens * n.hidden * n.bytes;
-  // The residual stream, its norm and a sum of both stand beside the largest of the parts.
-  const double inside = std::max(mix_bytes, hidden_bytes + token_bytes);
-  const double forward = 3 * token_bytes + std::max(inside, n.logits_bytes());
+  // Beside the mix: the stream, its norm, the heads put together again, the projected output.
+  // Beside the MLP: the stream before and after the mix, a norm, what comes out, the sum.
+  const double forward = std::max({mix_bytes + 4 * token_bytes, hidden_bytes + 5 * token_bytes,
+                                   n.logits_bytes() + 2 * token_bytes});
   if (!settings.has_backward()) return weights + forward;
   const double saved = n.layers * (mix_bytes + mix_saved_bytes + hidden_bytes + 6 * token_bytes);
   return 2 * weights + saved + forward + 2 * n.logits_bytes();

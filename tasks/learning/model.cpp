@@ -110,11 +110,16 @@ FeedForward::FeedForward(const ModelOptions& options, const Problem& problem, st
   }
 }
 
+// Statement by statement, so that what is no longer needed is freed: this is the widest place.
 at::Tensor FeedForward::forward(const at::Tensor& x) const {
   if (mlp_ == Mlp::gated) {
-    return at::matmul(at::silu(at::matmul(x, gate_)) * at::matmul(x, in_), out_);
+    at::Tensor hidden = at::silu(at::matmul(x, gate_));
+    hidden = hidden * at::matmul(x, in_);
+    return at::matmul(hidden, out_);
   }
-  return at::matmul(at::gelu(at::matmul(x, in_) + in_bias_), out_) + out_bias_;
+  at::Tensor hidden = at::matmul(x, in_) + in_bias_;
+  hidden = at::gelu(hidden);
+  return at::matmul(hidden, out_) + out_bias_;
 }
 
 Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
@@ -142,11 +147,14 @@ Stream Block::normalised(const Stream& stream) const {
 }
 
 Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
-  const Stream calm = normalised(stream);
-  const Mixed mixed = layer_->forward(calm.tokens, calm.tokens, key_mask, calm.latents);
-  Stream out{stream.tokens + mixed.output, stream.latents};
-  if (mixed.latents.defined() && stream.latents.defined()) {
-    out.latents = stream.latents + merged_heads(mixed.latents);
+  Stream out = stream;
+  {
+    const Stream calm = normalised(stream);
+    const Mixed mixed = layer_->forward(calm.tokens, calm.tokens, key_mask, calm.latents);
+    out.tokens = stream.tokens + mixed.output;
+    if (mixed.latents.defined() && stream.latents.defined()) {
+      out.latents = stream.latents + merged_heads(mixed.latents);
+    }
   }
   out.tokens = out.tokens + mlp_->forward(before_mlp_->forward(out.tokens));
   return out;

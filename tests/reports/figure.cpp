@@ -197,7 +197,11 @@ TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
 }
 
 TEST_CASE("speedup is the first series' time over each one's, with bounds of both", "[reports]") {
-  const Json result = fixture();
+  Json result = fixture();
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["label"] == "softmax" && cell["settings"]["length"] == 8192)
+      cell["status"] = "skipped";
+  }
   const auto panel = result::panels(result)[0];
   const auto times = [&](const std::string& series, double x) -> const Json& {
     for (const auto& placed : panel.cells) {
@@ -210,7 +214,7 @@ TEST_CASE("speedup is the first series' time over each one's, with bounds of bot
   std::size_t others = 0;
   for (const Json& row : figure.spec["data"]["values"]) {
     const double x = row["x"].get<double>();
-    CHECK(x < 8192);  // where softmax did not fit there is nothing to compare with
+    CHECK(x < 8192);  // without a baseline there is nothing to compare with
     if (row["series"] == "softmax") {
       CHECK(row["y"] == 1);
       continue;
