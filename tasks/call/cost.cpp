@@ -16,17 +16,19 @@ struct Projections {
   double output_bytes = 0;  ///< of the output projection
 };
 
-Projections projections_of(const Settings& settings, const std::vector<Role>& roles) {
+Projections projections_of(const Settings& settings, const Filling& filling) {
   Projections sum;
   if (settings.scope == Scope::mix) return sum;
   const Problem& problem = settings.problem;
   const auto width = static_cast<double>(problem.width());
   const auto bytes = static_cast<double>(bytes_of(problem.dtype));
   const auto tokens = [&](Source source) {
-    return static_cast<double>(
-        problem.batch * (source == Source::key_tokens ? problem.key_length : problem.length));
+    const std::int64_t each = source == Source::key_tokens      ? problem.key_length
+                              : source == Source::latent_stream ? filling.latents
+                                                                : problem.length;
+    return static_cast<double>(problem.batch * each);
   };
-  for (const Role& role : roles) {
+  for (const Role& role : filling.roles) {
     if (role.feed == Feed::slice) continue;
     const auto heads =
         static_cast<double>(role.source == Source::key_tokens ? problem.kv_heads : problem.heads);
@@ -34,7 +36,7 @@ Projections projections_of(const Settings& settings, const std::vector<Role>& ro
     sum.flops += 2 * tokens(role.source) * width * out;
     sum.weight_bytes += width * out * bytes;
   }
-  sum.token_bytes = tokens(Source::query_tokens) * width * bytes;
+  sum.token_bytes = (tokens(Source::query_tokens) + tokens(Source::latent_stream)) * width * bytes;
   if (problem.pattern == Pattern::cross) {
     sum.token_bytes += tokens(Source::key_tokens) * width * bytes;
   }
@@ -61,8 +63,8 @@ double forward_bytes(const Cost& mix, const Settings& settings, const Projection
 
 }  // namespace
 
-Cost timed_cost(const Cost& mix, const Settings& settings, const std::vector<Role>& roles) {
-  const Projections projections = projections_of(settings, roles);
+Cost timed_cost(const Cost& mix, const Settings& settings, const Filling& filling) {
+  const Projections projections = projections_of(settings, filling);
   const double forward = settings.pass == Pass::backward ? 0 : 1;
   const double backward = settings.has_backward() ? 1 : 0;
   Cost cost = mix;
@@ -81,9 +83,8 @@ Cost timed_cost(const Cost& mix, const Settings& settings, const std::vector<Rol
   return cost;
 }
 
-double predicted_peak_bytes(const Cost& mix, const Settings& settings,
-                            const std::vector<Role>& roles) {
-  const Projections projections = projections_of(settings, roles);
+double predicted_peak_bytes(const Cost& mix, const Settings& settings, const Filling& filling) {
+  const Projections projections = projections_of(settings, filling);
   const double outputs = output_bytes(settings);
   const double inputs = mix.minimal_bytes - outputs;
   if (settings.model) {
@@ -108,13 +109,18 @@ void price(Forecast& forecast, const Registry& registry, const Cell& cell,
         "the scope model has one sequence and so no cross attention: say causal or bidirectional");
     return;
   }
-  std::vector<Role> roles;
+  Filling filling;
   if (settings.scope != Scope::mix) {
     const SingleThread alone;
-    roles = make_mechanism(registry, cell, forecast)->roles();
+    const auto mechanism = make_mechanism(registry, cell, forecast);
+    filling.roles = mechanism->roles();
+    for (const Role& role : filling.roles) {
+      if (role.source != Source::latent_stream) continue;
+      filling.latents = mechanism->options.integer("latents_per_head");
+    }
   }
-  forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, roles);
-  forecast.cost = timed_cost(forecast.cost, settings, roles);
+  forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, filling);
+  forecast.cost = timed_cost(forecast.cost, settings, filling);
 }
 
 }  // namespace attnbench::tasks::call

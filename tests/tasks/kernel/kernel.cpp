@@ -148,3 +148,14 @@ TEST_CASE("the predicted peak is near the measured one", "[kernel]") {
     CHECK(ran.forecast.peak_bytes < 1.7 * measured);
   }
 }
+
+TEST_CASE("projecting a stream of latents costs by its rows, not by the tokens", "[kernel]") {
+  const auto flops = [](const char* scope) {
+    const auto cell = make_cell("kernel", "luna", "composite",
+                                small({{"scope", s(scope)}, {"pattern", s("bidirectional")}}),
+                                {{"latents_per_head", n(5)}});
+    return tasks::find_task("kernel").forecast(registry(), cell).cost.model_flops;
+  };
+  // Tied: the stream, the queries and the tokens that are packed.
+  CHECK(flops("projected") - flops("mix") == Approx((5 + 96 + 96) * 2 * 32 * 32));
+}
