@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "harness/result/format.hpp"
+#include "reports/frame.hpp"
 #include "reports/spec.hpp"
 
 namespace attnbench::reports {
@@ -171,6 +172,10 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   Figure figure = framed(panel, request.what, request.title, caption, order, std::move(layers));
   figure.spec["encoding"]["x"] = x_encoding(panel, further_x);
   figure.spec["data"] = {{"name", "measured"}, {"values", contents.rows}};
+  if (!published.empty()) {
+    figure.subtitle += ". Hollow and dashed: published numbers, of another machine";
+    figure.spec["title"]["subtitle"] = wrapped_lines(figure.subtitle);
+  }
   return figure;
 }
 

@@ -125,6 +125,24 @@ Json tooltip(const std::vector<std::pair<std::string, std::string>>& own) {
   return list;
 }
 
+namespace {
+
+/// "B·T=2048" where batch and length both vary and their product does not.
+std::string constant_tokens(const result::Panel& panel) {
+  std::set<double> batches;
+  std::set<double> products;
+  for (const result::Placed& placed : panel.cells) {
+    const Json problem = placed.cell->value("problem", Json::object());
+    if (!problem.contains("batch") || !problem.contains("length")) return "";
+    batches.insert(problem["batch"].get<double>());
+    products.insert(problem["batch"].get<double>() * problem["length"].get<double>());
+  }
+  if (batches.size() < 2 || products.size() != 1) return "";
+  return "B·T=" + result::human_value(Json(static_cast<std::int64_t>(*products.begin())));
+}
+
+}  // namespace
+
 std::string shared_settings(const result::Panel& panel) {
   static const std::vector<std::pair<std::string, std::string>> named{
       {"batch", "B="},
@@ -136,7 +154,7 @@ std::string shared_settings(const result::Panel& panel) {
       {"scope", "scope "},
       {"dtype", ""},
       {"device", ""}};
-  std::string text;
+  std::string text = constant_tokens(panel);
   for (const auto& [field, prefix] : named) {
     std::set<std::string> values;
     for (const result::Placed& placed : panel.cells) {

@@ -47,7 +47,8 @@ Json provenance_row(const Json& cell);
 /// The encoding of tooltips: `own` (field, title) first, then the provenance.
 Json tooltip(const std::vector<std::pair<std::string, std::string>>& own);
 
-/// "B=1, H=4, D=32, causal, mix, float32, cpu": what all cells of the panel share.
+/// "B=1, H=4, D=32, causal, mix, float32, cpu": what all cells of the panel share, be it the number
+/// of tokens in a call.
 std::string shared_settings(const result::Panel& panel);
 
 /// "over 5 rounds, 95 %", "range of 3 rounds", "samples of 1 round": what the bounds of a timing

@@ -170,10 +170,15 @@ std::vector<Json> places(const result::Panel& panel, const result::Placed& place
 
 std::string axis_title(const std::string& axis) {
   static const std::map<std::string, std::string> words{
-      {"length", "length T (tokens)"},          {"latents_total", "latents, all heads together"},
-      {"latents_per_head", "latents per head"}, {"size_per_head", "size per head"},
-      {"batch", "batch B (sequences)"},         {"heads", "heads H"},
-      {"head_dim", "width of a head D"},        {"width", "width C = H·D"}};
+      {"length", "length T (tokens)"},
+      {"latents_total", "latents, all heads together"},
+      {"latents_per_head", "latents per head"},
+      {"size_per_head", "size per head"},
+      {"batch", "batch B (sequences)"},
+      {"heads", "heads H"},
+      {"steps", "generated tokens"},
+      {"head_dim", "width of a head D"},
+      {"width", "width C = H·D"}};
   const auto found = words.find(axis);
   if (found != words.end()) return found->second;
   std::string text = axis;

@@ -40,6 +40,15 @@ Quantity bytes_of(const char* part, const char* key) {
   };
 }
 
+/// Of generation, where a cell generates.
+std::string tokens_per_second(const Json& cell) {
+  const Json metrics = is_ok(cell) ? cell.value("metrics", Json::object()) : Json::object();
+  if (!metrics.contains("tokens_per_second")) return "";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f", metrics["tokens_per_second"].get<double>());
+  return text.data();
+}
+
 /// What the panel's times are of: its cells' primary, where they agree.
 std::string time_title(const Panel& panel) {
   std::string title;
@@ -156,7 +165,8 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
           ? crossover_grids(panel)
           : std::vector<Grid>{grid_of(panel, time_title(panel), time_in(letters)),
                               grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
-                              grid_of(panel, "state", bytes_of("metrics", "state_bytes"))};
+                              grid_of(panel, "state", bytes_of("metrics", "state_bytes")),
+                              grid_of(panel, "generated tokens per second", tokens_per_second)};
   grids.push_back(growth_grid(panel));
   std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
   return grids;

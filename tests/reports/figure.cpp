@@ -231,6 +231,19 @@ TEST_CASE("speedup is the first series' time over each one's, with bounds of bot
   CHECK(reports::draw("speedup", panel, {"nobody", "softmax"}, none()).empty());
 }
 
+TEST_CASE("a figure over lengths of as many tokens each says how many", "[reports]") {
+  Json result = fixture();
+  for (Json& cell : result["attnbench"]["cells"]) {
+    cell["problem"]["batch"] = 8192 / cell["problem"]["length"].get<int>();
+  }
+  const auto panels = result::panels(result);
+  CHECK_THAT(reports::draw("time", panels[0], order, none()).at(0).subtitle,
+             Catch::Contains("B·T=8192"));
+  const Json plain = fixture();
+  CHECK(reports::draw("time", result::panels(plain)[0], order, none()).at(0).subtitle.find("B·T") ==
+        std::string::npos);
+}
+
 TEST_CASE("the roofline is coloured by what binds", "[reports]") {
   const Json result = fixture();
   const auto figure = reports::draw("roofline", result::panels(result)[0], order, none()).at(0);

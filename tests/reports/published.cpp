@@ -71,6 +71,7 @@ TEST_CASE("published ratios are drawn in the figure of speedups alone", "[report
   CHECK(ratios[0].y == 3.5);
   const auto figure = reports::draw("speedup", panels[0], panels[0].series, rows).at(0);
   CHECK_THAT(figure.caption, Catch::Contains("published"));
+  CHECK_THAT(figure.spec["title"]["subtitle"].dump(), Catch::Contains("Hollow and dashed"));
   const auto times = reports::draw("time", panels[0], panels[0].series, rows).at(0);
   CHECK(times.caption.find("published") == std::string::npos);
 }

@@ -33,6 +33,7 @@ TEST_CASE("the table shows time, memory and what is not ok", "[result]") {
   CHECK_THAT(text, Catch::Contains("time of step"));
   CHECK_THAT(text, Catch::Contains("workspace"));
   CHECK_THAT(text, Catch::Contains("state"));
+  CHECK_THAT(text, Catch::Contains("generated tokens per second") && Catch::Contains("200000"));
   CHECK_THAT(text, Catch::Contains(" ms ±"));
   CHECK_THAT(text, Catch::Contains("latte, vectorised at length 8192: wrong: its values differ"));
   CHECK_THAT(text, Catch::Contains(
