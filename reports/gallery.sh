@@ -14,7 +14,7 @@ pictures=$root/reports/pictures
 gallery='
 quickstart                  forward_time         quickstart_time
 latte_v1_table_1            in_T_slopes          latte_v1_table_1_time
-latte_v1_table_1            in_D_slopes          latte_v1_table_1_head_dim
+latte_v1_table_1            in_T_memory_slopes   latte_v1_table_1_memory
 latte_v1_figure_2           kernel_time          latte_v1_figure_2
 latte_v1_figure_4           kernel_time          latte_v1_figure_4
 latte_v2_figure_7           400M_time            latte_v2_figure_7
@@ -24,7 +24,7 @@ lavo_table_2_cost           kernel_speedup       lavo_table_2_speedup
 lavo_table_2_cost           kernel_peak_memory   lavo_table_2_memory
 lavo_table_10               decode_generation_speedup lavo_table_10
 decode                      decode_step_time     decode_step_time
-crossover_map               crossover_map        crossover_map
+crossover_map               crossover_crossover  crossover_map
 '
 
 wanted() {
