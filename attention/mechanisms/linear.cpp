@@ -157,8 +157,13 @@ Implementation chunked() {
 
 /// The state's own tensors are the kernel's memory.
 Mixed mix_fused(Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const Causal causal = [](const Mechanism&, const Call& call, const Tensor&) {
+    return causal_product::fused(call.query, call.key, call.value, call.form);
+  };
+  if (!state || mechanism.problem.pattern != Pattern::causal) {
+    return mix_with(causal, mechanism, inputs, state);
+  }
   const Call call = call_of(mechanism, inputs);
-  if (!state) return {causal_product::fused(call.query, call.key, call.value, call.form), {}};
   const causal_product::Memory memory{(*state)["sum"], (*state)["normaliser"]};
   Mixed mixed{causal_product::fused(call.query, call.key, call.value, call.form, &memory), {}};
   state->position += call.value.size(2);
