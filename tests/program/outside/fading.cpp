@@ -36,7 +36,10 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state) {
   State fresh = mechanism.empty_state(value.size(0), value.size(2), value.options());
   State& carried = state != nullptr ? *state : fresh;
   at::Tensor sum = carried["sum"];
-  const at::Tensor wide = value.to(sum.scalar_type());
+  at::Tensor wide = value.to(sum.scalar_type());
+  if (inputs.key_mask.defined()) {  // what stands in padding may be anything, NaN included
+    wide = wide.masked_fill(inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1), 0);
+  }
   at::Tensor weight = carried["weight"];
   std::vector<at::Tensor> rows;
   for (std::int64_t t = 0; t < value.size(2); ++t) {
@@ -44,7 +47,7 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state) {
     if (inputs.key_mask.defined()) {
       real = inputs.key_mask.select(1, t).to(wide.scalar_type()).view({-1, 1, 1});
     }
-    sum = sum * decay + real * wide.select(2, t);
+    sum = sum * decay + wide.select(2, t);
     weight = weight * decay + real;
     rows.push_back(at::where(weight > 0, sum / weight.clamp_min(1e-30), at::zeros_like(sum)));
   }
