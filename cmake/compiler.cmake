@@ -17,10 +17,8 @@ if(ATTNBENCH_SANITIZE)
                                                       -fno-omit-frame-pointer)
   target_link_options(attnbench_settings INTERFACE -fsanitize=${ATTNBENCH_SANITIZE})
   # A check of every reference doubles the time that code full of templates takes to build, and a
-  # null one ends in a fault that the address sanitizer reports anyway. Kernels, which compute with
-  # raw pointers, are checked for all.
-  target_compile_options(attnbench_settings INTERFACE
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:ATTNBENCH_EVERY_CHECK>>>:-fno-sanitize=null,alignment,vptr,object-size>)
+  # null one ends in a fault that the address sanitizer reports anyway.
+  target_compile_options(attnbench_settings INTERFACE -fno-sanitize=null,alignment,vptr,object-size)
 endif()
 
 # ccache reads a precompiled header's content only when told that this is safe.
