@@ -44,7 +44,8 @@ inline const char* catalogue_text() {
      "implementations": [
        {"name": "composite", "title": "vectorised", "differentiable": true, "growth": {}},
        {"name": "scan", "title": "token by token", "differentiable": true, "growth": {}},
-       {"name": "chunked", "title": "by chunks", "differentiable": true, "growth": {}}],
+       {"name": "chunked", "title": "by chunks", "differentiable": true, "growth": {}},
+       {"name": "fused", "title": "one kernel", "differentiable": true, "growth": {}}],
      "aliases": []},
     {"name": "linear", "title": "Linear attention", "citation": "", "origin": "built in",
      "patterns": ["bidirectional", "causal", "cross"], "claims": {},
@@ -52,7 +53,8 @@ inline const char* catalogue_text() {
      "implementations": [
        {"name": "composite", "title": "", "differentiable": true, "growth": {}},
        {"name": "scan", "title": "", "differentiable": true, "growth": {}},
-       {"name": "chunked", "title": "", "differentiable": true, "growth": {}}], "aliases": []}],
+       {"name": "chunked", "title": "", "differentiable": true, "growth": {}},
+       {"name": "fused", "title": "", "differentiable": true, "growth": {}}], "aliases": []}],
   "tasks": [
     {"name": "kernel", "title": "Time, memory and correctness of one call", "axis": "length",
      "figures": ["time", "memory", "slopes", "roofline"],

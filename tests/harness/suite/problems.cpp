@@ -72,7 +72,7 @@ const std::vector<Malformed> ill_formed = {
     {with_mechanisms("{\"latte\": {\"implementation\": \"chunk\"}}"),
      2,
      "/mechanisms/latte/implementation",
-     {"chunk", "composite, scan, chunked, auto"}},
+     {"chunk", "composite, scan, chunked, fused, auto"}},
     {with_mechanisms("{\"flash\": {\"implementation\": \"chunked\"}}"),
      2,
      "/mechanisms/flash/implementation",
