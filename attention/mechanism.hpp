@@ -58,6 +58,8 @@ struct Growth {
   /// T and L held fixed; a size that follows head_dim (the features of linear) grows with it.
   double time_in_head_dim = 1;
   std::optional<double> workspace_in_head_dim = {};  ///< nothing is claimed unless said
+  /// Tokens from which on the exponents in T are to be seen; below, another term hides them.
+  std::int64_t from_length = 0;
 };
 
 /// What a mechanism claims of itself; the conformance kit holds it to each.

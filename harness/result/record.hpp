@@ -30,7 +30,8 @@
 //   cost                    {model_flops, executed_flops, minimal_bytes, exponentials,
 //                           workspace_bytes, saved_bytes, state_bytes}   of one timed body
 //   growth                  {time_in_length, workspace_in_length, time_in_latents,
-//                           workspace_in_latents, time_in_head_dim, workspace_in_head_dim?}
+//                           workspace_in_latents, time_in_head_dim, workspace_in_head_dim?,
+//                           from_length?}
 //   timing                  {WHAT: {median_seconds, low_seconds, high_seconds, minimum_seconds,
 //                           calibrated_median_seconds, rounds: [timing of one round…]}}
 //                           WHAT is the pass for kernel; prefill, step, generation for decode.

@@ -202,9 +202,13 @@ std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool 
   const Json planned = cells.forecast({plan.least_length});
   if (!planned.is_object() || !planned.value("supported", false)) return rows;
   const Json claims = planned.value("growth", Json::object());
+  GrowthPlan from_claim = plan;
+  from_claim.least_length =
+      std::max(plan.least_length, claims.value("from_length", plan.least_length));
   const auto along = [&](const std::string& name, std::int64_t Size::*varies, const Size& from) {
     std::string why;
-    if (const auto start = long_enough(cells, plan, from, why)) {
+    const GrowthPlan& begun = varies == &Size::length ? from_claim : plan;
+    if (const auto start = long_enough(cells, begun, from, why)) {
       measure_axis(cells, row, plan, {name, varies, *start}, claims, say, rows);
     } else {
       const std::string time = "time_in_" + name;

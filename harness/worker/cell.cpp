@@ -95,6 +95,7 @@ Json to_json(const Growth& growth) {
                                    {"time_in_latents", growth.time_in_latents},
                                    {"workspace_in_latents", growth.workspace_in_latents},
                                    {"time_in_head_dim", growth.time_in_head_dim}});
+  if (growth.from_length > 0) exponents["from_length"] = growth.from_length;
   if (growth.workspace_in_head_dim) {
     exponents["workspace_in_head_dim"] = *growth.workspace_in_head_dim;
   }

@@ -15,6 +15,7 @@ struct Machine {
   double claimed = 1;
   double claimed_in_latents = 0;
   double claimed_in_head_dim = 0;  ///< 0 = says nothing of it
+  std::int64_t claimed_from = 0;   ///< 0 = from any length on
   double memory_exponent = 0;
   double seconds_at_512 = 2e-4;
   bool supported = true;
@@ -30,6 +31,7 @@ struct Machine {
                      {"time_in_latents", claimed_in_latents},
                      {"workspace_in_latents", claimed_in_latents}};
       if (claimed_in_head_dim > 0) growth["time_in_head_dim"] = claimed_in_head_dim;
+      if (claimed_from > 0) growth["from_length"] = claimed_from;
       return {{"cells",
                {{{"supported", supported},
                  {"peak_bytes", peak_bytes},
@@ -155,4 +157,15 @@ TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[gro
   CHECK(rows[2].quantity == "time in head_dim");
   CHECK(rows[2].points.front().size == 256);
   CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
+}
+
+TEST_CASE("growth is measured from the length on that a claim names", "[growing]") {
+  Machine machine;
+  machine.seconds_at_512 = 1;
+  machine.claimed_from = 4096;
+  const auto rows = grown(machine);
+  REQUIRE(!rows.empty());
+  for (const auto& point : rows.front().points) CHECK(point.size >= 4096);
+  machine.claimed_from = 0;
+  CHECK(grown(machine).front().points.front().size == 256);
 }
