@@ -37,8 +37,8 @@ struct SoftmaxSizes {
   double scale = 1;  ///< the logit is scale * q.k
 
   /// The keys from `first_key(t)` to `last_key(t)`, inclusive, are those that query t sees.
-  std::int64_t first_key(std::int64_t t) const { return t + offset > left ? t + offset - left : 0; }
-  std::int64_t last_key(std::int64_t t) const {
+  constexpr std::int64_t first_key(std::int64_t t) const { return t + offset > left ? t + offset - left : 0; }
+  constexpr std::int64_t last_key(std::int64_t t) const {
     return t + offset + right < key_length - 1 ? t + offset + right : key_length - 1;
   }
 };

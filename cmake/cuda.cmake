@@ -1,0 +1,47 @@
+# The CUDA kernels: attnbench_cuda, a library without LibTorch. Built where a toolkit is found, with or
+# without a GPU at hand. CUDA_FOUND says whether it is there.
+#
+# A file whose name ends in _sm90 uses what only Hopper has (wgmma, TMA) and is compiled for it alone;
+# every other file is machine code for Ampere and Hopper, and PTX for what comes between and after.
+set(CUDA_FOUND OFF)
+if(ATTNBENCH_CUDA)
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER)
+    find_program(CMAKE_CUDA_COMPILER nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(CUDA_FOUND ON)
+  else()
+    message(STATUS "No CUDA toolkit found: the CUDA kernels are left out")
+  endif()
+endif()
+if(NOT CUDA_FOUND)
+  return()
+endif()
+
+set(CMAKE_CUDA_ARCHITECTURES OFF)  # said per file below: CMake 3.25 has no word for 90a
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+enable_language(CUDA)
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 13 has it
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+endif()
+find_package(CUDAToolkit 12 REQUIRED)
+if(CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS attention/kernels/cuda/*.cu)
+add_library(attnbench_cuda STATIC ${cuda_sources})
+target_link_libraries(attnbench_cuda PUBLIC attnbench_settings CUDA::cudart_static)
+# Spills in a kernel are said aloud: they cost more than any other mistake.
+target_compile_options(attnbench_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo
+    -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills>)
+foreach(source IN LISTS cuda_sources)
+  if(source MATCHES "_sm90\\.cu$")
+    set(targets -gencode=arch=compute_90a,code=sm_90a)
+  else()
+    set(targets -gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90,code=sm_90)
+  endif()
+  set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${targets})
+endforeach()
