@@ -189,6 +189,7 @@ std::vector<Implementation> implementations() {
   Implementation scan =
       implementation_of("scan", "the latents token by token, the window in tiles", Form::scan);
   scan.rank = -1;
+  scan.growth.from_length = 1024;  // before, a segment of its scores is not yet full
   Implementation chunked = implementation_of(
       "chunked", "the latents by chunks as matrix products, the window in tiles", Form::chunked);
   chunked.rank = 10;

@@ -55,6 +55,8 @@ const char* to_string(GrowthVerdict verdict) {
   switch (verdict) {
     case GrowthVerdict::agrees:
       return "agrees";
+    case GrowthVerdict::below:
+      return "below";
     case GrowthVerdict::differs:
       return "differs";
     case GrowthVerdict::undecided:
@@ -81,7 +83,7 @@ std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points) {
   return slopes;
 }
 
-GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed) {
+GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed, GrowthClaim meant) {
   GrowthFit growth;
   growth.claimed = claimed;
   growth.tolerance = growth_tolerance(claimed);
@@ -90,11 +92,17 @@ GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed) {
   growth.reason = too_little(ordered);
   if (!growth.reason.empty()) return growth;
   growth.measured = exponent(ordered);
-  const double off = std::abs(*growth.measured - claimed);
-  growth.verdict = off <= growth.tolerance ? GrowthVerdict::agrees : GrowthVerdict::differs;
-  if (growth.verdict == GrowthVerdict::differs) {
-    growth.reason = "the exponent is " + exponent_text(*growth.measured) + ", claimed is " +
-                    exponent_text(claimed) + " ± " + exponent_text(growth.tolerance);
+  const double over = *growth.measured - claimed;
+  const std::string found = "the exponent is " + exponent_text(*growth.measured);
+  if (std::abs(over) <= growth.tolerance) {
+    growth.verdict = GrowthVerdict::agrees;
+  } else if (over < 0 && meant == GrowthClaim::bound) {
+    growth.verdict = GrowthVerdict::below;
+    growth.reason = found + ": at these sizes what does not depend on them weighs too";
+  } else {
+    growth.verdict = GrowthVerdict::differs;
+    growth.reason = found + ", claimed is " + exponent_text(claimed) + " ± " +
+                    exponent_text(growth.tolerance);
   }
   return growth;
 }

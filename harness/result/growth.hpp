@@ -21,8 +21,15 @@ struct LocalSlope {
   double slope = 0;
 };
 
-enum class GrowthVerdict { agrees, differs, undecided };
+/// `below`: slower growth than an upper bound allows, which is a finding and no failure.
+enum class GrowthVerdict { agrees, below, differs, undecided };
 const char* to_string(GrowthVerdict verdict);
+
+/// How a claim is meant: as the exponent itself, or as the most that it may be. In T an exponent is to
+/// be met: a sequence can be made long enough. In latents and head_dim, whose sizes are those that
+/// people use, what does not depend on them (a call of LibTorch, an exponential) weighs as much as
+/// what does, so that only faster growth than claimed can refute.
+enum class GrowthClaim { exponent, bound };
 
 struct GrowthFit {
   double claimed = 0;
@@ -43,7 +50,8 @@ std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points);
 
 /// Least squares of ln value over ln size. Zero throughout is the exponent 0. Undecided with fewer
 /// than three sizes, with sizes that span less than a factor of 4, or with some zeros.
-GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed);
+GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed,
+                     GrowthClaim meant = GrowthClaim::exponent);
 
 /// The points whose value reaches `floor`: below it fixed costs hide the growth.
 std::vector<GrowthPoint> at_least(const std::vector<GrowthPoint>& points, double floor);

@@ -50,7 +50,8 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
     }
     if (!claimed) continue;
     if (what == Growing::time) points = at_least(points, enough_seconds);
-    all.push_back({series, *claimed, fit_growth(points, *claimed)});
+    const auto meant = panel.axis == "length" ? GrowthClaim::exponent : GrowthClaim::bound;
+    all.push_back({series, *claimed, fit_growth(points, *claimed, meant)});
   }
   return all;
 }

@@ -111,6 +111,9 @@ struct Axis {
   std::string name;  ///< length, latents or head_dim
   std::int64_t Size::*varies = &Size::length;
   Size start;
+  result::GrowthClaim meant() const {
+    return varies == &Size::length ? result::GrowthClaim::exponent : result::GrowthClaim::bound;
+  }
   Size at(int doublings) const {
     Size size = start;
     size.*varies <<= doublings;
@@ -165,9 +168,9 @@ void measure_series(const Cells& cells, const GrowthPlan& plan, const Axis& axis
 }
 
 GrowthRow judged(const CheckRow& row, const std::string& quantity, const std::string& why,
-                 std::vector<GrowthPoint> points, double claimed) {
+                 std::vector<GrowthPoint> points, double claimed, result::GrowthClaim meant) {
   GrowthRow out{row.entry, row.implementation, row.pattern, quantity, std::move(points), {}};
-  out.fit = result::fit_growth(out.points, claimed);
+  out.fit = result::fit_growth(out.points, claimed, meant);
   if (out.fit.verdict == result::GrowthVerdict::undecided && !why.empty()) out.fit.reason = why;
   return out;
 }
@@ -182,15 +185,16 @@ void measure_axis(const Cells& cells, const CheckRow& row, const GrowthPlan& pla
   Series series;
   measure_series(cells, plan, axis, series);
   const std::string in = " in " + axis.name;
-  GrowthRow timed = judged(row, "time" + in, series.why, series.seconds, time);
+  GrowthRow timed = judged(row, "time" + in, series.why, series.seconds, time, axis.meant());
   if (timed.fit.verdict == result::GrowthVerdict::differs) {
     // A neighbour on the machine may have come and gone: both series together decide.
     measure_series(cells, plan, axis, series);
-    timed = judged(row, "time" + in, series.why, series.seconds, time);
+    timed = judged(row, "time" + in, series.why, series.seconds, time, axis.meant());
   }
   rows.push_back(std::move(timed));
   if (!claims.contains(workspace)) return;
-  rows.push_back(judged(row, "workspace" + in, series.why, series.workspace, claims.at(workspace)));
+  rows.push_back(judged(row, "workspace" + in, series.why, series.workspace, claims.at(workspace),
+                        axis.meant()));
 }
 
 }  // namespace
@@ -212,7 +216,8 @@ std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool 
       measure_axis(cells, row, plan, {name, varies, *start}, claims, say, rows);
     } else {
       const std::string time = "time_in_" + name;
-      rows.push_back(judged(row, "time in " + name, why, {}, claims.value(time, 1.0)));
+      rows.push_back(judged(row, "time in " + name, why, {}, claims.value(time, 1.0),
+                            result::GrowthClaim::exponent));
     }
   };
   along("length", &Size::length, {});

@@ -49,6 +49,15 @@ TEST_CASE("another growth than claimed differs, in both directions", "[growth]")
   CHECK_THAT(growth.reason, Catch::Contains("2.00") && Catch::Contains("1.00 ± 0.15"));
 }
 
+TEST_CASE("a bound is refuted by faster growth alone", "[growth]") {
+  CHECK(fit_growth(synthetic(1.2, 1e-6), 1, GrowthClaim::bound).verdict == GrowthVerdict::differs);
+  CHECK(fit_growth(synthetic(1.1, 1e-6), 1, GrowthClaim::bound).verdict == GrowthVerdict::agrees);
+  CHECK(fit_growth(synthetic(0.9, 1e-6), 1, GrowthClaim::bound).verdict == GrowthVerdict::agrees);
+  const GrowthFit slower = fit_growth(synthetic(0.3, 1e-6), 1, GrowthClaim::bound);
+  CHECK(slower.verdict == GrowthVerdict::below);
+  CHECK_THAT(slower.reason, Catch::Contains("0.30"));
+}
+
 TEST_CASE("tolerances are the stated ones", "[growth]") {
   CHECK(growth_tolerance(0) == Approx(0.15));
   CHECK(growth_tolerance(1) == Approx(0.15));

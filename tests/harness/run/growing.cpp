@@ -14,6 +14,7 @@ struct Machine {
   double exponent = 1;
   double claimed = 1;
   double claimed_in_latents = 0;
+  double exponent_in_latents = 1;
   double claimed_in_head_dim = 0;  ///< 0 = says nothing of it
   std::int64_t claimed_from = 0;   ///< 0 = from any length on
   double memory_exponent = 0;
@@ -46,7 +47,7 @@ struct Machine {
       return {{"status", "out_of_memory"}, {"reason", "64 GiB"}};
     }
     double seconds = seconds_at_512 * std::pow(length / 512, exponent);
-    if (claimed_in_latents > 0) seconds *= latents / 64;
+    if (claimed_in_latents > 0) seconds *= std::pow(latents / 64, exponent_in_latents);
     const double head_dim = cell.at("settings").at("head_dim");
     seconds *= head_dim / 64 * cell.at("options").value("features", head_dim) / 64;
     if (slow_calls > 0 && slow_calls-- > 0) seconds *= 3;
@@ -115,6 +116,15 @@ TEST_CASE("latents are an axis of their own where they are claimed", "[growing]"
   CHECK(rows[3].quantity == "workspace in latents");
   Machine without;
   CHECK(grown(without, true).size() == 2);
+}
+
+TEST_CASE("a claim in latents is refuted by faster growth, not by slower", "[growing]") {
+  Machine machine;
+  machine.claimed_in_latents = 1;
+  machine.exponent_in_latents = 0.5;
+  CHECK(grown(machine, true)[2].fit.verdict == GrowthVerdict::below);
+  machine.exponent_in_latents = 1.5;
+  CHECK(grown(machine, true)[2].fit.verdict == GrowthVerdict::differs);
 }
 
 TEST_CASE("what cannot be measured is undecided, with the reason", "[growing]") {
