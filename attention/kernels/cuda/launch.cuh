@@ -12,6 +12,7 @@ namespace attnbench::kernels::cuda {
 
 inline void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
+  cudaGetLastError();  // or the next launch would be blamed for it
   throw Error(std::string(call) + ": " + cudaGetErrorString(error) + " (" +
               cudaGetErrorName(error) + ")");
 }

@@ -39,6 +39,12 @@ TEST_CASE("a graph does again what was recorded, and events tell time on the dev
   CHECK(array.values().back() == 7);
 }
 
+TEST_CASE("after memory was refused the next call goes on as if nothing had been") {
+  NEEDS_DEVICE();
+  CHECK_THROWS_AS(allocate(std::size_t{1} << 60), Error);
+  CHECK(DeviceArray<float>(std::vector<float>{1, 2}).values().back() == 2);
+}
+
 TEST_CASE("the card says what it is") {
   NEEDS_DEVICE();
   CHECK(card().multiprocessors > 0);
