@@ -36,7 +36,10 @@ target_link_libraries(attnbench_cuda PUBLIC attnbench_settings CUDA::cudart_stat
 # Spills in a kernel are said aloud: they cost more than any other mistake.
 target_compile_options(attnbench_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo
-    -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills>)
+    -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills,-v>)
+# What each kernel takes (-v) is kept beside its object for the gate, tests/…/cuda/resources.py.
+set_property(TARGET attnbench_cuda PROPERTY CUDA_COMPILER_LAUNCHER
+             ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
 foreach(source IN LISTS cuda_sources)
   if(source MATCHES "_sm90\\.cu$")
     set(targets -gencode=arch=compute_90a,code=sm_90a)
