@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# on_device.sh: one call on a bare machine with a GPU, from a folder that pack.sh has made. Checks
+# first, then benchmarks in order of importance, ours and the peers' in turns, then compute-sanitizer,
+# a table last. Every result is written as soon as it is there: a run that is cut off keeps the rest.
+#
+#   OUT=DIR          where results go (out beside this script); at most 8 files
+#   LIMIT=SECONDS    for everything (480)
+#   STEPS="…"        only these: checks softmax recurrent backward step peers_softmax peers_recurrent
+#                    memcheck racecheck
+#   EVEN_IF_WRONG=1  go on when a check fails; the table then says so
+#   SANITIZE=REGEX   the test cases for compute-sanitizer, by name (all)
+#
+# Exit code: 0 all done, 1 a check failed or a benchmark did, 3 no usable GPU.
+set -u
+cd "$(dirname "$(readlink -f "$0")")" || exit 3
+out=${OUT:-$PWD/out}
+limit=${LIMIT:-480}
+steps=${STEPS:-checks softmax peers_softmax recurrent peers_recurrent backward step memcheck racecheck}
+parts=$(mktemp -d)
+trap 'rm -rf "$parts"' EXIT
+mkdir -p "$out"
+status=0
+
+left() { echo $((limit - SECONDS)); }
+wants() { case " $steps " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+say() { echo "[$SECONDS s] $*" | tee -a "$out/card.txt"; }
+# limited PERCENT COMMAND…: at most this share of the whole limit, and never past its end.
+limited() {
+  local seconds=$((limit * $1 / 100)) rest
+  shift
+  rest=$(left)
+  [ "$seconds" -lt "$rest" ] || seconds=$rest
+  [ "$seconds" -ge 5 ] || return 124
+  timeout -k 5 "$seconds" "$@"
+}
+verdict() { case $1 in 0) echo done ;; 124 | 137) echo "cut off at its limit" ;; *) echo "exit code $1" ;; esac; }
+
+# cuBLAS comes with a toolkit or with PyTorch's packages.
+if ! ldconfig -p 2>/dev/null | grep -q 'libcublas\.so'; then
+  folder=$(python3 -c 'import glob, os, site, sys
+for base in sys.path + site.getsitepackages():
+    for found in sorted(glob.glob(os.path.join(base, "nvidia", "*", "lib", "libcublas.so.*"))):
+        print(os.path.dirname(found)); sys.exit()' 2>/dev/null)
+  for folder in "$folder" /usr/local/cuda/lib64 /usr/local/cuda/lib; do
+    [ -n "$folder" ] && ls "$folder"/libcublas.so.* >/dev/null 2>&1 && break
+  done
+  export LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
+if ls wheels/*.whl >/dev/null 2>&1; then
+  python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$parts/site" \
+    wheels/*.whl && export PYTHONPATH="$parts/site${PYTHONPATH:+:$PYTHONPATH}"
+fi
+
+commit=$(cat commit 2>/dev/null || echo unknown)
+{
+  date -u
+  echo "commit $commit"
+  nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,power.limit,temperature.gpu \
+    --format=csv 2>&1
+  uname -sr
+} >"$out/card.txt"
+cat "$out/card.txt"
+
+if wants checks; then
+  limited 30 ./test_cuda >"$out/checks.txt" 2>&1
+  code=$?
+  say "checks: $(verdict $code): $(grep -E 'test cases|All tests passed' "$out/checks.txt" | tail -n 1)"
+  if grep -q 'needs a CUDA device' "$out/checks.txt"; then
+    grep -m 1 'needs a CUDA device' "$out/checks.txt"
+    exit 3
+  fi
+  if [ $code -ne 0 ]; then
+    status=1
+    grep -B 12 -A 12 -m 3 'FAILED:' "$out/checks.txt" | head -n 60
+    [ -n "${EVEN_IF_WRONG:-}" ] || { say "stopped: a check failed"; exit 1; }
+  fi
+fi
+
+# ours STEP PERCENT REGEX: these benchmarks, added to ours.json.
+ours() {
+  wants "$1" || return 0
+  limited "$2" ./attnbench_cuda_bench --benchmark_filter="$3" --benchmark_out="$parts/ours_$1.json" \
+    --benchmark_context=commit="$commit" >"$parts/said" 2>&1
+  local code=$?
+  say "$1: $(verdict $code)"
+  if [ $code -ne 0 ]; then
+    status=1
+    grep -i error "$parts/said" | sort | uniq -c | sort -rn | cut -c 1-200 | head -n 8
+  fi
+  merge ours
+}
+# peers STEP PERCENT REGEX: these cases, added to peers.json.
+peers() {
+  wants "peers_$1" || return 0
+  ./attnbench_cuda_bench --benchmark_list_tests >"$parts/cases"
+  local seconds=$((limit * $2 / 100))
+  limited $(($2 + 5)) python3 -u peers.py --cases "$parts/cases" --out "$parts/peers_$1.json" --filter "$3" \
+    --deadline "$seconds" >"$parts/said" 2>&1
+  local code=$?
+  say "peers, $1: $(verdict $code)"
+  [ $code -eq 0 ] || tail -n 5 "$parts/said"
+  merge peers
+}
+# merge KIND: its parts so far as one file; of a part that was cut off, the rows that are whole.
+merge() { python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json; }
+
+ours softmax 15 '^ceiling|^softmax_forward/'
+peers softmax 20 '^softmax_(forward|backward)/'
+ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain)_forward/'
+peers recurrent 20 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
+ours backward 15 '_backward/'
+ours step 5 '_step/'
+
+# sanitize TOOL PERCENT: test cases one by one, several at a time, so that one cannot hide the others.
+sanitize() {
+  wants "$1" || return 0
+  if ! command -v compute-sanitizer >/dev/null; then
+    say "$1: there is no compute-sanitizer here"
+    return 0
+  fi
+  # Catch2 2 and 3 list names by different words, and count them in the exit code.
+  { ./test_cuda --list-test-names-only || ./test_cuda --list-tests --verbosity quiet; } 2>/dev/null |
+    grep -E "${SANITIZE:-.}" | sed 's/[][,*~"\\]/\\&/g' | sort -u >"$parts/names"
+  export tool=$1 verdicts=$parts/$1
+  mkdir -p "$verdicts"
+  limited "$2" xargs -d '\n' -P 8 -n 1 bash -c '
+    file=$verdicts/$(printf %s "$0" | md5sum | cut -c 1-12)
+    timeout 90 compute-sanitizer --tool "$tool" --error-exitcode 77 --print-limit 3 ./test_cuda "$0" >"$file.log" 2>&1
+    code=$?
+    case $code in
+      0) verdict=clean ;;
+      77) verdict=FAULT ;;
+      124) verdict="not finished in 90 s" ;;
+      *) verdict="ended with exit code $code" ;;
+    esac
+    echo "$verdict: $0" >"$file.verdict"
+    [ "$code" = 0 ] || grep -v "^ *$" "$file.log" | head -n 25 >"$file.detail"
+  ' <"$parts/names"
+  {
+    echo "== $1: $(cat "$verdicts"/*.verdict 2>/dev/null | grep -c '^clean') of $(wc -l <"$parts/names") test cases clean"
+    cat "$verdicts"/*.verdict 2>/dev/null | grep -v '^clean' | sort
+    cat "$verdicts"/*.detail 2>/dev/null | head -n 200
+  } >>"$out/sanitizer.txt"
+  say "$(grep -a "== $1:" "$out/sanitizer.txt")"
+  grep -h '^FAULT' "$verdicts"/*.verdict 2>/dev/null | head -n 10
+}
+rm -f "$out/sanitizer.txt"
+sanitize memcheck 15
+sanitize racecheck 15
+
+if [ -f "$out/ours.json" ]; then
+  peers_file=; [ -f "$out/peers.json" ] && peers_file=$out/peers.json
+  python3 compare_peers.py "$out/ours.json" ${peers_file:+"$peers_file"} --all --markdown >"$out/table.md"
+  python3 compare_peers.py "$out/ours.json" ${peers_file:+"$peers_file"} | grep -v '^note: .*not reached' | cut -c 1-190
+fi
+say "end, exit code $status"
+exit $status
