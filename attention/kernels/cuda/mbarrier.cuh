@@ -9,6 +9,10 @@
 
 #include <cstdint>
 
+#ifdef ATTNBENCH_EMULATED
+#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
+#endif
+
 namespace attnbench::kernels::cuda::sm90 {
 
 /// Where `pointer` into shared memory lies, in the address space of shared memory.
@@ -18,26 +22,43 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
 
 /// One thread makes the barriers of a block, then calls publish_barriers, then all synchronise.
 __device__ __forceinline__ void make_barrier(std::uint32_t barrier, int arrivals) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::mbarrier_make(barrier, arrivals);
+#else
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+#endif
 }
 
 /// Makes new barriers known to the copy engine.
 __device__ __forceinline__ void publish_barriers() {
+#ifndef ATTNBENCH_EMULATED
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
 }
 
 __device__ __forceinline__ void arrive(std::uint32_t barrier) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::mbarrier_arrive(barrier, 0);
+#else
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+#endif
 }
 
 /// Arrives and announces bytes that copies will bring: the whole box, also where part of it lies
 /// outside of the array.
 __device__ __forceinline__ void arrive_expecting(std::uint32_t barrier, int bytes) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::mbarrier_arrive(barrier, bytes);
+#else
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
+#endif
 }
 
 __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::mbarrier_wait(barrier, parity);
+#else
   std::uint32_t over = 0;
   while (over == 0) {
     // The hardware suspends the thread for a while before it says no.
@@ -51,6 +72,7 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity
         : "r"(barrier), "r"(parity)
         : "memory");
   }
+#endif
 }
 
 /// A position in a ring of buffers, and the parity of this round through them.
@@ -69,10 +91,18 @@ struct RingPosition {
 /// Named barriers 1 to 15 (0 is __syncthreads): `threads` counts those that wait and those that only
 /// arrive, whole warps.
 __device__ __forceinline__ void named_wait(int barrier, int threads) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::named_barrier(barrier, threads, true);
+#else
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
 }
 __device__ __forceinline__ void named_arrive(int barrier, int threads) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::named_barrier(barrier, threads, false);
+#else
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+#endif
 }
 
 }  // namespace attnbench::kernels::cuda::sm90

@@ -45,7 +45,7 @@ struct SoftmaxShape {
 
 template <class T>
 struct SoftmaxParameters {
-  CUtensorMap q, k, v;
+  TensorMap q, k, v;
   Rows<T> out;
   float* lse;
   float scale;  ///< with the logarithm of e to base 2
@@ -73,7 +73,7 @@ __device__ void softmax_produce(const SoftmaxParameters<typename Shape::Number>&
                                 const SoftmaxShared<Shape>& shared) {
   RingPosition<Shape::buffers> ring;
   std::uint32_t query_parity = 0;
-  const auto load = [&](const CUtensorMap& map, int block, int head, int batch) {
+  const auto load = [&](const TensorMap& map, int block, int head, int batch) {
     wait(shared.free(ring.buffer), ring.parity ^ 1);
     arrive_expecting(shared.full(ring.buffer), Shape::key_bytes);
     load_tile(map, shared.buffer(ring.buffer), shared.full(ring.buffer), block * Shape::keys, head,
@@ -159,7 +159,7 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
     OnlineSoftmax softmax;
     float out[Shape::width / 2];
 #pragma unroll
-    for (float& x : out) x = 0;
+    for (int i = 0; i < Shape::width / 2; ++i) out[i] = 0;
 
     if (blocks.count() > 0) {
       float scores[Shape::keys / 2];

@@ -6,16 +6,27 @@
 // the end of the array arrive as zeros.
 #pragma once
 
-#include <cuda.h>
-
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
+
+#ifdef ATTNBENCH_EMULATED
+#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
+#else
+#include <cuda.h>
+#endif
 
 #include "attention/kernels/cuda/launch.cuh"
 #include "attention/kernels/rows.hpp"
 
 namespace attnbench::kernels::cuda::sm90 {
+
+#ifdef ATTNBENCH_EMULATED
+using emulator::TensorMap;
+#else
+using TensorMap = CUtensorMap;
+#endif
 
 /// What one tensor map can span: why not, or nothing.
 template <class T>
@@ -34,9 +45,14 @@ std::string tensor_refusal(const char* name, const Rows<T>& x, std::int64_t batc
   return {};
 }
 
-/// The driver's own function, so that nothing links against the driver's library.
-inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
-  static const auto encoder = [] {
+/// Encodes a map of five extents, innermost first; strides in bytes, of all but the innermost.
+#ifdef ATTNBENCH_EMULATED
+using emulator::encode_map;
+#else
+inline TensorMap encode_map(bool half, const void* data, const std::uint64_t (&extents)[5],
+                            const std::uint64_t (&strides)[4], const std::uint32_t (&box)[5]) {
+  // The driver's own function, so that nothing links against the driver's library.
+  static const auto encode = [] {
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
@@ -52,31 +68,14 @@ inline decltype(&cuTensorMapEncodeTiled) tensor_map_encoder() {
     }
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
   }();
-  return encoder;
-}
-
-/// The map by which tiles of `tile_rows` (at most 256) rows and the whole width (a multiple of 64)
-/// are read. Where tensor_refusal has nothing to say, and lengths are below 2^31.
-template <class T>
-CUtensorMap tensor_map(const Rows<const T>& x, std::int64_t batch, std::int64_t heads,
-                       std::int64_t length, int width, int tile_rows) {
-  const auto stride = [](std::int64_t count, std::int64_t elements) {
-    // An extent of one has no stride, whatever the caller says.
-    return static_cast<cuuint64_t>(count <= 1 ? 16 : 2 * elements);
-  };
-  const cuuint64_t extents[5] = {64, static_cast<cuuint64_t>(length),
-                                 static_cast<cuuint64_t>(width / 64),
-                                 static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(batch)};
-  const cuuint64_t strides[4] = {stride(length, x.row_stride), 128, stride(heads, x.head_stride),
-                                 stride(batch, x.batch_stride)};
-  const cuuint32_t box[5] = {64, static_cast<cuuint32_t>(tile_rows),
-                             static_cast<cuuint32_t>(width / 64), 1, 1};
   const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
-  CUtensorMap map{};
-  const CUresult result = tensor_map_encoder()(
-      &map,
-      std::is_same_v<T, Half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-      5, const_cast<T*>(x.data), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+  cuuint64_t extent[5], stride[4];
+  std::copy_n(extents, 5, extent);
+  std::copy_n(strides, 4, stride);
+  TensorMap map{};
+  const CUresult result = encode(
+      &map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
+      const_cast<void*>(data), extent, stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
@@ -84,20 +83,45 @@ CUtensorMap tensor_map(const Rows<const T>& x, std::int64_t batch, std::int64_t 
   }
   return map;
 }
+#endif
 
-__device__ __forceinline__ void prefetch_map(const CUtensorMap& map) {
+/// The map by which tiles of `tile_rows` (at most 256) rows and the whole width (a multiple of 64)
+/// are read. Where tensor_refusal has nothing to say, and lengths are below 2^31.
+template <class T>
+TensorMap tensor_map(const Rows<const T>& x, std::int64_t batch, std::int64_t heads,
+                     std::int64_t length, int width, int tile_rows) {
+  const auto unsigned_of = [](auto n) { return static_cast<std::uint64_t>(n); };
+  const auto bytes = [&](std::int64_t count, std::int64_t elements) {
+    // An extent of one has no stride, whatever the caller says.
+    return unsigned_of(count <= 1 ? 16 : 2 * elements);
+  };
+  const std::uint32_t panels = static_cast<std::uint32_t>(width) / 64;
+  return encode_map(std::is_same_v<T, Half>, x.data,
+                    {64, unsigned_of(length), panels, unsigned_of(heads), unsigned_of(batch)},
+                    {bytes(length, x.row_stride), 128, bytes(heads, x.head_stride),
+                     bytes(batch, x.batch_stride)},
+                    {64, static_cast<std::uint32_t>(tile_rows), panels, 1, 1});
+}
+
+__device__ __forceinline__ void prefetch_map([[maybe_unused]] const TensorMap& map) {
+#ifndef ATTNBENCH_EMULATED
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+#endif
 }
 
 /// Brings the tile that begins at `row` to shared memory at `to` (aligned to 1024 bytes); its bytes
 /// count towards `barrier`. One thread calls it.
-__device__ __forceinline__ void load_tile(const CUtensorMap& map, std::uint32_t to,
+__device__ __forceinline__ void load_tile(const TensorMap& map, std::uint32_t to,
                                           std::uint32_t barrier, int row, int head, int batch) {
+#ifdef ATTNBENCH_EMULATED
+  emulator::load_tile(map, to, barrier, {0, row, 0, head, batch});
+#else
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       " [%0], [%1, {%3, %4, %3, %5, %6}], [%2];" ::"r"(to),
       "l"(&map), "r"(barrier), "r"(0), "r"(row), "r"(head), "r"(batch)
       : "memory");
+#endif
 }
 
 }  // namespace attnbench::kernels::cuda::sm90

@@ -8,8 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "attention/kernels/rows.hpp"
+#ifdef ATTNBENCH_EMULATED
+#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
+#endif
 
 namespace attnbench::kernels::cuda::sm90 {
 
@@ -30,34 +34,60 @@ __device__ __forceinline__ std::uint64_t moved(std::uint64_t operand, int bytes)
 
 /// Before the first product, and after other instructions wrote registers that products use.
 __device__ __forceinline__ void products_begin() {
+#ifdef ATTNBENCH_EMULATED
+  emulator::wgmma_fence();
+#else
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
 }
 /// Closes a group of products.
 __device__ __forceinline__ void products_commit() {
+#ifdef ATTNBENCH_EMULATED
+  emulator::wgmma_commit();
+#else
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
 }
 /// Waits until at most `kPending` groups are unfinished.
 template <int kPending>
 __device__ __forceinline__ void products_wait() {
+#ifdef ATTNBENCH_EMULATED
+  emulator::wgmma_wait(kPending);
+#else
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#endif
 }
 
 /// The compiler does not know that products run on behind its back: no read or write of these
 /// registers moves across this.
-template <int kCount>
-__device__ __forceinline__ void settle(float (&registers)[kCount]) {
+template <class T, int kCount>
+__device__ __forceinline__ void settle([[maybe_unused]] T (&registers)[kCount]) {
+#ifndef ATTNBENCH_EMULATED
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(registers[i])::"memory");
-}
-template <int kCount>
-__device__ __forceinline__ void settle(std::uint32_t (&registers)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(registers[i])::"memory");
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      asm volatile("" : "+f"(registers[i])::"memory");
+    } else {
+      asm volatile("" : "+r"(registers[i])::"memory");
+    }
+  }
+#endif
 }
 
 /// T is BFloat16 or Half.
 /// shared: d (+)= A B^T, A and B in shared memory with the inner dimension along their rows.
 /// registers: d += A B, A in registers; the inner dimension of B runs down its rows ("transposed").
+#ifdef ATTNBENCH_EMULATED
+template <class T, int kColumns>
+struct Product {
+  static void shared(float (&d)[kColumns / 2], std::uint64_t a, std::uint64_t b, bool add) {
+    emulator::wgmma(std::is_same_v<T, Half>, kColumns, d, add, nullptr, a, b, false);
+  }
+  static void registers(float (&d)[kColumns / 2], const std::uint32_t* a, std::uint64_t b) {
+    emulator::wgmma(std::is_same_v<T, Half>, kColumns, d, true, a, 0, b, true);
+  }
+};
+#else
 template <class T, int kColumns>
 struct Product;
 
@@ -127,16 +157,21 @@ ATTNBENCH_PRODUCTS(256, 128, 129, 130, 131, 132, 133)
 
 #undef ATTNBENCH_PRODUCTS
 #undef ATTNBENCH_PRODUCT
+#endif
 
 /// Warpgroups of one kernel share the registers unevenly: all four warps call it, and the kernel has
 /// __launch_bounds__(threads, 1).
 template <int kRegisters>
 __device__ __forceinline__ void registers_down() {
+#ifndef ATTNBENCH_EMULATED
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+#endif
 }
 template <int kRegisters>
 __device__ __forceinline__ void registers_up() {
+#ifndef ATTNBENCH_EMULATED
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+#endif
 }
 
 }  // namespace attnbench::kernels::cuda::sm90
