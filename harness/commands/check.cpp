@@ -9,6 +9,7 @@
 
 #include "harness/commands/command.hpp"
 #include "harness/errors.hpp"
+#include "harness/measure/caches.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -172,6 +173,7 @@ Json grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
               const suite::Catalogue& catalogue) {
   run::GrowthPlan plan;
   plan.memory_limit_bytes = static_cast<double>(run::available_memory_bytes()) / 2;
+  plan.cache_bytes = static_cast<double>(measure::cache_sizes().l3);
   std::printf("\n%s %s claimed        measured\n", result::pad_right("mechanism", 22).c_str(),
               result::pad_right("growth of", 20).c_str());
   Json measured = Json::array();

@@ -1,7 +1,6 @@
 // Latte's implementations against its definition, and what must hold of it whatever computes it.
-#include <limits>
 
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -73,13 +72,8 @@ TEST_CASE("latte's gradients are those of its definition") {
   for (const auto& name : implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       const Held held = latte(37, 3, 5, pattern, 1, 16);
-      const auto gradients = held.gradients(name);
-      for (const auto& [role, gradient] : gradients) {
-        CAPTURE(name, role, to_string(pattern));
-        const at::Tensor direction = at::randn_like(gradient);
-        const double slope = held.slope(role, direction);
-        CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
-      }
+      CAPTURE(to_string(pattern));
+      test::check_gradients(held, name);
     }
   }
 }
@@ -108,23 +102,7 @@ TEST_CASE("latte splits its latents over the heads, and refuses contradictions")
 }
 
 TEST_CASE("latte steps from a state as it runs over the whole, whatever ran before") {
-  const Held held = latte(90, 7, 5, Pattern::causal, 1, 16);
-  const at::Tensor whole = held.expected();
-  for (const auto& prefill : implementations()) {
-    for (const auto& next : implementations()) {
-      for (const std::int64_t length : {1, 15, 16, 50}) {
-        CAPTURE(prefill, next, length);
-        State state = held.empty_state();
-        held.step(prefill, state, 0, length);
-        State branch = state.clone();
-        const at::Tensor token = held.step(next, branch, length, length + 1);
-        const at::Tensor block = held.step(next, branch, length + 1, 90);
-        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
-        CHECK(branch.position == 90);
-        CHECK(state.position == length);
-      }
-    }
-  }
+  test::check_steps(latte(90, 7, 5, Pattern::causal, 1, 16), implementations(), {1, 15, 16, 50});
 }
 
 TEST_CASE("latte never looks ahead, even at a huge key") {
@@ -143,24 +121,7 @@ TEST_CASE("latte never looks ahead, even at a huge key") {
 TEST_CASE("padded tokens are as if they were not there") {
   for (const auto& name : implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-      CAPTURE(name, to_string(pattern));
-      Held held = latte(40, 3, 5, pattern, 1, 16);
-      held.inputs.key_mask = at::ones({2, 40}, at::kBool);
-      held.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
-      held.inputs.key_mask[1].fill_(false);
-      const at::Tensor expected = held.expected();
-      const auto clean = held.gradients(name);
-      // What stands in the padding does not matter.
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      held.inputs.tensors["key_logits"].select(0, 1).fill_(nan);
-      held.inputs.tensors["value"].select(0, 1).fill_(nan);
-      CHECK(relative_error(held.output(name), expected) < 1e-12);
-      CHECK(held.output(name).select(0, 1).abs().max().item<double>() == 0);
-      for (const auto& [role, gradient] : held.gradients(name)) {
-        CAPTURE(role);
-        CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-        CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
-      }
+      test::check_padding(latte(40, 3, 5, pattern, 1, 16), name, {0, 21, {"key_logits", "value"}});
     }
   }
 }

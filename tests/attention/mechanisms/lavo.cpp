@@ -1,8 +1,7 @@
 // LAVO's implementations against its definition, and what must hold of it whatever computes it.
-#include <limits>
 
 #include "attention/conformance.hpp"
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 
@@ -54,15 +53,6 @@ std::vector<Said> choices() {
 
 std::vector<std::string> causal_forms() { return {"composite", "chunked"}; }
 
-void check_gradients(const Held& held, const std::string& name) {
-  for (const auto& [role, gradient] : held.gradients(name)) {
-    CAPTURE(name, role);
-    const at::Tensor direction = at::randn_like(gradient);
-    const double slope = held.slope(role, direction);
-    CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6).margin(1e-7));
-  }
-}
-
 }  // namespace
 
 TEST_CASE("every form of lavo equals its definition") {
@@ -94,16 +84,16 @@ TEST_CASE("bidirectional and cross lavo equal the definition") {
       CAPTURE(to_string(pattern), said.size());
       const Held held = lavo(38, 5, said, pattern);
       CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
-      check_gradients(held, "composite");
+      test::check_gradients(held, "composite", 1e-7);
     }
   }
 }
 
 TEST_CASE("lavo's gradients are those of its definition, bases and biases included") {
   for (const Said& said : choices()) {
-    for (const auto& name : causal_forms()) check_gradients(lavo(38, 5, said), name);
+    for (const auto& name : causal_forms()) test::check_gradients(lavo(38, 5, said), name, 1e-7);
   }
-  check_gradients(lavo(38, 5, {{"window", Window{30, 0}}}), "chunked");
+  test::check_gradients(lavo(38, 5, {{"window", Window{30, 0}}}), "chunked", 1e-7);
   const Held held = lavo(38, 5, {});
   const auto whole = held.gradients("composite");
   for (const auto& [role, gradient] : held.gradients("chunked")) {
@@ -136,22 +126,8 @@ TEST_CASE("lavo steps from a state as it runs over the whole, whatever ran befor
         held.inputs.key_mask = at::ones({2, 60}, at::kBool);
         held.inputs.key_mask[0].slice(0, 12, 31).fill_(false);
       }
-      const at::Tensor whole = held.expected();
-      for (const auto& prefill : causal_forms()) {
-        for (const auto& next : causal_forms()) {
-          for (const std::int64_t length : {1, 7, 33}) {
-            CAPTURE(prefill, next, length, padded);
-            State state = held.empty_state();
-            held.step(prefill, state, 0, length);
-            State branch = state.clone();
-            const at::Tensor token = held.step(next, branch, length, length + 1);
-            const at::Tensor block = held.step(next, branch, length + 1, 60);
-            CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 60)) < 1e-12);
-            CHECK(branch.position == 60);
-            CHECK(state.position == length);
-          }
-        }
-      }
+      CAPTURE(padded);
+      test::check_steps(held, causal_forms(), {1, 7, 33});
     }
   }
 }
@@ -182,24 +158,13 @@ TEST_CASE("padded tokens are neither seen nor remembered") {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       for (const auto& name : causal_forms()) {
         if (name == "chunked" && pattern != Pattern::causal) continue;
-        CAPTURE(name, to_string(pattern), said.size());
-        Held held = lavo(31, 5, said, pattern);
-        const std::int64_t keys = held.problem.key_length;
-        held.inputs.key_mask = at::ones({2, keys}, at::kBool);
-        held.inputs.key_mask[0].slice(0, 0, 15).fill_(false);
-        held.inputs.key_mask[1].fill_(false);
-        const at::Tensor expected = held.expected();
-        const auto clean = held.gradients(name);
-        const double nan = std::numeric_limits<double>::quiet_NaN();
-        for (auto& [role, tensor] : held.inputs.tensors) {
-          if (role != "query") tensor.select(0, 1).fill_(nan);
+        CAPTURE(said.size());
+        const Held held = lavo(31, 5, said, pattern);
+        test::Padding padding{0, 15, {}};
+        for (const auto& [role, tensor] : held.inputs.tensors) {
+          if (role != "query") padding.roles.push_back(role);
         }
-        CHECK(relative_error(held.output(name), expected) < 1e-12);
-        CHECK(held.output(name).select(0, 1).abs().max().item<double>() == 0);
-        for (const auto& [role, gradient] : held.gradients(name)) {
-          CAPTURE(role);
-          CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-        }
+        test::check_padding(held, name, padding);
       }
     }
   }

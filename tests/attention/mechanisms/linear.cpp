@@ -1,7 +1,6 @@
 // Linear attention's implementations against the definition, and what must hold of it.
-#include <limits>
 
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -67,34 +66,14 @@ TEST_CASE("linear attention's gradients are those of its definition") {
   for (const auto& name : implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = linear(37, 5, pattern, 1, 16);
-      const auto gradients = held.gradients(name);
-      for (const auto& [role, gradient] : gradients) {
-        CAPTURE(name, role, to_string(pattern));
-        const at::Tensor direction = at::randn_like(gradient);
-        const double slope = held.slope(role, direction);
-        CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
-      }
+      CAPTURE(to_string(pattern));
+      test::check_gradients(held, name);
     }
   }
 }
 
 TEST_CASE("linear attention steps from a state as it runs over the whole") {
-  const Held held = linear(90, 5, Pattern::causal, 1, 16);
-  const at::Tensor whole = held.expected();
-  for (const auto& prefill : implementations()) {
-    for (const auto& next : implementations()) {
-      for (const std::int64_t length : {1, 16, 50}) {
-        CAPTURE(prefill, next, length);
-        State state = held.empty_state();
-        held.step(prefill, state, 0, length);
-        State branch = state.clone();
-        const at::Tensor token = held.step(next, branch, length, length + 1);
-        const at::Tensor block = held.step(next, branch, length + 1, 90);
-        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
-        CHECK(branch.position == 90);
-      }
-    }
-  }
+  test::check_steps(linear(90, 5, Pattern::causal, 1, 16), implementations(), {1, 16, 50});
 }
 
 TEST_CASE("linear attention's future does not touch the past, nor does its padding") {
@@ -107,22 +86,7 @@ TEST_CASE("linear attention's future does not touch the past, nor does its paddi
     CHECK(relative_error(held.output(name, at::kFloat).slice(2, 0, 41), before.slice(2, 0, 41)) <
           1e-6);
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-      Held padded = linear(40, 5, pattern, 1, 16);
-      padded.inputs.key_mask = at::ones({2, 40}, at::kBool);
-      padded.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
-      padded.inputs.key_mask[1].fill_(false);
-      const at::Tensor expected = padded.expected();
-      const auto clean = padded.gradients(name);
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      padded.inputs.tensors["key"].select(0, 1).fill_(nan);
-      padded.inputs.tensors["value"].select(0, 1).fill_(nan);
-      CHECK(relative_error(padded.output(name), expected) < 1e-12);
-      CHECK(padded.output(name).select(0, 1).abs().max().item<double>() == 0);
-      for (const auto& [role, gradient] : padded.gradients(name)) {
-        CAPTURE(role);
-        CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-        CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
-      }
+      test::check_padding(linear(40, 5, pattern, 1, 16), name, {0, 21, {"key", "value"}});
     }
   }
 }

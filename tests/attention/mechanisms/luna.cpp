@@ -1,9 +1,8 @@
 // Luna's implementations against its definition, and what must hold of it whatever computes it.
 #include <cmath>
-#include <limits>
 
 #include "attention/layer.hpp"
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -53,12 +52,7 @@ Mixed mixed(const Held& held, bool recorded = false) {
 }
 
 void check_slopes(const Held& held, const std::string& form) {
-  for (const auto& [role, gradient] : held.gradients(form)) {
-    CAPTURE(form, role);
-    const at::Tensor direction = at::randn_like(gradient);
-    const double slope = held.slope(role, direction);
-    CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6).margin(1e-8));
-  }
+  test::check_gradients(held, form, 1e-8);
 }
 
 at::Tensor scaled_softmax(const at::Tensor& q, const at::Tensor& k) {
@@ -184,23 +178,8 @@ TEST_CASE("luna with one slot gives every token the same, or the running mean of
 
 TEST_CASE("luna steps from a state as it runs over the whole, whatever ran before") {
   for (const bool tied : {true, false}) {
-    const Held held = luna(sized(90, 5), 7, {{"tied", tied}});
-    const at::Tensor whole = held.expected();
-    for (const auto& prefill : kForms) {
-      for (const auto& next : kForms) {
-        for (const std::int64_t length : {1, 15, 16, 50}) {
-          CAPTURE(prefill, next, length, tied);
-          State state = held.empty_state();
-          held.step(prefill, state, 0, length);
-          State branch = state.clone();
-          const at::Tensor token = held.step(next, branch, length, length + 1);
-          const at::Tensor block = held.step(next, branch, length + 1, 90);
-          CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
-          CHECK(branch.position == 90);
-          CHECK(state.position == length);
-        }
-      }
-    }
+    CAPTURE(tied);
+    test::check_steps(luna(sized(90, 5), 7, {{"tied", tied}}), kForms, {1, 15, 16, 50});
   }
 }
 
@@ -223,25 +202,11 @@ TEST_CASE("padded tokens are not in luna's pack, nor counted") {
     for (const auto& form : kForms) {
       if (pattern != Pattern::causal && form != "composite") continue;
       for (const bool dynamic : {true, false}) {
-        CAPTURE(form, to_string(pattern), dynamic);
-        Held held = luna(sized(40, 5, pattern), 7, {{"dynamic_slots", dynamic}});
-        held.inputs.key_mask = at::ones({2, 40}, at::kBool);
-        held.inputs.key_mask[0].slice(0, 0, 36).fill_(false);
-        held.inputs.key_mask[1].fill_(false);
-        const at::Tensor expected = held.expected();
-        const auto clean = held.gradients(form);
-        const double nan = std::numeric_limits<double>::quiet_NaN();
-        held.inputs.tensors["pack_key"].select(0, 1).fill_(nan);
-        held.inputs.tensors["pack_key"][0].slice(1, 0, 36).fill_(nan);
-        if (pattern == Pattern::causal) held.inputs.tensors["key"].select(0, 1).fill_(nan);
-        CHECK(relative_error(held.output(form), expected) < 1e-12);
-        CHECK(held.output(form).select(0, 1).abs().max().item<double>() == 0);
-        for (const auto& [role, gradient] : held.gradients(form)) {
-          CAPTURE(role);
-          CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-          if (role.rfind("parameter", 0) == 0) continue;
-          CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
-        }
+        CAPTURE(dynamic);
+        test::Padding padding{0, 36, {"pack_key"}};
+        if (pattern == Pattern::causal) padding.in_second_only = {"key"};
+        test::check_padding(luna(sized(40, 5, pattern), 7, {{"dynamic_slots", dynamic}}), form,
+                            padding);
       }
     }
   }

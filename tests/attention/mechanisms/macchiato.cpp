@@ -3,7 +3,7 @@
 
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -98,12 +98,8 @@ TEST_CASE("macchiato: gradients are those of the definition, turned or not") {
     for (const Said& said : {Said{}, turned}) {
       const Held held = macchiato(37, 3, 5, pattern, said);
       for (const auto& name : implementations(pattern)) {
-        for (const auto& [role, gradient] : held.gradients(name)) {
-          CAPTURE(name, role, to_string(pattern), said.size());
-          const at::Tensor direction = at::randn_like(gradient);
-          CHECK((gradient * direction).sum().item<double>() ==
-                Approx(held.slope(role, direction)).epsilon(1e-6));
-        }
+        CAPTURE(to_string(pattern), said.size());
+        test::check_gradients(held, name);
       }
     }
   }
@@ -186,28 +182,9 @@ TEST_CASE("macchiato: steps and blocks equal the whole over 2000 tokens") {
 
 TEST_CASE("macchiato: padded tokens are as if they were not there") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    Held held = macchiato(40, 3, 5, pattern, turned);
-    held.inputs.key_mask = at::ones({2, 40}, at::kBool);
-    held.inputs.key_mask[0].slice(0, 2, 21).fill_(false);
-    held.inputs.key_mask[1].fill_(false);
-    const Held clean = held;
-    const at::Tensor expected = held.expected();
-    for (const char* role : {"key_logits", "value", "local_key"}) {
-      at::Tensor& tensor = held.inputs.tensors[role];
-      tensor = tensor.clone();
-      tensor[0].slice(1, 2, 21).fill_(std::numeric_limits<double>::quiet_NaN());
-      tensor[1].fill_(infinity);
-    }
+    const Held held = macchiato(40, 3, 5, pattern, turned);
     for (const auto& name : implementations(pattern)) {
-      CAPTURE(name, to_string(pattern));
-      CHECK(relative_error(held.output(name), expected) < 1e-12);
-      CHECK(held.output(name)[1].abs().max().item<double>() == 0);
-      const auto want = clean.gradients(name);
-      for (const auto& [role, gradient] : held.gradients(name)) {
-        CAPTURE(role);
-        CHECK(relative_error(gradient, want.at(role)) < 1e-12);
-        CHECK(gradient[1].abs().max().item<double>() == 0);
-      }
+      test::check_padding(held, name, {2, 21, {"key_logits", "value", "local_key"}});
     }
   }
 }

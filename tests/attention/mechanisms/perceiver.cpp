@@ -1,8 +1,7 @@
 // Perceiver's implementations against its definition, and what must hold whatever computes it.
 #include <cmath>
-#include <limits>
 
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -47,12 +46,7 @@ at::Tensor latents_of(const Held& held, const Inputs& inputs) {
 }
 
 void check_slopes(const Held& held, const std::string& form) {
-  for (const auto& [role, gradient] : held.gradients(form)) {
-    CAPTURE(form, role);
-    const at::Tensor direction = at::randn_like(gradient);
-    const double slope = held.slope(role, direction);
-    CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6).margin(1e-8));
-  }
+  test::check_gradients(held, form, 1e-8);
 }
 
 }  // namespace
@@ -162,23 +156,7 @@ TEST_CASE("perceiver's latents carry gradients, and the causal stream stays as i
 }
 
 TEST_CASE("perceiver steps from a state as it runs over the whole, whatever ran before") {
-  const Held held = perceiver(90, 7, 5);
-  const at::Tensor whole = held.expected();
-  for (const auto& prefill : kForms) {
-    for (const auto& next : kForms) {
-      for (const std::int64_t length : {1, 15, 16, 50}) {
-        CAPTURE(prefill, next, length);
-        State state = held.empty_state();
-        held.step(prefill, state, 0, length);
-        State branch = state.clone();
-        const at::Tensor token = held.step(next, branch, length, length + 1);
-        const at::Tensor block = held.step(next, branch, length + 1, 90);
-        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 90)) < 1e-12);
-        CHECK(branch.position == 90);
-        CHECK(state.position == length);
-      }
-    }
-  }
+  test::check_steps(perceiver(90, 7, 5), kForms, {1, 15, 16, 50});
 }
 
 TEST_CASE("perceiver's single steps over 2,000 tokens are the whole in double") {
@@ -199,25 +177,7 @@ TEST_CASE("padded tokens are in no latent of perceiver") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
     for (const auto& form : kForms) {
       if (pattern != Pattern::causal && form != "composite") continue;
-      CAPTURE(form, to_string(pattern));
-      Held held = perceiver(40, 3, 5, pattern);
-      held.inputs.key_mask = at::ones({2, 40}, at::kBool);
-      held.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
-      held.inputs.key_mask[1].fill_(false);
-      const at::Tensor expected = held.expected();
-      const auto clean = held.gradients(form);
-      const double nan = std::numeric_limits<double>::quiet_NaN();
-      for (const char* role : {"key", "value"}) {
-        held.inputs.tensors[role].select(0, 1).fill_(nan);
-        held.inputs.tensors[role][0].slice(1, 0, 21).fill_(nan);
-      }
-      CHECK(relative_error(held.output(form), expected) < 1e-12);
-      CHECK(held.output(form).select(0, 1).abs().max().item<double>() == 0);
-      for (const auto& [role, gradient] : held.gradients(form)) {
-        CAPTURE(role);
-        CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-        CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
-      }
+      test::check_padding(perceiver(40, 3, 5, pattern), form, {0, 21, {"key", "value"}});
     }
   }
 }

@@ -1,12 +1,11 @@
 // Performer's implementations against its definition, and what must hold of it whatever computes
 // it. What its features are made of is tested in tests/attention/forms/random_features.cpp.
 #include <cmath>
-#include <limits>
 
 #include <torch/csrc/autograd/autograd.h>
 
 #include "attention/forms/causal_product.hpp"
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held_checks.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 
@@ -93,12 +92,8 @@ TEST_CASE("performer's gradients are those of its definition") {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = performer(37, 5, said, pattern);
       for (const auto& name : implementations()) {
-        for (const auto& [role, gradient] : held.gradients(name)) {
-          CAPTURE(name, role, to_string(pattern));
-          const at::Tensor direction = at::randn_like(gradient);
-          const double slope = held.slope(role, direction);
-          CHECK((gradient * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
-        }
+        CAPTURE(to_string(pattern));
+        test::check_gradients(held, name);
       }
     }
   }
@@ -106,22 +101,7 @@ TEST_CASE("performer's gradients are those of its definition") {
 
 TEST_CASE("performer steps from a state as it runs over the whole, whatever ran before") {
   for (const Said& said : kinds()) {
-    const Held held = performer(60, 5, said);
-    const at::Tensor whole = held.expected();
-    for (const auto& prefill : implementations()) {
-      for (const auto& next : implementations()) {
-        for (const std::int64_t length : {1, 16, 40}) {
-          CAPTURE(prefill, next, length);
-          State state = held.empty_state();
-          held.step(prefill, state, 0, length);
-          State branch = state.clone();
-          const at::Tensor token = held.step(next, branch, length, length + 1);
-          const at::Tensor block = held.step(next, branch, length + 1, 60);
-          CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, 60)) < 1e-12);
-          CHECK(branch.position == 60);
-        }
-      }
-    }
+    test::check_steps(performer(60, 5, said), implementations(), {1, 16, 40});
   }
 }
 
@@ -145,28 +125,9 @@ TEST_CASE("performer's padded keys are as if they were not there") {
   for (const Said& said : forms) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       if (said.count("form") != 0 && pattern == Pattern::causal) continue;
-      Held held = performer(40, 5, said, pattern);
-      held.inputs.key_mask = at::ones({2, 40}, at::kBool);
-      held.inputs.key_mask[0].slice(0, 0, 21).fill_(false);
-      held.inputs.key_mask[1].fill_(false);
-      const at::Tensor expected = held.expected();
+      const Held held = performer(40, 5, said, pattern);
       for (const auto& name : implementations()) {
-        CAPTURE(name, to_string(pattern));
-        Held padded = held;
-        const auto clean = padded.gradients(name);
-        // What stands in the padding does not matter.
-        const double nan = std::numeric_limits<double>::quiet_NaN();
-        padded.inputs.tensors["key"] = held.inputs["key"].clone();
-        padded.inputs.tensors["value"] = held.inputs["value"].clone();
-        padded.inputs.tensors["key"].select(0, 1).fill_(nan);
-        padded.inputs.tensors["value"].select(0, 1).fill_(nan);
-        CHECK(relative_error(padded.output(name), expected) < 1e-12);
-        CHECK(padded.output(name).select(0, 1).abs().max().item<double>() == 0);
-        for (const auto& [role, gradient] : padded.gradients(name)) {
-          CAPTURE(role);
-          CHECK(relative_error(gradient, clean.at(role)) < 1e-12);
-          CHECK(gradient.select(0, 1).abs().max().item<double>() == 0);
-        }
+        test::check_padding(held, name, {0, 21, {"key", "value"}});
       }
     }
   }

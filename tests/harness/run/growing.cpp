@@ -61,9 +61,10 @@ struct Machine {
   }
 };
 
-std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false) {
+std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false, double cache = 0) {
   GrowthPlan plan;
   plan.memory_limit_bytes = 1e9;
+  plan.cache_bytes = cache;
   const Ask ask = [&machine](const Json& request) { return machine(request); };
   return measure_growth(ask, {"latte", "latte", "scan", "causal", "float32"}, has_latents, plan,
                         [](const std::string&) {});
@@ -103,6 +104,23 @@ TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growin
   machine.slow_calls = 3;
   const auto rows = grown(machine);
   CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+}
+
+TEST_CASE("a slope that a cache's end explains refutes nothing, a steeper one does", "[growing]") {
+  Machine machine;
+  machine.memory_exponent = 1;
+  machine.seconds_at_512 = 6e-3;
+  machine.exponent = 1.4;
+  const double cache = 1e6;  // the workspaces are 0.3, 0.5 and 1 MB
+  const auto within = grown(machine, false, cache)[0].fit;
+  CHECK(within.verdict == GrowthVerdict::undecided);
+  CHECK_THAT(within.reason, Catch::Contains("1.40") && Catch::Contains("cache"));
+  CHECK(grown(machine, false, 1e4)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(grown(machine, false, 1e9)[0].fit.verdict == GrowthVerdict::differs);
+  machine.exponent = 1.8;
+  CHECK(grown(machine, false, cache)[0].fit.verdict == GrowthVerdict::differs);
+  machine.exponent = 0.6;
+  CHECK(grown(machine, false, cache)[0].fit.verdict == GrowthVerdict::differs);
 }
 
 TEST_CASE("latents are an axis of their own where they are claimed", "[growing]") {
