@@ -22,7 +22,7 @@ void check_steps(const Held& held, const std::vector<std::string>& implementatio
 struct Padding {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::string> roles;               ///< hold NaN where there is padding
+  std::vector<std::string> roles;                ///< hold NaN where there is padding
   std::vector<std::string> in_second_only = {};  ///< hold NaN in the second sequence alone
 };
 

@@ -8,6 +8,14 @@
 
 #include "attention/kernels/cuda/device.hpp"
 
+/// A pointer `name` to the block's dynamic shared memory. Under the tests' emulator, which compiles
+/// these sources as C++ (ATTNBENCH_EMULATED), it is defined there.
+#ifndef ATTNBENCH_EMULATED
+#define ATTNBENCH_SHARED(type, name, alignment) \
+  extern __shared__ __align__(alignment) unsigned char attnbench_shared_bytes[]; \
+  type* const name = reinterpret_cast<type*>(attnbench_shared_bytes)
+#endif
+
 namespace attnbench::kernels::cuda {
 
 inline void check(cudaError_t error, const char* call) {
@@ -24,6 +32,11 @@ inline cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(str
 template <class... Parameters, class... Given>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream stream, const Given&... given) {
+#ifdef ATTNBENCH_EMULATED
+  (void)stream;
+  emulated::launch({grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes,
+                   [=] { kernel(given...); });
+#else
   if (shared_bytes > 48 * 1024) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)),
@@ -31,6 +44,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   }
   kernel<<<grid, block, shared_bytes, native(stream)>>>(given...);
   check(cudaGetLastError(), "launch");
+#endif
 }
 
 }  // namespace attnbench::kernels::cuda

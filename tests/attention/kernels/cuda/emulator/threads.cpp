@@ -1,0 +1,287 @@
+#include "tests/attention/kernels/cuda/emulator/threads.hpp"
+
+#include <algorithm>
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace attnbench::emulated {
+namespace {
+
+namespace context = boost::context;
+
+constexpr std::size_t stack_bytes = 256 * 1024;
+/// Where dynamic shared memory begins, as on a card that keeps the first KiB for itself.
+constexpr std::uint32_t first_address = 1024;
+
+/// Where threads meet: the last of them lets all go on.
+struct Meeting {
+  int arrived = 0;
+  std::uint64_t times = 0;
+  int votes = 0, last_votes = 0;
+  const char* kind = nullptr;
+  std::vector<void*> operands;
+};
+
+struct Fiber {
+  Thread thread;
+  context::fiber fiber;  ///< its own, while it rests
+  const char* waits_for = nullptr;
+  bool done = false;
+};
+
+class Block {
+ public:
+  Block(Index grid, Index block, Index index, std::size_t shared_bytes)
+      : shared_(shared_bytes + 1024, 0xff) {
+    const int count = static_cast<int>(block.x * block.y * block.z);
+    fibers_.resize(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      Thread& thread = fibers_[static_cast<std::size_t>(i)].thread;
+      const unsigned n = static_cast<unsigned>(i);
+      thread.thread = {n % block.x, n / block.x % block.y, n / block.x / block.y};
+      thread.block = index;
+      thread.block_size = block;
+      thread.grid_size = grid;
+      thread.number = i;
+    }
+    living_ = count;
+    warps_.resize(static_cast<std::size_t>((count + 31) / 32));
+    warpgroups_.resize(static_cast<std::size_t>((count + 127) / 128));
+    shared_bytes_ = shared_bytes;
+  }
+
+  void run(const std::function<void()>& kernel, context::pooled_fixedsize_stack& stacks) {
+    for (Fiber& each : fibers_) {
+      each.fiber = context::fiber(std::allocator_arg, stacks, [&](context::fiber&& scheduler) {
+        scheduler_ = std::move(scheduler);
+        try {
+          kernel();
+        } catch (const context::detail::forced_unwind&) {
+          throw;
+        } catch (...) {
+          failure_ = std::current_exception();
+        }
+        leave();
+        return std::move(scheduler_);
+      });
+    }
+    while (living_ > 0) {
+      const std::uint64_t before = events_;
+      for (Fiber& each : fibers_) {
+        if (each.done) continue;
+        running_ = &each;
+        each.fiber = std::move(each.fiber).resume();
+        if (failure_) std::rethrow_exception(failure_);
+      }
+      if (events_ == before) throw Fault(deadlock());
+    }
+  }
+
+  Fiber& running() { return *running_; }
+  void happened() { ++events_; }
+
+  void rest() {
+    Fiber& me = *running_;
+    scheduler_ = std::move(scheduler_).resume();
+    running_ = &me;
+  }
+
+  void wait_until(const std::function<bool()>& ready, const char* why) {
+    while (!ready()) {
+      running_->waits_for = why;
+      rest();
+    }
+    running_->waits_for = nullptr;
+  }
+
+  int barrier(bool vote) {
+    const std::uint64_t before = all_.times;
+    ++all_.arrived;
+    all_.votes += vote ? 1 : 0;
+    release_all();
+    wait_until([&] { return all_.times != before; }, "__syncthreads");
+    return all_.last_votes;
+  }
+
+  void named(int number, int threads, bool stay) {
+    if (number < 1 || number > 15) throw Fault(where() + "there is no barrier of this number");
+    Meeting& meeting = named_[number];
+    const std::uint64_t before = meeting.times;
+    happened();
+    if (++meeting.arrived > threads)
+      throw Fault(where() + "more threads at a barrier than it says");
+    if (meeting.arrived == threads) {
+      meeting.arrived = 0;
+      ++meeting.times;
+    } else if (stay) {
+      wait_until([&] { return meeting.times != before; }, "a named barrier");
+    }
+  }
+
+  using Together = std::function<void(const std::vector<void*>&)>;
+  void meet(std::vector<Meeting>& meetings, int width, const char* kind, void* operands,
+            const Together& together) {
+    const int number = running_->thread.number;
+    Meeting& meeting = meetings[static_cast<std::size_t>(number / width)];
+    const int first = number / width * width;
+    const int members = std::min(width, static_cast<int>(fibers_.size()) - first);
+    if (width == 128 && members < 128) throw Fault(where() + "a warpgroup has four whole warps");
+    if (meeting.arrived == 0) {
+      meeting.kind = kind;
+      meeting.operands.assign(static_cast<std::size_t>(members), nullptr);
+    } else if (std::string(meeting.kind) != kind) {
+      throw Fault(where() + kind + " meets " + meeting.kind + " in one warp");
+    }
+    meeting.operands[static_cast<std::size_t>(number - first)] = operands;
+    happened();
+    if (++meeting.arrived < members) {
+      const std::uint64_t before = meeting.times;
+      wait_until([&] { return meeting.times != before; }, kind);
+      return;
+    }
+    together(meeting.operands);
+    meeting.arrived = 0;
+    ++meeting.times;
+  }
+  std::vector<Meeting>& warps() { return warps_; }
+  std::vector<Meeting>& warpgroups() { return warpgroups_; }
+
+  unsigned char* shared() {
+    const auto begin = reinterpret_cast<std::uintptr_t>(shared_.data());
+    return shared_.data() + (1024 - begin % 1024) % 1024;
+  }
+  std::uint32_t address(const void* pointer) {
+    const auto offset = static_cast<const unsigned char*>(pointer) - shared();
+    if (offset < 0 || offset > static_cast<std::ptrdiff_t>(shared_bytes_)) {
+      throw Fault(where() + "the address of something that is not in dynamic shared memory");
+    }
+    return first_address + static_cast<std::uint32_t>(offset);
+  }
+  unsigned char* pointer(std::uint32_t address, std::size_t bytes, std::size_t alignment) {
+    if (address < first_address || address - first_address + bytes > shared_bytes_) {
+      throw Fault(where() + "shared memory ends before address " + std::to_string(address) + " + " +
+                  std::to_string(bytes) + " bytes");
+    }
+    if (address % alignment != 0) {
+      throw Fault(where() + "address " + std::to_string(address) + " is not aligned to " +
+                  std::to_string(alignment));
+    }
+    return shared() + (address - first_address);
+  }
+
+  std::string where() const {
+    const Thread& thread = running_->thread;
+    return "block (" + std::to_string(thread.block.x) + ", " + std::to_string(thread.block.y) +
+           ", " + std::to_string(thread.block.z) + "), thread " + std::to_string(thread.number) +
+           ": ";
+  }
+
+ private:
+  void leave() {
+    running_->done = true;
+    --living_;
+    ++events_;
+    release_all();
+  }
+
+  /// Threads that have ended are not waited for.
+  void release_all() {
+    ++events_;
+    if (all_.arrived == 0 || all_.arrived < living_) return;
+    all_.arrived = 0;
+    all_.last_votes = all_.votes;
+    all_.votes = 0;
+    ++all_.times;
+  }
+
+  std::string deadlock() const {
+    std::map<std::string, std::vector<int>> waiting;
+    for (const Fiber& each : fibers_) {
+      if (!each.done)
+        waiting[each.waits_for == nullptr ? "?" : each.waits_for].push_back(each.thread.number);
+    }
+    std::string text = where() + "deadlock;";
+    for (const auto& [what, threads] : waiting) {
+      text += " " + std::to_string(threads.size()) + " threads from " +
+              std::to_string(threads.front()) + " to " + std::to_string(threads.back()) +
+              " wait for " + what + ";";
+    }
+    return text;
+  }
+
+  std::vector<unsigned char> shared_;
+  std::size_t shared_bytes_ = 0;
+  std::vector<Fiber> fibers_;
+  std::vector<Meeting> warps_, warpgroups_;
+  std::map<int, Meeting> named_;
+  Meeting all_;
+  int living_ = 0;
+  std::uint64_t events_ = 0;
+  Fiber* running_ = nullptr;
+  context::fiber scheduler_;
+  std::exception_ptr failure_;
+};
+
+Block* current = nullptr;
+
+Block& block() {
+  if (current == nullptr) throw Fault("device code runs outside of a kernel");
+  return *current;
+}
+
+}  // namespace
+
+Thread& self() { return block().running().thread; }
+
+void run(Index grid, Index block_size, std::size_t shared_bytes,
+         const std::function<void()>& kernel) {
+  if (current != nullptr) throw Fault("a kernel launches a kernel");
+  const std::uint64_t threads = std::uint64_t{block_size.x} * block_size.y * block_size.z;
+  if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+      grid.y > 65535 || grid.z > 65535) {
+    throw Fault("a launch that no card accepts");
+  }
+  context::pooled_fixedsize_stack stacks(stack_bytes, static_cast<std::size_t>(threads), 0);
+  struct Reset {
+    ~Reset() { current = nullptr; }
+  } reset;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        Block one(grid, block_size, {x, y, z}, shared_bytes);
+        current = &one;
+        one.run(kernel, stacks);
+        current = nullptr;
+      }
+    }
+  }
+}
+
+void wait_until(const std::function<bool()>& ready, const char* why) {
+  block().wait_until(ready, why);
+}
+void happened() { block().happened(); }
+int block_barrier(bool vote) { return block().barrier(vote); }
+void named_barrier(int barrier, int threads, bool stay) { block().named(barrier, threads, stay); }
+
+void warp_together(const char* kind, void* operands,
+                   const std::function<void(const std::vector<void*>&)>& together) {
+  block().meet(block().warps(), 32, kind, operands, together);
+}
+void warpgroup_together(const char* kind, void* operands,
+                        const std::function<void(const std::vector<void*>&)>& together) {
+  block().meet(block().warpgroups(), 128, kind, operands, together);
+}
+
+unsigned char* shared_memory() { return block().shared(); }
+std::uint32_t shared_address(const void* pointer) { return block().address(pointer); }
+unsigned char* shared_pointer(std::uint32_t address, std::size_t bytes, std::size_t alignment) {
+  return block().pointer(address, bytes, alignment);
+}
+
+}  // namespace attnbench::emulated
