@@ -12,7 +12,8 @@ reason. The file is written anew after every case.
 
 Method: normal inputs, rotated over so many sets that they exceed the L2 four times; CUDA events;
 medians of samples of about 50 ms; replays of a CUDA graph for calls below 1 ms, where the host's
-work would show, so that a peer is never charged for Python.
+work would show, so that a peer is never charged for Python. Not yet run on a GPU: see
+reports/measured/README.md.
 """
 
 import argparse

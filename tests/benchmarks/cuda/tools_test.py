@@ -50,6 +50,81 @@ class Cases(unittest.TestCase):
         self.assertEqual(compare_peers.Row([entry]).error, "out of memory")
 
 
+class PretendedTorch:
+    """As much of torch.cuda as a Clock needs, on a clock that is turned by hand."""
+
+    def __init__(self, captures=True):
+        torch = self
+        torch.now, torch.capturing = 0.0, None
+
+        class Event:
+            def __init__(self, enable_timing):
+                assert enable_timing
+
+            def record(self, stream):
+                self.at = torch.now
+
+            def elapsed_time(self, other):
+                return 1e3 * (other.at - self.at)
+
+        class Graph:
+            def replay(self):
+                torch.now += self.seconds
+
+        class Capture:
+            def __init__(self, graph, stream):
+                self.graph = graph
+
+            def __enter__(self):
+                if not captures:
+                    raise RuntimeError("operation not permitted when stream is capturing")
+                torch.capturing = 0.0
+
+            def __exit__(self, *_):
+                self.graph.seconds, torch.capturing = torch.capturing, None
+
+        class Stream:
+            def synchronize(self):
+                pass
+
+        self.cuda = type("cuda", (), {"Event": Event, "CUDAGraph": Graph, "graph": Capture,
+                                      "Stream": Stream, "synchronize": staticmethod(lambda: None)})
+
+    def launch(self, seconds, host_seconds):
+        if self.capturing is None:
+            self.now += max(seconds, host_seconds)
+        else:
+            self.capturing += seconds
+
+
+class Clocks(unittest.TestCase):
+    def measure(self, seconds, host_seconds=0.0, sets=3, captures=True):
+        torch, used = PretendedTorch(captures), []
+
+        def body(i):
+            used.append(i)
+            torch.launch(seconds, host_seconds)
+        timings = peers.Clock(torch).measure(body, sets, 2)
+        self.assertEqual(set(used), set(range(sets)))
+        return timings
+
+    def test_a_long_call_is_timed_by_events(self):
+        timings = self.measure(4e-3)
+        self.assertEqual(len(timings), 2)
+        self.assertAlmostEqual(timings[0]["real_time"], 4000)
+        self.assertEqual((timings[0]["graph"], timings[0]["samples"]), (0, 13))
+
+    def test_a_short_call_is_not_charged_for_the_hosts_work(self):
+        timing = self.measure(8e-6, host_seconds=260e-6)[0]
+        self.assertAlmostEqual(timing["real_time"], 8)
+        self.assertEqual(timing["graph"], 1)
+
+    def test_what_cannot_be_captured_is_timed_by_events_and_says_so(self):
+        timing = self.measure(8e-6, host_seconds=260e-6, captures=False)[0]
+        self.assertAlmostEqual(timing["real_time"], 260)
+        self.assertIn("not permitted", timing["label"])
+
+
 class Tables(unittest.TestCase):
     def table(self, ours, theirs, everything=False):
         return compare_peers.table(ours, theirs, "", everything)
