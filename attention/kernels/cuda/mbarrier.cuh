@@ -11,19 +11,15 @@
 
 #ifdef ATTNBENCH_EMULATED
 #include "tests/attention/kernels/cuda/emulator/hopper.hpp"
+#include "tests/attention/kernels/cuda/emulator/threads.hpp"
 #endif
 
 namespace attnbench::kernels::cuda::sm90 {
 
-/// Where `pointer` into shared memory lies, in the address space of shared memory.
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
 /// One thread makes the barriers of a block, then calls publish_barriers, then all synchronise.
 __device__ __forceinline__ void make_barrier(std::uint32_t barrier, int arrivals) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::mbarrier_make(barrier, arrivals);
+  emulated::mbarrier_make(barrier, arrivals);
 #else
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 #endif
@@ -38,7 +34,7 @@ __device__ __forceinline__ void publish_barriers() {
 
 __device__ __forceinline__ void arrive(std::uint32_t barrier) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::mbarrier_arrive(barrier, 0);
+  emulated::mbarrier_arrive(barrier, 0);
 #else
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 #endif
@@ -48,7 +44,7 @@ __device__ __forceinline__ void arrive(std::uint32_t barrier) {
 /// outside of the array.
 __device__ __forceinline__ void arrive_expecting(std::uint32_t barrier, int bytes) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::mbarrier_arrive(barrier, bytes);
+  emulated::mbarrier_arrive(barrier, bytes);
 #else
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -57,7 +53,7 @@ __device__ __forceinline__ void arrive_expecting(std::uint32_t barrier, int byte
 
 __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::mbarrier_wait(barrier, parity);
+  emulated::mbarrier_wait(barrier, parity);
 #else
   std::uint32_t over = 0;
   while (over == 0) {
@@ -92,14 +88,14 @@ struct RingPosition {
 /// arrive, whole warps.
 __device__ __forceinline__ void named_wait(int barrier, int threads) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::named_barrier(barrier, threads, true);
+  emulated::named_barrier(barrier, threads, true);
 #else
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 #endif
 }
 __device__ __forceinline__ void named_arrive(int barrier, int threads) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::named_barrier(barrier, threads, false);
+  emulated::named_barrier(barrier, threads, false);
 #else
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 #endif

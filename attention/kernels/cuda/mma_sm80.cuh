@@ -15,7 +15,7 @@
 #include "attention/kernels/rows.hpp"
 
 #ifdef ATTNBENCH_EMULATED
-#include "tests/attention/kernels/cuda/emulator/ampere.hpp"
+#include "tests/attention/kernels/cuda/emulator/instructions.hpp"
 #else
 #include <cuda_runtime.h>
 #endif
@@ -105,7 +105,7 @@ template <>
 __device__ inline void multiply_add<BFloat16>(float (&sum)[4], const std::uint32_t (&a)[4],
                                               std::uint32_t b0, std::uint32_t b1) {
 #ifdef ATTNBENCH_EMULATED
-  emulated::multiply_add<BFloat16>(sum, a, b0, b1);
+  emulated::multiply_add_k16<BFloat16>(sum, a, b0, b1);
 #else
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -117,7 +117,7 @@ template <>
 __device__ inline void multiply_add<Half>(float (&sum)[4], const std::uint32_t (&a)[4],
                                           std::uint32_t b0, std::uint32_t b1) {
 #ifdef ATTNBENCH_EMULATED
-  emulated::multiply_add<Half>(sum, a, b0, b1);
+  emulated::multiply_add_k16<Half>(sum, a, b0, b1);
 #else
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
       "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -263,7 +263,7 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
 template <class Shape>
 __global__ void __launch_bounds__(Shape::threads, 1)
     softmax_kernel(const __grid_constant__ SoftmaxParameters<typename Shape::Number> p) {
-  extern __shared__ unsigned char memory[];
+  ATTNBENCH_SHARED(unsigned char, memory, 1024);
   const SoftmaxShared<Shape> shared(memory);
   if (threadIdx.x == 0) {
     prefetch_map(p.q);

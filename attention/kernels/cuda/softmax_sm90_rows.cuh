@@ -4,15 +4,10 @@
 
 #include <cstdint>
 
+#include "attention/kernels/cuda/mma_sm80.cuh"
 #include "attention/kernels/rows.hpp"
 
 namespace attnbench::kernels::cuda::sm90 {
-
-__device__ __forceinline__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 __device__ __forceinline__ float greatest_of_quad(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
@@ -22,22 +17,6 @@ __device__ __forceinline__ float greatest_of_quad(float x) {
 __device__ __forceinline__ float sum_of_quad(float x) {
   x += __shfl_xor_sync(0xffffffffu, x, 1);
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
-
-/// Two numbers side by side, `low` first in memory.
-template <class T>
-__device__ __forceinline__ std::uint32_t packed(float low, float high);
-template <>
-__device__ __forceinline__ std::uint32_t packed<BFloat16>(float low, float high) {
-  std::uint32_t both;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-template <>
-__device__ __forceinline__ std::uint32_t packed<Half>(float low, float high) {
-  std::uint32_t both;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
 }
 
 /// Scores of keys after `last` (counted from the thread's first column, one for each row) become
@@ -102,7 +81,7 @@ __device__ __forceinline__ void multiply_rows(float (&x)[kCount], const float (&
 template <class T, int kCount>
 __device__ __forceinline__ void pack(const float (&x)[kCount], std::uint32_t (&to)[kCount / 2]) {
 #pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) to[i] = packed<T>(x[2 * i], x[2 * i + 1]);
+  for (int i = 0; i < kCount / 2; ++i) to[i] = pack_pair<T>(x[2 * i], x[2 * i + 1]);
 }
 
 /// Writes the rows at `to` (one pointer for each of the thread's two rows, null = not to be written)
@@ -118,7 +97,7 @@ __device__ __forceinline__ void write_rows(const float (&x)[kCount], T* const (&
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = 16 * group + 4 * i + 2 * r;
-        piece[i] = packed<T>(x[at], x[at + 1]);
+        piece[i] = pack_pair<T>(x[at], x[at + 1]);
       }
 #pragma unroll
       for (int bit = 1; bit < 4; bit *= 2) {

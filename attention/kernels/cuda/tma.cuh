@@ -23,7 +23,7 @@
 namespace attnbench::kernels::cuda::sm90 {
 
 #ifdef ATTNBENCH_EMULATED
-using emulator::TensorMap;
+using emulated::TensorMap;
 #else
 using TensorMap = CUtensorMap;
 #endif
@@ -47,7 +47,7 @@ std::string tensor_refusal(const char* name, const Rows<T>& x, std::int64_t batc
 
 /// Encodes a map of five extents, innermost first; strides in bytes, of all but the innermost.
 #ifdef ATTNBENCH_EMULATED
-using emulator::encode_map;
+using emulated::encode_map;
 #else
 inline TensorMap encode_map(bool half, const void* data, const std::uint64_t (&extents)[5],
                             const std::uint64_t (&strides)[4], const std::uint32_t (&box)[5]) {
@@ -114,7 +114,7 @@ __device__ __forceinline__ void prefetch_map([[maybe_unused]] const TensorMap& m
 __device__ __forceinline__ void load_tile(const TensorMap& map, std::uint32_t to,
                                           std::uint32_t barrier, int row, int head, int batch) {
 #ifdef ATTNBENCH_EMULATED
-  emulator::load_tile(map, to, barrier, {0, row, 0, head, batch});
+  emulated::load_tile(map, to, barrier, {0, row, 0, head, batch});
 #else
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"

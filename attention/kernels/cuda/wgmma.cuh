@@ -35,7 +35,7 @@ __device__ __forceinline__ std::uint64_t moved(std::uint64_t operand, int bytes)
 /// Before the first product, and after other instructions wrote registers that products use.
 __device__ __forceinline__ void products_begin() {
 #ifdef ATTNBENCH_EMULATED
-  emulator::wgmma_fence();
+  emulated::wgmma_fence();
 #else
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
@@ -43,7 +43,7 @@ __device__ __forceinline__ void products_begin() {
 /// Closes a group of products.
 __device__ __forceinline__ void products_commit() {
 #ifdef ATTNBENCH_EMULATED
-  emulator::wgmma_commit();
+  emulated::wgmma_commit();
 #else
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
@@ -52,7 +52,7 @@ __device__ __forceinline__ void products_commit() {
 template <int kPending>
 __device__ __forceinline__ void products_wait() {
 #ifdef ATTNBENCH_EMULATED
-  emulator::wgmma_wait(kPending);
+  emulated::wgmma_wait(kPending);
 #else
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 #endif
@@ -81,10 +81,10 @@ __device__ __forceinline__ void settle([[maybe_unused]] T (&registers)[kCount]) 
 template <class T, int kColumns>
 struct Product {
   static void shared(float (&d)[kColumns / 2], std::uint64_t a, std::uint64_t b, bool add) {
-    emulator::wgmma(std::is_same_v<T, Half>, kColumns, d, add, nullptr, a, b, false);
+    emulated::wgmma(std::is_same_v<T, Half>, kColumns, d, add, nullptr, a, b, false);
   }
   static void registers(float (&d)[kColumns / 2], const std::uint32_t* a, std::uint64_t b) {
-    emulator::wgmma(std::is_same_v<T, Half>, kColumns, d, true, a, 0, b, true);
+    emulated::wgmma(std::is_same_v<T, Half>, kColumns, d, true, a, 0, b, true);
   }
 };
 #else

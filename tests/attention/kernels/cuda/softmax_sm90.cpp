@@ -16,6 +16,12 @@ namespace {
 
 using kernels::test::stored;
 constexpr auto far = SoftmaxSizes::far;
+#ifdef ATTNBENCH_EMULATED
+constexpr bool emulated = true;  // where every product costs time
+#else
+constexpr bool emulated = false;
+#endif
+constexpr std::int64_t many = emulated ? 1 : 2;
 
 SoftmaxSizes sizes_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
                       std::int64_t length, std::int64_t key_length, std::int64_t width,
@@ -247,44 +253,52 @@ TEST_CASE("softmax on Hopper is the definition at odd lengths") {
   NEEDS_HOPPER();
   for (const std::int64_t width : {64, 128, 256}) {
     for (const std::int64_t length : {1, 3, 64, 80, 127, 128, 129, 192, 193, 257, 577}) {
-      check<BFloat16>(sizes_of(2, 3, 3, length, length, width));
-      check<BFloat16>(sizes_of(1, 2, 2, length, length, width, far, 0));
+      if (emulated && length > 129 && length % 2 == 0) continue;  // 193, 257 and 577 are as odd
+      check<BFloat16>(sizes_of(many, many, many, length, length, width));
+      check<BFloat16>(sizes_of(1, many, many, length, length, width, far, 0));
     }
-    check<Half>(sizes_of(2, 2, 2, 333, 333, width));
-    check<Half>(sizes_of(2, 2, 2, 333, 333, width, far, 0));
+    check<Half>(sizes_of(1, many, many, 333, 333, width));
+    check<Half>(sizes_of(1, many, many, 333, 333, width, far, 0));
   }
 }
 
 TEST_CASE("softmax on Hopper is the definition with other numbers of keys, windows, grouped heads") {
   NEEDS_HOPPER();
   for (const std::int64_t width : {64, 128, 256}) {
-    check<BFloat16>(sizes_of(1, 2, 2, 100, 700, width));
-    check<BFloat16>(sizes_of(1, 2, 2, 100, 700, width, far, 0, 600));
-    check<BFloat16>(sizes_of(1, 2, 2, 100, 700, width, far, 0));
-    check<BFloat16>(sizes_of(1, 2, 2, 700, 100, width, far, 0, -600));  // the first 600 see none
+    check<BFloat16>(sizes_of(1, many, many, 100, 700, width));
+    check<BFloat16>(sizes_of(1, many, many, 100, 700, width, far, 0, 600));
+    check<BFloat16>(sizes_of(1, many, many, 100, 700, width, far, 0));
+    check<BFloat16>(sizes_of(1, many, many, 700, 100, width, far, 0, -600));  // 600 see none
     check<BFloat16>(sizes_of(1, 1, 1, 700, 700, width, 99, 0));
-    check<BFloat16>(sizes_of(1, 1, 1, 700, 700, width, 99, 30));
-    check<BFloat16>(sizes_of(1, 1, 1, 700, 700, width, 0, far));
+    check<BFloat16>(sizes_of(1, 1, 1, 500, 500, width, 99, 30));
+    check<BFloat16>(sizes_of(1, 1, 1, 500, 500, width, 0, far));
     check<BFloat16>(sizes_of(1, 1, 1, 700, 300, width, 20, 20));  // the last 380 see none
     check<BFloat16>(sizes_of(1, 1, 1, 300, 300, width, 0, 0));
     check<BFloat16>(sizes_of(1, 1, 1, 300, 300, width, 60, -50));
-    check<BFloat16>(sizes_of(2, 6, 2, 260, 260, width, far, 0));
-    check<Half>(sizes_of(2, 6, 1, 200, 300, width));
-    check<BFloat16>(sizes_of(2, 3, 3, 300, 200, width, far, 0), 1, true);
+    check<BFloat16>(sizes_of(many, 6, 2, 140, 140, width, far, 0));
+    check<Half>(sizes_of(many, 4, 1, 100, 200, width));
+    check<BFloat16>(sizes_of(2, 3, 3, 150, 100, width, far, 0), 1, true);
   }
 }
 
 TEST_CASE("softmax on Hopper is the definition for scores that spread wide") {
   NEEDS_HOPPER();
   for (const std::int64_t width : {64, 128, 256}) {
-    check<BFloat16>(sizes_of(1, 2, 2, 400, 400, width), 15);
-    check<BFloat16>(sizes_of(1, 2, 2, 400, 400, width, far, 0), 4);
-    check<Half>(sizes_of(1, 2, 2, 400, 400, width), 4);
+    check<BFloat16>(sizes_of(1, many, many, 400, 400, width), 15);
+    check<BFloat16>(sizes_of(1, many, many, 400, 400, width, far, 0), 4);
+    check<Half>(sizes_of(1, many, many, 300, 300, width), 4);
   }
 }
 
 TEST_CASE("softmax on Hopper is the definition when blocks have many tiles each") {
   NEEDS_HOPPER();
+  if (emulated) {  // on four multiprocessors
+    check<BFloat16>(sizes_of(2, 4, 4, 300, 300, 64, far, 0));
+    check<BFloat16>(sizes_of(2, 4, 2, 300, 300, 128, far, 0));
+    check<BFloat16>(sizes_of(2, 4, 4, 200, 200, 128));
+    check<BFloat16>(sizes_of(1, 1, 1, 1500, 1500, 64, far, 0));
+    return;
+  }
   check<BFloat16>(sizes_of(4, 40, 40, 500, 500, 64, far, 0));
   check<BFloat16>(sizes_of(4, 40, 8, 500, 500, 128, far, 0));
   check<BFloat16>(sizes_of(4, 30, 30, 400, 400, 128));

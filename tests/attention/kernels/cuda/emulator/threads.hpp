@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct Thread {
   int warp() const { return number / 32; }
   std::vector<Copy> open;                 ///< not yet committed
   std::vector<std::vector<Copy>> groups;  ///< committed, oldest first
+  std::shared_ptr<void> extension;        ///< what hopper_products.cpp keeps
 };
 
 /// The thread that runs now. Only inside of `run`.
