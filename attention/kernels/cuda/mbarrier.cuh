@@ -1,10 +1,10 @@
 // Barriers of Hopper for .cu files: mbarriers in shared memory, by which copies and warps tell each
 // other that a buffer is full or free, and the named barriers of a block.
 //
-// PTX ISA, "Asynchronous barrier: mbarrier". A barrier goes through phases; a phase ends when as many
-// arrivals as it was made for and all bytes announced have come. Who waits names the parity of the
-// phase: 0 for the first, then 1, 0, … A wait for the parity before the present phase's returns at
-// once, so that waiting for parity 1 on a fresh barrier is waiting for nothing.
+// PTX ISA, "Asynchronous barrier: mbarrier". A barrier goes through phases; a phase ends when as
+// many arrivals as it was made for and all bytes announced have come. Who waits names the parity of
+// the phase: 0 for the first, then 1, 0, … A wait for the parity before the present phase's returns
+// at once, so that waiting for parity 1 on a fresh barrier is waiting for nothing.
 #pragma once
 
 #include <cstdint>
@@ -84,8 +84,8 @@ struct RingPosition {
   }
 };
 
-/// Named barriers 1 to 15 (0 is __syncthreads): `threads` counts those that wait and those that only
-/// arrive, whole warps.
+/// Named barriers 1 to 15 (0 is __syncthreads): `threads` counts those that wait and those that
+/// only arrive, whole warps.
 __device__ __forceinline__ void named_wait(int barrier, int threads) {
 #ifdef ATTNBENCH_EMULATED
   emulated::named_barrier(barrier, threads, true);

@@ -1,12 +1,14 @@
 // Softmax attention on Hopper: Shah et al. 2024 (FlashAttention-3), forward pass.
 //
 // A block of threads stays on its multiprocessor and computes tile after tile. One warpgroup, the
-// producer, does nothing but order copies (TMA): the queries of a tile, and blocks of keys and values
-// in the order of their use, into a ring of buffers. The others, the consumers, have 64 queries each:
-// scores = Q K^T from shared memory, the online softmax in registers, out += P V with P in registers.
+// producer, does nothing but order copies (TMA): the queries of a tile, and blocks of keys and
+// values in the order of their use, into a ring of buffers. The others, the consumers, have 64
+// queries each: scores = Q K^T from shared memory, the online softmax in registers, out += P V with
+// P in registers.
 // - The scores of the next block are under way while the softmax of the present one is computed and
 //   its product with V waits for it: two products in flight.
-// - Consumers take turns in ordering products (named barriers), so that the softmax of one falls into
+// - Consumers take turns in ordering products (named barriers), so that the softmax of one falls
+// into
 //   the products of another.
 // - Blocks are taken from the last to the first, and only those at the edge of what a query may see
 //   are compared with that edge.
@@ -14,59 +16,11 @@
 
 #include "attention/kernels/cuda/mbarrier.cuh"
 #include "attention/kernels/cuda/softmax_sm90_rows.cuh"
-#include "attention/kernels/cuda/softmax_sm90_tiles.hpp"
+#include "attention/kernels/cuda/softmax_sm90_shape.cuh"
 #include "attention/kernels/cuda/tma.cuh"
 #include "attention/kernels/cuda/wgmma.cuh"
 
 namespace attnbench::kernels::cuda::sm90 {
-
-/// Sizes of one kernel. `kKeys` is how many keys (or values) a buffer of the ring holds.
-template <class T, int kWidth, int kConsumers, int kKeys, int kBuffers, bool kTurns>
-struct SoftmaxShape {
-  using Number = T;
-  static constexpr int width = kWidth;
-  static constexpr int consumers = kConsumers;
-  static constexpr int queries = 64 * kConsumers;
-  static constexpr int keys = kKeys;
-  static constexpr int buffers = kBuffers;
-  static constexpr bool turns = kTurns;
-
-  static constexpr int threads = 128 * (kConsumers + 1);
-  static constexpr int producer_registers = kConsumers == 2 ? 24 : 32;
-  static constexpr int consumer_registers = kConsumers == 2 ? 240 : 160;
-  static constexpr int query_panel = queries * 128;  // bytes of 64 columns
-  static constexpr int key_panel = keys * 128;
-  static constexpr int query_bytes = queries * width * 2;
-  static constexpr int key_bytes = keys * width * 2;
-  static constexpr int barrier_bytes = 8 * (2 + 2 * buffers);
-  /// With what aligning to 1024 bytes may cost.
-  static constexpr int shared_bytes = 1024 + query_bytes + buffers * key_bytes + barrier_bytes;
-};
-
-template <class T>
-struct SoftmaxParameters {
-  TensorMap q, k, v;
-  Rows<T> out;
-  float* lse;
-  float scale;  ///< with the logarithm of e to base 2
-  int group;    ///< query heads for a key head
-  SoftmaxTiles tiles;
-};
-
-/// Shared memory of a block, as addresses.
-template <class Shape>
-struct SoftmaxShared {
-  std::uint32_t queries, ring, barriers;
-  __device__ explicit SoftmaxShared(const void* memory)
-      : queries((shared_address(memory) + 1023) & ~1023u),
-        ring(queries + Shape::query_bytes),
-        barriers(ring + Shape::buffers * Shape::key_bytes) {}
-  __device__ std::uint32_t queries_full() const { return barriers; }
-  __device__ std::uint32_t queries_free() const { return barriers + 8; }
-  __device__ std::uint32_t full(int buffer) const { return barriers + 16 + 8 * buffer; }
-  __device__ std::uint32_t free(int buffer) const { return full(buffer) + 8 * Shape::buffers; }
-  __device__ std::uint32_t buffer(int buffer) const { return ring + buffer * Shape::key_bytes; }
-};
 
 template <class Shape>
 __device__ void softmax_produce(const SoftmaxParameters<typename Shape::Number>& p,
@@ -103,8 +57,8 @@ __device__ void softmax_produce(const SoftmaxParameters<typename Shape::Number>&
 
 /// Orders the scores of 64 queries against a block of keys.
 template <class Shape>
-__device__ __forceinline__ void order_scores(float (&scores)[Shape::keys / 2], std::uint64_t queries,
-                                             std::uint64_t keys) {
+__device__ __forceinline__ void order_scores(float (&scores)[Shape::keys / 2],
+                                             std::uint64_t queries, std::uint64_t keys) {
 #pragma unroll
   for (int step = 0; step < Shape::width / 16; ++step) {
     const int along = step % 4 * 32;
@@ -211,8 +165,7 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
         order_scores<Shape>(scores, queries, operand(shared.buffer(keys.buffer), 16));
         wait(shared.full(values.buffer), values.parity);
         products_begin();
-        order_values<Shape>(out, weights,
-                            operand(shared.buffer(values.buffer), Shape::key_panel));
+        order_values<Shape>(out, weights, operand(shared.buffer(values.buffer), Shape::key_panel));
         pass_turn();
         products_wait<1>();
         settle(scores);
@@ -232,8 +185,7 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
       settle(out);
       settle(weights);
       products_begin();
-      order_values<Shape>(out, weights,
-                          operand(shared.buffer(ring.buffer), Shape::key_panel));
+      order_values<Shape>(out, weights, operand(shared.buffer(ring.buffer), Shape::key_panel));
       products_wait<0>();
       settle(out);
       release(shared.free(ring.buffer));
@@ -251,8 +203,7 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
       if (p.lse != nullptr && to[r] != nullptr && lane % 4 == 0) {
         constexpr float log_2 = 0.693147180559945309F;
         p.lse[(static_cast<std::int64_t>(tile.batch) * p.tiles.heads + tile.head) * p.tiles.length +
-              t] = sum == 0 ? INFINITY
-                            : log_2 * (softmax.greatest[r] * p.scale + log2f(sum));
+              t] = sum == 0 ? INFINITY : log_2 * (softmax.greatest[r] * p.scale + log2f(sum));
       }
     }
     multiply_rows(out, reciprocal);

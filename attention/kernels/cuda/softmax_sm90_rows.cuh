@@ -38,8 +38,8 @@ __device__ __forceinline__ void hide_before(float (&scores)[kCount], int first0,
   }
 }
 
-/// What is known of two rows: the greatest score so far, and the sum of exponentials against it over
-/// the thread's own columns.
+/// What is known of two rows: the greatest score so far, and the sum of exponentials against it
+/// over the thread's own columns.
 struct OnlineSoftmax {
   float greatest[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};
@@ -84,8 +84,8 @@ __device__ __forceinline__ void pack(const float (&x)[kCount], std::uint32_t (&t
   for (int i = 0; i < kCount / 2; ++i) to[i] = pack_pair<T>(x[2 * i], x[2 * i + 1]);
 }
 
-/// Writes the rows at `to` (one pointer for each of the thread's two rows, null = not to be written)
-/// with 16 bytes a thread: the quad trades its 4-byte pieces, a 4 x 4 transposition.
+/// Writes the rows at `to` (one pointer for each of the thread's two rows, null = not to be
+/// written) with 16 bytes a thread: the quad trades its 4-byte pieces, a 4 x 4 transposition.
 template <class T, int kCount>
 __device__ __forceinline__ void write_rows(const float (&x)[kCount], T* const (&to)[2]) {
   const int lane = threadIdx.x % 4;

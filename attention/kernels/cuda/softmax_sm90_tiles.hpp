@@ -1,5 +1,5 @@
-// Which tiles there are, which keys each needs and who computes it when: the plain arithmetic of the
-// Hopper softmax kernel, the same on the CPU, where it is tested.
+// Which tiles there are, which keys each needs and who computes it when: the plain arithmetic of
+// the Hopper softmax kernel, the same on the CPU, where it is tested.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct SoftmaxTiles {
   int key_length = 0;
   int heads = 1;
   int batch = 1;
-  int low = 0;   ///< query t sees keys t + low to t + high
+  int low = 0;  ///< query t sees keys t + low to t + high
   int high = 0;
   int query_blocks = 0;
   /// Whether tiles of one head follow each other (its keys stay in the L2 cache), or those of one
@@ -79,7 +79,9 @@ struct SoftmaxTiles {
   }
 
   constexpr int first_key(int t) const { return t + low > 0 ? t + low : 0; }
-  constexpr int last_key(int t) const { return t + high < key_length - 1 ? t + high : key_length - 1; }
+  constexpr int last_key(int t) const {
+    return t + high < key_length - 1 ? t + high : key_length - 1;
+  }
 
   /// All blocks of `keys` keys of which the tile's queries may see one; none where they see none.
   constexpr KeyBlocks key_blocks(int query_block, int queries, int keys) const {

@@ -1,9 +1,9 @@
 // Hopper's bulk tensor copies (TMA) of [batch, heads, length, width] arrays of 16-bit numbers.
 //
-// A tile of rows lies in shared memory as panels of 64 columns: panel after panel, in each 128 bytes
-// a row, swizzled by 128 bytes, as the tensor cores read it (wgmma.cuh). The width is cut in panels
-// by the tensor map (64, length, width / 64, heads, batch), so that one copy brings a tile. Rows past
-// the end of the array arrive as zeros.
+// A tile of rows lies in shared memory as panels of 64 columns: panel after panel, in each 128
+// bytes a row, swizzled by 128 bytes, as the tensor cores read it (wgmma.cuh). The width is cut in
+// panels by the tensor map (64, length, width / 64, heads, batch), so that one copy brings a tile.
+// Rows past the end of the array arrive as zeros.
 #pragma once
 
 #include <algorithm>
@@ -73,11 +73,11 @@ inline TensorMap encode_map(bool half, const void* data, const std::uint64_t (&e
   std::copy_n(extents, 5, extent);
   std::copy_n(strides, 4, stride);
   TensorMap map{};
-  const CUresult result = encode(
-      &map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
-      const_cast<void*>(data), extent, stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
+             const_cast<void*>(data), extent, stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw Error("cuTensorMapEncodeTiled: error " + std::to_string(static_cast<int>(result)));
   }
@@ -96,11 +96,11 @@ TensorMap tensor_map(const Rows<const T>& x, std::int64_t batch, std::int64_t he
     return unsigned_of(count <= 1 ? 16 : 2 * elements);
   };
   const std::uint32_t panels = static_cast<std::uint32_t>(width) / 64;
-  return encode_map(std::is_same_v<T, Half>, x.data,
-                    {64, unsigned_of(length), panels, unsigned_of(heads), unsigned_of(batch)},
-                    {bytes(length, x.row_stride), 128, bytes(heads, x.head_stride),
-                     bytes(batch, x.batch_stride)},
-                    {64, static_cast<std::uint32_t>(tile_rows), panels, 1, 1});
+  return encode_map(
+      std::is_same_v<T, Half>, x.data,
+      {64, unsigned_of(length), panels, unsigned_of(heads), unsigned_of(batch)},
+      {bytes(length, x.row_stride), 128, bytes(heads, x.head_stride), bytes(batch, x.batch_stride)},
+      {64, static_cast<std::uint32_t>(tile_rows), panels, 1, 1});
 }
 
 __device__ __forceinline__ void prefetch_map([[maybe_unused]] const TensorMap& map) {
