@@ -149,9 +149,19 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
       ring.advance();
       hide(block);
       softmax.take(scores, p.scale, rescale);
-      pack<T>(scores, weights);
 
-      for (--block; block >= blocks.first; --block) {
+      // The products with the values are waited for at the top of the next round: behind a wait at
+      // the bottom of this one the compiler would put the softmax, which they are to run beside.
+      int values_under_way = -1;  // their buffer
+      for (;;) {
+        products_wait<0>();
+        settle(out);
+        settle(weights);
+        if (values_under_way >= 0) release(shared.free(values_under_way));
+        multiply_rows(out, rescale);
+        pack<T>(scores, weights);
+        if (--block < blocks.first) break;
+
         const RingPosition<Shape::buffers> keys = ring;
         ring.advance();
         const RingPosition<Shape::buffers> values = ring;
@@ -166,18 +176,13 @@ __device__ void softmax_consume(const SoftmaxParameters<typename Shape::Number>&
         wait(shared.full(values.buffer), values.parity);
         products_begin();
         order_values<Shape>(out, weights, operand(shared.buffer(values.buffer), Shape::key_panel));
+        values_under_way = values.buffer;
         pass_turn();
         products_wait<1>();
         settle(scores);
         release(shared.free(keys.buffer));
         hide(block);
         softmax.take(scores, p.scale, rescale);
-        products_wait<0>();
-        settle(out);
-        settle(weights);
-        release(shared.free(values.buffer));
-        multiply_rows(out, rescale);
-        pack<T>(scores, weights);
       }
       // The last scores are there: the queries of the next tile may come.
       release(shared.queries_free());
