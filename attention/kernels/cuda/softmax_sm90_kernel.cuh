@@ -252,7 +252,7 @@ void softmax_launch(const SoftmaxSizes& sizes, const SoftmaxArguments<typename S
   using T = typename Shape::Number;
   const int width = Shape::width;
   SoftmaxParameters<T> p;
-  p.tiles = SoftmaxTiles(sizes, Shape::queries, Shape::keys);
+  p.tiles = SoftmaxTiles(sizes, Shape::queries, Shape::keys, card().l2_bytes);
   if (p.tiles.count() == 0) return;
   p.q = tensor_map(a.q, sizes.batch, sizes.heads, sizes.length, width, Shape::queries);
   p.k = tensor_map(a.k, sizes.batch, sizes.kv_heads, sizes.key_length, width, Shape::keys);

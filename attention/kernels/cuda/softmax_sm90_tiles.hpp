@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "attention/kernels/softmax.hpp"
@@ -33,13 +34,16 @@ struct SoftmaxTiles {
   int low = 0;  ///< query t sees keys t + low to t + high
   int high = 0;
   int query_blocks = 0;
-  /// Whether tiles of one head follow each other (its keys stay in the L2 cache), or those of one
-  /// query block, the longest first.
-  bool by_length = false;
+  /// Tiles are taken section by section, so many heads each. Where tiles differ in length, a
+  /// section is heads whose keys and values fit into half of the L2 cache together, and its tiles
+  /// go by length, down in one section, up in the one before, and down in the last: so that what
+  /// workers compute side by side is alike, and the shortest comes last. Else a section is one
+  /// head.
+  int section = 1;
   bool last_is_longest = false;
 
   constexpr SoftmaxTiles() = default;
-  constexpr SoftmaxTiles(const SoftmaxSizes& sizes, int queries, int keys)
+  constexpr SoftmaxTiles(const SoftmaxSizes& sizes, int queries, int keys, std::size_t l2_bytes)
       : length(static_cast<int>(sizes.length)),
         key_length(static_cast<int>(sizes.key_length)),
         heads(static_cast<int>(sizes.heads)),
@@ -50,23 +54,34 @@ struct SoftmaxTiles {
     if (query_blocks == 0) return;
     const int first = key_blocks(0, queries, keys).count();
     const int last = key_blocks(query_blocks - 1, queries, keys).count();
-    by_length = first != last;
+    if (first == last) return;
     last_is_longest = last > first;
+    // Fewer than 16 heads side by side would be a poor mixture, and need not be: with 16, eight
+    // workers or so read the same keys at about the same time.
+    constexpr std::int64_t least = 16;
+    const std::int64_t head_bytes = 2 * sizes.key_length * (sizes.head_dim + sizes.value_dim);
+    const std::int64_t fitting =
+        static_cast<std::int64_t>(l2_bytes / 2) / head_bytes * (sizes.heads / sizes.kv_heads);
+    const std::int64_t all = sizes.heads * sizes.batch;
+    const std::int64_t most = std::min(all, std::max(least, fitting));
+    const std::int64_t sections = (all + most - 1) / most;
+    section = static_cast<int>((all + sections - 1) / sections);
   }
 
   constexpr int count() const { return query_blocks * heads * batch; }
 
   constexpr SoftmaxTile at(int index) const {
+    const int which = index / (section * query_blocks);
+    const int before = which * section;  // heads
+    const int left = heads * batch - before;
+    const int size = left < section ? left : section;
+    const int place = index - before * query_blocks;
+    const int rank = place / size;
+    const int row = before + place - rank * size;
+    const int sections_after = (left - 1) / section;
+    const bool down = sections_after % 2 == 0;
     SoftmaxTile tile;
-    int row;
-    if (by_length) {
-      const int rank = index / (heads * batch);
-      row = index - rank * heads * batch;
-      tile.query_block = last_is_longest ? query_blocks - 1 - rank : rank;
-    } else {
-      row = index / query_blocks;
-      tile.query_block = index - row * query_blocks;
-    }
+    tile.query_block = down == last_is_longest ? query_blocks - 1 - rank : rank;
     tile.batch = row / heads;
     tile.head = row - tile.batch * heads;
     return tile;

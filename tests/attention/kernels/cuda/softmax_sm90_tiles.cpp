@@ -1,6 +1,7 @@
 #include "attention/kernels/cuda/softmax_sm90_tiles.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/attention/kernels/cuda/softmax_sizes.hpp"
@@ -33,7 +34,7 @@ TEST_CASE(
         sizes_of(1, 1, 1, 300, 200, 64, -10, far), sizes_of(1, 1, 1, 300, 200, 64, far, -250)}) {
     INFO(name_of(z));
     const int queries = 128, keys = 80;
-    const SoftmaxTiles tiles(z, queries, keys);
+    const SoftmaxTiles tiles(z, queries, keys, 300000);
     std::vector<int> seen(static_cast<std::size_t>(z.batch * z.heads * z.length), 0);
     for (int i = 0; i < tiles.count(); ++i) {
       const SoftmaxTile tile = tiles.at(i);
@@ -56,11 +57,56 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the longest tiles come first") {
-  const SoftmaxTiles tiles(sizes_of(2, 3, 3, 1000, 1000, 64, far, 0), 128, 128);
-  for (int i = 1; i < tiles.count(); ++i) {
-    CHECK(tiles.key_blocks(tiles.at(i).query_block, 128, 128).count() <=
-          tiles.key_blocks(tiles.at(i - 1).query_block, 128, 128).count());
+/// How many blocks of keys the tiles of a turn take, in the order of the turns.
+std::vector<int> lengths_of(const SoftmaxTiles& tiles, int queries, int keys) {
+  std::vector<int> lengths;
+  for (int i = 0; i < tiles.count(); ++i) {
+    lengths.push_back(tiles.key_blocks(tiles.at(i).query_block, queries, keys).count());
+  }
+  return lengths;
+}
+
+TEST_CASE("tiles that follow each other are alike in length, and the shortest come last") {
+  for (const std::size_t l2_bytes : {std::size_t{1}, std::size_t{20} << 20, std::size_t{1} << 30}) {
+    const SoftmaxTiles tiles(sizes_of(5, 15, 3, 1000, 1000, 64, far, 0), 128, 128, l2_bytes);
+    const std::vector<int> lengths = lengths_of(tiles, 128, 128);
+    for (std::size_t i = 1; i < lengths.size(); ++i) {
+      CHECK(std::abs(lengths[i] - lengths[i - 1]) <= 1);
+    }
+    CHECK(lengths.back() == 1);
+  }
+}
+
+TEST_CASE("tiles of one length follow each other head by head") {
+  const SoftmaxTiles tiles(sizes_of(2, 3, 3, 1000, 1000, 64), 128, 128, 1 << 20);
+  for (int i = 0; i < tiles.count(); ++i) {
+    CHECK(tiles.at(i).batch * 3 + tiles.at(i).head == i / 8);
+  }
+}
+
+TEST_CASE("causal tiles are shared out evenly at the lengths that are benchmarked") {
+  for (const std::int64_t length : {1024, 2048, 4096, 8192, 16384}) {
+    for (const std::int64_t width : {64, 128}) {
+      const auto z =
+          sizes_of(16384 / length, 2048 / width, 2048 / width, length, length, width, far, 0);
+      const int queries = width == 64 ? 192 : 128;
+      const SoftmaxTiles tiles(z, queries, 128, 50 << 20);
+      const std::vector<int> lengths = lengths_of(tiles, queries, 128);
+      constexpr int workers = 132;
+      double most = 0, all = 0;
+      for (int worker = 0; worker < workers; ++worker) {
+        double load = 0;
+        for (int n = 0;; ++n) {
+          const auto index = static_cast<std::size_t>(SoftmaxTiles::turn(n, worker, workers));
+          if (index >= lengths.size()) break;
+          load += lengths[index] + 1.5;  // what a tile costs beside its blocks is a guess
+        }
+        most = std::max(most, load);
+        all += load;
+      }
+      INFO("length " << length << " width " << width);
+      CHECK(most <= 1.05 * all / workers);
+    }
   }
 }
 
