@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
 
   bench::add_ceilings();
+  bench::add_softmax();
+  bench::add_recurrent();
   if (!listing) {
     if (const std::string why = kernels::cuda::refusal(); !why.empty()) {
       std::fprintf(stderr, "attnbench_cuda_bench: %s\n", why.c_str());

@@ -5,7 +5,6 @@ from end to end with it, stand-ins for what else a GPU machine has, and no PyTor
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,10 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE))
+import peers
+
 PROGRAM = None
 
 CHECKS = r"""#!/bin/sh
@@ -77,6 +80,13 @@ class Bench(unittest.TestCase):
         self.assertIn("cannot open", document["context"]["no_gemm"])
         wrong = {r["name"].split("/")[0] for r in document["benchmarks"] if r.get("error_occurred")}
         self.assertEqual(wrong, {"ceiling_gemm"})
+
+    def test_every_benchmark_runs_on_arrays_as_long_as_it_says_and_peers_read_its_name(self):
+        done, document = self.rows()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in document["benchmarks"]:
+            if row["run_type"] == "iteration" and not row["name"].startswith("ceiling"):
+                self.assertIsNotNone(peers.parse_case(row["name"]), row["name"])
 
     def test_ceilings_that_do_not_fit_are_said(self):
         done = self.run_bench(PRETEND_MEMORY=str(3 << 30))

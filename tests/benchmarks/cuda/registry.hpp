@@ -25,6 +25,8 @@ void add(const std::string& name, std::function<Work()> prepare);
 
 /// Every family's benchmarks, in order of importance.
 void add_ceilings();
+void add_softmax();
+void add_recurrent();
 
 /// How many of the benchmarks that ran ended with an error.
 int failures();
