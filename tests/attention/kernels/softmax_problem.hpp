@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -77,16 +78,17 @@ struct Problem {
   }
 };
 
-/// Values and gradients by the definition, in double.
+/// Values, logarithms of the sums and gradients by the definition, in double.
 struct Expected {
-  std::vector<double> out, dq, dk, dv;
+  std::vector<double> out, dq, dk, dv, lse;
 };
 
 template <class T>
 Expected define(const Problem<T>& p) {
   const auto& z = p.sizes;
   Expected e{std::vector<double>(p.out.size()), std::vector<double>(p.q.size()),
-             std::vector<double>(p.k.size()), std::vector<double>(p.v.size())};
+             std::vector<double>(p.k.size()), std::vector<double>(p.v.size()),
+             std::vector<double>(p.lse.size(), std::numeric_limits<double>::infinity())};
   const auto dot = [](const T* a, const T* b, std::int64_t n) {
     double sum = 0;
     for (std::int64_t i = 0; i < n; ++i) sum += double{widen(a[i])} * double{widen(b[i])};
@@ -111,6 +113,7 @@ Expected define(const Problem<T>& p) {
         sum += weight[s];
       }
       if (sum == 0) continue;
+      e.lse[static_cast<std::size_t>(head * z.length + t)] = greatest + std::log(sum);
       double delta = 0;
       std::vector<double> d_weight(weight.size(), 0.0);
       for (std::int64_t s = 0; s < z.key_length; ++s) {
