@@ -1,89 +1,14 @@
-#include "attention/kernels/causal_product.hpp"
-
 #include <limits>
 
 #include "attention/kernels/simd.hpp"
-#include "tests/attention/kernels/recurrent_problem.hpp"
+#include "tests/attention/kernels/recurrent_families.hpp"
 
 using namespace attnbench::kernels;
 using namespace attnbench::kernels::test;
 
-namespace {
-
-template <class T>
-struct Product {
-  using Sizes = CausalProductSizes;
-  using Arguments = CausalProductArguments<T>;
-
-  static void resize(Sizes& sizes, const Shape& s) {
-    sizes.batch = s.batch;
-    sizes.heads = s.heads;
-    sizes.length = s.length;
-    sizes.features = s.latents;
-    sizes.value_dim = s.value_dim;
-  }
-  static void set_inputs(Arguments& a, const Rows<const T>& query, const Rows<const T>& key,
-                         const Rows<const T>& values) {
-    a.query = query;
-    a.key = key;
-    a.values = values;
-  }
-  static std::size_t forward_bytes(const Sizes& s, int threads) {
-    return causal_product_forward_bytes<T>(s, threads);
-  }
-  static std::size_t backward_bytes(const Sizes& s, int threads) {
-    return causal_product_backward_bytes<T>(s, threads);
-  }
-  static void forward(const Sizes& s, const Arguments& a, ThreadTeam& team, void* space,
-                      std::size_t bytes) {
-    causal_product_forward(s, a, team, space, bytes);
-  }
-  static void backward(const Sizes& s, const Arguments& a, const Rows<const T>& d_out,
-                       const Rows<T>& d_query, const Rows<T>& d_key, const Rows<T>& d_values,
-                       ThreadTeam& team, void* space, std::size_t bytes) {
-    causal_product_backward(s, a, {d_out, d_query, d_key, d_values}, team, space, bytes);
-  }
-
-  static std::vector<double> weights(const Sizes& sizes, const T* q, const T* k, std::int64_t t,
-                                     const std::function<bool(std::int64_t)>& seen) {
-    const auto phi = [&](const T* x, std::int64_t token, std::int64_t f) {
-      const double value = widen(x[token * sizes.features + f]);
-      if (sizes.feature == ProductFeature::identity) return value;
-      return value > 0 ? value + 1 : std::exp(value);
-    };
-    std::vector<double> row(static_cast<std::size_t>(t + 1), 0.0);
-    double sum = 0;
-    for (std::int64_t s = 0; s <= t; ++s) {
-      if (!seen(s)) continue;
-      double& weight = row[static_cast<std::size_t>(s)];
-      for (std::int64_t f = 0; f < sizes.features; ++f) weight += phi(q, t, f) * phi(k, s, f);
-      sum += weight;
-    }
-    if (!sizes.normalised || sum + sizes.epsilon == 0) return row;
-    for (double& weight : row) weight /= sum + sizes.epsilon;
-    return row;
-  }
-};
-
-CausalProductSizes linear() {
-  CausalProductSizes sizes;
-  sizes.feature = ProductFeature::elu_plus_one;
-  sizes.normalised = true;
-  sizes.epsilon = 1e-6;
-  return sizes;
-}
-
-std::vector<CausalProductSizes> kinds() {
-  CausalProductSizes plain_elu = linear();
-  plain_elu.normalised = false;
-  return {linear(), plain_elu, CausalProductSizes{}};
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward sizes", "", float,
                    double, BFloat16) {
-  for (const CausalProductSizes& kind : kinds()) {
+  for (const CausalProductSizes& kind : product_kinds()) {
     for (const std::int64_t length : {1, 2, 31, 33, 64, 131}) {
       compare<Product, TestType>({length, 7, 43}, kind);
     }
@@ -94,14 +19,14 @@ TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward size
 }
 
 TEST_CASE("kernels causal product: gradients equal finite differences of the definition") {
-  for (const CausalProductSizes& kind : kinds()) {
+  for (const CausalProductSizes& kind : product_kinds()) {
     check_slopes<Product>({70, 5, 6}, kind);
     check_slopes<Product>({41, 5, 6, 2, 2, 1, true}, kind);
   }
 }
 
 TEST_CASE("kernels causal product: hidden tokens are as if they were not there") {
-  for (const CausalProductSizes& kind : kinds()) {
+  for (const CausalProductSizes& kind : product_kinds()) {
     compare<Product, float>({131, 20, 24, 2, 2, 1, true}, kind);
     Recurrent<Product, double> problem({40, 6, 5, 2, 2, 1, true}, kind);
     std::fill_n(problem.mask.begin(), 40, 0);  // nothing of the first batch row is real
@@ -121,7 +46,7 @@ TEST_CASE("kernels causal product: hidden tokens are as if they were not there")
 TEMPLATE_TEST_CASE("kernels causal product: pieces from a memory give the whole", "", float,
                    double) {
   using R = TestType;
-  for (const CausalProductSizes& kind : kinds()) {
+  for (const CausalProductSizes& kind : product_kinds()) {
     for (const Shape& shape : {Shape{150, 7, 5}, Shape{150, 16, 32}}) {
       Recurrent<Product, R> whole(shape, kind);
       const auto expected = whole.define();
@@ -151,7 +76,7 @@ TEST_CASE("kernels causal product: same bits for any number of threads, every IS
   CHECK(one.out == many.out);
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
     limit_isa(isa);
-    for (const CausalProductSizes& kind : kinds()) {
+    for (const CausalProductSizes& kind : product_kinds()) {
       compare<Product, float>({97, 20, 43}, kind);
       compare<Product, double>({97, 20, 43}, kind);
     }
