@@ -1,0 +1,10 @@
+#include "attention/kernels/cuda/recurrent_launch.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template std::size_t recurrent_forward_bytes<PoolFamily, BFloat16>(const RecurrentShape&);
+template void recurrent_forward<PoolFamily, BFloat16>(RecurrentArguments<BFloat16>,
+                                                      const RecurrentShape&, Stream, void*,
+                                                      std::size_t);
+
+}  // namespace attnbench::kernels::cuda

@@ -1,0 +1,9 @@
+#include "attention/kernels/cuda/recurrent_launch.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template std::size_t recurrent_forward_bytes<PoolFamily, Half>(const RecurrentShape&);
+template void recurrent_forward<PoolFamily, Half>(RecurrentArguments<Half>, const RecurrentShape&,
+                                                  Stream, void*, std::size_t);
+
+}  // namespace attnbench::kernels::cuda

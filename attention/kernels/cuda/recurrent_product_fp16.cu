@@ -1,0 +1,10 @@
+#include "attention/kernels/cuda/recurrent_launch.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template std::size_t recurrent_forward_bytes<ProductFamily, Half>(const RecurrentShape&);
+template void recurrent_forward<ProductFamily, Half>(RecurrentArguments<Half>,
+                                                     const RecurrentShape&, Stream, void*,
+                                                     std::size_t);
+
+}  // namespace attnbench::kernels::cuda

@@ -1,0 +1,206 @@
+#include "attention/kernels/cuda/prefix_pool.hpp"
+
+#include "tests/attention/kernels/cuda/recurrent_device.hpp"
+
+namespace attnbench::kernels::cuda::test {
+namespace {
+
+using kernels::test::of;
+using kernels::test::pool_kinds;
+using kernels::test::relative_rms;
+
+/// fp16 is computed in bf16.
+template <class T>
+constexpr double pool_bar = bar<T>;
+template <>
+inline constexpr double pool_bar<Half> = bar<BFloat16>;
+
+template <class T>
+struct DevicePool {
+  static std::size_t forward_bytes(const PrefixPoolSizes& sizes) {
+    return prefix_pool_forward_bytes<T>(sizes);
+  }
+  static void forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
+                      Stream stream, void* space, std::size_t bytes) {
+    prefix_pool_forward(sizes, arguments, stream, space, bytes);
+  }
+  static std::size_t backward_bytes(const PrefixPoolSizes& sizes) {
+    return prefix_pool_backward_bytes<T>(sizes);
+  }
+  static void backward(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
+                       const Rows<const T>& d_out, const Rows<T>& d_query, const Rows<T>& d_scores,
+                       const Rows<T>& d_values, void* space, std::size_t bytes) {
+    prefix_pool_backward(sizes, arguments, {d_out, d_query, d_scores, d_values}, {}, space, bytes);
+    synchronize();
+  }
+};
+
+template <class T>
+using Problem = OnDevice<DevicePool, kernels::test::Pool, T>;
+template <class T>
+using Numbers = Recurrent<kernels::test::Pool, T>;
+
+template <class T>
+void compare(const Shape& shape, const PrefixPoolSizes& kind) {
+  CAPTURE(shape.length, shape.latents, shape.value_dim, shape.batch, shape.heads, shape.spread,
+          shape.masked, static_cast<int>(kind.query), kind.scale);
+  const Problem<T> problem(Numbers<T>(shape, kind));
+  CHECK(problem.sample(problem.forward()).error() < pool_bar<T>);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cuda prefix pool: values at awkward sizes", "", float, BFloat16, Half) {
+  NEEDS_DEVICE();
+  constexpr bool slow = emulated && std::is_same_v<TestType, float>;
+  for (const PoolQuery kind : pool_kinds) {
+    for (const std::int64_t length : {1, 3, 63, 64, 65, 257}) {
+      if (slow && length > 65) continue;
+      compare<TestType>({length, 43, 43, 1, emulated ? 1 : 2}, of(kind));
+    }
+    const std::int64_t length = slow ? 20 : 130;
+    for (const std::int64_t latents : {1, 16, 64, 80, 128, 256, 300}) {
+      compare<TestType>({latents > 256 ? 20 : length, latents, slow ? 33 : 64, 1, 1},
+                        of(kind, 0.4));
+    }
+    for (const std::int64_t value_dim : {1, 8, 32, 80, 128, 200, 256}) {
+      if (slow && value_dim > 80) continue;
+      compare<TestType>({length, 64, value_dim, 1, 1}, of(kind, -1));
+    }
+    compare<TestType>({length, 24, 24, 1, 2}, of(kind));
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: long sequences, few heads and many", "", BFloat16, Half) {
+  NEEDS_DEVICE();
+  for (const PoolQuery kind : pool_kinds) {
+    compare<TestType>({600, 64, 64, 1, 1}, of(kind));  // few segments
+    if (emulated && (kind == PoolQuery::logits) != std::is_same_v<TestType, Half>) continue;
+    compare<TestType>({emulated ? 1300 : 3000, 128, 64, 1, 1}, of(kind));  // many
+    compare<TestType>({emulated ? 1300 : 3000, 32, 32, 1, 1, 1, true}, of(kind));
+    compare<TestType>({70, 64, 64, 12, 12}, of(kind));  // none
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: gradients", "", float, BFloat16, Half) {
+  NEEDS_DEVICE();
+  for (const PoolQuery kind : pool_kinds) {
+    for (const Shape& shape :
+         {Shape{1, 7, 5, 1, 2}, Shape{37, 7, 43, 1, 2}, Shape{35, 20, 24, 2, 1, 1, true},
+          Shape{18, 70, 5, 1, 1}, Shape{18, 130, 3, 1, 1}, Shape{18, 3, 130, 1, 1},
+          Shape{40, 8, 6, 1, 1, 15}}) {
+      CAPTURE(shape.length, shape.latents, shape.value_dim, shape.spread, static_cast<int>(kind));
+      const Problem<TestType> problem(Numbers<TestType>(shape, of(kind, 0.7)));
+      CHECK(problem.gradient_error() < gradient_bar<TestType>);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: hidden tokens are as if they were not there", "", float,
+                   BFloat16, Half) {
+  NEEDS_DEVICE();
+  for (const PoolQuery kind : pool_kinds) {
+    for (const std::int64_t width : {20, 64}) {
+      if (emulated && std::is_same_v<TestType, float> && width > 20) continue;
+      Numbers<TestType> numbers({131, width, width, 2, 1, 1, true}, of(kind));
+      for (int t = 0; t < 131; ++t) numbers.mask[static_cast<std::size_t>(t)] = 0;
+      const Problem<TestType> clean(numbers);
+      const Sample expected = clean.sample(clean.forward());
+      CHECK(expected.error() < pool_bar<TestType>);
+      const TestType nan = kernels::test::stored<TestType>(NAN);
+      const auto row = static_cast<std::size_t>(width);
+      for (std::size_t i = 0; i < numbers.key.size(); ++i) {
+        if (numbers.mask[i / row] == 0) numbers.key[i] = numbers.values[i] = nan;
+      }
+      const std::vector<TestType> out = Problem<TestType>(numbers).forward();
+      CHECK(relative_rms(clean.sample(out).found, expected.expected) < pool_bar<TestType>);
+      bool zero = true;
+      for (std::size_t i = 0; i < 131 * row; ++i) zero = zero && widen(out[i]) == 0;
+      CHECK(zero);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: scores that rise without end stay right", "", float, BFloat16,
+                   Half) {
+  NEEDS_DEVICE();
+  using T = TestType;
+  for (const PoolQuery kind : pool_kinds) {
+    for (const double slope : {30.0, -30.0, 2.0}) {
+      for (const std::int64_t latents : {4, 64}) {
+        if (emulated && latents > 4 && (std::is_same_v<T, float> || slope > 0)) continue;
+        CAPTURE(static_cast<int>(kind), slope, latents);
+        Numbers<T> numbers({100, latents, 24, 1, emulated ? 1 : 2}, of(kind));
+        for (std::size_t i = 0; i < numbers.key.size(); ++i) {
+          const auto t = static_cast<double>(i / static_cast<std::size_t>(latents) % 100);
+          if (i % 3 != 0) continue;
+          numbers.key[i] = kernels::test::stored<T>(double{widen(numbers.key[i])} + slope * t);
+        }
+        numbers.key[40] = kernels::test::stored<T>(1000);
+        const Problem<T> problem(numbers);
+        CHECK(problem.sample(problem.forward()).error() < std::max(pool_bar<T>, 2e-4));
+      }
+    }
+    Numbers<T> numbers({140, 8, 24, 1, 2, 15}, of(kind));
+    if (kind == PoolQuery::weights) numbers.query = Numbers<T>({140, 8, 24, 1, 2}, of(kind)).query;
+    const Problem<T> problem(numbers);
+    CHECK(problem.sample(problem.forward()).error() < std::max(pool_bar<T>, 2e-4));
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: pieces from a carry give the whole", "", float, BFloat16,
+                   Half) {
+  NEEDS_DEVICE();
+  using T = TestType;
+  for (const PoolQuery kind : pool_kinds) {
+    for (const Shape& shape :
+         {Shape{650, 7, 5, 1, 2}, Shape{650, 64, 64, 1, 1}, Shape{650, 70, 132, 1, 1}}) {
+      if (emulated && std::is_same_v<T, float> && (shape.latents > 7 || kind == PoolQuery::weights))
+        continue;
+      const Problem<T> whole(Numbers<T>(shape, of(kind)));
+      const std::size_t rows = static_cast<std::size_t>(shape.batch * shape.heads * shape.latents);
+      DeviceArray<T> out(whole.problem.out.size());
+      DeviceArray<float> maximum(std::vector<float>(rows, -INFINITY));
+      DeviceArray<float> normaliser{std::vector<float>(rows)};
+      DeviceArray<float> sum(std::vector<float>(rows * static_cast<std::size_t>(shape.value_dim)));
+      std::int64_t begin = 0;
+      for (const std::int64_t count : {1, 1, 64, 3, 70, 500, 11}) {
+        auto sizes = whole.problem.sizes;
+        sizes.length = count;
+        auto arguments = whole.arguments(begin);
+        arguments.out = out.rows(shape.heads, shape.length, shape.value_dim);
+        arguments.out.data += begin * shape.value_dim;
+        arguments.carry = {maximum.data(), normaliser.data(), sum.data()};
+        Problem<T>::run(sizes, arguments);
+        begin += count;
+      }
+      CAPTURE(shape.latents, shape.value_dim, static_cast<int>(kind));
+      CHECK(whole.sample(out.values()).error() < pool_bar<T>);
+    }
+  }
+}
+
+TEST_CASE("cuda prefix pool: the same bits each time") {
+  NEEDS_DEVICE();
+  const Problem<BFloat16> problem(Numbers<BFloat16>({700, 64, 64, 1, 3}, of(PoolQuery::logits)));
+  const std::vector<BFloat16> first = problem.forward(), second = problem.forward();
+  bool same = true;
+  for (std::size_t i = 0; i < first.size(); ++i) same = same && first[i].bits == second[i].bits;
+  CHECK(same);
+}
+
+TEST_CASE("cuda prefix pool: what cannot be done is refused with the reason") {
+  PrefixPoolSizes sizes;
+  sizes.length = 8;
+  sizes.latents = 513;
+  sizes.value_dim = 8;
+  CHECK(prefix_pool_refusal(sizes).find("512 latents") != std::string::npos);
+  CHECK_THROWS_AS(prefix_pool_forward_bytes<BFloat16>(sizes), std::logic_error);
+  sizes.latents = 512;
+  CHECK(prefix_pool_refusal(sizes).empty());
+  sizes.value_dim = 513;
+  CHECK(prefix_pool_refusal(sizes).empty());
+  CHECK(prefix_pool_backward_refusal(sizes).find("512 columns") != std::string::npos);
+}
+
+}  // namespace attnbench::kernels::cuda::test
