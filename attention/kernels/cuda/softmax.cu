@@ -120,6 +120,9 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
                       std::size_t workspace_bytes) {
   require_supported(sizes);
   if (sizes.batch == 0) return;
+  if (arguments.lse == nullptr && sizes.length > 0) {
+    throw std::logic_error("softmax on CUDA: gradients need the lse that the forward pass wrote");
+  }
   // Without queries the keys' gradients are 0, which the passes over keys write.
   Workspace space(workspace, workspace_bytes);
   const Backward<T> backward(space, sizes, arguments, gradients);

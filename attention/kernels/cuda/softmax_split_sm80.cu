@@ -36,7 +36,6 @@ struct Config {
 /// The queries of one block: a stretch of the list of all queries of a group.
 struct Queries {
   int first, count, length;
-
   __device__ int head(int row) const { return (first + row) / length; }
   __device__ int token(int row) const { return (first + row) % length; }
   /// Tokens that hold all of the block's.
