@@ -70,8 +70,8 @@ TEMPLATE_TEST_CASE("cuda causal product: long sequences, few heads and many", ""
   for (const CausalProductSizes& kind : product_kinds()) {
     compare<TestType>({600, 64, 64, 1, 1}, kind);  // few segments
     if (emulated && kind.normalised != std::is_same_v<TestType, Half>) continue;
-    compare<TestType>({emulated ? 1300 : 3000, 128, 72, 1, 1}, kind);  // many
-    compare<TestType>({emulated ? 1300 : 3000, 32, 32, 1, 1, 1, true}, kind);
+    compare<TestType>({emulated ? 1500 : 3000, 128, 60, 1, 1}, kind);  // many
+    compare<TestType>({emulated ? 1500 : 3000, 32, 32, 1, 1, 1, true}, kind);
     compare<TestType>({70, 64, 64, 12, 12}, kind);  // none
   }
 }

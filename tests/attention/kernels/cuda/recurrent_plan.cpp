@@ -1,5 +1,7 @@
 #include "attention/kernels/cuda/recurrent_plan.hpp"
 
+#include <utility>
+
 #include "tests/support/catch.hpp"
 
 namespace attnbench::kernels::cuda::test {
@@ -28,6 +30,16 @@ TEST_CASE("cuda recurrent plan: heads that fill the card are not cut into segmen
   CHECK(plan_recurrence({66, 1 << 20, 128, 128}, 132, false).segments == 1);  // two slices each
   CHECK(plan_recurrence({16, 1 << 20, 64, 64}, 132, false).segments > 8);
   CHECK(plan_recurrence({1, 64, 64, 64}, 132, false).segments == 1);
+}
+
+TEST_CASE("cuda recurrent plan: few segments are folded, many are passed through once") {
+  // The sizes at which the kernels' tests ask for both, on the emulated card and on a large one.
+  for (const auto& [multiprocessors, length] : {std::pair{4, 1500}, std::pair{132, 3000}}) {
+    CHECK_FALSE(plan_recurrence({1, length, 64, 64}, multiprocessors, false).folded());
+    const RecurrentPlan few = plan_recurrence({1, 600, 64, 64}, multiprocessors, false);
+    CHECK(few.segments > 1);
+    CHECK(few.folded());
+  }
 }
 
 TEST_CASE("cuda recurrent plan: what no tile takes is taken token by token") {
