@@ -9,11 +9,6 @@
 
 #include <cstdint>
 
-#ifdef ATTNBENCH_EMULATED
-#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
-#include "tests/attention/kernels/cuda/emulator/threads.hpp"
-#endif
-
 namespace attnbench::kernels::cuda::sm90 {
 
 /// One thread makes the barriers of a block, then calls publish_barriers, then all synchronise.

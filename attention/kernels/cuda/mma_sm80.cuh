@@ -7,16 +7,14 @@
 // in pairs, are the left operand of a next product.
 //
 // Compiled for the tests' emulator (ATTNBENCH_EMULATED), every function is that of the same meaning
-// there.
+// there, which has been included before.
 #pragma once
 
 #include <cstdint>
 
 #include "attention/kernels/rows.hpp"
 
-#ifdef ATTNBENCH_EMULATED
-#include "tests/attention/kernels/cuda/emulator/instructions.hpp"
-#else
+#ifndef ATTNBENCH_EMULATED
 #include <cuda_runtime.h>
 #endif
 

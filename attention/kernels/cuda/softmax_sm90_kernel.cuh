@@ -7,8 +7,7 @@
 // P in registers.
 // - The scores of the next block are under way while the softmax of the present one is computed and
 //   its product with V waits for it: two products in flight.
-// - Consumers take turns in ordering products (named barriers), so that the softmax of one falls
-// into
+// - Consumers take turns in ordering products (named barriers), so that the softmax of one falls into
 //   the products of another.
 // - Blocks are taken from the last to the first, and only those at the edge of what a query may see
 //   are compared with that edge.

@@ -11,9 +11,7 @@
 #include <string>
 #include <type_traits>
 
-#ifdef ATTNBENCH_EMULATED
-#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
-#else
+#ifndef ATTNBENCH_EMULATED
 #include <cuda.h>
 #endif
 

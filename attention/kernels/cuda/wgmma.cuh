@@ -11,9 +11,6 @@
 #include <type_traits>
 
 #include "attention/kernels/rows.hpp"
-#ifdef ATTNBENCH_EMULATED
-#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
-#endif
 
 namespace attnbench::kernels::cuda::sm90 {
 
