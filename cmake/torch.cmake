@@ -1,5 +1,8 @@
 # LibTorch: ATTNBENCH_TORCH if given, else whatever CMake finds, which on Debian is libtorch-dev.
-# Defines the target attnbench::torch and the text ATTNBENCH_TORCH_BUILD for the plugin stamp.
+# Defines the target attnbench::torch, the text ATTNBENCH_TORCH_BUILD for the plugin stamp, and
+# ATTNBENCH_TORCH_CUDA_REFUSAL, which says why its CUDA part cannot be used and is empty where it can.
+# That part is loaded at run time, by cells that want it (attention/torch_cuda.hpp): nothing of it is
+# needed to build.
 
 set(ATTNBENCH_TORCH "" CACHE PATH
     "A folder with include/ and lib/ of LibTorch: the torch package of a Python, or an unpacked archive")
@@ -15,6 +18,8 @@ if(ATTNBENCH_TORCH)
   target_include_directories(attnbench_torch SYSTEM INTERFACE
                              ${ATTNBENCH_TORCH}/include
                              ${ATTNBENCH_TORCH}/include/torch/csrc/api/include)
+  # What LibTorch itself needs (CUDA's libraries) is looked for where the program runs.
+  target_link_options(attnbench_torch INTERFACE -Wl,--allow-shlib-undefined)
   file(STRINGS ${ATTNBENCH_TORCH}/share/cmake/Torch/TorchConfigVersion.cmake version_line
        REGEX "set\\(PACKAGE_VERSION ")
   string(REGEX REPLACE ".*\"(.*)\".*" "\\1" Torch_VERSION "${version_line}")
@@ -36,6 +41,13 @@ endif()
 file(REAL_PATH ${attnbench_torch_cpu} torch_file)
 file(SIZE ${torch_file} torch_size)
 get_filename_component(torch_name ${torch_file} NAME)
+get_filename_component(torch_folder ${torch_file} DIRECTORY)
+set(ATTNBENCH_TORCH_CUDA_REFUSAL "")
+if(NOT EXISTS ${torch_folder}/libtorch_cuda.so)
+  set(ATTNBENCH_TORCH_CUDA_REFUSAL "LibTorch ${Torch_VERSION} has no CUDA part")
+elseif(Torch_VERSION VERSION_LESS 2.11)
+  set(ATTNBENCH_TORCH_CUDA_REFUSAL "LibTorch ${Torch_VERSION} is older than 2.11")
+endif()
 set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION} ${torch_name} ${torch_size}")
 
 # attnbench_reuse_torch_header(TARGET): the precompiled header of attnbench_attention, which costs half
