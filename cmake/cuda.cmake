@@ -30,7 +30,8 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS attention/kernels/cuda/*.cu)
+# With what rates a device (harness/measure).
+file(GLOB cuda_sources CONFIGURE_DEPENDS attention/kernels/cuda/*.cu harness/measure/*.cu)
 add_library(attnbench_cuda STATIC ${cuda_sources})
 target_link_libraries(attnbench_cuda PUBLIC attnbench_settings CUDA::cudart_static)
 # Spills in a kernel are said aloud: they cost more than any other mistake.

@@ -91,7 +91,7 @@ class Lister {
   static Json devices() {
     Json items = Json::array();
     for (const auto& device : measure::all_devices()) {
-      const std::string refusal = device->refusal();
+      const std::string refusal = device->refusal(0);
       items.push_back(
           {{"name", device->name()},
            {"title", refusal.empty() ? "can be used here" : "cannot be used: " + refusal}});

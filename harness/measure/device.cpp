@@ -1,5 +1,7 @@
 #include "harness/measure/device.hpp"
 
+#include <charconv>
+
 #include "harness/errors.hpp"
 
 namespace attnbench::measure {
@@ -16,12 +18,20 @@ const std::vector<std::unique_ptr<Device>>& all_devices() {
   return devices;
 }
 
+int device_index(const std::string& word) {
+  int index = 0;
+  const std::size_t colon = word.find(':');
+  if (colon == std::string::npos) return index;
+  std::from_chars(word.data() + colon + 1, word.data() + word.size(), index);
+  return index;
+}
+
 const Device& usable_device(const std::string& word) {
   const std::string kind = word.substr(0, word.find(':'));
   std::string known;
   for (const auto& device : all_devices()) {
     if (device->name() == kind) {
-      const std::string refusal = device->refusal();
+      const std::string refusal = device->refusal(device_index(word));
       if (refusal.empty()) return *device;
       throw EnvironmentFailure("the device " + word + " cannot be used: " + refusal);
     }

@@ -2,6 +2,7 @@
 // which defines `std::unique_ptr<Device> device_NAME()`; the table is generated from the folder.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -15,8 +16,13 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// Why nothing can be measured on it here (no driver, no such device); empty where it can.
-  virtual std::string refusal() const = 0;
+  /// Why nothing can be measured on number `index` of it here (no driver, no such device); empty
+  /// where it can.
+  virtual std::string refusal(int index) const = 0;
+  /// Makes that number the one that everything below is about, in this thread.
+  virtual void select(int) const {}
+  /// Of its own, in bytes; 0 where tensors lie in the host's memory.
+  virtual std::int64_t memory_bytes() const { return 0; }
   virtual std::unique_ptr<Stopwatch> stopwatch() const = 0;
   /// What it can do at most, measured now; see the record's `ceilings`. GEMM rates are not in it.
   virtual nlohmann::json ceilings(int threads) const = 0;
@@ -30,5 +36,7 @@ const std::vector<std::unique_ptr<Device>>& all_devices();
 /// `word` is a kind, or kind:index such as cuda:1. Throws EnvironmentFailure, with the reason,
 /// where it is unknown or cannot be used.
 const Device& usable_device(const std::string& word);
+/// The number in such a word; 0 where there is none.
+int device_index(const std::string& word);
 
 }  // namespace attnbench::measure

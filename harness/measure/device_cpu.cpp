@@ -28,7 +28,7 @@ class SteadyStopwatch final : public Stopwatch {
 class Cpu final : public Device {
  public:
   std::string name() const override { return "cpu"; }
-  std::string refusal() const override { return ""; }
+  std::string refusal(int) const override { return ""; }
   std::unique_ptr<Stopwatch> stopwatch() const override {
     return std::make_unique<SteadyStopwatch>();
   }

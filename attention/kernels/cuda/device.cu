@@ -10,31 +10,9 @@ namespace {
 
 cudaEvent_t native_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
-}  // namespace
-
-std::string refusal() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver) {
-    return "there is no NVIDIA driver, or it is older than this program's CUDA";
-  }
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
-    return "there is no CUDA device";
-  }
-  if (error != cudaSuccess) return std::string("CUDA says: ") + cudaGetErrorString(error);
-  const Card& current = card();
-  if (current.major < 8) {
-    return current.name + " has compute capability " + std::to_string(current.major) + "." +
-           std::to_string(current.minor) + ", and the kernels need 8.0 or newer";
-  }
-  return {};
-}
-
-const Card& card() {
+const Card& card_of(int device) {
   static std::mutex mutex;
   static std::map<int, Card> cards;
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
   const auto known = cards.find(device);
   if (known != cards.end()) return known->second;
@@ -49,6 +27,37 @@ const Card& card() {
   card.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
   card.memory_bytes = properties.totalGlobalMem;
   return cards.emplace(device, card).first->second;
+}
+
+}  // namespace
+
+std::string refusal(int index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver) {
+    return "there is no NVIDIA driver, or it is older than this program's CUDA";
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
+    return "there is no CUDA device";
+  }
+  if (error != cudaSuccess) return std::string("CUDA says: ") + cudaGetErrorString(error);
+  if (index >= count) {
+    return "there are " + std::to_string(count) + " CUDA devices, numbered from 0";
+  }
+  const Card& asked = card_of(index);
+  if (asked.major < 8) {
+    return asked.name + " has compute capability " + std::to_string(asked.major) + "." +
+           std::to_string(asked.minor) + ", and the kernels need 8.0 or newer";
+  }
+  return {};
+}
+
+void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+
+const Card& card() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return card_of(device);
 }
 
 void* allocate(std::size_t bytes) {
@@ -67,6 +76,18 @@ void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "cudaMemcpyAsync");
   synchronize(stream);
+}
+
+std::size_t used_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return total - free;
+}
+
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)),
+        "cudaMemcpyAsync");
 }
 
 void fill(void* memory, unsigned char byte, std::size_t bytes, Stream stream) {
@@ -114,6 +135,7 @@ Graph::Graph(Stream stream, const std::function<void()>& body) {
   } catch (...) {
     cudaStreamEndCapture(native(stream), &graph);
     if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
     throw;
   }
   check(cudaStreamEndCapture(native(stream), &graph), "cudaStreamEndCapture");

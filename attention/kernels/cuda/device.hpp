@@ -35,17 +35,24 @@ struct Card {
   bool hopper() const { return major == 9 && minor == 0; }
 };
 
-/// Why no kernel can run here (no driver, no device, too old a card); empty where they can.
-std::string refusal();
+/// Why no kernel can run on device number `index` (no driver, no such device, too old a card); empty
+/// where they can. Makes no context on the device.
+std::string refusal(int index = 0);
+/// Makes it the current device of this thread.
+void select(int index);
 /// Of the current device; asked once a device. Throws Error where there is none.
 const Card& card();
 
 /// Plain device memory, aligned to 256 bytes and not initialised.
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
+/// Of the current device: bytes in use by all processes.
+std::size_t used_memory();
 /// In order with the stream's work; both return when the copy is done.
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream = {});
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream = {});
+/// On the device alone, from one place to another; queued.
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream stream = {});
 void fill(void* memory, unsigned char byte, std::size_t bytes, Stream stream = {});
 /// Waits for all work of the stream, and throws Error where any of it failed.
 void synchronize(Stream stream = {});

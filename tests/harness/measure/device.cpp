@@ -23,3 +23,16 @@ TEST_CASE("a device that is not there is a matter of the environment, with the r
     CHECK(text.find("built for cpu") != std::string::npos);
   }
 }
+
+TEST_CASE("a device's number is read from its name", "[device]") {
+  CHECK(measure::device_index("cpu") == 0);
+  CHECK(measure::device_index("cuda") == 0);
+  CHECK(measure::device_index("cuda:3") == 3);
+}
+
+TEST_CASE("a CUDA device that cannot be used says why", "[device]") {
+  for (const auto& device : measure::all_devices()) {
+    if (device->name() != "cuda") continue;
+    CHECK_FALSE(device->refusal(99).empty());
+  }
+}

@@ -86,7 +86,7 @@ namespace attnbench::kernels::cuda {
 
 using namespace bench::pretend;
 
-std::string refusal() { return behaviour().refusal; }
+std::string refusal(int) { return behaviour().refusal; }
 
 const Card& card() {
   static const Card pretended{"no card: a pretence", 9, 0, 132, 227 * 1024, std::size_t{50} << 20,

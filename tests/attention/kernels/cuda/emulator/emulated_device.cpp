@@ -27,7 +27,9 @@ void act(const std::function<void()>& work) {
 
 }  // namespace
 
-std::string refusal() { return {}; }
+std::string refusal(int) { return {}; }
+void select(int) {}
+std::size_t used_memory() { return 0; }
 
 const Card& card() {
   static const Card emulated{"an emulated card",  9, 0, 4, 227 << 10, 50 << 20,
@@ -47,6 +49,9 @@ void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) {
 }
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream) {
   std::memcpy(to, from, bytes);
+}
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream) {
+  act([=] { std::memcpy(to, from, bytes); });
 }
 void fill(void* memory, unsigned char byte, std::size_t bytes, Stream) {
   act([=] { std::memset(memory, byte, bytes); });
