@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "attention/forms/operand.hpp"
+#include "attention/mechanism.hpp"
 
 namespace attnbench::causal_product {
 
@@ -48,10 +49,14 @@ struct Memory {
   at::Tensor normaliser;
 };
 
-/// In one CPU kernel, forward and backward (attention/kernels/causal_product.hpp): float32, float64
-/// and bfloat16, features identity and elu(x) + 1. Its gradient keeps the inputs alone.
+/// In one kernel, forward and backward (attention/kernels/causal_product.hpp), features identity and
+/// elu(x) + 1: float32, float64 and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA
+/// device. Its gradient keeps the inputs alone.
 at::Tensor fused(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
                  const Memory* memory = nullptr);
+/// Whether it does the problem, and the workspace of its forward pass.
+Support fused_supports(const Problem& problem, std::int64_t features);
+double fused_workspace_bytes(const Problem& problem, std::int64_t features);
 
 // ---- what the forms share
 

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/forms/causal_product.hpp"
 #include "attention/forms/token_blocks.hpp"
-#include "attention/kernels/causal_product.hpp"
-#include "attention/team.hpp"
 
 namespace attnbench::causal_product {
 namespace {
@@ -77,16 +76,7 @@ Cost chunked_cost(const ProductSizes& n, double chunk) {
 
 Cost fused_cost(const ProductSizes& n, const Problem& problem) {
   Cost cost = common_cost(n);
-  kernels::CausalProductSizes sizes;
-  sizes.batch = problem.batch;
-  sizes.heads = problem.heads;
-  sizes.length = problem.length;
-  sizes.features = static_cast<std::int64_t>(n.features);
-  sizes.value_dim = problem.value_dim;
-  const int threads = AtenTeam().size();
-  cost.workspace_bytes = static_cast<double>(
-      n.wide_bytes() > 4 ? kernels::causal_product_forward_bytes<double>(sizes, threads)
-                         : kernels::causal_product_forward_bytes<float>(sizes, threads));
+  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.features));
   cost.saved_bytes = 0;
   // Five products with the memory, and those inside blocks of 32 tokens.
   const double tokens = n.heads * n.keys;

@@ -3,7 +3,9 @@
 #include "attention/forms/causal_product.hpp"
 #include "attention/forms/kernel_call.hpp"
 #include "attention/kernels/causal_product.hpp"
-#include "attention/team.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/causal_product.hpp"
+#endif
 
 namespace attnbench::causal_product {
 namespace {
@@ -11,6 +13,9 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+ATTNBENCH_KERNEL(causal_product_forward)
+ATTNBENCH_KERNEL(causal_product_backward)
 
 kernels::ProductFeature feature_for_kernel(Feature feature) {
   if (feature == Feature::identity) return kernels::ProductFeature::identity;
@@ -45,29 +50,20 @@ struct Call {
   }
 };
 
-template <class R>
-R* numbers(const Tensor& carried) {
-  if (!carried.is_contiguous()) throw std::logic_error("a memory must be dense");
-  return carried.data_ptr<R>();
-}
-
 Tensor forward(const Call& call, const Memory* memory) {
   const auto sizes = call.sizes();
   const Tensor out =
       at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.c.options());
-  dispatch_element(call.c, [&](auto element) {
+  on_kernels(call.c, [&](auto element, auto& place) {
     using T = decltype(element);
     using R = kernels::Compute<T>;
-    AtenTeam team;
     auto arguments = call.arguments<T>();
     arguments.out = kernel_rows<T>(out);
     if (memory != nullptr) {
-      arguments.memory = numbers<R>(memory->sum);
-      if (call.form.normalised) arguments.total = numbers<R>(memory->normaliser);
+      arguments.memory = kernel_numbers<R>(memory->sum);
+      if (call.form.normalised) arguments.total = kernel_numbers<R>(memory->normaliser);
     }
-    const auto bytes = kernels::causal_product_forward_bytes<T>(sizes, team.size());
-    const Tensor workspace = kernel_workspace(bytes);
-    kernels::causal_product_forward(sizes, arguments, team, workspace.data_ptr(), bytes);
+    run_causal_product_forward<T>(place, out, sizes, arguments);
   });
   return out;
 }
@@ -96,21 +92,44 @@ struct Fused : torch::autograd::Function<Fused> {
     const Tensor dx = at::empty(call.x.sizes(), call.x.options());
     const Tensor dy = at::empty(call.y.sizes(), call.y.options());
     const Tensor dc = at::empty(call.c.sizes(), call.c.options());
-    dispatch_element(call.c, [&](auto element) {
+    on_kernels(call.c, [&](auto element, auto& place) {
       using T = decltype(element);
-      AtenTeam team;
-      const auto bytes = kernels::causal_product_backward_bytes<T>(sizes, team.size());
-      const Tensor workspace = kernel_workspace(bytes);
-      kernels::causal_product_backward(
-          sizes, call.arguments<T>(),
-          {kernel_rows<const T>(d_out), kernel_rows<T>(dx), kernel_rows<T>(dy), kernel_rows<T>(dc)},
-          team, workspace.data_ptr(), bytes);
+      run_causal_product_backward<T>(
+          place, d_out, sizes, call.arguments<T>(),
+          kernels::CausalProductGradients<T>{kernel_rows<const T>(d_out), kernel_rows<T>(dx),
+                                             kernel_rows<T>(dy), kernel_rows<T>(dc)});
     });
     return {dx, dy, dc, Tensor(), Tensor(), Tensor()};
   }
 };
 
+kernels::CausalProductSizes sizes_of(const Problem& problem, std::int64_t features) {
+  kernels::CausalProductSizes sizes;
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.length = problem.length;
+  sizes.features = features;
+  sizes.value_dim = problem.value_dim;
+  return sizes;
+}
+
 }  // namespace
+
+Support fused_supports(const Problem& problem, std::int64_t features) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+    const auto sizes = sizes_of(problem, features);
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::causal_product_refusal(sizes);
+#else
+    static_cast<void>(sizes);
+    return {};
+#endif
+  });
+}
+
+double fused_workspace_bytes(const Problem& problem, std::int64_t features) {
+  return predicted_causal_product_forward_bytes(problem, sizes_of(problem, features));
+}
 
 Tensor fused(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form,
              const Memory* memory) {

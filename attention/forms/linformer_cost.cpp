@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "attention/forms/softmax_forms.hpp"
-#include "attention/kernels/softmax.hpp"
-#include "attention/team.hpp"
 
 namespace attnbench {
 namespace {
@@ -52,8 +50,7 @@ Cost linformer_composite_cost(const Options& options, const Problem& problem) {
   return cost;
 }
 
-Cost linformer_tiled_cost(const Options& options, const Problem& problem) {
-  const Sizes n(options, problem);
+kernels::SoftmaxSizes linformer_tiled_sizes(const Options& options, const Problem& problem) {
   kernels::SoftmaxSizes sizes;
   sizes.batch = problem.batch;
   sizes.heads = problem.heads;
@@ -63,10 +60,12 @@ Cost linformer_tiled_cost(const Options& options, const Problem& problem) {
   sizes.head_dim = problem.head_dim;
   sizes.value_dim = problem.value_dim;
   sizes.left = sizes.right = unlimited;
-  const int threads = AtenTeam().size();
-  const double kernel = Sizes::real(problem.dtype == Dtype::float64
-                                        ? kernels::softmax_forward_bytes<double>(sizes, threads)
-                                        : kernels::softmax_forward_bytes<float>(sizes, threads));
+  return sizes;
+}
+
+Cost linformer_tiled_cost(const Options& options, const Problem& problem) {
+  const Sizes n(options, problem);
+  const double kernel = tiled_workspace_bytes(problem, linformer_tiled_sizes(options, problem));
   Cost cost = common_cost(options, problem);
   cost.workspace_bytes = n.wide * n.slots + kernel;
   if (n.bytes < n.wide) cost.workspace_bytes += n.wide * n.queries * n.dims;

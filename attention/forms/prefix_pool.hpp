@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "attention/forms/operand.hpp"
+#include "attention/mechanism.hpp"
 
 namespace attnbench::prefix_pool {
 
@@ -58,10 +59,14 @@ at::Tensor scan(const Operand& query, Query kind, const Operand& scores, const a
 at::Tensor chunked(const Operand& query, Query kind, const Operand& scores,
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
-/// In one CPU kernel, forward and backward (attention/kernels/prefix_pool.hpp): float32, float64
-/// and bfloat16. Its gradient keeps the inputs alone.
+/// In one kernel, forward and backward (attention/kernels/prefix_pool.hpp): float32, float64 and
+/// bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. Its gradient keeps the
+/// inputs alone.
 at::Tensor fused(const at::Tensor& query, Query kind, const at::Tensor& scores,
                  const at::Tensor& values, Carry* carry = nullptr);
+/// Whether it does the problem, and the workspace of its forward pass.
+Support fused_supports(const Problem& problem, std::int64_t latents);
+double fused_workspace_bytes(const Problem& problem, std::int64_t latents);
 
 /// Without an order: every row reads the softmax averages over all tokens, of scores [B, H, S, L]
 /// and values [B, H, S, D], for a query of [B, H, T, L]. Gradients by autograd.

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/forms/prefix_pool.hpp"
 #include "attention/forms/token_blocks.hpp"
-#include "attention/kernels/prefix_pool.hpp"
-#include "attention/team.hpp"
 
 namespace attnbench::prefix_pool {
 namespace {
@@ -87,16 +86,7 @@ Cost chunked_cost(const PoolSizes& n, double chunk) {
 
 Cost fused_cost(const PoolSizes& n, const Problem& problem) {
   Cost cost = common_cost(n);
-  kernels::PrefixPoolSizes sizes;
-  sizes.batch = problem.batch;
-  sizes.heads = problem.heads;
-  sizes.length = problem.length;
-  sizes.latents = static_cast<std::int64_t>(n.latents);
-  sizes.value_dim = problem.value_dim;
-  const int threads = AtenTeam().size();
-  cost.workspace_bytes = static_cast<double>(
-      n.wide_bytes() > 4 ? kernels::prefix_pool_forward_bytes<double>(sizes, threads)
-                         : kernels::prefix_pool_forward_bytes<float>(sizes, threads));
+  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents));
   // Five products with the memory, and those inside blocks of 32 tokens.
   const double tokens = n.heads * n.tokens;
   cost.backward_flops =

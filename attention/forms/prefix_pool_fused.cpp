@@ -3,7 +3,9 @@
 #include "attention/forms/kernel_call.hpp"
 #include "attention/forms/prefix_pool.hpp"
 #include "attention/kernels/prefix_pool.hpp"
-#include "attention/team.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/prefix_pool.hpp"
+#endif
 
 namespace attnbench::prefix_pool {
 namespace {
@@ -11,6 +13,9 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+ATTNBENCH_KERNEL(prefix_pool_forward)
+ATTNBENCH_KERNEL(prefix_pool_backward)
 
 kernels::PoolQuery kind_of(Query kind) {
   switch (kind) {
@@ -49,29 +54,20 @@ struct Call {
   }
 };
 
-template <class R>
-R* numbers(const Tensor& carried) {
-  if (!carried.is_contiguous()) throw std::logic_error("a carry must be dense");
-  return carried.data_ptr<R>();
-}
-
 Tensor forward(const Call& call, Carry* carry) {
   const auto sizes = call.sizes();
   const Tensor out =
       at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.values.options());
-  dispatch_element(call.values, [&](auto element) {
+  on_kernels(call.values, [&](auto element, auto& place) {
     using T = decltype(element);
     using R = kernels::Compute<T>;
-    AtenTeam team;
     auto arguments = call.arguments<T>();
     arguments.out = kernel_rows<T>(out);
     if (carry != nullptr) {
-      arguments.carry = {numbers<R>(carry->maximum), numbers<R>(carry->normaliser),
-                         numbers<R>(carry->sum)};
+      arguments.carry = {kernel_numbers<R>(carry->maximum), kernel_numbers<R>(carry->normaliser),
+                         kernel_numbers<R>(carry->sum)};
     }
-    const auto bytes = kernels::prefix_pool_forward_bytes<T>(sizes, team.size());
-    const Tensor workspace = kernel_workspace(bytes);
-    kernels::prefix_pool_forward(sizes, arguments, team, workspace.data_ptr(), bytes);
+    run_prefix_pool_forward<T>(place, out, sizes, arguments);
   });
   return out;
 }
@@ -93,21 +89,44 @@ struct Fused : torch::autograd::Function<Fused> {
     const Tensor d_query = at::empty(call.query.sizes(), call.query.options());
     const Tensor d_scores = at::empty(call.scores.sizes(), call.scores.options());
     const Tensor d_values = at::empty(call.values.sizes(), call.values.options());
-    dispatch_element(call.values, [&](auto element) {
+    on_kernels(call.values, [&](auto element, auto& place) {
       using T = decltype(element);
-      AtenTeam team;
-      const auto bytes = kernels::prefix_pool_backward_bytes<T>(sizes, team.size());
-      const Tensor workspace = kernel_workspace(bytes);
-      kernels::prefix_pool_backward(sizes, call.arguments<T>(),
-                                    {kernel_rows<const T>(d_out), kernel_rows<T>(d_query),
-                                     kernel_rows<T>(d_scores), kernel_rows<T>(d_values)},
-                                    team, workspace.data_ptr(), bytes);
+      run_prefix_pool_backward<T>(
+          place, d_out, sizes, call.arguments<T>(),
+          kernels::PrefixPoolGradients<T>{kernel_rows<const T>(d_out), kernel_rows<T>(d_query),
+                                          kernel_rows<T>(d_scores), kernel_rows<T>(d_values)});
     });
     return {d_query, d_scores, d_values, Tensor()};
   }
 };
 
+kernels::PrefixPoolSizes sizes_of(const Problem& problem, std::int64_t latents) {
+  kernels::PrefixPoolSizes sizes;
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.length = problem.length;
+  sizes.latents = latents;
+  sizes.value_dim = problem.value_dim;
+  return sizes;
+}
+
 }  // namespace
+
+Support fused_supports(const Problem& problem, std::int64_t latents) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+    const auto sizes = sizes_of(problem, latents);
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::prefix_pool_refusal(sizes);
+#else
+    static_cast<void>(sizes);
+    return {};
+#endif
+  });
+}
+
+double fused_workspace_bytes(const Problem& problem, std::int64_t latents) {
+  return predicted_prefix_pool_forward_bytes(problem, sizes_of(problem, latents));
+}
 
 Tensor fused(const Tensor& query, Query kind, const Tensor& scores, const Tensor& values,
              Carry* carry) {

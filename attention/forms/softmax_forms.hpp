@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "attention/torch.hpp"
+#include "attention/kernels/softmax.hpp"
+#include "attention/mechanism.hpp"
 
 namespace attnbench {
 
@@ -44,7 +45,11 @@ at::Tensor softmax_composite(const SoftmaxCall& call);
 at::Tensor softmax_chunked(const SoftmaxCall& call, std::int64_t query_chunk,
                            std::int64_t key_chunk);
 
-/// The tiled CPU kernel (attention/kernels/softmax.hpp): float32, float64 and bfloat16.
+/// The tiled kernel (attention/kernels/softmax.hpp): float32, float64 and bfloat16 on the CPU;
+/// float32, bfloat16 and float16 on a CUDA device.
 at::Tensor softmax_tiled(const SoftmaxCall& call);
+/// Whether it does `problem` with this many keys, and the workspace of its forward pass.
+Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes);
+double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes);
 
 }  // namespace attnbench

@@ -5,7 +5,7 @@
 
 #include "attention/entry_parts.hpp"
 #include "attention/kernels/softmax.hpp"
-#include "attention/team.hpp"
+#include "attention/torch_cuda.hpp"
 
 namespace attnbench {
 namespace {
@@ -17,41 +17,6 @@ Support in_torch(const Options&, const Problem& problem) {
     return Support::no("LibTorch multiplies no float16 matrices on the CPU");
   }
   return {};
-}
-
-Support in_tiles(const Options&, const Problem& problem) { return on_cpu_kernels(problem); }
-
-/// What is the same however it is computed.
-Cost common_cost(const BandedMechanism& mechanism, const Options& options, const Problem& problem) {
-  const Window band = mechanism.band(options, problem);
-  const double heads = real(problem.batch * problem.heads);
-  const double kv_heads = real(problem.batch * problem.kv_heads);
-  const double bytes = real(bytes_of(problem.dtype));
-  const double dims = real(problem.head_dim + problem.value_dim);
-  Cost cost;
-  cost.model_flops = 2 * dims * heads * real(visible_pairs(problem, band.left, band.right));
-  cost.minimal_bytes =
-      dims * bytes * (heads * real(problem.length) + kv_heads * real(problem.key_length));
-  cost.state_bytes = dims * bytes * kv_heads * real(mechanism.state_keys(options, problem));
-  return cost;
-}
-
-/// Pairs computed by blocks of `rows` queries against the keys that any of them sees, in blocks of
-/// `columns` keys which are computed whole if `whole`.
-double blocked_pairs(const Problem& problem, const Window& band, std::int64_t rows,
-                     std::int64_t columns, bool whole) {
-  const std::int64_t offset = problem.key_length - problem.length;
-  double pairs = 0;
-  for (std::int64_t t0 = 0; t0 < problem.length; t0 += rows) {
-    const std::int64_t count = std::min(rows, problem.length - t0);
-    const std::int64_t first = std::max<std::int64_t>(0, t0 + offset - band.left);
-    const std::int64_t last =
-        std::min(problem.key_length - 1, t0 + count - 1 + offset + band.right);
-    std::int64_t keys = std::max<std::int64_t>(0, last + 1 - first);
-    if (whole) keys = (keys + columns - 1) / columns * columns;
-    pairs += real(count) * real(keys);
-  }
-  return pairs;
 }
 
 Cost composite_cost(Cost cost, const Window& band, const Problem& problem) {
@@ -111,19 +76,45 @@ kernels::SoftmaxSizes kernel_sizes(const Window& band, const Problem& problem) {
 Cost tiled_cost(Cost cost, const Window& band, const Problem& problem) {
   const double heads = real(problem.batch * problem.heads);
   const double pairs = blocked_pairs(problem, band, 64, 64, true);
-  const bool wide = problem.dtype == Dtype::float64;
-  const auto sizes = kernel_sizes(band, problem);
-  const int threads = AtenTeam().size();
   cost.executed_flops = 2 * real(problem.head_dim + problem.value_dim) * heads * pairs;
   cost.exponentials = heads * pairs;
-  cost.workspace_bytes =
-      static_cast<double>(wide ? kernels::softmax_forward_bytes<double>(sizes, threads)
-                               : kernels::softmax_forward_bytes<float>(sizes, threads));
-  cost.saved_bytes = heads * real(problem.length) * (wide ? 8 : 4);
+  cost.workspace_bytes = tiled_workspace_bytes(problem, kernel_sizes(band, problem));
+  cost.saved_bytes = heads * real(problem.length) * (problem.dtype == Dtype::float64 ? 8 : 4);
   return cost;
 }
 
 }  // namespace
+
+Cost common_softmax_cost(const BandedMechanism& mechanism, const Options& options,
+                         const Problem& problem) {
+  const Window band = mechanism.band(options, problem);
+  const double heads = real(problem.batch * problem.heads);
+  const double kv_heads = real(problem.batch * problem.kv_heads);
+  const double bytes = real(bytes_of(problem.dtype));
+  const double dims = real(problem.head_dim + problem.value_dim);
+  Cost cost;
+  cost.model_flops = 2 * dims * heads * real(visible_pairs(problem, band.left, band.right));
+  cost.minimal_bytes =
+      dims * bytes * (heads * real(problem.length) + kv_heads * real(problem.key_length));
+  cost.state_bytes = dims * bytes * kv_heads * real(mechanism.state_keys(options, problem));
+  return cost;
+}
+
+double blocked_pairs(const Problem& problem, const Window& band, std::int64_t rows,
+                     std::int64_t columns, bool whole) {
+  const std::int64_t offset = problem.key_length - problem.length;
+  double pairs = 0;
+  for (std::int64_t t0 = 0; t0 < problem.length; t0 += rows) {
+    const std::int64_t count = std::min(rows, problem.length - t0);
+    const std::int64_t first = std::max<std::int64_t>(0, t0 + offset - band.left);
+    const std::int64_t last =
+        std::min(problem.key_length - 1, t0 + count - 1 + offset + band.right);
+    std::int64_t keys = std::max<std::int64_t>(0, last + 1 - first);
+    if (whole) keys = (keys + columns - 1) / columns * columns;
+    pairs += real(count) * real(keys);
+  }
+  return pairs;
+}
 
 Implementation composite_softmax(const BandedMechanism& mechanism) {
   Implementation implementation;
@@ -134,7 +125,7 @@ Implementation composite_softmax(const BandedMechanism& mechanism) {
     return Mixed{softmax_composite(mechanism.call(module, inputs, state)), {}};
   };
   implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return composite_cost(common_cost(mechanism, options, problem),
+    return composite_cost(common_softmax_cost(mechanism, options, problem),
                           mechanism.band(options, problem), problem);
   };
   implementation.growth = {2, 2, 0, 0, 1, 0.0};
@@ -153,8 +144,8 @@ Implementation chunked_softmax(const BandedMechanism& mechanism) {
                  {}};
   };
   implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return chunked_cost(common_cost(mechanism, options, problem), mechanism.band(options, problem),
-                        options, problem);
+    return chunked_cost(common_softmax_cost(mechanism, options, problem),
+                        mechanism.band(options, problem), options, problem);
   };
   implementation.growth = {2, 1, 0, 0};
   implementation.rank = 1;
@@ -164,17 +155,32 @@ Implementation chunked_softmax(const BandedMechanism& mechanism) {
 Implementation tiled_softmax(const BandedMechanism& mechanism) {
   Implementation implementation;
   implementation.name = "tiled";
-  implementation.title = "tiles with an online softmax in one CPU kernel, Dao et al. 2022";
-  implementation.supports = in_tiles;
+  implementation.title = "tiles with an online softmax in one kernel, Dao et al. 2022";
+  implementation.supports = [mechanism](const Options& options, const Problem& problem) {
+    return tiled_supports(problem, kernel_sizes(mechanism.band(options, problem), problem));
+  };
   implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
     return Mixed{softmax_tiled(mechanism.call(module, inputs, state)), {}};
   };
   implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return tiled_cost(common_cost(mechanism, options, problem), mechanism.band(options, problem),
-                      problem);
+    return tiled_cost(common_softmax_cost(mechanism, options, problem),
+                      mechanism.band(options, problem), problem);
   };
   implementation.growth = {2, 0, 0, 0};
   implementation.rank = 10;
+  return implementation;
+}
+
+Implementation fused_softmax(const BandedMechanism& mechanism) {
+  Implementation implementation = tiled_softmax(mechanism);
+  implementation.name = "fused";
+  implementation.title = "the tiled kernel on a CUDA device";
+  implementation.supports = [tiled = implementation.supports](const Options& options,
+                                                              const Problem& problem) {
+    if (!is_cuda(problem.device)) return Support::no("on the CPU the kernel is called tiled");
+    return tiled(options, problem);
+  };
+  implementation.rank = 20;
   return implementation;
 }
 

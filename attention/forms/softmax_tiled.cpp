@@ -1,7 +1,9 @@
 #include "attention/forms/kernel_call.hpp"
 #include "attention/forms/softmax_saved.hpp"
 #include "attention/kernels/softmax.hpp"
-#include "attention/team.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/softmax.hpp"
+#endif
 
 namespace attnbench {
 namespace {
@@ -11,6 +13,9 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 static_assert(unlimited == kernels::SoftmaxSizes::far);
+
+ATTNBENCH_KERNEL(softmax_forward)
+ATTNBENCH_KERNEL(softmax_backward)
 
 kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
   kernels::SoftmaxSizes sizes;
@@ -48,13 +53,9 @@ kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Ten
 at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
   const auto sizes = sizes_of(call);
   auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
-  dispatch_element(call.q, [&](auto element) {
+  on_kernels(call.q, [&](auto element, auto& place) {
     using T = decltype(element);
-    AtenTeam team;
-    const auto bytes = kernels::softmax_forward_bytes<T>(sizes, team.size());
-    const auto workspace = kernel_workspace(bytes);
-    kernels::softmax_forward(sizes, arguments_of<T>(call, out, lse), team, workspace.data_ptr(),
-                             bytes);
+    run_softmax_forward<T>(place, out, sizes, arguments_of<T>(call, out, lse));
   });
   return out;
 }
@@ -77,21 +78,33 @@ struct Tiled : torch::autograd::Function<Tiled> {
     const auto dq = at::empty(call.q.sizes(), call.q.options());
     const auto dk = at::empty(call.k.sizes(), call.k.options());
     const auto dv = at::empty(call.v.sizes(), call.v.options());
-    dispatch_element(call.q, [&](auto element) {
+    on_kernels(call.q, [&](auto element, auto& place) {
       using T = decltype(element);
-      AtenTeam team;
-      const auto bytes = kernels::softmax_backward_bytes<T>(sizes, team.size());
-      const auto workspace = kernel_workspace(bytes);
-      kernels::softmax_backward(
-          sizes, arguments_of<T>(call, saved.out, saved.lse),
-          {kernel_rows<const T>(d_out), kernel_rows<T>(dq), kernel_rows<T>(dk), kernel_rows<T>(dv)},
-          team, workspace.data_ptr(), bytes);
+      run_softmax_backward<T>(
+          place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse),
+          kernels::SoftmaxGradients<T>{kernel_rows<const T>(d_out), kernel_rows<T>(dq),
+                                       kernel_rows<T>(dk), kernel_rows<T>(dv)});
     });
     return {dq, dk, dv, {}};
   }
 };
 
 }  // namespace
+
+Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::softmax_refusal(sizes);
+#else
+    static_cast<void>(sizes);
+    return {};
+#endif
+  });
+}
+
+double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+  return predicted_softmax_forward_bytes(problem, sizes);
+}
 
 at::Tensor softmax_tiled(const SoftmaxCall& call) {
   SoftmaxCall dense = call.without_padding();

@@ -155,10 +155,11 @@ Implementation fused() {
     return prefix_pool::fused(call.query, Query::logits, call.scores, call.values, carry);
   };
   Implementation implementation =
-      implementation_of("fused", "one CPU kernel: a token scan over tiles of the state", causal);
-  implementation.supports = [](const Options&, const Problem& problem) {
+      implementation_of("fused", "one kernel: a token scan over tiles of the state", causal);
+  implementation.supports = [](const Options& options, const Problem& problem) {
     const Support causal_only = only_causal("latte", problem);
-    return causal_only ? on_cpu_kernels(problem) : causal_only;
+    if (!causal_only) return causal_only;
+    return prefix_pool::fused_supports(problem, options.integer("latents_per_head"));
   };
   implementation.cost = [](const Options& options, const Problem& problem) {
     return prefix_pool::fused_cost(sizes_of(options, problem), problem);

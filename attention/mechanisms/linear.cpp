@@ -172,10 +172,10 @@ Mixed mix_fused(Mechanism& mechanism, const Inputs& inputs, State* state) {
 
 Implementation fused() {
   Implementation implementation = causal_implementation(
-      "linear", "fused", "one CPU kernel: a token scan over tiles of the state", mix_fused);
+      "linear", "fused", "one kernel: a token scan over tiles of the state", mix_fused);
   implementation.supports = [](const Options&, const Problem& problem) {
     const Support causal_only = only_causal("linear", problem);
-    return causal_only ? on_cpu_kernels(problem) : causal_only;
+    return causal_only ? causal_product::fused_supports(problem, problem.head_dim) : causal_only;
   };
   implementation.cost = [](const Options&, const Problem& problem) {
     return causal_product::fused_cost(sizes_of(problem), problem);

@@ -148,9 +148,7 @@ Implementation tiled() {
       // Its gradient is 0, of which rounding in tiles would leave something.
       return Support::no("a single projected key has the weight 1; use composite");
     }
-    if (problem.device != "cpu") return Support::no("the kernel runs on the CPU only");
-    if (problem.dtype == Dtype::float16) return Support::no("float16 has no CPU kernel");
-    return Support{};
+    return tiled_supports(problem, linformer_tiled_sizes(options, problem));
   };
   implementation.mix = mix_tiled;
   implementation.cost = linformer_tiled_cost;

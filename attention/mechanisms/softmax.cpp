@@ -1,6 +1,6 @@
 // Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
 #include "attention/entry_parts.hpp"
-#include "attention/forms/softmax_implementations.hpp"
+#include "attention/forms/softmax_sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -79,7 +79,10 @@ Entry softmax() {
   const BandedMechanism banded{
       band_of, call_of, [](const Options&, const Problem& problem) { return problem.length; }};
   entry.implementations = {composite_softmax(banded), chunked_softmax(banded),
-                           tiled_softmax(banded)};
+                           tiled_softmax(banded), fused_softmax(banded)};
+  for (Implementation& peer : sdpa_softmax(banded)) {
+    entry.implementations.push_back(std::move(peer));
+  }
   entry.aliases = {{"flash", "softmax", "tiled", {}, "Softmax attention in tiles, never T x T"},
                    {"chunked_softmax", "softmax", "chunked", {}, "Softmax attention in chunks"}};
   return entry;

@@ -4,7 +4,7 @@
 
 #include "attention/entry_parts.hpp"
 #include "attention/forms/ring.hpp"
-#include "attention/forms/softmax_implementations.hpp"
+#include "attention/forms/softmax_sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -65,9 +65,13 @@ Entry window() {
                                  return std::min(problem.length, options.window("window").left + 1);
                                }};
   entry.implementations = {composite_softmax(banded), chunked_softmax(banded),
-                           tiled_softmax(banded)};
+                           tiled_softmax(banded), fused_softmax(banded)};
+  for (Implementation& peer : sdpa_softmax(banded)) {
+    entry.implementations.push_back(std::move(peer));
+  }
   for (auto& implementation : entry.implementations) {
-    if (implementation.name == "composite") continue;
+    const std::string& name = implementation.name;
+    if (name == "composite" || name.rfind("torch_sdpa", 0) == 0) continue;  // whole masks
     implementation.growth.time_in_length = 1;
     implementation.growth.workspace_in_length = 0;  // one band of keys at a time
   }

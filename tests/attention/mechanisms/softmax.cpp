@@ -60,6 +60,7 @@ void continues(const std::string& name, const std::map<std::string, OptionValue>
   if (padded) subject.inputs.key_mask = at::rand({2, 19}) > 0.3;
   const auto whole = subject.mix("composite");
   for (const auto& implementation : subject.entry.implementations) {
+    if (!implementation.supports(subject.mechanism->options, subject.mechanism->problem)) continue;
     State state = subject.mechanism->empty_state(2, 19, subject.inputs["query"].options());
     std::vector<at::Tensor> parts;
     for (std::int64_t begin = 0, count = 5; begin < 19; begin += count, count = begin < 8 ? 3 : 1) {
