@@ -50,7 +50,7 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
     const std::vector<std::int64_t> shape{problem.batch, heads_of(role, problem),
                                           tokens_of(role, mechanism), role.width};
     inputs.tensors[role.name] =
-        draw_normal(seed, role.name, shape, scale, problem).requires_grad_(requires_grad);
+        draw_normal_in_place(seed, role.name, shape, scale, problem).requires_grad_(requires_grad);
   }
   return inputs;
 }

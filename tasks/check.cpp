@@ -104,8 +104,8 @@ std::map<std::string, at::Tensor> gradients_of(const MixCase& mix, const Rows& r
   output.backward(upstream);
   std::map<std::string, at::Tensor> gradients;
   for (const auto& [role, leaf] : leaves.tensors) {
-    gradients[role] =
-        leaf.grad().defined() ? leaf.grad().to(at::kDouble) : at::zeros(leaf.sizes(), at::kDouble);
+    gradients[role] = leaf.grad().defined() ? leaf.grad().cpu().to(at::kDouble)
+                                            : at::zeros(leaf.sizes(), at::kDouble);
   }
   return gradients;
 }

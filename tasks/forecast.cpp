@@ -35,6 +35,13 @@ std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& 
   return registry.entry(cell.mechanism).make(forecast.options, forecast.problem);
 }
 
+std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const Cell& cell,
+                                       const Forecast& forecast) {
+  Problem problem = forecast.problem;
+  problem.device = "cpu";
+  return registry.entry(cell.mechanism).make(forecast.options, problem);
+}
+
 const Implementation& chosen(const Registry& registry, const Cell& cell, const Forecast& forecast) {
   return registry.entry(cell.mechanism).implementation(forecast.implementation);
 }

@@ -33,6 +33,10 @@ std::int64_t output_elements(const Problem& problem);
 std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& cell,
                                           const Forecast& forecast);
 
+/// The same on the CPU: for what is asked of a mechanism before its device is taken.
+std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const Cell& cell,
+                                       const Forecast& forecast);
+
 /// The implementation that the forecast chose.
 const Implementation& chosen(const Registry& registry, const Cell& cell, const Forecast& forecast);
 

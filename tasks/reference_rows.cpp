@@ -1,5 +1,7 @@
 #include "tasks/reference_rows.hpp"
 
+#include "attention/draw.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <random>
@@ -27,7 +29,7 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
 }
 
 reference::Array to_array(const at::Tensor& tensor) {
-  const at::Tensor plain = tensor.detach().to(at::kDouble).contiguous();
+  const at::Tensor plain = tensor.detach().cpu().to(at::kDouble).contiguous();
   reference::Array array;
   array.shape = plain.sizes().vec();
   const double* values = plain.data_ptr<double>();
@@ -45,7 +47,7 @@ reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs
     converted.parameters[item.key()] = to_array(item.value());
   }
   if (inputs.key_mask.defined()) {
-    const at::Tensor mask = inputs.key_mask.to(at::kByte).contiguous();
+    const at::Tensor mask = inputs.key_mask.cpu().to(at::kByte).contiguous();
     const auto* values = mask.data_ptr<std::uint8_t>();
     converted.key_mask.assign(values, values + mask.numel());
   }
@@ -55,7 +57,7 @@ reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs
 std::vector<double> rows_of(const at::Tensor& output, const Rows& rows) {
   std::vector<double> values;
   for (const auto& row : rows) {
-    const at::Tensor one = output.detach()[row.b][row.h][row.t].to(at::kDouble).contiguous();
+    const at::Tensor one = output.detach()[row.b][row.h][row.t].cpu().to(at::kDouble).contiguous();
     values.insert(values.end(), one.data_ptr<double>(), one.data_ptr<double>() + one.numel());
   }
   return values;
@@ -98,10 +100,11 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
 }
 
 at::Tensor seeded_normal(at::IntArrayRef shape, std::uint64_t seed, double scale,
-                         at::ScalarType type) {
-  const at::Generator generator = at::detail::createCPUGenerator(seed);
+                         at::ScalarType type, const std::string& device) {
+  const at::Device place(device);
+  const at::Generator generator = seeded_generator(seed, place);
   const auto wide = type == at::kDouble ? at::kDouble : at::kFloat;
-  return at::randn(shape, generator, at::TensorOptions().dtype(wide)).mul_(scale).to(type);
+  return at::randn(shape, generator, at::TensorOptions(wide).device(place)).mul_(scale).to(type);
 }
 
 }  // namespace attnbench::tasks

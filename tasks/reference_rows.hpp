@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "attention/mechanism.hpp"
@@ -16,7 +17,7 @@ using Rows = std::vector<reference::RowIndex>;
 /// the last token among them; batch and head, and the place within each stretch, follow `seed`.
 Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed);
 
-/// A tensor of up to four dimensions as a reference reads it.
+/// A tensor of up to four dimensions, from whatever device, as a reference reads it.
 reference::Array to_array(const at::Tensor& tensor);
 
 /// The very inputs of a mix, and the mechanism's parameters and buffers, in double.
@@ -31,8 +32,8 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
                                    const Rows& rows);
 
 /// Normal numbers of the standard deviation `scale` in the dtype asked for, decided by seed and
-/// shape alone.
+/// shape alone; on a device of its own drawn there, which gives other numbers.
 at::Tensor seeded_normal(at::IntArrayRef shape, std::uint64_t seed, double scale,
-                         at::ScalarType type);
+                         at::ScalarType type, const std::string& device = "cpu");
 
 }  // namespace attnbench::tasks

@@ -45,7 +45,7 @@ class LayerCalled final : public Called {
     const Problem& problem = settings.problem;
     const auto tokens = [&](std::int64_t length, std::uint64_t own_seed) {
       return seeded_normal({problem.batch, length, problem.width()}, own_seed, settings.input_scale,
-                           scalar_type(problem.dtype))
+                           scalar_type(problem.dtype), problem.device)
           .requires_grad_(settings.has_backward());
     };
     tokens_ = tokens(problem.length, seed + 2);
@@ -92,7 +92,8 @@ class ModelCalled final : public Called {
         shape_{settings.problem.batch, settings.problem.length, settings.model->vocabulary},
         ids_(at::randint(settings.model->vocabulary,
                          {settings.problem.batch, settings.problem.length},
-                         at::detail::createCPUGenerator(seed + 2), at::kLong)) {}
+                         at::detail::createCPUGenerator(seed + 2), at::kLong)
+                 .to(at::Device(settings.problem.device))) {}
 
   at::Tensor forward() override { return model_->forward(ids_); }
   std::vector<at::Tensor> leaves() const override { return model_->parameters(); }

@@ -112,7 +112,7 @@ void price(Forecast& forecast, const Registry& registry, const Cell& cell,
   Filling filling;
   if (settings.scope != Scope::mix) {
     const SingleThread alone;
-    const auto mechanism = make_mechanism(registry, cell, forecast);
+    const auto mechanism = make_on_cpu(registry, cell, forecast);
     filling.roles = mechanism->roles();
     for (const Role& role : filling.roles) {
       if (role.source != Source::latent_stream) continue;

@@ -23,13 +23,18 @@ Json worse_of(Json a, Json b) {
   return use_of(a) >= use_of(b) ? a : b;
 }
 
+Settings on_device(Settings settings, const std::string& device) {
+  settings.problem.device = device;
+  return settings;
+}
+
 }  // namespace
 
 Subject::Subject(const Registry& registry, Cell cell, Forecast forecast, Settings settings)
     : registry_(registry),
       cell_(std::move(cell)),
       forecast_(std::move(forecast)),
-      settings_(std::move(settings)),
+      settings_(on_device(std::move(settings), cell_.device)),
       implementation_(chosen(registry, cell_, forecast_)) {}
 
 void Subject::prepare(std::uint64_t seed) {
@@ -39,7 +44,8 @@ void Subject::prepare(std::uint64_t seed) {
   leaves_ = called_->leaves();
   if (!settings_.has_backward()) return;
   upstream_ =
-      seeded_normal(called_->output_shape(), seed + 1, 1, scalar_type(settings_.problem.dtype));
+      seeded_normal(called_->output_shape(), seed + 1, 1, scalar_type(settings_.problem.dtype),
+                    settings_.problem.device);
 }
 
 Body Subject::body() {

@@ -68,7 +68,7 @@ class DecodeTask final : public Task {
     if (!forecast.support) return forecast;
     {
       const SingleThread alone;
-      forecast.support = has_state(*make_mechanism(registry, cell, forecast), forecast.problem);
+      forecast.support = has_state(*make_on_cpu(registry, cell, forecast), forecast.problem);
     }
     if (!forecast.support) return forecast;
     const Implementation& implementation = chosen(registry, cell, forecast);

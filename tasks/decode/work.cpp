@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attention/layer.hpp"
+#include "attention/torch_cuda.hpp"
 #include "tasks/check.hpp"
 #include "tasks/forecast.hpp"
 
@@ -38,9 +39,12 @@ void restore(State& state, const State& saved) {
 /// Seconds of bodies, as they happen: rates are this round's, beside the samples of the context.
 class Lap {
  public:
+  explicit Lap(std::string device) : device_(std::move(device)) {}
+
   void time(const std::function<void()>& body) {
     const auto start = std::chrono::steady_clock::now();
     body();
+    synchronize(device_);
     seconds_.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
@@ -51,6 +55,7 @@ class Lap {
   }
 
  private:
+  std::string device_;
   std::vector<double> seconds_;
 };
 
@@ -113,9 +118,9 @@ class DecodeWork final : public Work {
          {{"implementation", forecast_.implementation}, {"reason", forecast_.choice_reason}}}};
     if (context.round() == 0) sections["memory"] = metered_step(context.memory());
     time_step(context);
-    Lap generation;
+    Lap generation(forecast_.problem.device);
     time_generation(context, generation);
-    Lap prefill;
+    Lap prefill(forecast_.problem.device);
     time_prefill(context, prefill);
     const auto batch = static_cast<double>(forecast_.problem.batch);
     sections["metrics"] = {
@@ -129,7 +134,8 @@ class DecodeWork final : public Work {
  private:
   /// With room for `tokens`; what a state weighs is said of the context alone.
   State empty_state(std::int64_t tokens) const {
-    const auto type = at::TensorOptions().dtype(scalar_type(forecast_.problem.dtype));
+    const auto type = at::TensorOptions(scalar_type(forecast_.problem.dtype))
+                          .device(at::Device(forecast_.problem.device));
     return mechanism_->empty_state(forecast_.problem.batch, tokens, type);
   }
 
