@@ -1,9 +1,10 @@
 // Conformance: the properties every mechanism must keep, each of them checked by running it.
 //
 // For `attnbench check`, for our tests and for whoever writes a plugin. One call to `check` puts
-// one implementation through all of them, in one pattern and dtype, at small sizes on the CPU, in
-// under three seconds. What a mechanism does not claim, or an implementation says it does not
-// support, is reported as not applicable with the reason; everything else is held or broken.
+// one implementation through all of them, in one pattern and dtype, at small sizes on one device,
+// on the CPU in under three seconds. What a mechanism does not claim, or an implementation says it
+// does not support, is reported as not applicable with the reason; everything else is held or
+// broken.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,8 @@ struct Finding {
 
 struct CheckOptions {
   std::uint64_t seed = 1;
+  /// Where the implementation runs. What it is compared with is computed on the CPU.
+  std::string device = "cpu";
   /// Of the mechanism, over the kit's choices (small chunks and windows).
   std::map<std::string, OptionValue> options;
   /// Names of properties; empty = all. Throws UsageError for a name that is none.

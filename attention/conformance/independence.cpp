@@ -102,7 +102,8 @@ void determinism(const Subject& subject, Judge& judge) {
   sizes.length = 67;
   const auto trial = subject.prepare(judge, "length 67", sizes, {}, true);
   if (!trial) return;
-  const Inputs inputs = draw(*trial, subject.seed + 25);
+  // On the device beforehand, so that what is looked at afterwards is what was given.
+  const Inputs inputs = placed(*trial, draw(*trial, subject.seed + 25));
   const Inputs before = laid_out(inputs, false);  // copies
   const at::Tensor first = mix(*trial, inputs);
   for (const auto& [name, tensor] : inputs.tensors) {

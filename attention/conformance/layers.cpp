@@ -50,7 +50,7 @@ void compare_layer(const Subject& subject, Judge& judge, const Trial& trial) {
   Layer layer(trial.mechanism, *trial.implementation, Scope::layer, subject.seed);
   const Problem& problem = trial.problem;
   const at::Tensor x = normal({problem.batch, problem.length, problem.width()}, subject.seed + 29)
-                           .to(scalar_type(problem.dtype));
+                           .to(at::Device(problem.device), scalar_type(problem.dtype));
   const at::Tensor whole = layer.forward(x, x).output;
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> ways = {
       {"single steps", {1}},

@@ -72,11 +72,6 @@ at::Tensor in_pieces(const Trial& trial, const Inputs& inputs, State& state,
   return at::cat(outputs, 2);
 }
 
-State empty_state(const Trial& trial) {
-  return trial.mechanism->empty_state(trial.problem.batch, trial.problem.length,
-                                      at::TensorOptions().dtype(scalar_type(trial.problem.dtype)));
-}
-
 /// Two continuations of one prefill must not disturb each other.
 void compare_clones(const Subject& subject, Judge& judge, const Trial& trial,
                     const Inputs& inputs) {

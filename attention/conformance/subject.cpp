@@ -77,6 +77,7 @@ Subject::Subject(const Entry& entry_, const reference::Reference& reference_,
       implementation(implementation_),
       pattern(pattern_),
       dtype(dtype_),
+      device(options.device),
       seed(options.seed),
       bar(tolerance(dtype_)),
       kit_options_(small_options(entry_, pattern_, chunks_)),
@@ -109,6 +110,7 @@ Problem Subject::problem(const Sizes& sizes) const {
   problem.value_dim = sizes.value_dim == 0 ? sizes.head_dim : sizes.value_dim;
   problem.pattern = pattern;
   problem.dtype = dtype;
+  problem.device = device;
   return problem;
 }
 
@@ -150,6 +152,7 @@ Trial Subject::composite_in_double(const Trial& trial) const {
   Trial exact = trial;
   exact.implementation = &entry.implementations.front();
   exact.problem.dtype = Dtype::float64;
+  exact.problem.device = "cpu";
   exact.mechanism = entry.make(exact.options, exact.problem);
   copy_parameters(*trial.mechanism, *exact.mechanism);
   return exact;

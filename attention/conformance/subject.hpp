@@ -71,6 +71,7 @@ class Subject {
   const Implementation& implementation;
   const Pattern pattern;
   const Dtype dtype;
+  const std::string device;
   const std::uint64_t seed;
   const Tolerance bar;
 
@@ -87,8 +88,8 @@ class Subject {
   Values said_;
 };
 
-/// Normal numbers of standard deviation `scale` for every role; the role's name, its shape and the
-/// seed decide them.
+/// Normal numbers of standard deviation `scale` for every role, on the CPU; the role's name, its
+/// shape and the seed decide them.
 Inputs draw(const Trial& trial, std::uint64_t seed, double scale = 1);
 /// Normal numbers of this shape in double.
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed);
@@ -104,11 +105,18 @@ bool is_value(const Trial& trial, const Role& role);
 /// Whether the values have a role of their own, so that claims about them can be put to the test.
 std::string value_role(const Trial& trial);
 
-/// Runs without gradient. With a state: continues from it.
+/// The inputs on the trial's device, strides as they are; those that are there already themselves.
+Inputs placed(const Trial& trial, const Inputs& inputs);
+/// A state for the trial that has seen nothing, on its device.
+State empty_state(const Trial& trial);
+
+/// Runs without gradient, on the trial's device; what it returns is on the CPU. With a state:
+/// continues from it.
 at::Tensor mix(const Trial& trial, const Inputs& inputs, State* state = nullptr);
-/// Gradients of sum(upstream * output).
+/// Gradients of sum(upstream * output), likewise.
 Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at::Tensor& upstream);
 
+/// From wherever they are.
 std::vector<double> numbers(const at::Tensor& tensor);
 
 }  // namespace attnbench::conformance

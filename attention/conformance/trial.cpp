@@ -89,26 +89,49 @@ std::string value_role(const Trial& trial) {
 
 bool is_value(const Trial& trial, const Role& role) { return role.name == value_role(trial); }
 
+Inputs placed(const Trial& trial, const Inputs& inputs) {
+  const at::Device device(trial.problem.device);
+  const auto place = [&device](const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.device().type() == device.type()) return tensor;
+    // Not `to`: it would close the gaps of a view, and layouts are under test too.
+    const auto there = tensor.options().device(device).requires_grad(false);
+    return at::empty_strided(tensor.sizes(), tensor.strides(), there).copy_(tensor);
+  };
+  Inputs out;
+  out.key_mask = place(inputs.key_mask);
+  for (const auto& [name, tensor] : inputs.tensors) out.tensors[name] = place(tensor);
+  return out;
+}
+
+State empty_state(const Trial& trial) {
+  const Problem& problem = trial.problem;
+  return trial.mechanism->empty_state(
+      problem.batch, problem.length,
+      at::TensorOptions(scalar_type(problem.dtype)).device(at::Device(problem.device)));
+}
+
 at::Tensor mix(const Trial& trial, const Inputs& inputs, State* state) {
   const at::NoGradGuard no_grad;
-  return trial.implementation->mix(*trial.mechanism, inputs, state).output;
+  return trial.implementation->mix(*trial.mechanism, placed(trial, inputs), state).output.cpu();
 }
 
 Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at::Tensor& upstream) {
+  const Inputs there = placed(trial, inputs);
   Inputs leaves;
-  leaves.key_mask = inputs.key_mask;
-  for (const auto& [name, tensor] : inputs.tensors) {
+  leaves.key_mask = there.key_mask;
+  for (const auto& [name, tensor] : there.tensors) {
     // Not a clone: it would close the gaps of a view, and layouts are under test too.
     leaves.tensors[name] = tensor.detach().requires_grad_(true);
   }
   for (auto& parameter : trial.mechanism->parameters()) parameter.mutable_grad().reset();
   Differentiated result;
   const at::Tensor output = trial.implementation->mix(*trial.mechanism, leaves, nullptr).output;
-  output.backward(upstream.to(output.scalar_type()));
-  result.output = output.detach();
+  output.backward(upstream.to(output.options().requires_grad(false)));
+  result.output = output.detach().cpu();
   const auto take = [&result](const std::string& name, const at::Tensor& leaf) {
     // A role that the output does not depend on (the queries of a single latent) has no gradient.
-    result.gradients[name] = leaf.grad().defined() ? leaf.grad().clone() : at::zeros_like(leaf);
+    const at::Tensor gradient = leaf.grad().defined() ? leaf.grad().clone() : at::zeros_like(leaf);
+    result.gradients[name] = gradient.detach().cpu();
   };
   for (const auto& [name, leaf] : leaves.tensors) take(name, leaf);
   for (const auto& item : trial.mechanism->named_parameters()) {
@@ -118,7 +141,7 @@ Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at:
 }
 
 std::vector<double> numbers(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous();
+  const at::Tensor flat = tensor.detach().cpu().to(at::kDouble).contiguous();
   const double* data = flat.data_ptr<double>();
   return {data, data + flat.numel()};
 }

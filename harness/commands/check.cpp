@@ -10,6 +10,7 @@
 #include "harness/commands/command.hpp"
 #include "harness/errors.hpp"
 #include "harness/measure/caches.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -208,10 +209,12 @@ int conclude(const Json& document) {
 }
 
 int check(const Arguments& arguments) {
+  measure::usable_device(arguments.choices.device);
   const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
+  options.device = arguments.choices.device;
   run::WorkerClient client(options);
   const run::Ask ask = run::asking(client);
   Json document = {{"schema", 1}, {"growth", Json::array()}};
@@ -235,6 +238,8 @@ void add_check(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--dtype", arguments->choices.dtypes,
                    "float64, float32, bfloat16, float16; several may be named")
+      ->capture_default_str();
+  command->add_option("--device", arguments->choices.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
   command->add_option("--plugin", arguments->plugins, "A plugin's shared object; may be repeated");
   command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")

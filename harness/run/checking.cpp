@@ -41,7 +41,7 @@ void append_rows(const suite::MechanismSpec& spec, const std::string& asked,
     for (const std::string& pattern : spec.patterns) {
       if (!choices.pattern.empty() && pattern != choices.pattern) continue;
       for (const std::string& dtype : choices.dtypes) {
-        rows.push_back({asked, spec.name, each, pattern, dtype});
+        rows.push_back({asked, spec.name, each, pattern, dtype, choices.device});
       }
     }
   }
@@ -108,6 +108,7 @@ Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
                      {"implementation", row.implementation},
                      {"pattern", row.pattern},
                      {"dtypes", {row.dtype}},
+                     {"device", row.device},
                      {"threads", 1},
                      {"limits", {{"seconds", limit_seconds}}}});
   answer.erase("type");

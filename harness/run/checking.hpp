@@ -26,6 +26,7 @@ struct CheckChoices {
   std::string implementation;
   std::string pattern;
   std::vector<std::string> dtypes = {"float64", "float32", "bfloat16"};
+  std::string device = "cpu";
 };
 
 struct CheckRow {
@@ -34,6 +35,7 @@ struct CheckRow {
   std::string implementation;
   std::string pattern;
   std::string dtype;
+  std::string device = "cpu";
 };
 
 /// Throws UsageFailure, naming the nearest word, for what is not known, and where nothing is left.

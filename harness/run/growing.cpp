@@ -54,7 +54,7 @@ class Cells {
               {"pass", "forward"},
               {"scope", "mix"},
               {"dtype", row_.dtype}}},
-            {"device", "cpu"}};
+            {"device", row_.device}};
   }
 
   /// The worker's forecast, or null.

@@ -9,8 +9,8 @@ namespace attnbench::worker {
 
 using Json = nlohmann::json;
 
-/// `request`: {mechanism, implementation, pattern, dtypes: [DTYPE…]}, the mechanism by name or
-/// alias. Returns {mechanism, implementation, pattern, status, reason?, properties}:
+/// `request`: {mechanism, implementation, pattern, dtypes: [DTYPE…], device?}, the mechanism by name
+/// or alias; the process has taken the device. Returns {mechanism, implementation, pattern, status, reason?, properties}:
 /// status  ok; wrong where a property is broken (the first one is the reason); unsupported where
 ///         the implementation does nothing of this pattern in any of the dtypes
 /// properties  [{name, dtype, status, reason?, error?, tolerance?}], what is not finite left out
