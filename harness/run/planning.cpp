@@ -47,10 +47,10 @@ void refuse(const std::vector<Planned>& planned) {
 }  // namespace
 
 std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
-                                std::int64_t memory_limit_bytes) {
+                                const std::function<std::int64_t(const Json& cell)>& memory_limit) {
   std::vector<Planned> planned;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    planned.push_back({cells[i], forecasts.at(i), settle(forecasts.at(i), memory_limit_bytes)});
+    planned.push_back({cells[i], forecasts.at(i), settle(forecasts.at(i), memory_limit(cells[i]))});
   }
   refuse(planned);
   return planned;

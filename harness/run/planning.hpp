@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,9 +21,10 @@ struct Planned {
   std::string id() const { return cell.at("id"); }
 };
 
-/// `forecasts` are the worker's, in the cells' order. Throws UsageFailure, naming the cells, where
-/// a forecast says that the cell makes no sense: nothing runs then.
+/// `forecasts` are the worker's, in the cells' order; `memory_limit` tells the bytes that a cell may
+/// take. Throws UsageFailure, naming the cells, where a forecast says that the cell makes no sense:
+/// nothing runs then.
 std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
-                                std::int64_t memory_limit_bytes);
+                                const std::function<std::int64_t(const Json& cell)>& memory_limit);
 
 }  // namespace attnbench::run

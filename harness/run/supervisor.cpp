@@ -92,7 +92,17 @@ void Supervisor::plan() {
   } catch (const WorkerDied& error) {
     throw EnvironmentFailure(std::string("while planning: ") + error.what());
   }
-  planned_ = plan_cells(cells, forecasts, memory_bytes_);
+  planned_ = plan_cells(cells, forecasts, [this](const Json& cell) {
+    return memory_limit(cell.value("device", "cpu"));
+  });
+}
+
+/// That tensors of a cell on `device` may take: the limit that was said, else a share of what is
+/// there.
+std::int64_t Supervisor::memory_limit(const std::string& device) const {
+  const std::int64_t own = measure::usable_device(device).memory_bytes();
+  if (own == 0 || settings_.memory_limit_bytes) return memory_bytes_;
+  return static_cast<std::int64_t>(default_memory_share * static_cast<double>(own));
 }
 
 void Supervisor::open_folder() {
@@ -163,6 +173,10 @@ void Supervisor::start_worker() {
   options.plugins = settings_.plugins;
   options.threads = settings_.threads;
   options.keep_blas_core = settings_.keep_blas_core;
+  for (const Planned& planned : planned_) {
+    const std::string device = planned.cell.value("device", "cpu");
+    if (planned.runs() && device != "cpu") options.device = device;
+  }
   options.log = folder_.worker_log();
   worker_ = std::make_unique<WorkerClient>(std::move(options));
   worker_->on_tick([this] { on_tick(); });
@@ -220,6 +234,7 @@ Json Supervisor::ask_for_record(const Planned& planned, int round) {
   const std::string id = planned.id();
   const auto begin = std::chrono::steady_clock::now();
   Json record = {{"type", "record"}, {"cell", id}, {"round", round}, {"started_at", now_text()}};
+  const std::string device = planned.cell.value("device", "cpu");
   try {
     return worker_->request(
         {{"type", "run"},
@@ -227,7 +242,10 @@ Json Supervisor::ask_for_record(const Planned& planned, int round) {
          {"round", round},
          {"seed", settings_.seed},
          {"threads", settings_.threads},
-         {"limits", {{"seconds", cell_seconds_}, {"memory_bytes", memory_bytes_}}},
+         {"limits",
+          {{"seconds", cell_seconds_},
+           {"memory_bytes", memory_bytes_},
+           {"device_bytes", memory_limit(device)}}},
          {"measure", identity_["measure"]},
          {"log", folder_.cell_log(id)},
          {"checkpoint", folder_.checkpoints(id)}},

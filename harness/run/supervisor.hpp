@@ -33,6 +33,7 @@ class Supervisor {
   void take_earlier(const JournalContents& contents);
   void take_from_other_run();
   void start_worker();
+  std::int64_t memory_limit(const std::string& device) const;
   void probe(const std::string& device);
   void probe_devices();
   void measure_all();

@@ -3,12 +3,13 @@
 #include <chrono>
 #include <thread>
 
-#include "attention/torch.hpp"
+#include "attention/torch_cuda.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/pairs.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/worker/allocator.hpp"
+#include "harness/worker/replay.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -16,6 +17,9 @@ namespace {
 /// OpenMP's threads go on spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+/// A body that takes no longer is timed as a graph: launching it takes as long as doing it.
+constexpr double recorded_below_seconds = 1e-4;
 
 }  // namespace
 
@@ -40,7 +44,11 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
       device_(measure::usable_device(settings_.device)),
       stopwatch_(device_.stopwatch()),
       cpus_(measure::pin_to_cpus(at::get_num_threads())),
-      timing_(Json::object()) {}
+      timing_(Json::object()) {
+  if (is_cuda(settings_.device)) {
+    meter_ = std::make_unique<DeviceMeter>(settings_.device, settings_.device_bytes);
+  }
+}
 
 ChildContext::~ChildContext() = default;
 
@@ -49,20 +57,37 @@ void ChildContext::measure(const std::string& what, const std::function<void()>&
   const int threads = at::get_num_threads();
   let_threads_rest();
   const double before = device_.calibration_seconds(threads);
-  const measure::Samples samples = measure::sample(*stopwatch_, settings_.rule, body, prepare);
+  Json timing = {{"round", settings_.round}};
+  const measure::Samples samples = sampled(body, prepare, timing);
   let_threads_rest();
   const double calibration = (before + device_.calibration_seconds(threads)) / 2;
-  Json timing = {{"samples_seconds", samples.seconds},
+  timing.update({{"samples_seconds", samples.seconds},
                  {"median_seconds", measure::median(samples.seconds)},
                  {"stop", samples.stop},
-                 {"calibration_seconds", calibration},
-                 {"round", settings_.round}};
+                 {"calibration_seconds", calibration}});
   if (const auto interval = measure::median_interval(samples.seconds)) {
     timing["low_seconds"] = interval->low;
     timing["high_seconds"] = interval->high;
   }
   timing_[what] = std::move(timing);
   calibrations_.push_back(calibration);
+}
+
+measure::Samples ChildContext::sampled(const std::function<void()>& body,
+                                       const std::function<void()>& prepare, Json& timing) {
+  const auto sample = [&](const std::function<void()>& timed) {
+    return measure::sample(*stopwatch_, settings_.rule, timed, prepare);
+  };
+  // What is prepared anew before each call may lie elsewhere each time; a graph cannot follow.
+  if (!is_cuda(settings_.device) || prepare) return sample(body);
+  for (int call = 0; call < 2; ++call) stopwatch_->time(body);
+  if (stopwatch_->time(body) > recorded_below_seconds) return sample(body);
+  std::string why;
+  const std::unique_ptr<Replay> replay = Replay::of(settings_.device, body, why);
+  timing["graph"] = replay != nullptr;
+  if (replay) return sample([&replay] { replay->launch(); });
+  timing["graph_reason"] = why;
+  return sample(body);
 }
 
 tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::Body& second,
@@ -85,7 +110,10 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   return comparison;
 }
 
-tasks::MemoryMeter& ChildContext::memory() { return cpu_memory(); }
+tasks::MemoryMeter& ChildContext::memory() {
+  if (meter_) return *meter_;
+  return cpu_memory();
+}
 
 void ChildContext::progress(double done, double total, std::string_view what) {
   if (!progress_) return;
@@ -101,6 +129,7 @@ bool ChildContext::cancelled() const { return cancelled_ && cancelled_(); }
 Json ChildContext::measured() const {
   Json measured = {{"timing", timing_}, {"threads", at::get_num_threads()}, {"cpus", cpus_}};
   if (!calibrations_.empty()) measured["calibration_seconds"] = measure::median(calibrations_);
+  if (meter_) measured["device_memory"] = meter_->to_json();
   return measured;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/measure/device.hpp"
+#include "harness/worker/device_meter.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
@@ -24,6 +25,7 @@ struct RunSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
+  std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
 };
 
 class ChildContext final : public tasks::Context {
@@ -31,8 +33,9 @@ class ChildContext final : public tasks::Context {
   using Progress = std::function<void(double done, double total, std::string_view what)>;
 
   /// The number of threads is ATen's; construct after setting it and before the first operation,
-  /// because this pins the process to as many CPUs. `progress` is called at most ten times a
-  /// second. `registry` must outlive the context.
+  /// because this pins the process to as many CPUs. The device is the one that the process took (see
+  /// take_device). `progress` is called at most ten times a second. `registry` must outlive the
+  /// context.
   ChildContext(RunSettings settings, const Registry& registry, Progress progress,
                std::function<bool()> cancelled = {});
   ~ChildContext() override;
@@ -49,18 +52,23 @@ class ChildContext final : public tasks::Context {
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
 
-  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus}: what the context
-  /// saw. The caller adds `check`, and the sections that Work::run returns (memory, metrics,
-  /// chosen).
+  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?}: what
+  /// the context saw. The caller adds `check`, and the sections that Work::run returns (memory,
+  /// metrics, chosen).
   Json measured() const;
 
  private:
+  /// The samples, of a recorded graph where the body is short and can be recorded; `timing` says so.
+  measure::Samples sampled(const std::function<void()>& body, const std::function<void()>& prepare,
+                           Json& timing);
+
   RunSettings settings_;
   const Registry& registry_;
   Progress progress_;
   std::function<bool()> cancelled_;
   const measure::Device& device_;
   std::unique_ptr<measure::Stopwatch> stopwatch_;
+  std::unique_ptr<DeviceMeter> meter_;  ///< where the device has memory of its own
   std::vector<int> cpus_;
   std::vector<double> calibrations_;
   Json timing_;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "attention/torch.hpp"
+#include "attention/torch_cuda.hpp"
 #include "attention/version.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
@@ -18,8 +18,9 @@ namespace {
 /// The least seconds of one product of two n x n matrices, out of a few.
 double product_seconds(std::int64_t n, const at::TensorOptions& where, double limit_seconds,
                        measure::Stopwatch& stopwatch) {
-  const at::Tensor a = at::randn({n, n}).to(where);
-  const at::Tensor b = at::randn({n, n}).to(where);
+  const auto drawn = at::TensorOptions(at::kFloat).device(where.device());
+  const at::Tensor a = at::randn({n, n}, drawn).to(where);
+  const at::Tensor b = at::randn({n, n}, drawn).to(where);
   at::Tensor c = at::mm(a, b);
   double least = std::numeric_limits<double>::infinity();
   const double start = stopwatch.now();
@@ -37,6 +38,22 @@ double product_rate(const at::TensorOptions& where, measure::Stopwatch& stopwatc
   const double small = flops(256) / product_seconds(256, where, 0.2, stopwatch);
   if (flops(1024) / small > 0.25) return small;
   return std::max(small, flops(1024) / product_seconds(1024, where, 0.25, stopwatch));
+}
+
+/// A device has the memory and the speed for a size that fills it.
+void add_device_product_rates(Json& ceilings, const std::string& device,
+                              measure::Stopwatch& stopwatch) {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t n = 8192;
+  const std::pair<const char*, at::ScalarType> dtypes[] = {{"float32", at::kFloat},
+                                                           {"float64", at::kDouble},
+                                                           {"bfloat16", at::kBFloat16},
+                                                           {"float16", at::kHalf}};
+  for (const auto& [name, type] : dtypes) {
+    const auto where = at::TensorOptions().device(at::Device(device)).dtype(type);
+    ceilings[std::string("gemm_") + name + "_flops_per_second"] =
+        flops(n) / product_seconds(n, where, 0.5, stopwatch);
+  }
 }
 
 void add_product_rates(Json& ceilings, const std::string& device, measure::Stopwatch& stopwatch) {
@@ -129,7 +146,12 @@ Json probe_in_child(const Json& request) {
   const std::string word = request.value("device", "cpu");
   const measure::Device& device = measure::usable_device(word);
   Json ceilings = device.ceilings(at::get_num_threads());
-  add_product_rates(ceilings, word, *device.stopwatch());
+  const auto stopwatch = device.stopwatch();
+  if (is_cuda(word)) {
+    add_device_product_rates(ceilings, word, *stopwatch);
+  } else {
+    add_product_rates(ceilings, word, *stopwatch);
+  }
   return {{"ceilings", ceilings}, {"machine", torch_card()}};
 }
 

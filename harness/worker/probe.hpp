@@ -9,7 +9,7 @@ namespace attnbench::worker {
 
 using tasks::Json;
 
-/// Answers a probe request {device, threads?} with {ceilings, machine}: the ceilings of the CPU
+/// Answers a probe request {device, threads?} with {ceilings, machine}: the ceilings of the device
 /// with GEMM rates per dtype, and the torch part of the machine card. Runs parallel operations, so
 /// it belongs in a forked child: a process that ran one cannot fork workers any more.
 Json probe_in_child(const Json& request);

@@ -16,6 +16,8 @@ RunSettings settings_of(const Json& request) {
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
   settings.device = request.at("cell").value("device", "cpu");
+  settings.device_bytes =
+      request.value("limits", Json::object()).value("device_bytes", std::int64_t{0});
   return settings;
 }
 

@@ -8,12 +8,14 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "attention/torch_cuda.hpp"
 #include "harness/run/protocol.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/check.hpp"
 #include "harness/worker/plan.hpp"
 #include "harness/worker/probe.hpp"
+#include "harness/worker/taking.hpp"
 #include "harness/worker/work.hpp"
 
 namespace attnbench::worker {
@@ -34,9 +36,15 @@ std::string cell_id(const Json& request) {
   return request.contains("cell") ? request.at("cell").value("id", "") : "";
 }
 
+std::string device_of(const Json& request) {
+  const Json& from = request.contains("cell") ? request.at("cell") : request;
+  return from.value("device", "cpu");
+}
+
 /// What the child does for a request, and what it answers with.
 Json do_request(const std::string& type, const Loaded& loaded, const Json& request,
                 run::Channel& channel) {
+  take_device(device_of(request));
   if (type == "apply") return apply_in_child(loaded.registry, request);
   if (type == "check") return check_in_child(loaded.registry, request);
   if (type == "probe") return probe_in_child(request);
@@ -108,6 +116,8 @@ Json Worker::answer(const std::string& type, const Json& request) {
 
 Json Worker::hello(const Json& request) {
   threads_ = request.value("threads", 1);
+  // Here rather than in every child: it takes a second, and only then do children share it.
+  if (is_cuda(request.value("device", "cpu"))) load_torch_cuda();
   if (!greeted_) loaded_ = load_all(request.value("plugins", std::vector<std::string>{}));
   greeted_ = true;
   return {{"type", "hello"},

@@ -11,7 +11,7 @@ namespace {
 const std::vector<Json> one_cell = {{{"id", "a"}, {"label", "latte, scan"}}};
 
 Planned plan_one(const Json& forecast, std::int64_t limit = 0) {
-  return plan_cells(one_cell, {forecast}, limit).front();
+  return plan_cells(one_cell, {forecast}, [limit](const Json&) { return limit; }).front();
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ TEST_CASE("a cell that makes no sense stops everything, each sentence told once"
   const Json nonsense = {{"supported", false}, {"status", "error"}, {"reason", "heads: 3 of 64"}};
   std::string message;
   try {
-    plan_cells({one_cell[0], one_cell[0]}, {nonsense, nonsense}, 0);
+    plan_cells({one_cell[0], one_cell[0]}, {nonsense, nonsense}, [](const Json&) { return 0; });
   } catch (const attnbench::UsageFailure& failure) {
     message = failure.what();
   }

@@ -31,8 +31,16 @@ void hang() {
   if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(30);
 }
 
+/// Reads past the end of a device's array, which stops everything that the process does there.
+at::Tensor fault(const at::Tensor& values) {
+  const auto wrong = at::full({1}, std::int64_t{1} << 40, values.options().dtype(at::kLong));
+  return values.index_select(2, wrong).expand_as(values);
+}
+
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   const std::string& how = mechanism.options.text("how");
+  if (how == "fault") return {fault(inputs["value"]), {}};
+  if (how == "allocate_all") return {at::ones({std::int64_t{1} << 42}, inputs["value"].options()), {}};
   if (how == "hang") hang();
   if (how == "segfault") crash();
   if (how == "abort") std::abort();

@@ -1,0 +1,84 @@
+// --device cuda, as a user meets it with and without a GPU.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "harness/measure/device.hpp"
+#include "tests/program/runs.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/process.hpp"
+
+using namespace attnbench::test;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Why there is no CUDA device to use; empty where there is one.
+std::string refusal() {
+  for (const auto& device : attnbench::measure::all_devices()) {
+    if (device->name() == "cuda") return device->refusal(0);
+  }
+  return "no such kind";
+}
+
+/// ctest counts a case that prints this as skipped.
+bool has_device() {
+  const std::string why = refusal();
+  if (!why.empty()) std::printf("needs a CUDA device: %s\n", why.c_str());
+  return why.empty();
+}
+
+}  // namespace
+
+TEST_CASE("a CUDA device that cannot be used ends the program with 3 and the reason",
+          "[program][cuda]") {
+  const TemporaryFolder folder;
+  // Where there is one, there are not a hundred.
+  const std::string device = refusal().empty() ? "cuda:99" : "cuda";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{program(), "run", "linear", "--length", "16", "--out",
+                                 folder / "run", "--device", device},
+        std::vector<std::string>{program(), "check", "linear", "--device", device}}) {
+    const Finished finished = run(command);
+    INFO(command.at(1) << ": " << finished.out << finished.err);
+    CHECK(finished.exit_code == 3);
+    CHECK_THAT(finished.err, Catch::Contains("the device " + device + " cannot be used: "));
+    CHECK(finished.err.find("cannot be used: \n") == std::string::npos);
+  }
+}
+
+TEST_CASE("a kernel's fault, want of memory and a hang on the device cost one cell each",
+          "[program][cuda]") {
+  if (!has_device()) return;
+  const Bench bench({{"before", {}},
+                     {"faulty", {{"how", "fault"}}},
+                     {"greedy", {{"how", "allocate_all"}}},
+                     {"hanging", {{"how", "hang"}}},
+                     {"after", {}}},
+                    1);
+  const Finished finished = bench.run(bench.command({"--device", "cuda", "--cell-timeout", "20"}));
+  INFO(finished.out << finished.err);
+  CHECK(bench.status("before") == "ok");
+  CHECK(bench.status("faulty") == "error");
+  CHECK(bench.status("greedy") == "out_of_memory");
+  CHECK(bench.status("hanging") == "timeout");
+  CHECK(bench.status("after") == "ok");
+}
+
+TEST_CASE("cells run on a CUDA device, checked, metered and timed there", "[program][cuda]") {
+  if (!has_device()) return;
+  const TemporaryFolder folder;
+  const std::string out = folder / "run";
+  const Finished finished = run({program(), "run", "softmax", "latte", "--length", "64,256",
+                                 "--device", "cuda", "--rounds", "1", "--out", out});
+  INFO(finished.out << finished.err);
+  REQUIRE(finished.exit_code == 0);
+  const Json result = Json::parse(read_file(out + "/result.json"));
+  CHECK(result.at("attnbench").at("ceilings").at("cuda").at("gemm_bfloat16_flops_per_second") > 0);
+  for (const Json& cell : result.at("attnbench").at("cells")) {
+    INFO(cell.dump());
+    CHECK(cell.at("device") == "cuda");
+    CHECK(cell.at("status") == "ok");
+    CHECK(cell.at("memory").at("peak_bytes").get<std::int64_t>() > 0);
+  }
+}
