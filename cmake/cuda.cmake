@@ -30,22 +30,33 @@ if(CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# With what rates a device (harness/measure).
-file(GLOB cuda_sources CONFIGURE_DEPENDS attention/kernels/cuda/*.cu harness/measure/*.cu)
-add_library(attnbench_cuda STATIC ${cuda_sources})
-target_link_libraries(attnbench_cuda PUBLIC attnbench_settings CUDA::cudart_static)
-# Spills in a kernel are said aloud: they cost more than any other mistake.
-target_compile_options(attnbench_cuda PRIVATE
-  $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo
-    -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills,-v>)
-# What each kernel takes (-v) is kept beside its object for the gate, tests/…/cuda/resources.py.
-set_property(TARGET attnbench_cuda PROPERTY CUDA_COMPILER_LAUNCHER
-             ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
-foreach(source IN LISTS cuda_sources)
-  if(source MATCHES "_sm90\\.cu$")
-    set(targets -gencode=arch=compute_90a,code=sm_90a)
-  else()
-    set(targets -gencode=arch=compute_80,code=[sm_80,compute_80] -gencode=arch=compute_90,code=sm_90)
-  endif()
-  set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${targets})
-endforeach()
+# attnbench_cuda_library(NAME SOURCE…): a static library of .cu files.
+function(attnbench_cuda_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_link_libraries(${name} PUBLIC attnbench_settings CUDA::cudart_static)
+  # Spills in a kernel are said aloud: they cost more than any other mistake.
+  target_compile_options(${name} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo
+      -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills,-v>)
+  # What each kernel takes (-v) is kept beside its object for the gate, tests/…/cuda/resources.py.
+  set_property(TARGET ${name} PROPERTY CUDA_COMPILER_LAUNCHER
+               ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_sm90\\.cu$")
+      set(targets -gencode=arch=compute_90a,code=sm_90a)
+    else()
+      set(targets -gencode=arch=compute_80,code=[sm_80,compute_80]
+                  -gencode=arch=compute_90,code=sm_90)
+    endif()
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${targets})
+  endforeach()
+endfunction()
+
+# The device without the attention kernels, which take minutes to compile: what the harness needs.
+file(GLOB cuda_measure_sources CONFIGURE_DEPENDS harness/measure/*.cu)
+set(cuda_device_sources ${PROJECT_SOURCE_DIR}/attention/kernels/cuda/device.cu)
+attnbench_cuda_library(attnbench_cuda_device ${cuda_device_sources} ${cuda_measure_sources})
+file(GLOB cuda_sources CONFIGURE_DEPENDS attention/kernels/cuda/*.cu)
+list(REMOVE_ITEM cuda_sources ${cuda_device_sources})
+attnbench_cuda_library(attnbench_cuda ${cuda_sources})
+target_link_libraries(attnbench_cuda PUBLIC attnbench_cuda_device)

@@ -119,7 +119,9 @@ Support fused_supports(const Problem& problem, std::int64_t features) {
   return supported_by_kernels(problem, [&]() -> std::string {
     const auto sizes = sizes_of(problem, features);
 #ifdef ATTNBENCH_CUDA_KERNELS
-    return kernels::cuda::causal_product_refusal(sizes);
+    const std::string forward = kernels::cuda::causal_product_refusal(sizes);
+    if (!forward.empty() || !problem.gradient) return forward;
+    return kernels::cuda::causal_product_backward_refusal(sizes);
 #else
     static_cast<void>(sizes);
     return {};

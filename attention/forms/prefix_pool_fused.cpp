@@ -116,7 +116,9 @@ Support fused_supports(const Problem& problem, std::int64_t latents) {
   return supported_by_kernels(problem, [&]() -> std::string {
     const auto sizes = sizes_of(problem, latents);
 #ifdef ATTNBENCH_CUDA_KERNELS
-    return kernels::cuda::prefix_pool_refusal(sizes);
+    const std::string forward = kernels::cuda::prefix_pool_refusal(sizes);
+    if (!forward.empty() || !problem.gradient) return forward;
+    return kernels::cuda::prefix_pool_backward_refusal(sizes);
 #else
     static_cast<void>(sizes);
     return {};
