@@ -49,7 +49,8 @@ struct Cost {
 };
 
 /// Exponents of growth in T (tokens), L (latents, 0 where there are none) and D (head_dim), of one
-/// implementation's forward pass, asymptotically.
+/// implementation's forward pass, asymptotically. Those in T are held to on both sides, those in L and
+/// D as upper bounds: see harness/result/growth.hpp.
 struct Growth {
   double time_in_length = 1;
   double workspace_in_length = 1;
