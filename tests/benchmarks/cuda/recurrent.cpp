@@ -1,6 +1,5 @@
 // The recurrent families, forward, backward and one step: the sizes of flash-linear-attention's
 // README, and head dimension 64 at 2^16, 2^20 and 2^22 tokens times heads.
-#if __has_include("attention/kernels/cuda/causal_product.hpp")  // or its kernels are not there
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -238,10 +237,3 @@ void add_recurrent() {
 }
 
 }  // namespace attnbench::bench
-#else
-#include "tests/benchmarks/cuda/registry.hpp"
-
-namespace attnbench::bench {
-void add_recurrent() {}
-}  // namespace attnbench::bench
-#endif

@@ -1,6 +1,5 @@
 // The recurrent families on the device that only pretends: hold what they are given to the
 // contract, and take the time of 2 TB/s.
-#if __has_include("attention/kernels/cuda/causal_product.hpp")  // or its kernels are not there
 #include "attention/kernels/cuda/causal_product.hpp"
 #include "attention/kernels/cuda/prefix_pool.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
@@ -121,4 +120,3 @@ ATTNBENCH_PRETEND(BFloat16);
 ATTNBENCH_PRETEND(Half);
 
 }  // namespace attnbench::kernels::cuda
-#endif

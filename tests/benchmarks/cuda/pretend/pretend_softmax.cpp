@@ -1,6 +1,5 @@
 // The softmax family on the device that only pretends: holds what it is given to the contract, and
 // takes the time of 500 TFLOP/s.
-#if __has_include("attention/kernels/cuda/softmax.hpp")  // or its kernels are not there
 #include "attention/kernels/cuda/softmax.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
 
@@ -67,4 +66,3 @@ ATTNBENCH_PRETEND(BFloat16);
 ATTNBENCH_PRETEND(Half);
 
 }  // namespace attnbench::kernels::cuda
-#endif
