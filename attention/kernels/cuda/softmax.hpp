@@ -15,7 +15,8 @@
 //   above 128, and above 64 for gradients), and Error where CUDA refuses a launch.
 //
 // Forward in 16 bits, few queries go to softmax_split_sm80.cu, what Hopper's own kernel can do to
-// softmax_sm90.cu, the rest to softmax_forward_sm80.cu. NOTES.md says what is known of their speed.
+// softmax_sm90.cu, the rest to softmax_forward_sm80.cu. SOFTMAX_NOTES.md says what is known of their
+// speed.
 #pragma once
 
 #include <string>
