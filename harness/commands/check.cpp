@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,8 +10,8 @@
 
 #include "harness/commands/command.hpp"
 #include "harness/errors.hpp"
-#include "harness/measure/caches.hpp"
 #include "harness/measure/device.hpp"
+#include "harness/measure/device_cpu.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -170,14 +171,20 @@ std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   return out;
 }
 
-Json grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
-              const suite::Catalogue& catalogue) {
+/// Fills `growth` and, where it is known, `memory_ladder` of the document.
+void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
+              const suite::Catalogue& catalogue, Json& document) {
   run::GrowthPlan plan;
   plan.memory_limit_bytes = static_cast<double>(run::available_memory_bytes()) / 2;
-  plan.cache_bytes = static_cast<double>(measure::cache_sizes().l3);
+  const bool on_cpu = std::all_of(rows.begin(), rows.end(),
+                                  [](const run::CheckRow& row) { return row.device == "cpu"; });
+  if (on_cpu) {
+    const auto threads = static_cast<int>(measure::allowed_cpus().size());
+    plan.ladder = measure::memory_ladder(threads, plan.memory_limit_bytes);
+    document["memory_ladder"] = measure::to_json(plan.ladder);
+  }
   std::printf("\n%s %s claimed        measured\n", result::pad_right("mechanism", 22).c_str(),
               result::pad_right("growth of", 20).c_str());
-  Json measured = Json::array();
   for (const run::CheckRow& row : growth_rows(rows)) {
     std::vector<run::GrowthRow> grown;
     {
@@ -187,10 +194,9 @@ Json grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
     }
     for (const run::GrowthRow& each : grown) {
       print_growth(each);
-      measured.push_back(to_json(each));
+      document["growth"].push_back(to_json(each));
     }
   }
-  return measured;
 }
 
 /// Failures are counted aloud; the exit code says whether there were any.
@@ -219,7 +225,7 @@ int check(const Arguments& arguments) {
   const run::Ask ask = run::asking(client);
   Json document = {{"schema", 1}, {"growth", Json::array()}};
   document["checks"] = check_all(ask, rows, arguments.limit_seconds);
-  if (!arguments.no_growth) document["growth"] = grow_all(ask, rows, catalogue);
+  if (!arguments.no_growth) grow_all(ask, rows, catalogue, document);
   if (!arguments.json_file.empty()) {
     result::write_atomically(arguments.json_file, document.dump(1) + "\n");
   }

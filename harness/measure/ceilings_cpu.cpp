@@ -1,25 +1,16 @@
 // The CPU's ceilings: multiply-adds and exponentials from registers, bandwidth per level of memory.
 #include <algorithm>
-#include <barrier>
-#include <chrono>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "harness/measure/caches.hpp"
 #include "harness/measure/cpu_loops.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/measure/team_times.hpp"
 
 namespace attnbench::measure {
 namespace {
-
-double now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 /// Results go here, so that the loops that made them stay.
 void keep(float value) {
@@ -47,40 +38,6 @@ class Numbers {
   std::int64_t count_;
   std::unique_ptr<float, Free> values_;
 };
-
-/// What one thread does once; made in the thread itself, so that its memory is near it.
-using Body = std::function<void()>;
-
-/// What a team's repeated common starts took.
-struct TeamTimes {
-  double together = std::numeric_limits<double>::infinity();  ///< least seconds until all were done
-  double per_second = 0;  ///< bodies per second, each thread at its own best
-};
-
-TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_body) {
-  std::barrier gate(threads);
-  TeamTimes times;
-  std::vector<double> own(static_cast<std::size_t>(threads),
-                          std::numeric_limits<double>::infinity());
-  const auto member = [&](int index) {
-    const Body body = make_body();
-    body();
-    double& best = own[static_cast<std::size_t>(index)];
-    for (int trial = 0; trial < trials; ++trial) {
-      gate.arrive_and_wait();
-      const double start = now();
-      body();
-      best = std::min(best, now() - start);
-      gate.arrive_and_wait();
-      if (index == 0) times.together = std::min(times.together, now() - start);
-    }
-  };
-  std::vector<std::thread> team;
-  for (int index = 0; index < threads; ++index) team.emplace_back(member, index);
-  for (std::thread& thread : team) thread.join();
-  for (const double best : own) times.per_second += 1 / best;
-  return times;
-}
 
 // Registers are not shared, so each thread's own best counts: on a busy machine all threads are
 // seldom undisturbed at the same moment. Short bodies find an undisturbed moment sooner.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/memory_ladder.hpp"
 #include "harness/result/growth.hpp"
 #include "harness/run/checking.hpp"
 
@@ -20,7 +21,7 @@ struct GrowthPlan {
   double sampling_seconds = 0.4;
   double cell_timeout_seconds = 60;
   double memory_limit_bytes = 0;
-  double cache_bytes = 0;  ///< of the last level; 0 = not known
+  std::vector<measure::Rung> ladder;  ///< of the device's memory; empty = not known
   std::int64_t least_length = 256;
   std::int64_t most_length = 1 << 18;
 };
@@ -40,8 +41,9 @@ using Say = std::function<void(const std::string&)>;
 
 /// Claims in length, in head_dim (all options held as they are at 64) and, for a mechanism with
 /// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
-/// cells'. A claim that is missed is measured once more and judged by both; one that is missed by no
-/// more than a workspace that leaves the cache explains is undecided. Empty where the implementation does not support the problem.
+/// cells'. A claim that is missed is measured once more and judged by both; one that is missed by
+/// no more than the ladder explains of what is touched (workspace, all tensors, state) is
+/// undecided. Empty where the implementation does not support the problem.
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say);
 

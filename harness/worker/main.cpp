@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,7 +16,7 @@ namespace {
 /// time of composite attention at 2048 tokens.
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TRIM_THRESHOLD, -1);  // never: what outgrew a limit would be cleared page by page anew
   mallopt(M_TOP_PAD, 256 << 20);
 }
 

@@ -18,12 +18,17 @@ struct Machine {
   double claimed_in_head_dim = 0;  ///< 0 = says nothing of it
   std::int64_t claimed_from = 0;   ///< 0 = from any length on
   double memory_exponent = 0;
+  double state_exponent = 0;
   double seconds_at_512 = 2e-4;
   bool supported = true;
   double peak_bytes = 0;
   std::int64_t fails_from = 1 << 30;
   int slow_calls = 0;  ///< that many cells take 3 times as long
   int children = 0;
+
+  double state_bytes(const Json& cell) const {
+    return 1000 * std::pow(cell.at("settings").at("length").get<double>(), state_exponent);
+  }
 
   Json operator()(const Json& request) {
     if (request.at("type") == "plan") {
@@ -37,6 +42,7 @@ struct Machine {
                {{{"supported", supported},
                  {"peak_bytes", peak_bytes},
                  {"options", {{"features", 64}}},
+                 {"cost", {{"state_bytes", state_bytes(request.at("cells").front())}}},
                  {"growth", growth}}}}};
     }
     ++children;
@@ -61,10 +67,11 @@ struct Machine {
   }
 };
 
-std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false, double cache = 0) {
+std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false,
+                             std::vector<attnbench::measure::Rung> ladder = {}) {
   GrowthPlan plan;
   plan.memory_limit_bytes = 1e9;
-  plan.cache_bytes = cache;
+  plan.ladder = std::move(ladder);
   const Ask ask = [&machine](const Json& request) { return machine(request); };
   return measure_growth(ask, {"latte", "latte", "scan", "causal", "float32"}, has_latents, plan,
                         [](const std::string&) {});
@@ -106,21 +113,37 @@ TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growin
   CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
 }
 
-TEST_CASE("a slope that a cache's end explains refutes nothing, a steeper one does", "[growing]") {
+TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does", "[growing]") {
   Machine machine;
   machine.memory_exponent = 1;
   machine.seconds_at_512 = 6e-3;
   machine.exponent = 1.4;
-  const double cache = 1e6;  // the workspaces are 0.3, 0.5 and 1 MB
-  const auto within = grown(machine, false, cache)[0].fit;
+  // The workspaces are 0.5, 1 and 2 MB: memory at half the rate explains an exponent of 0.5.
+  const std::vector<attnbench::measure::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
+  const auto within = grown(machine, false, ladder)[0].fit;
   CHECK(within.verdict == GrowthVerdict::undecided);
-  CHECK_THAT(within.reason, Catch::Contains("1.40") && Catch::Contains("cache"));
-  CHECK(grown(machine, false, 1e4)[0].fit.verdict == GrowthVerdict::differs);
-  CHECK(grown(machine, false, 1e9)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK_THAT(within.reason, Catch::Contains("1.40") && Catch::Contains("workspace") &&
+                                Catch::Contains("2.00 times slower"));
+  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(grown(machine, false, {{512e3, 2e10}, {2048e3, 2e10}})[0].fit.verdict ==
+        GrowthVerdict::differs);
   machine.exponent = 1.8;
-  CHECK(grown(machine, false, cache)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::differs);
   machine.exponent = 0.6;
-  CHECK(grown(machine, false, cache)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::differs);
+  machine.exponent = 1;
+  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::agrees);
+}
+
+TEST_CASE("a state that leaves a cache is as good a reason as a workspace", "[growing]") {
+  Machine machine;
+  machine.seconds_at_512 = 6e-3;
+  machine.exponent = 1.4;
+  machine.state_exponent = 1;
+  const std::vector<attnbench::measure::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
+  const auto fit = grown(machine, false, ladder)[0].fit;
+  CHECK(fit.verdict == GrowthVerdict::undecided);
+  CHECK_THAT(fit.reason, Catch::Contains("state grows from"));
 }
 
 TEST_CASE("latents are an axis of their own where they are claimed", "[growing]") {
