@@ -14,37 +14,46 @@ struct Left {
   const R* data;
   std::int64_t row_stride;
   std::int64_t column_stride;
+
+  Left from(std::int64_t row, std::int64_t column) const {
+    return {data + row * row_stride + column * column_stride, row_stride, column_stride};
+  }
 };
+
+/// What the sums of a product start from: nothing, what C holds, or row i of C times factor[i].
+enum class Start { zero, kept, scaled };
 
 /// The matrices are padded: m to a multiple of `row_unit`, n to whole vectors.
 constexpr std::int64_t row_unit = 8;
 
 namespace detail {
 
-template <class R, int Bytes, int M, int N, bool Add>
+/// M rows and N vectors of C, all in registers.
+template <class R, int Bytes, int M, int N, Start start>
 ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::int64_t b_stride,
-                                    R* c, std::int64_t c_stride) {
+                                    R* c, std::int64_t c_stride, const R* factor = nullptr) {
   using S = Simd<R, Bytes>;
   typename S::Vector sums[M][N];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      sums[i][j] = Add ? S::load(c + i * c_stride + j * S::lanes) : S::all(0);
+      sums[i][j] = start == Start::zero ? S::all(0) : S::load(c + i * c_stride + j * S::lanes);
+      if (start == Start::scaled) sums[i][j] *= factor[i];
     }
   }
   for (std::int64_t l = 0; l < k; ++l) {
     typename S::Vector row[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) row[j] = S::load(b + l * b_stride + j * S::lanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < M; ++i) {
       const R x = a.data[i * a.row_stride + l * a.column_stride];
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) sums[i][j] += x * row[j];
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) S::store(c + i * c_stride + j * S::lanes, sums[i][j]);
@@ -53,6 +62,14 @@ ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::
 
 }  // namespace detail
 
+/// `body(first, count)` for runs of `Most` vectors, then a shorter one, `count` being a constant.
+/// Mark the body ATTNBENCH_INLINE_LAMBDA.
+template <int Most, class Body>
+ATTNBENCH_INLINE void in_runs(std::int64_t vectors, const Body& body, std::int64_t first = 0) {
+  for (; first + Most <= vectors; first += Most) body(first, std::integral_constant<int, Most>{});
+  if constexpr (Most > 1) in_runs<Most - 1>(vectors, body, first);
+}
+
 /// C (+)= A B with A m x k, B k x n and C m x n, rows of B and C apart by their strides.
 template <class R, int Bytes, bool Add>
 ATTNBENCH_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a,
@@ -60,19 +77,18 @@ ATTNBENCH_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, L
   // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
   constexpr int M = Bytes == 64 ? 8 : 4;
   constexpr int lanes = Simd<R, Bytes>::lanes;
+  constexpr Start start = Add ? Start::kept : Start::zero;
   std::int64_t j = 0;
   for (; j + 2 * lanes <= n; j += 2 * lanes) {
     for (std::int64_t i = 0; i < m; i += M) {
-      const Left<R> rows{a.data + i * a.row_stride, a.row_stride, a.column_stride};
-      detail::multiply_tile<R, Bytes, M, 2, Add>(k, rows, b + j, b_stride, c + i * c_stride + j,
-                                                 c_stride);
+      detail::multiply_tile<R, Bytes, M, 2, start>(k, a.from(i, 0), b + j, b_stride,
+                                                   c + i * c_stride + j, c_stride);
     }
   }
   for (; j < n; j += lanes) {
     for (std::int64_t i = 0; i < m; i += M) {
-      const Left<R> rows{a.data + i * a.row_stride, a.row_stride, a.column_stride};
-      detail::multiply_tile<R, Bytes, M, 1, Add>(k, rows, b + j, b_stride, c + i * c_stride + j,
-                                                 c_stride);
+      detail::multiply_tile<R, Bytes, M, 1, start>(k, a.from(i, 0), b + j, b_stride,
+                                                   c + i * c_stride + j, c_stride);
     }
   }
 }

@@ -2,19 +2,21 @@
 
 #include <atomic>
 
+#include "attention/kernels/amx.hpp"
+
 namespace attnbench::kernels {
 namespace {
 
 Isa detected() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-    return Isa::avx512;
+    return amx::usable() ? Isa::amx : Isa::avx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
   return Isa::baseline;
 }
 
-std::atomic<Isa> limit{Isa::avx512};
+std::atomic<Isa> limit{Isa::amx};
 
 }  // namespace
 

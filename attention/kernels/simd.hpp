@@ -8,8 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "attention/kernels/rows.hpp"
 
 #define ATTNBENCH_INLINE __attribute__((always_inline)) inline
+#define ATTNBENCH_INLINE_LAMBDA __attribute__((always_inline))
 #define ATTNBENCH_AVX2 __attribute__((target("avx2,fma")))
 #define ATTNBENCH_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 
@@ -24,7 +29,7 @@ struct Exponential;
 /// 2^f on [-1/2, 1/2], interpolated at the Chebyshev nodes: relative error 2.6e-9.
 template <>
 struct Exponential<float> {
-  using Int = std::uint32_t;  // wraps where the result is thrown away
+  using Int = std::uint32_t;                        // wraps where the result is thrown away
   static constexpr float to_integer = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr int mantissa = 23;
   static constexpr float least = -126.0f;
@@ -36,6 +41,10 @@ struct Exponential<float> {
                                            0.6931472067028326f,
                                            1.0f};
 };
+
+/// 2^f on [0, 1) by degree 5: relative error 7.5e-8, little more than a rounding.
+constexpr float exp2_of_fraction[] = {0.0018775767F, 0.0089893397F, 0.0558263175F,
+                                      0.2401536107F, 0.6931530833F, 0.9999999404F};
 
 /// Relative error 4.3e-18.
 template <>
@@ -63,12 +72,24 @@ struct Simd {
     std::memcpy(&v, from, sizeof v);
     return v;
   }
+  /// bfloat16 is the upper half of a float.
+  static ATTNBENCH_INLINE Vector load(const BFloat16* from) {
+    typedef std::uint16_t Halves __attribute__((vector_size(Bytes / 2), may_alias));
+    Halves halves;
+    std::memcpy(&halves, from, sizeof halves);
+    const Integers bits = __builtin_convertvector(halves, Integers) << 16;
+    return reinterpret_cast<const Vector&>(bits);
+  }
   static ATTNBENCH_INLINE void store(R* to, Vector v) { std::memcpy(to, &v, sizeof v); }
   static ATTNBENCH_INLINE Vector all(R x) { return Vector{} + x; }
   static ATTNBENCH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
 
-  /// 2^x for x <= 0, below the normal numbers 0. Values slightly above 0 are fine too.
+  /// 2^x for x <= 0, below the normal numbers 0. Values slightly above 0 are fine too. float: at
+  /// most 2.5e-7 off, relatively; double: 5e-16.
   static ATTNBENCH_INLINE Vector exp2(Vector x) {
+#if defined(__x86_64__)
+    if constexpr (Bytes == 64 && std::is_same_v<R, float>) return exp2_by_scaling(x);
+#endif
     using E = Exponential<R>;
     const Vector shifted = x + E::to_integer;
     const Vector fraction = x - (shifted - E::to_integer);
@@ -81,6 +102,47 @@ struct Simd {
     const auto normal = x >= E::least;
     const Integers result = scaled & reinterpret_cast<const Integers&>(normal);
     return reinterpret_cast<const Vector&>(result);
+  }
+#if defined(__x86_64__)
+  /// In 10 instructions where bits take 13: AVX-512 can take a fraction and scale by a power of 2.
+  /// In assembly, because an intrinsic cannot be inlined into a function that does not itself name
+  /// the instruction set.
+  static ATTNBENCH_INLINE Vector exp2_by_scaling(Vector x) {
+    Vector fraction;
+    asm("vreduceps $9, %1, %0" : "=v"(fraction) : "v"(x));  // x - floor(x)
+    Vector y = all(exp2_of_fraction[0]);
+    for (std::size_t i = 1; i < sizeof exp2_of_fraction / sizeof(float); ++i) {
+      y = y * fraction + exp2_of_fraction[i];
+    }
+    Vector result;
+    asm("vcmpps $0x15, %3, %2, %%k1\n\t"  // not below the least: a NaN stays one
+        "vscalefps %2, %1, %0%{%%k1%}%{z%}"
+        : "=v"(result)
+        : "v"(y), "v"(x), "v"(all(Exponential<float>::least))
+        : "k1");
+    return result;
+  }
+#endif
+
+  /// Every second number from the lower (Half = 0) or upper (1) halves of a and b.
+  template <int Half, std::size_t... I>
+  static ATTNBENCH_INLINE Vector interleave(Vector a, Vector b, std::index_sequence<I...>) {
+    return __builtin_shufflevector(a, b, (I % 2 * lanes + I / 2 + Half * lanes / 2)...);
+  }
+  /// Rows become columns.
+  static ATTNBENCH_INLINE void transpose(Vector (&rows)[lanes]) {
+    constexpr auto all_lanes = std::make_index_sequence<lanes>{};
+#pragma GCC unroll 4
+    for (int step = 1; step < lanes; step *= 2) {
+      Vector next[lanes];
+#pragma GCC unroll 8
+      for (int i = 0; i < lanes / 2; ++i) {
+        next[2 * i] = interleave<0>(rows[i], rows[i + lanes / 2], all_lanes);
+        next[2 * i + 1] = interleave<1>(rows[i], rows[i + lanes / 2], all_lanes);
+      }
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes; ++i) rows[i] = next[i];
+    }
   }
   static ATTNBENCH_INLINE R sum(Vector v) {
     R total = 0;
@@ -100,7 +162,8 @@ constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-enum class Isa { baseline, avx2, avx512 };
+/// amx: AVX-512 with AVX512_BF16 and AMX_BF16, whose tiles only bfloat16 kernels use.
+enum class Isa { baseline, avx2, avx512, amx };
 
 /// The widest instruction set that this machine has and `limit_isa` allows.
 Isa best_isa();
@@ -111,7 +174,7 @@ void limit_isa(Isa isa);
 template <class Function>
 Function pick(Function baseline, Function avx2, Function avx512) {
   const Isa isa = best_isa();
-  if (isa == Isa::avx512) return avx512;
+  if (isa >= Isa::avx512) return avx512;
   return isa == Isa::avx2 ? avx2 : baseline;
 }
 

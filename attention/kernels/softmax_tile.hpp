@@ -1,4 +1,5 @@
-// What the forward and backward passes of the tiled softmax share: packing, scores, masks.
+// What the forward and backward passes of the tiled softmax share: packing, and which pairs of a
+// tile are seen.
 #pragma once
 
 #include <algorithm>
@@ -10,67 +11,89 @@
 
 namespace attnbench::kernels {
 
-constexpr std::int64_t query_tile = 64;  ///< rows of one score tile
+/// Tokens that lie along the lanes of a score tile: three of the widest vectors of floats. With 8
+/// rows of each vector they fill 24 of the 32 registers, which hides the latency of the sums.
+constexpr std::int64_t panel = 48;
 
-/// Keys of one tile: wide tiles cost work past the diagonal, narrow ones packing.
-inline std::int64_t key_tile(const SoftmaxSizes& sizes) {
-  const std::int64_t seen = std::min(sizes.key_length, sizes.left + sizes.right + query_tile);
-  return seen <= 512 ? 64 : 128;
+/// `count` rounded up to a multiple of `unit`.
+constexpr std::int64_t rounded(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
 }
 
-/// `count` rows of `width` numbers, times `factor`, rows padded with zeros to `stride`.
+/// A half-open range of places.
+struct Range {
+  std::int64_t begin, end;
+  bool empty() const { return begin >= end; }
+};
+
+/// The keys that any of `rows` queries from t0 on sees.
+inline Range seen_keys(const SoftmaxSizes& sizes, std::int64_t t0, std::int64_t rows) {
+  return {sizes.first_key(t0), sizes.last_key(t0 + rows - 1) + 1};
+}
+
+/// The queries that see key s.
+inline Range seeing_queries(const SoftmaxSizes& sizes, std::int64_t s) {
+  const std::int64_t opposite = s - sizes.offset;  // the query that sits on it
+  return {std::max<std::int64_t>(0, opposite - sizes.right),
+          std::min(sizes.length, opposite + sizes.left + 1)};
+}
+
+/// The part of `range` that lies in `count` places from `first` on, counted from there.
+inline Range within(const Range& range, std::int64_t first, std::int64_t count) {
+  return {std::clamp<std::int64_t>(range.begin - first, 0, count),
+          std::clamp<std::int64_t>(range.end - first, 0, count)};
+}
+
+/// `count` rows of `width` numbers, rows padded with zeros to `stride`.
 template <class T>
 ATTNBENCH_INLINE void pack(const T* from, std::int64_t row_stride, std::int64_t count,
-                           std::int64_t width, Compute<T> factor, Compute<T>* to,
-                           std::int64_t stride) {
+                           std::int64_t width, Compute<T>* to, std::int64_t stride) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T* row = from + i * row_stride;
-    for (std::int64_t d = 0; d < width; ++d) to[i * stride + d] = factor * widen(row[d]);
+    for (std::int64_t d = 0; d < width; ++d) to[i * stride + d] = widen(row[d]);
     for (std::int64_t d = width; d < stride; ++d) to[i * stride + d] = 0;
   }
 }
 
-/// The transpose of `count` rows of `width` numbers: `width` rows of `stride`, padded with zeros.
-template <class T>
+/// The transpose of `count` rows of `width` numbers, times `factor`: `width` rows of `stride`,
+/// which is a multiple of whole vectors, filled up with zeros.
+template <class T, int Bytes>
 ATTNBENCH_INLINE void pack_transposed(const T* from, std::int64_t row_stride, std::int64_t count,
-                                      std::int64_t width, Compute<T>* to, std::int64_t stride) {
-  // A few columns at a time, so that both sides stay in the first cache.
-  constexpr std::int64_t columns = 8;
-  for (std::int64_t d0 = 0; d0 < width; d0 += columns) {
-    const std::int64_t d1 = std::min(width, d0 + columns);
-    for (std::int64_t i = 0; i < count; ++i) {
-      for (std::int64_t d = d0; d < d1; ++d) to[d * stride + i] = widen(from[i * row_stride + d]);
+                                      std::int64_t width, Compute<T> factor, Compute<T>* to,
+                                      std::int64_t stride) {
+  using R = Compute<T>;
+  using S = Simd<R, Bytes>;
+  for (std::int64_t i0 = 0; i0 < stride; i0 += S::lanes) {
+    const std::int64_t rows = std::clamp<std::int64_t>(count - i0, 0, S::lanes);
+    for (std::int64_t d0 = 0; d0 < width; d0 += S::lanes) {
+      const std::int64_t columns = std::min<std::int64_t>(width - d0, S::lanes);
+      typename S::Vector block[S::lanes];
+      if (rows == S::lanes && columns == S::lanes) {
+#pragma GCC unroll 16
+        for (int i = 0; i < S::lanes; ++i) {
+          block[i] = S::load(from + (i0 + i) * row_stride + d0) * factor;
+        }
+        S::transpose(block);
+#pragma GCC unroll 16
+        for (int d = 0; d < S::lanes; ++d) S::store(to + (d0 + d) * stride + i0, block[d]);
+        continue;
+      }
+      for (std::int64_t d = 0; d < columns; ++d) {
+        R* const row = to + (d0 + d) * stride + i0;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          row[i] = widen(from[(i0 + i) * row_stride + d0 + d]) * factor;
+        }
+        for (std::int64_t i = rows; i < S::lanes; ++i) row[i] = 0;
+      }
     }
-  }
-  for (std::int64_t d = 0; d < width; ++d) {
-    for (std::int64_t i = count; i < stride; ++i) to[d * stride + i] = 0;
   }
 }
 
-/// Minus infinity where query row i (token t0 + i) does not see key column j (token s0 + j). By
-/// selection: a product with 0 would turn infinities into NaN.
-template <class R>
-ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, std::int64_t t0,
-                           std::int64_t rows, std::int64_t s0, std::int64_t columns, R* scores) {
-  constexpr R hidden = -std::numeric_limits<R>::infinity();
-  const bool inside =
-      sizes.first_key(t0 + rows - 1) <= s0 && sizes.last_key(t0) >= s0 + columns - 1;
-  if (inside && mask == nullptr) return;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    R* row = scores + i * columns;
-    const std::int64_t begin = std::clamp<std::int64_t>(sizes.first_key(t0 + i) - s0, 0, columns);
-    const std::int64_t end =
-        std::clamp<std::int64_t>(sizes.last_key(t0 + i) + 1 - s0, begin, columns);
-    for (std::int64_t j = 0; j < begin; ++j) row[j] = hidden;
-    if (mask != nullptr) {
-      for (std::int64_t j = begin; j < end; ++j) row[j] = mask[s0 + j] != 0 ? row[j] : hidden;
-    }
-    for (std::int64_t j = end; j < columns; ++j) row[j] = hidden;
-  }
-}
-
-inline std::int64_t rounded_rows(std::int64_t rows) {
-  return (rows + row_unit - 1) / row_unit * row_unit;
+/// Whether rows can be multiplied where they lie: one after the other, in whole vectors.
+template <class T>
+bool lies_packed(const T* data, std::int64_t row_stride, std::int64_t width) {
+  return std::is_same_v<T, Compute<T>> && row_stride == width &&
+         padded(width, sizeof(T)) == width && reinterpret_cast<std::uintptr_t>(data) % 64 == 0;
 }
 
 }  // namespace attnbench::kernels

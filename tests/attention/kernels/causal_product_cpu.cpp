@@ -74,7 +74,7 @@ TEST_CASE("kernels causal product: same bits for any number of threads, every IS
   one.forward(1);
   many.forward(4);
   CHECK(one.out == many.out);
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
     for (const CausalProductSizes& kind : product_kinds()) {
       compare<Product, float>({97, 20, 43}, kind);

@@ -104,7 +104,7 @@ TEST_CASE("kernels prefix pool: the same bits for any number of threads, and eve
     many.forward(4);
     CHECK(one.out == many.out);
   }
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
     for (const PoolQuery kind : pool_kinds) {
       compare<Pool, float>({97, 20, 43}, of(kind));

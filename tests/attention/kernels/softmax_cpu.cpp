@@ -66,6 +66,16 @@ TEMPLATE_TEST_CASE("kernels softmax: values and gradients at awkward sizes", "",
   }
 }
 
+TEMPLATE_TEST_CASE("kernels softmax: on both sides of every tile's edge", "", float, BFloat16) {
+  for (const std::int64_t length : {5, 6, 7, 8, 9, 16, 17, 47, 48, 49, 95, 96, 97, 145, 193}) {
+    compare<TestType>(square(length, 16, length % 2 == 0));
+    SoftmaxSizes band = square(length, 20, false);
+    band.left = 11;
+    band.right = 3;
+    compare<TestType>(band, 1.0, length % 3 == 0);
+  }
+}
+
 TEMPLATE_TEST_CASE("kernels softmax: windows, masks, grouped heads, unequal lengths", "", float,
                    double) {
   SoftmaxSizes sizes = square(131, 24, true);
@@ -104,6 +114,32 @@ TEMPLATE_TEST_CASE("kernels softmax: a few queries at the end of many keys", "",
   }
 }
 
+TEMPLATE_TEST_CASE("kernels softmax: keys split among workers", "", float, double, BFloat16) {
+  for (const std::int64_t length : {1, 7, 40}) {
+    SoftmaxSizes sizes = square(length, 24, true);
+    sizes.key_length = 2500;
+    sizes.offset = sizes.key_length - length;
+    compare<TestType>(sizes);
+    compare<TestType>(sizes, 1.0, true);
+    sizes.left = 1300;
+    compare<TestType>(sizes, 1.0, true, 3);
+  }
+}
+
+TEST_CASE("kernels softmax: one part of the keys may hold all the weight, or none that is seen") {
+  SoftmaxSizes sizes = square(3, 8, false);
+  sizes.key_length = 2500;
+  Problem<float> problem(sizes, 1.0, true);
+  std::fill(problem.mask.begin() + 600, problem.mask.end() - 600, std::uint8_t{0});
+  for (std::size_t i = 0; i < 8; ++i) problem.k[100 * 8 + i] = 60 * problem.q[i];
+  problem.forward(2);
+  CHECK(relative_rms(problem.out, define(problem).out) < 3e-6);
+  std::fill(problem.mask.begin(), problem.mask.end(), std::uint8_t{0});
+  problem.forward(2);
+  for (const float x : problem.out) REQUIRE(x == 0);
+  for (const float x : problem.lse) REQUIRE(x == std::numeric_limits<float>::infinity());
+}
+
 TEST_CASE("kernels softmax: gradients equal finite differences") {
   SoftmaxSizes sizes = square(70, 5, true);
   sizes.left = 50;
@@ -134,12 +170,14 @@ TEST_CASE("kernels softmax: gradients equal finite differences") {
 }
 
 TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
+    CAPTURE(static_cast<int>(best_isa()));
     compare<float>(square(2, 43, true));
     compare<float>(square(97, 43, true));
     compare<double>(square(97, 43, false));
     compare<BFloat16>(square(97, 43, true));
+    compare<BFloat16>(square(150, 64, false), 1.0, true);
   }
 }
 
@@ -166,6 +204,55 @@ TEST_CASE("kernels softmax: a query that sees no key has output 0, gradient 0 an
   }
   CHECK(problem.lse[0] == std::numeric_limits<float>::infinity());
   CHECK(std::isfinite(problem.lse[60]));
+}
+
+TEST_CASE("kernels softmax: ramps of 30 a token") {
+  for (const double slope : {-30.0, 30.0}) {
+    SoftmaxSizes sizes = square(150, 8, true);
+    sizes.scale = 1;
+    Problem<float> problem(sizes);
+    for (std::int64_t head = 0; head < 2; ++head) {
+      for (std::int64_t t = 0; t < sizes.length; ++t) {
+        const auto at = static_cast<std::size_t>((head * sizes.length + t) * 8);
+        std::fill_n(problem.q.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
+        std::fill_n(problem.k.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
+        problem.q[at] = 1;
+        problem.k[at] = static_cast<float>(slope * static_cast<double>(t));
+      }
+    }
+    problem.forward(2);
+    problem.backward(2);
+    const Expected expected = define(problem);
+    CHECK(relative_rms(problem.out, expected.out) < 3e-6);
+    CHECK(relative_rms(problem.dv, expected.dv) < 1e-5);
+    for (const float x : problem.dq) REQUIRE(std::isfinite(x));
+    for (const float x : problem.dk) REQUIRE(std::isfinite(x));
+  }
+}
+
+TEMPLATE_TEST_CASE("kernels softmax: the same bits for any number of threads", "", float,
+                   BFloat16) {
+  const auto bits_of = [](const std::vector<TestType>& x) {
+    std::vector<double> bits;
+    for (const auto value : x) bits.push_back(double{widen(value)});
+    return bits;
+  };
+  for (const std::int64_t length : {40, 500}) {
+    SoftmaxSizes sizes = square(length, 32, true);
+    sizes.heads = sizes.kv_heads = 1;
+    sizes.key_length = 1200;
+    sizes.offset = sizes.key_length - length;
+    Problem<TestType> one(sizes);
+    Problem<TestType> many(sizes);
+    one.forward(1);
+    one.backward(1);
+    many.forward(5);
+    many.backward(5);
+    CHECK(bits_of(one.out) == bits_of(many.out));
+    CHECK(bits_of(one.dq) == bits_of(many.dq));
+    CHECK(bits_of(one.dk) == bits_of(many.dk));
+    CHECK(bits_of(one.dv) == bits_of(many.dv));
+  }
 }
 
 TEST_CASE("kernels softmax: the same bits twice, and a future key changes nothing before it") {

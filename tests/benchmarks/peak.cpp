@@ -1,0 +1,103 @@
+#include "tests/benchmarks/peak.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "attention/kernels/amx.hpp"
+#include "harness/measure/cpu_loops.hpp"
+#include "tests/support/thread_pool.hpp"
+
+namespace attnbench::bench {
+namespace {
+
+namespace amx = kernels::amx;
+
+#if defined(__x86_64__)
+
+/// 12 chains of vdpbf16ps: 64 operations each.
+ATTNBENCH_AMX float dot_chains(std::int64_t rounds) {
+  typedef float Vector __attribute__((vector_size(64)));
+  Vector sums[12] = {};
+  const Vector ones = Vector{} + 1.0F;
+  for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (auto& sum : sums) asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum) : "v"(ones));
+  }
+  for (int i = 1; i < 12; ++i) sums[0] += sums[i];
+  return sums[0][0];
+}
+
+/// Four products of tiles, as many as a kernel has sums: 16 x 16 x 32 multiply-adds each.
+ATTNBENCH_AMX float tile_chains(std::int64_t rounds) {
+  amx::configure();
+  amx::zero<0>();
+  amx::zero<1>();
+  amx::zero<2>();
+  amx::zero<3>();
+  amx::zero<4>();
+  amx::zero<5>();
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    amx::multiply<0, 4, 5>();
+    amx::multiply<1, 4, 5>();
+    amx::multiply<2, 4, 5>();
+    amx::multiply<3, 4, 5>();
+  }
+  amx::release();
+  return 0;
+}
+
+#endif
+
+struct Loop {
+  float (*run)(std::int64_t rounds) = nullptr;
+  double flops_per_round = 0;
+};
+
+Loop loop_of(Unit unit) {
+  if (unit == Unit::fma_float32) {
+    const measure::CpuLoops& loops = measure::cpu_loops();
+    return {loops.multiply_add, loops.flops_per_round};
+  }
+#if defined(__x86_64__)
+  if (amx::usable()) {
+    if (unit == Unit::dot_bfloat16) return {dot_chains, 12.0 * 64};
+    return {tile_chains, 4.0 * 2 * 16 * 16 * 32};
+  }
+#endif
+  return {};
+}
+
+void ceiling(benchmark::State& state, Unit unit) {
+  test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
+  double best = 0;
+  for (auto _ : state) best = std::max(best, peak(unit, team));
+  if (best == 0) state.SkipWithError("this machine has no such unit");
+  state.counters["flops"] = benchmark::Counter(best, {}, benchmark::Counter::kIs1000);
+}
+
+}  // namespace
+
+double peak(Unit unit, kernels::ThreadTeam& team) {
+  const Loop loop = loop_of(unit);
+  if (loop.run == nullptr) return 0;
+  double best = 0;
+  // Short runs find an undisturbed moment sooner.
+  const auto rounds = static_cast<std::int64_t>(1e8 / loop.flops_per_round);
+  for (int trial = 0; trial < 40; ++trial) {
+    const auto start = std::chrono::steady_clock::now();
+    team.run([&](int) { benchmark::DoNotOptimize(loop.run(rounds)); });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const double flops = static_cast<double>(rounds) * loop.flops_per_round * team.size();
+    best = std::max(best, flops / seconds.count());
+  }
+  return best;
+}
+
+BENCHMARK_CAPTURE(ceiling, fma_float32, Unit::fma_float32)->Iterations(3);
+BENCHMARK_CAPTURE(ceiling, dot_bfloat16, Unit::dot_bfloat16)->Iterations(3);
+BENCHMARK_CAPTURE(ceiling, tile_bfloat16, Unit::tile_bfloat16)->Iterations(3);
+
+}  // namespace attnbench::bench
