@@ -5,11 +5,13 @@
 namespace attnbench::kernels {
 namespace {
 
-/// One head of the causal product. Normalised, with n_t the sum of weights and z_t that of the
-/// keys' features, the upstream is g / n, and the sum's own gradient is gamma = -(g . o) / n, which
-/// is -(P . X) / n:   X_t += gamma_t z_t,   Z_s += sum_{t>=s} gamma_t P_t.
-template <class T>
+/// Some features of one head of the causal product. Normalised, with n_t the sum of weights and z_t
+/// that of the keys' features, the upstream is g / n, and the sum's own gradient is
+/// gamma = -(g . o) / n = -(P . X) / n^2:   X_t / n_t + gamma_t z_t,   Z_s + sum_{t>=s} gamma_t
+/// P_t.
+template <class Element>
 struct ProductGradient {
+  using T = Element;
   using R = Compute<T>;
   using Sizes = CausalProductSizes;
   static constexpr std::int64_t carried_rows = 1;
@@ -20,89 +22,131 @@ struct ProductGradient {
         : ProductBlock<R>(space, sizes, tokens, true), later(space.take<R>(this->stride)) {}
   };
 
-  const Sizes& sizes;
-  const CausalProductArguments<T>& arguments;
-  const CausalProductGradients<T>& gradients;
+  Sizes sizes;
+  CausalProductArguments<T> arguments;
+  CausalProductGradients<T> gradients;
   std::int64_t b, h;
 
+  ProductGradient(const Sizes& whole, const CausalProductArguments<T>& all,
+                  const CausalProductGradients<T>& all_gradients, std::int64_t batch,
+                  std::int64_t head, std::int64_t first, std::int64_t features)
+      : sizes(slice_of(whole, features)),
+        arguments(all),
+        gradients(all_gradients),
+        b(batch),
+        h(head) {
+    arguments.query.data += first;
+    arguments.key.data += first;
+    gradients.d_query.data += first;
+    gradients.d_key.data += first;
+  }
+  static Sizes slice_of(Sizes sizes, std::int64_t features) {
+    sizes.features = features;
+    return sizes;
+  }
+
+  const Rows<const T>& keys() const { return arguments.key; }
+  const Rows<T>& key_gradient() const { return gradients.d_key; }
   const std::uint8_t* mask() const {
     return arguments.key_mask == nullptr ? nullptr : arguments.key_mask + b * arguments.mask_stride;
   }
 
   void begin(const Block& block) const { block.forget(); }
-  void begin_gradient(const Block& block) const { std::fill_n(block.later, block.stride, R{0}); }
-  void save(const Block& block, R* to) const { std::copy_n(block.total, block.stride, to); }
+  void begin_gradient(const Block& block) const {
+    block.forget();
+    std::fill_n(block.later, block.stride, R{0});
+  }
+  void save(const Block& block, R* to) const { std::copy_n(block.sum, block.stride, to); }
   void restore(const Block& block, const R* from) const {
-    std::copy_n(from, block.stride, block.total);
+    std::copy_n(from, block.stride, block.sum);
   }
 
-  template <int Bytes>
-  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t0,
+  template <int Bytes, bool Backward>
+  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
                                         std::int64_t loaded) const {
-    load_product<T, Bytes>(sizes, arguments, block, b, h, mask(), t0, loaded);
+    prepare_product<T, Bytes, Backward>(sizes, arguments, block, b, h, mask(), t, loaded);
     return loaded;
   }
-  ATTNBENCH_INLINE void load_values(std::int64_t t0, std::int64_t tokens, R* to,
-                                    std::int64_t stride) const {
-    kernels::load_values(arguments.values, mask(), {b, h, 0, sizes.value_dim}, t0, tokens, to,
-                         stride);
-  }
-  ATTNBENCH_INLINE void load_upstream(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                      R* to, std::int64_t stride) const {
-    kernels::load_values(gradients.d_out, nullptr, {b, h, 0, sizes.value_dim}, t0, tokens, to,
-                         stride);
-    if (!sizes.normalised) return;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      for (std::int64_t d = 0; d < sizes.value_dim; ++d) to[t * stride + d] *= block.factor(t);
-    }
-  }
-  ATTNBENCH_INLINE void store_value_gradient(std::int64_t t0, std::int64_t tokens,
-                                             const R* turned) const {
-    store_turned(turned, tokens, sizes.value_dim, gradients.d_values, b, h, t0);
+
+  void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,
+                 std::int64_t tokens) const {
+    std::copy_n(block.totals, tokens, to.total + t);
   }
 
-  /// dLoss/dx from phi(x) and dLoss/dphi: elu(x) + 1 has the slope min(phi, 1).
+  /// 1 / n and gamma of each token, from all slices' sums.
   template <int Bytes>
-  ATTNBENCH_INLINE void through_feature(R* gradient, const R* phi, std::int64_t stride) const {
+  ATTNBENCH_INLINE void merge(const TokenSums<R>& all, const TokenSums<R>&, std::int64_t t,
+                              std::int64_t tokens, R* factors, R* deltas) const {
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      R total = 0, dot = 0;
+      for (std::int64_t slice = 0; slice < all.slices; ++slice) {
+        total += all.of(slice).total[t + i];
+        dot += all.of(slice).dot[t + i];
+      }
+      factors[i] = product_factor(sizes, total);
+      deltas[i] = sizes.normalised ? -dot * factors[i] * factors[i] : R{0};
+    }
+  }
+
+  /// J vectors of features, from f on. elu(x) + 1 has the slope min(phi, 1).
+  template <int Bytes, ProductFeature Feature, int J>
+  ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
+                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
+                                       const R* deltas, std::int64_t f) const {
     using S = Simd<R, Bytes>;
-    if (sizes.feature == ProductFeature::identity) return;
-    for (std::int64_t f = 0; f < stride; f += S::lanes) {
-      const auto value = S::load(phi + f);
-      S::store(gradient + f, S::load(gradient + f) * (value < 1 ? value : S::all(1)));
-    }
-  }
-
-  /// Adds what X and Z get by the sum of token t's weights.
-  template <int Bytes>
-  ATTNBENCH_INLINE void through_sum(const Block& block, std::int64_t t, R* dp, R* de,
-                                    std::int64_t stride) const {
-    using S = Simd<R, Bytes>;
-    const R* const weights = block.weights + t * stride;
-    auto dot = S::all(0);
-    for (std::int64_t f = 0; f < stride; f += S::lanes) {
-      dot += S::load(weights + f) * S::load(dp + f);
-    }
-    const R gamma = -S::sum(dot) * block.factor(t);
-    for (std::int64_t f = 0; f < stride; f += S::lanes) {
-      S::store(dp + f, S::load(dp + f) + gamma * S::load(block.totals + t * stride + f));
-      const auto later = S::load(block.later + f) + gamma * S::load(weights + f);
-      S::store(block.later + f, later);
-      S::store(de + f, S::load(de + f) + later);
-    }
-  }
-
-  template <int Bytes>
-  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens, R* dp,
-                               R* de, std::int64_t stride) const {
+    const auto slope_of = [](typename S::Vector phi) {
+      return Feature == ProductFeature::identity ? S::all(1) : (phi < 1 ? phi : S::all(1));
+    };
+    const std::uint8_t* const hidden = mask();
+    typename S::Vector later[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) later[j] = S::load(block.later + f + j * S::lanes);
     for (std::int64_t t = tokens - 1; t >= 0; --t) {
-      const std::int64_t row = t * stride;
-      if (sizes.normalised) through_sum<Bytes>(block, t, dp + row, de + row, stride);
-      through_feature<Bytes>(dp + row, block.weights + row, stride);
-      through_feature<Bytes>(de + row, block.scores + row, stride);
-      if (mask() != nullptr && mask()[t0 + t] == 0) std::fill_n(de + row, stride, R{0});
+      const auto factor = S::all(factors[t]);
+      const auto gamma = S::all(deltas[t]);
+      const auto real = S::all(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
+      T* const dq = gradients.d_query.at(b, h, t0 + t);
+      T* const dk = gradients.d_key.at(b, h, t0 + t);
+#pragma GCC unroll 4
+      for (int j = 0; j < J; ++j) {
+        const std::int64_t at = f + j * S::lanes;
+        const auto weight = S::load(block.weights.at(t, at));
+        const auto d_weight = factor * S::load(x.at(t, at)) + gamma * S::load(block.sums.at(t, at));
+        later[j] += gamma * weight;
+        const auto d_score = real * (S::load(z.at(t, at)) + later[j]);
+        const auto score = S::load(block.scores.at(t, at));
+        store_part<T, Bytes>(dq + at, d_weight * slope_of(weight), sizes.features - at);
+        store_part<T, Bytes>(dk + at, d_score * slope_of(score), sizes.features - at);
+      }
     }
-    store_rows(dp, stride, tokens, sizes.features, R{1}, gradients.d_query, b, h, t0);
-    store_rows(de, stride, tokens, sizes.features, R{1}, gradients.d_key, b, h, t0);
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) S::store(block.later + f + j * S::lanes, later[j]);
+  }
+
+  template <int Bytes, ProductFeature Feature>
+  ATTNBENCH_INLINE void finish_feature(const Block& block, std::int64_t t0, std::int64_t tokens,
+                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
+                                       const R* deltas) const {
+    constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
+    std::int64_t f = 0;
+    for (; f + 4 * lanes <= sizes.features; f += 4 * lanes) {
+      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, factors, deltas, f);
+    }
+    for (; f < sizes.features; f += lanes) {
+      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, factors, deltas, f);
+    }
+  }
+
+  /// The gradients of queries and keys from X and Z.
+  template <int Bytes>
+  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens,
+                               const Panels<R>& x, const Panels<R>& z, const R* factors,
+                               const R* deltas) const {
+    if (sizes.feature == ProductFeature::identity) {
+      finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas);
+    } else {
+      finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, factors, deltas);
+    }
   }
 };
 
@@ -110,7 +154,7 @@ struct ProductGradient {
 
 template <class T>
 std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes, int threads) {
-  return static_cast<std::size_t>(threads) * gradient_scratch_bytes<ProductGradient<T>>(sizes);
+  return recurrent_backward_bytes<ProductGradient<T>>(sizes, threads);
 }
 
 template <class T>
@@ -120,9 +164,11 @@ void causal_product_backward(const CausalProductSizes& sizes,
                              void* workspace, std::size_t workspace_bytes) {
   if (sizes.length == 0 || sizes.features == 0) return;
   Workspace space(workspace, workspace_bytes);
-  recurrent_backward<ProductGradient<T>>(sizes, team, space, [&](std::int64_t b, std::int64_t h) {
-    return ProductGradient<T>{sizes, arguments, gradients, b, h};
-  });
+  recurrent_backward<ProductGradient<T>>(
+      sizes, team, space,
+      [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t features) {
+        return ProductGradient<T>(sizes, arguments, gradients, b, h, first, features);
+      });
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                         \

@@ -2,91 +2,161 @@
 // features of queries and keys, and what each result is divided by.
 #pragma once
 
+#include <limits>
+
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/recurrence.hpp"
 
 namespace attnbench::kernels {
 
+/// Beyond `features` the numbers of a row are 0.
 template <class R>
 struct ProductBlock {
-  std::int64_t stride;
-  R *scores, *weights;  ///< phi of keys and of queries, [tokens, stride]
-  R* total;             ///< [stride]: the sum of the keys' phi so far
-  R* totals;            ///< [tokens, stride]: the same after each token; null where not wanted
-  R* fade;              ///< [stride]: ones, for nothing is forgotten
-  R* factors;           ///< [tokens]: 1 over the sum of weights, 0 where that is 0; or 1
+  std::int64_t stride;        ///< features in whole vectors
+  Panels<R> scores, weights;  ///< phi of keys and of queries, [tokens, features]
+  Panels<R> sums;             ///< the sum of the keys' phi after each token; null where not wanted
+  R* sum;                     ///< [stride]: the same after the block
+  R* fade;                    ///< [stride]: ones, for nothing is forgotten
+  R* totals;                  ///< [tokens]: the sum of weights
+  R* factors;                 ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1
+  R* parts;                   ///< [tokens, lanes]: room for sums over features
+  R *keys, *queries;          ///< [tokens, stride]: room for rows that are not whole
 
   ProductBlock(Workspace& space, const CausalProductSizes& sizes, std::int64_t tokens,
-               bool keep_totals)
+               bool backward)
       : stride(padded(sizes.features, sizeof(R))),
-        scores(space.take<R>(tokens * stride)),
-        weights(space.take<R>(tokens * stride)),
-        total(space.take<R>(stride)),
-        totals(keep_totals ? space.take<R>(tokens * stride) : nullptr),
+        scores(take_panels<R>(space, tokens, stride)),
+        weights(take_panels<R>(space, tokens, stride)),
+        sums(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
+        sum(space.take<R>(stride)),
         fade(space.take<R>(stride)),
-        factors(space.take<R>(tokens)) {}
+        totals(space.take<R>(tokens)),
+        factors(space.take<R>(tokens)),
+        parts(space.take<R>(tokens * padded(1, sizeof(R)))),
+        keys(space.take<R>(tokens * stride)),
+        queries(space.take<R>(tokens * stride)) {}
 
-  R factor(std::int64_t t) const { return factors[t]; }
   void forget() const {
     std::fill_n(fade, stride, R{1});
-    std::fill_n(total, stride, R{0});
+    std::fill_n(sum, stride, R{0});
   }
 };
 
-/// phi of a row, 0 beyond the features.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void load_features(const T* from, const CausalProductSizes& sizes, Compute<T>* row,
-                                    std::int64_t stride) {
-  using R = Compute<T>;
-  using S = Simd<R, Bytes>;
-  widen_row(from, sizes.features, R{1}, row, stride, R{0});
-  if (sizes.feature == ProductFeature::identity) return;
-  for (std::int64_t f = 0; f < stride; f += S::lanes) {
-    const auto x = S::load(row + f);
-    const auto below = S::exp2((x < 0 ? x : S::all(0)) * static_cast<R>(log2_of_e));
-    S::store(row + f, x > 0 ? x + R{1} : below);
-  }
-  for (std::int64_t f = sizes.features; f < stride; ++f) row[f] = 0;
-}
+namespace detail {
 
-/// Advances the sum of the keys' features token by token, and takes each token's factor from it.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void normalise(const CausalProductSizes& sizes, const ProductBlock<R>& block,
-                                std::int64_t tokens) {
+/// phi of J vectors, in place.
+template <class R, int Bytes, ProductFeature Feature, int J>
+ATTNBENCH_INLINE void to_features(typename Simd<R, Bytes>::Vector (&x)[J]) {
   using S = Simd<R, Bytes>;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    auto sum = S::all(0);
-    for (std::int64_t f = 0; f < block.stride; f += S::lanes) {
-      const auto total = S::load(block.total + f) + S::load(block.scores + t * block.stride + f);
-      S::store(block.total + f, total);
-      if (block.totals != nullptr) S::store(block.totals + t * block.stride + f, total);
-      sum += total * S::load(block.weights + t * block.stride + f);
+  if constexpr (Feature == ProductFeature::elu_plus_one) {
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      const auto below = S::exp2((x[j] < 0 ? x[j] : S::all(0)) * static_cast<R>(log2_of_e));
+      x[j] = x[j] > 0 ? x[j] + R{1} : below;
     }
-    const R whole = S::sum(sum) + static_cast<R>(sizes.epsilon);
-    block.factors[t] = whole == 0 ? R{0} : R{1} / whole;
   }
 }
 
-/// Reads `tokens` tokens from t0 on and makes of them what `scan` takes.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void load_product(const CausalProductSizes& sizes,
-                                   const CausalProductArguments<T>& arguments,
-                                   const ProductBlock<Compute<T>>& block, std::int64_t b,
-                                   std::int64_t h, const std::uint8_t* mask, std::int64_t t0,
-                                   std::int64_t tokens) {
-  using R = Compute<T>;
+/// J vectors of features, from f on.
+template <class R, int Bytes, ProductFeature Feature, bool Backward, int J>
+ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Operand<R>& k,
+                                      const Operand<R>& q, std::int64_t tokens, std::int64_t f) {
+  using S = Simd<R, Bytes>;
+  typename S::Vector sum[J];
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) sum[j] = S::load(block.sum + f + j * S::lanes);
+  // Copies: for all the compiler knows a store may change what `block` refers to.
+  const std::int64_t key_stride = k.stride;
+  const std::int64_t query_stride = q.stride;
+  const R* key_row = k.data + f;
+  const R* query_row = q.data + f;
+  R* part = block.parts;
+  R* scores = block.scores.at(0, f);
+  R* weights = block.weights.at(0, f);
+  R* sums = Backward ? block.sums.at(0, f) : nullptr;
+  std::int64_t beside[J];
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, f + j * S::lanes) - scores;
   for (std::int64_t t = 0; t < tokens; ++t) {
-    load_features<T, Bytes>(arguments.query.at(b, h, t0 + t), sizes,
-                            block.weights + t * block.stride, block.stride);
-    R* const key = block.scores + t * block.stride;
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(key, block.stride, R{0});
-    } else {
-      load_features<T, Bytes>(arguments.key.at(b, h, t0 + t), sizes, key, block.stride);
+    typename S::Vector score[J];
+    typename S::Vector weight[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      score[j] = S::load(key_row + j * S::lanes);
+      weight[j] = S::load(query_row + j * S::lanes);
     }
-    block.factors[t] = 1;
+    to_features<R, Bytes, Feature, J>(score);
+    to_features<R, Bytes, Feature, J>(weight);
+    auto total = S::all(0);
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      const std::int64_t at = beside[j];
+      sum[j] += score[j];
+      total += weight[j] * sum[j];
+      S::store(scores + at, score[j]);
+      S::store(weights + at, weight[j]);
+      if constexpr (Backward) S::store(sums + at, sum[j]);
+    }
+    S::store(part, f == 0 ? total : S::load(part) + total);
+    part += S::lanes;
+    key_row += key_stride;
+    query_row += query_stride;
+    scores += panel_columns<R>;
+    weights += panel_columns<R>;
+    if constexpr (Backward) sums += panel_columns<R>;
   }
-  if (sizes.normalised) normalise<R, Bytes>(sizes, block, tokens);
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) S::store(block.sum + f + j * S::lanes, sum[j]);
+}
+
+template <class R, int Bytes, ProductFeature Feature, bool Backward>
+ATTNBENCH_INLINE void product_features(const ProductBlock<R>& block, const Operand<R>& k,
+                                       const Operand<R>& q, std::int64_t tokens) {
+  using S = Simd<R, Bytes>;
+  std::int64_t f = 0;
+  for (; f + 4 * S::lanes <= block.stride; f += 4 * S::lanes) {
+    product_columns<R, Bytes, Feature, Backward, 4>(block, k, q, tokens, f);
+  }
+  for (; f < block.stride; f += S::lanes) {
+    product_columns<R, Bytes, Feature, Backward, 1>(block, k, q, tokens, f);
+  }
+}
+
+}  // namespace detail
+
+/// 1 over the sum of a token's weights and epsilon; 0 where they make 0.
+template <class R>
+ATTNBENCH_INLINE R product_factor(const CausalProductSizes& sizes, R total) {
+  if (!sizes.normalised) return 1;
+  const R whole = total + static_cast<R>(sizes.epsilon);
+  return whole == 0 ? R{0} : R{1} / whole;
+}
+
+/// Makes of the `tokens` tokens from t0 on what `scan` takes, and advances the sum.
+template <class T, int Bytes, bool Backward>
+ATTNBENCH_INLINE void prepare_product(const CausalProductSizes& sizes,
+                                      const CausalProductArguments<T>& arguments,
+                                      const ProductBlock<Compute<T>>& block, std::int64_t b,
+                                      std::int64_t h, const std::uint8_t* mask, std::int64_t t0,
+                                      std::int64_t tokens) {
+  using R = Compute<T>;
+  using S = Simd<R, Bytes>;
+  const bool plain = sizes.feature == ProductFeature::identity;
+  // What stands for no key has the feature 0.
+  const R none = plain ? R{0} : -std::numeric_limits<R>::infinity();
+  const Operand<R> k = open_rows<T, Bytes>(arguments.key, mask, b, h, t0, tokens, sizes.features, 1,
+                                           none, block.keys, block.stride);
+  const Operand<R> q = open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, tokens,
+                                           sizes.features, 1, none, block.queries, block.stride);
+  if (plain) {
+    detail::product_features<R, Bytes, ProductFeature::identity, Backward>(block, k, q, tokens);
+  } else {
+    detail::product_features<R, Bytes, ProductFeature::elu_plus_one, Backward>(block, k, q, tokens);
+  }
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    block.totals[t] = S::sum(S::load(block.parts + t * S::lanes));
+    block.factors[t] = product_factor(sizes, block.totals[t]);
+  }
 }
 
 }  // namespace attnbench::kernels

@@ -11,8 +11,9 @@ struct Carried : CausalProductArguments<T> {
   const Compute<T>* total_before = nullptr;  ///< [batch, heads, features]
 };
 
-template <class T>
+template <class Element>
 struct Product {
+  using T = Element;
   using R = Compute<T>;
   using Sizes = CausalProductSizes;
   using Arguments = Carried<T>;
@@ -22,6 +23,8 @@ struct Product {
     Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
         : ProductBlock<R>(space, sizes, tokens, false) {}
   };
+
+  static const Rows<const T>& keys(const Arguments& arguments) { return arguments.key; }
 
   static std::int64_t head_of(const Sizes& sizes, const RecurrentItem& item) {
     return (item.b * sizes.heads + item.h) * sizes.features;
@@ -36,17 +39,17 @@ struct Product {
                          const Scratch& s) {
     s.block.forget();
     if (arguments.total_before != nullptr) {
-      std::copy_n(arguments.total_before + head_of(sizes, item), sizes.features, s.block.total);
+      std::copy_n(arguments.total_before + head_of(sizes, item), sizes.features, s.block.sum);
     }
-    return open_memory(memory_of(sizes, arguments, item), sizes.value_dim, sizes.features,
-                       item, s.state, s.rows, s.columns);
+    return open_memory(memory_of(sizes, arguments, item), sizes.value_dim, sizes.features, item,
+                       s.state, s.rows, s.columns);
   }
 
   static void end(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
                   const Scratch& s, const Memory<R>& memory) {
     close_memory(memory, memory_of(sizes, arguments, item), sizes.value_dim, sizes.features, item);
     if (arguments.total_before == nullptr || item.column != 0) return;
-    std::copy_n(s.block.total, sizes.features, arguments.total + head_of(sizes, item));
+    std::copy_n(s.block.sum, sizes.features, arguments.total + head_of(sizes, item));
   }
 
   template <int Bytes>
@@ -54,7 +57,7 @@ struct Product {
                                                const Block& block, const RecurrentItem& item,
                                                const std::uint8_t* mask, std::int64_t t0,
                                                std::int64_t loaded) {
-    load_product<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+    prepare_product<T, Bytes, false>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
     return loaded;
   }
 };

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "attention/kernels/prefix_pool.hpp"
 #include "attention/kernels/prefix_pool_block.hpp"
 #include "attention/kernels/recurrence_gradient.hpp"
@@ -5,11 +7,13 @@
 namespace attnbench::kernels {
 namespace {
 
-/// One head of the prefix pool. With a the normalisers, P = p / a and E = exp(k - m):
-///   dp = X / a;   dk = E (Z - sum_{t>=s} Y_t),   Y = P dp,
-/// or Y = P sum_l p dp where p holds the normalisers, whose own part in dk cancels the rest.
-template <class T>
+/// Some latents of one head of the prefix pool. With a the normalisers, E = exp(k - m) and
+/// P = p / a, the weights:
+///   dLoss/dp = X / a;   dk_s = E_s (Z_s - sum_{t>=s} Y_t),   Y = P dLoss/dp,
+/// or Y = P sum_l p dLoss/dp where p holds the normalisers, whose own part in dk cancels the rest.
+template <class Element>
 struct PoolGradient {
+  using T = Element;
   using R = Compute<T>;
   using Sizes = PrefixPoolSizes;
   static constexpr std::int64_t carried_rows = 2;
@@ -20,18 +24,40 @@ struct PoolGradient {
         : PoolBlock<R>(space, sizes, tokens, true), later(space.take<R>(this->stride)) {}
   };
 
-  const Sizes& sizes;
-  const PrefixPoolArguments<T>& arguments;
-  const PrefixPoolGradients<T>& gradients;
+  Sizes sizes;
+  PrefixPoolArguments<T> arguments;
+  PrefixPoolGradients<T> gradients;
   std::int64_t b, h;
 
+  PoolGradient(const Sizes& whole, const PrefixPoolArguments<T>& all,
+               const PrefixPoolGradients<T>& all_gradients, std::int64_t batch, std::int64_t head,
+               std::int64_t first, std::int64_t latents)
+      : sizes(slice_of(whole, latents)),
+        arguments(all),
+        gradients(all_gradients),
+        b(batch),
+        h(head) {
+    arguments.query.data += first;
+    arguments.scores.data += first;
+    gradients.d_query.data += first;
+    gradients.d_scores.data += first;
+  }
+  static Sizes slice_of(Sizes sizes, std::int64_t latents) {
+    sizes.latents = latents;
+    return sizes;
+  }
+
+  const Rows<const T>& keys() const { return arguments.scores; }
+  const Rows<T>& key_gradient() const { return gradients.d_scores; }
   const std::uint8_t* mask() const {
     return arguments.key_mask == nullptr ? nullptr : arguments.key_mask + b * arguments.mask_stride;
   }
-  R scale() const { return static_cast<R>(sizes.scale); }
 
   void begin(const Block& block) const { block.forget(); }
-  void begin_gradient(const Block& block) const { std::fill_n(block.later, block.stride, R{0}); }
+  void begin_gradient(const Block& block) const {
+    block.forget();
+    std::fill_n(block.later, block.stride, R{0});
+  }
   void save(const Block& block, R* to) const {
     std::copy_n(block.maximum, block.stride, to);
     std::copy_n(block.normaliser, block.stride, to + block.stride);
@@ -41,76 +67,125 @@ struct PoolGradient {
     std::copy_n(from + block.stride, block.stride, block.normaliser);
   }
 
-  template <int Bytes>
-  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t0,
+  template <int Bytes, bool Backward>
+  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
                                         std::int64_t loaded) const {
-    load_block<T, Bytes>(sizes, arguments, block, b, h, mask(), t0, loaded);
-    const std::int64_t tokens = fitting<R, Bytes>(block, loaded);
-    weigh<R, Bytes>(block, sizes.query, tokens);
-    return tokens;
-  }
-  ATTNBENCH_INLINE void load_values(std::int64_t t0, std::int64_t tokens, R* to,
-                                    std::int64_t stride) const {
-    kernels::load_values(arguments.values, mask(), {b, h, 0, sizes.value_dim}, t0, tokens, to,
-                         stride);
-  }
-  ATTNBENCH_INLINE void load_upstream(const Block&, std::int64_t t0, std::int64_t tokens, R* to,
-                                      std::int64_t stride) const {
-    kernels::load_values(gradients.d_out, nullptr, {b, h, 0, sizes.value_dim}, t0, tokens, to,
-                         stride);
-  }
-  ATTNBENCH_INLINE void store_value_gradient(std::int64_t t0, std::int64_t tokens,
-                                             const R* turned) const {
-    store_turned(turned, tokens, sizes.value_dim, gradients.d_values, b, h, t0);
+    return prepare_pool<T, Bytes, Backward>(sizes, arguments, block, b, h, mask(), t, loaded);
   }
 
-  /// From X in `row` to dLoss/dquery there, and to Y in `sums`.
+  void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,
+                 std::int64_t tokens) const {
+    if (sizes.query == PoolQuery::weights) return;
+    std::copy_n(block.tops, tokens, to.top + t);
+    std::copy_n(block.totals, tokens, to.total + t);
+  }
+
+  /// What a token's weights are to be multiplied by, and sum_l p dLoss/dp, from all slices' sums.
   template <int Bytes>
-  ATTNBENCH_INLINE void finish_query(R* row, R* sums, const R* weights, std::int64_t stride) const {
+  ATTNBENCH_INLINE void merge(const TokenSums<R>& all, const TokenSums<R>& own, std::int64_t t,
+                              std::int64_t tokens, R* factors, R* deltas) const {
     using S = Simd<R, Bytes>;
-    auto total = S::all(0);
-    for (std::int64_t l = 0; l < stride; l += S::lanes) {
-      const auto sum = S::load(sums + l);
-      const auto dp = sum > 0 ? S::load(row + l) / sum : S::all(0);
-      S::store(row + l, dp);
-      total += S::load(weights + l) * sum * dp;
-    }
     if (sizes.query == PoolQuery::weights) {
-      for (std::int64_t l = 0; l < stride; l += S::lanes) {
-        S::store(sums + l, S::load(weights + l) * S::load(row + l));
-      }
+      std::fill_n(factors, tokens, R{1});
+      std::fill_n(deltas, tokens, R{0});
       return;
     }
-    const R delta = S::sum(total);
-    const bool inside = sizes.query == PoolQuery::logits_and_normaliser;
-    for (std::int64_t l = 0; l < stride; l += S::lanes) {
-      const auto weight = S::load(weights + l);
-      const auto dp = S::load(row + l);
-      S::store(row + l, weight * S::load(sums + l) * (dp - delta));
-      S::store(sums + l, weight * (inside ? S::all(delta) : dp));
+    for (std::int64_t i = 0; i < tokens; i += S::lanes) {
+      auto top = S::load(all.top + t + i);
+      for (std::int64_t slice = 1; slice < all.slices; ++slice) {
+        top = S::greater(top, S::load(all.of(slice).top + t + i));
+      }
+      // Where nothing was seen: not infinity minus infinity.
+      top = top == -std::numeric_limits<R>::infinity() ? S::all(0) : top;
+      auto total = S::all(0);
+      auto dot = S::all(0);
+      for (std::int64_t slice = 0; slice < all.slices; ++slice) {
+        const TokenSums<R> part = all.of(slice);
+        const auto scale = S::exp2(S::load(part.top + t + i) - top);
+        total += scale * S::load(part.total + t + i);
+        dot += scale * S::load(part.dot + t + i);
+      }
+      const auto scale = S::exp2(S::load(own.top + t + i) - top);
+      S::store(factors + i, total > 0 ? scale / total : S::all(0));
+      S::store(deltas + i, total > 0 ? dot / total : S::all(0));
     }
   }
 
-  template <int Bytes>
-  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens, R* dp,
-                               R* de, std::int64_t stride) const {
+  /// J vectors of latents, from l on.
+  template <int Bytes, PoolQuery Kind, int J>
+  ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
+                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
+                                       const R* deltas, std::int64_t l) const {
     using S = Simd<R, Bytes>;
+    const auto scale = S::all(static_cast<R>(sizes.scale));
+    typename S::Vector later[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) later[j] = S::load(block.later + l + j * S::lanes);
     for (std::int64_t t = tokens - 1; t >= 0; --t) {
-      R* const y = block.sums + t * stride;
-      finish_query<Bytes>(dp + t * stride, y, block.weights + t * stride, stride);
-      for (std::int64_t l = 0; l < stride; l += S::lanes) {
-        const auto later = S::load(block.later + l) + S::load(y + l);
-        S::store(block.later + l, later);
-        R* const z = de + t * stride + l;
-        S::store(z, S::load(block.scores + t * stride + l) * (S::load(z) - later));
+      const auto factor = S::all(factors[t]);
+      const auto delta = S::all(deltas[t]);
+      T* const dq = gradients.d_query.at(b, h, t0 + t);
+      T* const dk = gradients.d_scores.at(b, h, t0 + t);
+#pragma GCC unroll 4
+      for (int j = 0; j < J; ++j) {
+        const std::int64_t at = l + j * S::lanes;
+        const auto weight = factor * S::load(block.weights.at(t, at));
+        const auto slope = S::load(x.at(t, at));
+        typename S::Vector d_query;
+        if constexpr (Kind == PoolQuery::weights) {
+          d_query = slope * S::load(block.inverses.at(t, at));
+          later[j] += weight * d_query;
+        } else {
+          const auto share = factor * S::load(block.shares.at(t, at));
+          const auto mixed = weight * slope;
+          d_query = scale * (mixed - share * delta);
+          later[j] += Kind == PoolQuery::logits ? mixed * S::load(block.inverses.at(t, at))
+                                                : weight * delta;
+        }
+        const auto d_score =
+            scale * S::load(block.scores.at(t, at)) * (S::load(z.at(t, at)) - later[j]);
+        store_part<T, Bytes>(dq + at, d_query, sizes.latents - at);
+        store_part<T, Bytes>(dk + at, d_score, sizes.latents - at);
       }
     }
-    for (std::int64_t l = 0; l < stride; l += S::lanes) {
-      S::store(block.later + l, S::load(block.later + l) * S::load(block.fade + l));
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      const std::int64_t at = l + j * S::lanes;
+      S::store(block.later + at, later[j] * S::load(block.fade + at));
     }
-    const R on_query = sizes.query == PoolQuery::weights ? R{1} : scale();
-    store_rows(dp, stride, tokens, sizes.latents, on_query, gradients.d_query, b, h, t0);
-    store_rows(de, stride, tokens, sizes.latents, scale(), gradients.d_scores, b, h, t0);
+  }
+
+  template <int Bytes, PoolQuery Kind>
+  ATTNBENCH_INLINE void finish_kind(const Block& block, std::int64_t t0, std::int64_t tokens,
+                                    const Panels<R>& x, const Panels<R>& z, const R* factors,
+                                    const R* deltas) const {
+    constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
+    std::int64_t l = 0;
+    for (; l + 4 * lanes <= sizes.latents; l += 4 * lanes) {
+      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, factors, deltas, l);
+    }
+    for (; l < sizes.latents; l += lanes) {
+      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, factors, deltas, l);
+    }
+  }
+
+  /// The gradients of queries and scores from X and Z.
+  template <int Bytes>
+  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens,
+                               const Panels<R>& x, const Panels<R>& z, const R* factors,
+                               const R* deltas) const {
+    switch (sizes.query) {
+      case PoolQuery::weights:
+        finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas);
+        break;
+      case PoolQuery::logits:
+        finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas);
+        break;
+      case PoolQuery::logits_and_normaliser:
+        finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, factors,
+                                                             deltas);
+        break;
+    }
   }
 };
 
@@ -118,7 +193,7 @@ struct PoolGradient {
 
 template <class T>
 std::size_t prefix_pool_backward_bytes(const PrefixPoolSizes& sizes, int threads) {
-  return static_cast<std::size_t>(threads) * gradient_scratch_bytes<PoolGradient<T>>(sizes);
+  return recurrent_backward_bytes<PoolGradient<T>>(sizes, threads);
 }
 
 template <class T>
@@ -127,9 +202,11 @@ void prefix_pool_backward(const PrefixPoolSizes& sizes, const PrefixPoolArgument
                           void* workspace, std::size_t workspace_bytes) {
   if (sizes.length == 0 || sizes.latents == 0) return;
   Workspace space(workspace, workspace_bytes);
-  recurrent_backward<PoolGradient<T>>(sizes, team, space, [&](std::int64_t b, std::int64_t h) {
-    return PoolGradient<T>{sizes, arguments, gradients, b, h};
-  });
+  recurrent_backward<PoolGradient<T>>(
+      sizes, team, space,
+      [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t latents) {
+        return PoolGradient<T>(sizes, arguments, gradients, b, h, first, latents);
+      });
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                               \

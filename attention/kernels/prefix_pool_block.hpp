@@ -16,28 +16,40 @@ namespace attnbench::kernels {
 template <class R>
 constexpr R pool_range = sizeof(R) == 8 ? R{800} : R{90};
 
-/// Rows of latents lie `stride` apart; beyond `latents` scores are -infinity and weights 0. All
-/// exponents are in powers of two.
+/// Beyond `latents` the numbers of a row are 0. All exponents are in powers of two.
 template <class R>
 struct PoolBlock {
-  std::int64_t stride;
-  R* scores;   ///< [tokens, stride]: the scores, then exp2(score - maximum)
-  R* weights;  ///< [tokens, stride]: p or its logits, then p / normaliser
-  R* sums;     ///< [tokens, stride]: the normalisers, where they are wanted, else null
-  R* maximum;  ///< [stride], after the block
+  std::int64_t stride;  ///< latents in whole vectors
+  Panels<R> scores;     ///< [tokens, latents]: exp2(score - maximum)
+  Panels<R> weights;    ///< what p / normaliser is after the token's factor
+  Panels<R> shares;     ///< what p is after it; null where it is not wanted
+  Panels<R> inverses;   ///< 1 / normaliser, 0 where nothing was seen; null where not wanted
+  R* maximum;           ///< [stride], after the block
   R* normaliser;
-  R* fade;  ///< [stride]: exp2(maximum before - maximum after)
-  R* next;  ///< [stride]: room for the maximum to come
+  R* fade;     ///< [stride]: exp2(maximum before - maximum after)
+  R* next;     ///< [stride]: room for the maximum to come
+  R* tops;     ///< [tokens]: the greatest logit of a query, which the weights are measured against
+  R* totals;   ///< [tokens]: the sum of the shares
+  R* factors;  ///< [tokens]: 1 / total, 0 where that is 0
+  R* parts;    ///< [tokens, lanes]: room for sums over latents
+  R *keys, *queries;  ///< [tokens, stride]: room for rows that are not whole
 
-  PoolBlock(Workspace& space, const PrefixPoolSizes& sizes, std::int64_t tokens, bool keep_sums)
+  PoolBlock(Workspace& space, const PrefixPoolSizes& sizes, std::int64_t tokens, bool backward)
       : stride(padded(sizes.latents, sizeof(R))),
-        scores(space.take<R>(tokens * stride)),
-        weights(space.take<R>(tokens * stride)),
-        sums(keep_sums ? space.take<R>(tokens * stride) : nullptr),
+        scores(take_panels<R>(space, tokens, stride)),
+        weights(take_panels<R>(space, tokens, stride)),
+        shares(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
+        inverses(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
         maximum(space.take<R>(stride)),
         normaliser(space.take<R>(stride)),
         fade(space.take<R>(stride)),
-        next(space.take<R>(stride)) {}
+        next(space.take<R>(stride)),
+        tops(space.take<R>(tokens)),
+        totals(space.take<R>(tokens)),
+        factors(space.take<R>(tokens)),
+        parts(space.take<R>(tokens * padded(1, sizeof(R)))),
+        keys(space.take<R>(tokens * stride)),
+        queries(space.take<R>(tokens * stride)) {}
 
   void forget() const {
     std::fill_n(maximum, stride, -std::numeric_limits<R>::infinity());
@@ -45,166 +57,234 @@ struct PoolBlock {
   }
 };
 
-/// exp2 of a row against its greatest number, and 1 over their sum; a row of -infinity is 0.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void softmax_row(R* row, std::int64_t stride) {
-  using S = Simd<R, Bytes>;
-  auto most = S::load(row);
-  for (std::int64_t l = S::lanes; l < stride; l += S::lanes) {
-    most = S::greater(most, S::load(row + l));
-  }
-  const R base = S::greatest(most);
-  auto total = S::all(0);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    const auto weight = S::exp2(S::load(row + l) - base);
-    S::store(row + l, weight);
-    total += weight;
-  }
-  const R factor = R{1} / S::sum(total);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    S::store(row + l, S::load(row + l) * factor);
-  }
-}
+namespace detail {
 
-/// Reads `tokens` rows of scores and queries from token t0 on.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void load_block(const PrefixPoolSizes& sizes,
-                                 const PrefixPoolArguments<T>& arguments,
-                                 const PoolBlock<Compute<T>>& block, std::int64_t b, std::int64_t h,
-                                 const std::uint8_t* mask, std::int64_t t0, std::int64_t tokens) {
-  using R = Compute<T>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  const auto factor = static_cast<R>(sizes.scale * log2_of_e);
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    R* scores = block.scores + t * block.stride;
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(scores, block.stride, none);
-    } else {
-      widen_row(arguments.scores.at(b, h, t0 + t), sizes.latents, factor, scores, block.stride,
-                none);
-    }
-    const T* query = arguments.query.at(b, h, t0 + t);
-    R* weights = block.weights + t * block.stride;
-    if (sizes.query == PoolQuery::weights) {
-      widen_row(query, sizes.latents, R{1}, weights, block.stride, R{0});
-    } else {
-      widen_row(query, sizes.latents, factor, weights, block.stride, none);
-      if (sizes.query == PoolQuery::logits) softmax_row<R, Bytes>(weights, block.stride);
+/// Maxima of J vectors of latents, from l on; whether none rises too far after the first token, or
+/// is first set there.
+template <class R, int Bytes, int J>
+ATTNBENCH_INLINE bool raise_columns(const PoolBlock<R>& block, const Operand<R>& k,
+                                    std::int64_t tokens, std::int64_t l) {
+  using S = Simd<R, Bytes>;
+  typename S::Vector first[J];
+  typename S::Vector top[J];
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) {
+    const std::int64_t at = l + j * S::lanes;
+    first[j] = S::greater(S::load(block.maximum + at), k.factor * S::load(k.data + at));
+    top[j] = first[j];
+  }
+  for (std::int64_t t = 1; t < tokens; ++t) {
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      top[j] = S::greater(top[j], k.factor * S::load(k.data + t * k.stride + l + j * S::lanes));
     }
   }
-}
-
-/// Sets block.next to the maxima after `tokens` tokens. Whether no latent's maximum rises too far
-/// after the first of them, or is first set there.
-template <class R, int Bytes>
-ATTNBENCH_INLINE bool raise(const PoolBlock<R>& block, std::int64_t tokens) {
-  using S = Simd<R, Bytes>;
   typename S::Integers far{};
-  for (std::int64_t l = 0; l < block.stride; l += S::lanes) {
-    const auto first = S::greater(S::load(block.maximum + l), S::load(block.scores + l));
-    auto top = first;
-    for (std::int64_t t = 1; t < tokens; ++t) {
-      top = S::greater(top, S::load(block.scores + t * block.stride + l));
-    }
-    S::store(block.next + l, top);
-    const auto near = (top - first <= pool_range<R>) | (top == first);
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) {
+    S::store(block.next + l + j * S::lanes, top[j]);
+    const auto near = (top[j] - first[j] <= pool_range<R>) | (top[j] == first[j]);
     far |= ~reinterpret_cast<const typename S::Integers&>(near);
   }
-  for (int i = 0; i < S::lanes; ++i) {
-    if (far[i] != 0) return false;
+  typename S::Int any = 0;
+  for (int i = 0; i < S::lanes; ++i) any |= far[i];
+  return any == 0;
+}
+
+}  // namespace detail
+
+/// Sets block.next to the maxima after `tokens` tokens. Whether one maximum a latent serves them.
+template <class R, int Bytes>
+ATTNBENCH_INLINE bool raise(const PoolBlock<R>& block, const Operand<R>& k, std::int64_t tokens) {
+  constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
+  bool near = true;
+  std::int64_t l = 0;
+  for (; l + 4 * lanes <= block.stride; l += 4 * lanes) {
+    near &= detail::raise_columns<R, Bytes, 4>(block, k, tokens, l);
   }
-  return true;
+  for (; l < block.stride; l += lanes) {
+    near &= detail::raise_columns<R, Bytes, 1>(block, k, tokens, l);
+  }
+  return near;
 }
 
 /// The most of `tokens` tokens that one maximum a latent serves.
 template <class R, int Bytes>
-ATTNBENCH_INLINE std::int64_t fitting(const PoolBlock<R>& block, std::int64_t tokens) {
-  while (tokens > 1 && !raise<R, Bytes>(block, tokens)) tokens /= 2;
-  if (tokens == 1) raise<R, Bytes>(block, 1);
+ATTNBENCH_INLINE std::int64_t fitting(const PoolBlock<R>& block, const Operand<R>& k,
+                                      std::int64_t tokens) {
+  while (!raise<R, Bytes>(block, k, tokens) && tokens > 1) tokens /= 2;
   return tokens;
 }
 
 namespace detail {
 
-/// J vectors of latents, from l on: exponentials, normalisers and the weights over them.
-template <class R, int Bytes, int J>
-ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, PoolQuery kind, std::int64_t tokens,
-                                   std::int64_t l) {
+/// Each query's greatest logit, with the maximum of the latent added where z decides.
+template <class R, int Bytes, PoolQuery Kind>
+ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, const Operand<R>& q,
+                                std::int64_t tokens) {
   using S = Simd<R, Bytes>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
+  constexpr bool with_z = Kind == PoolQuery::logits_and_normaliser;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const R* const row = q.data + t * q.stride;
+    auto most = S::all(-std::numeric_limits<R>::infinity());
+    for (std::int64_t l = 0; l < block.stride; l += S::lanes) {
+      auto logit = q.factor * S::load(row + l);
+      if constexpr (with_z) logit += S::load(block.next + l);
+      most = S::greater(most, logit);
+    }
+    block.tops[t] = S::greatest(most);
+  }
+}
+
+/// J vectors of latents, from l on: exponentials, normalisers and the weights over them.
+template <class R, int Bytes, PoolQuery Kind, bool Backward, int J>
+ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Operand<R>& k,
+                                   const Operand<R>& q, std::int64_t tokens, std::int64_t l) {
+  using S = Simd<R, Bytes>;
+  constexpr R infinity = std::numeric_limits<R>::infinity();
+  constexpr bool with_z = Kind == PoolQuery::logits_and_normaliser;
   typename S::Vector base[J];
   typename S::Vector sum[J];
+  typename S::Vector shift[J];
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) {
     const std::int64_t at = l + j * S::lanes;
     const auto after = S::load(block.next + at);
-    // A latent that has seen nothing must not compute infinity minus infinity.
-    base[j] = after == none ? S::all(0) : after;
+    const auto unseen = after == -infinity;
+    // A latent that has seen nothing must not compute infinity minus infinity, and weighs nothing:
+    // an infinite normaliser sees to that.
+    base[j] = unseen ? S::all(0) : after;
+    shift[j] = after;
     const auto fade = S::exp2(S::load(block.maximum + at) - base[j]);
     S::store(block.fade + at, fade);
     S::store(block.maximum + at, after);
-    sum[j] = fade * S::load(block.normaliser + at);
+    sum[j] = unseen ? S::all(with_z ? R{0} : infinity) : fade * S::load(block.normaliser + at);
   }
+  // Copies: for all the compiler knows a store may change what `block` refers to.
+  const auto on_keys = S::all(k.factor);
+  const auto on_queries = S::all(q.factor);
+  const std::int64_t key_stride = k.stride;
+  const std::int64_t query_stride = q.stride;
+  const R* key_row = k.data + l;
+  const R* query_row = q.data + l;
+  const R* const tops = block.tops;
+  R* part = block.parts;
+  R* scores = block.scores.at(0, l);
+  R* weights = block.weights.at(0, l);
+  R* shares = Backward ? block.shares.at(0, l) : nullptr;
+  R* inverses = Backward ? block.inverses.at(0, l) : nullptr;
+  std::int64_t beside[J];
+#pragma GCC unroll 4
+  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, l + j * S::lanes) - scores;
   for (std::int64_t t = 0; t < tokens; ++t) {
+    typename S::Vector score[J];
+    typename S::Vector share[J];
+    // Where nothing was seen: not infinity minus infinity.
+    const R top = Kind == PoolQuery::weights || tops[t] == -infinity ? R{0} : tops[t];
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
-      const std::int64_t at = t * block.stride + l + j * S::lanes;
-      const auto weight = S::exp2(S::load(block.scores + at) - base[j]);
-      S::store(block.scores + at, weight);
-      sum[j] += weight;
-      const auto query = S::load(block.weights + at);
-      if (block.sums != nullptr) S::store(block.sums + at, sum[j]);
-      if (kind == PoolQuery::logits_and_normaliser) {
-        S::store(block.weights + at, sum[j] > 0 ? query + base[j] : S::all(none));
+      score[j] = S::exp2(on_keys * S::load(key_row + j * S::lanes) - base[j]);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      share[j] = on_queries * S::load(query_row + j * S::lanes);
+      if constexpr (with_z) share[j] += shift[j];
+      if constexpr (Kind != PoolQuery::weights) share[j] = S::exp2(share[j] - top);
+    }
+    auto total = S::all(0);
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) {
+      const std::int64_t at = beside[j];
+      S::store(scores + at, score[j]);
+      sum[j] += score[j];
+      if constexpr (with_z) {
+        S::store(weights + at, share[j]);
+        share[j] *= sum[j];
+      } else if constexpr (Backward) {
+        const auto inverse = R{1} / sum[j];
+        S::store(weights + at, share[j] * inverse);
+        S::store(inverses + at, inverse);
       } else {
-        S::store(block.weights + at, sum[j] > 0 ? query / sum[j] : S::all(0));
+        S::store(weights + at, share[j] / sum[j]);
       }
+      if constexpr (Backward) S::store(shares + at, share[j]);
+      total += share[j];
+    }
+    if constexpr (Kind != PoolQuery::weights) {
+      S::store(part, l == 0 ? total : S::load(part) + total);
+      part += S::lanes;
+    }
+    key_row += key_stride;
+    query_row += query_stride;
+    scores += panel_columns<R>;
+    weights += panel_columns<R>;
+    if constexpr (Backward) {
+      shares += panel_columns<R>;
+      inverses += panel_columns<R>;
     }
   }
 #pragma GCC unroll 4
-  for (int j = 0; j < J; ++j) S::store(block.normaliser + l + j * S::lanes, sum[j]);
+  for (int j = 0; j < J; ++j) {
+    const std::int64_t at = l + j * S::lanes;
+    S::store(block.normaliser + at, shift[j] == -infinity ? S::all(0) : sum[j]);
+  }
 }
 
-/// exp(logit + z) / (normaliser sum exp(logit + z)), from logit + maximum and the normalisers.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void normalise_row(R* weights, const R* sums, std::int64_t stride) {
+template <class R, int Bytes, PoolQuery Kind, bool Backward>
+ATTNBENCH_INLINE void weigh_kind(const PoolBlock<R>& block, const Operand<R>& k,
+                                 const Operand<R>& q, std::int64_t tokens) {
   using S = Simd<R, Bytes>;
-  auto most = S::load(weights);
-  for (std::int64_t l = S::lanes; l < stride; l += S::lanes) {
-    most = S::greater(most, S::load(weights + l));
+  if constexpr (Kind != PoolQuery::weights) find_tops<R, Bytes, Kind>(block, q, tokens);
+  std::int64_t l = 0;
+  for (; l + 4 * S::lanes <= block.stride; l += 4 * S::lanes) {
+    pool_columns<R, Bytes, Kind, Backward, 4>(block, k, q, tokens, l);
   }
-  const R top = S::greatest(most);
-  const R base = top == -std::numeric_limits<R>::infinity() ? R{0} : top;
-  auto total = S::all(0);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    const auto weight = S::exp2(S::load(weights + l) - base);
-    S::store(weights + l, weight);
-    total += weight * S::load(sums + l);
+  for (; l < block.stride; l += S::lanes) {
+    pool_columns<R, Bytes, Kind, Backward, 1>(block, k, q, tokens, l);
   }
-  const R sum = S::sum(total);
-  const R factor = sum > 0 ? R{1} / sum : R{0};
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    S::store(weights + l, S::load(weights + l) * factor);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    if constexpr (Kind == PoolQuery::weights) {
+      block.factors[t] = 1;
+    } else {
+      const R total = S::sum(S::load(block.parts + t * S::lanes));
+      block.totals[t] = total;
+      block.factors[t] = total > 0 ? R{1} / total : R{0};
+    }
   }
 }
 
 }  // namespace detail
 
-/// Makes of the loaded scores and queries of `tokens` fitting tokens what `scan` takes, and
-/// advances maximum and normaliser.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void weigh(const PoolBlock<R>& block, PoolQuery kind, std::int64_t tokens) {
-  constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-  std::int64_t l = 0;
-  for (; l + 4 * lanes <= block.stride; l += 4 * lanes) {
-    detail::pool_columns<R, Bytes, 4>(block, kind, tokens, l);
+/// Makes of as many of the `loaded` tokens from t0 on as one maximum a latent serves what `scan`
+/// takes, and advances maximum and normaliser. Returns the tokens.
+template <class T, int Bytes, bool Backward>
+ATTNBENCH_INLINE std::int64_t prepare_pool(const PrefixPoolSizes& sizes,
+                                           const PrefixPoolArguments<T>& arguments,
+                                           const PoolBlock<Compute<T>>& block, std::int64_t b,
+                                           std::int64_t h, const std::uint8_t* mask,
+                                           std::int64_t t0, std::int64_t loaded) {
+  using R = Compute<T>;
+  constexpr R none = -std::numeric_limits<R>::infinity();
+  const auto factor = static_cast<R>(sizes.scale * log2_of_e);
+  const bool weights = sizes.query == PoolQuery::weights;
+  const Operand<R> k = open_rows<T, Bytes>(arguments.scores, mask, b, h, t0, loaded, sizes.latents,
+                                           factor, none, block.keys, block.stride);
+  const Operand<R> q = open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, loaded,
+                                           sizes.latents, weights ? R{1} : factor,
+                                           weights ? R{0} : none, block.queries, block.stride);
+  const std::int64_t tokens = fitting<R, Bytes>(block, k, loaded);
+  switch (sizes.query) {
+    case PoolQuery::weights:
+      detail::weigh_kind<R, Bytes, PoolQuery::weights, Backward>(block, k, q, tokens);
+      break;
+    case PoolQuery::logits:
+      detail::weigh_kind<R, Bytes, PoolQuery::logits, Backward>(block, k, q, tokens);
+      break;
+    case PoolQuery::logits_and_normaliser:
+      detail::weigh_kind<R, Bytes, PoolQuery::logits_and_normaliser, Backward>(block, k, q, tokens);
+      break;
   }
-  for (; l < block.stride; l += lanes) detail::pool_columns<R, Bytes, 1>(block, kind, tokens, l);
-  if (kind != PoolQuery::logits_and_normaliser) return;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    detail::normalise_row<R, Bytes>(block.weights + t * block.stride, block.sums + t * block.stride,
-                                    block.stride);
-  }
+  return tokens;
 }
 
 }  // namespace attnbench::kernels

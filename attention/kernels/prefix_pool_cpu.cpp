@@ -12,8 +12,9 @@ struct Carried : PrefixPoolArguments<T> {
   PoolCarry<Compute<T>> advanced;
 };
 
-template <class T>
+template <class Element>
 struct Pool {
+  using T = Element;
   using R = Compute<T>;
   using Sizes = PrefixPoolSizes;
   using Arguments = Carried<T>;
@@ -21,9 +22,10 @@ struct Pool {
 
   struct Block : PoolBlock<R> {
     Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
-        : PoolBlock<R>(space, sizes, tokens, sizes.query == PoolQuery::logits_and_normaliser) {}
-    R factor(std::int64_t) const { return 1; }
+        : PoolBlock<R>(space, sizes, tokens, false) {}
   };
+
+  static const Rows<const T>& keys(const Arguments& arguments) { return arguments.scores; }
 
   static std::int64_t head_of(const Sizes& sizes, const RecurrentItem& item) {
     return (item.b * sizes.heads + item.h) * sizes.latents;
@@ -64,10 +66,7 @@ struct Pool {
                                                const Block& block, const RecurrentItem& item,
                                                const std::uint8_t* mask, std::int64_t t0,
                                                std::int64_t loaded) {
-    load_block<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
-    const std::int64_t tokens = fitting<R, Bytes>(block, loaded);
-    weigh<R, Bytes>(block, sizes.query, tokens);
-    return tokens;
+    return prepare_pool<T, Bytes, false>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
   }
 };
 

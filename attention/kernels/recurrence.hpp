@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "attention/kernels/ahead.hpp"
+#include "attention/kernels/panels.hpp"
 #include "attention/kernels/rows.hpp"
 #include "attention/kernels/state_scan.hpp"
 #include "attention/kernels/team.hpp"
@@ -36,12 +38,34 @@ std::int64_t item_columns(const Sizes& sizes, int threads) {
   return (all / unit + slices - 1) / slices * unit;
 }
 
-/// A row of numbers times `factor`, followed by `beyond` up to `stride`.
-template <class T>
-ATTNBENCH_INLINE void widen_row(const T* from, std::int64_t count, Compute<T> factor,
-                                Compute<T>* to, std::int64_t stride, Compute<T> beyond) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = factor * widen(from[i]);
-  for (std::int64_t i = count; i < stride; ++i) to[i] = beyond;
+/// Rows of a block as a family's arithmetic reads them: numbers times `factor`.
+template <class R>
+struct Operand {
+  const R* data;
+  std::int64_t stride;
+  R factor;
+};
+
+/// `tokens` rows of `width` numbers, to be multiplied by `factor`, from token t0 on; `beyond` after
+/// them up to whole vectors and, where `mask` hides the token, in all of its row. In place where
+/// rows are whole already, else in `room` [tokens, stride].
+template <class T, int Bytes>
+ATTNBENCH_INLINE Operand<Compute<T>> open_rows(const Rows<const T>& rows, const std::uint8_t* mask,
+                                               std::int64_t b, std::int64_t h, std::int64_t t0,
+                                               std::int64_t tokens, std::int64_t width,
+                                               Compute<T> factor, Compute<T> beyond,
+                                               Compute<T>* room, std::int64_t stride) {
+  if constexpr (std::is_same_v<T, Compute<T>>) {
+    if (mask == nullptr && width == stride) return {rows.at(b, h, t0), rows.row_stride, factor};
+  }
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    if (mask != nullptr && mask[t0 + t] == 0) {
+      std::fill_n(room + t * stride, stride, beyond);
+    } else {
+      widen_row<T, Bytes>(rows.at(b, h, t0 + t), width, factor, room + t * stride, stride, beyond);
+    }
+  }
+  return {room, stride, 1};
 }
 
 /// What one worker holds: the family's block, the values and results of a block, the memory.
@@ -50,16 +74,16 @@ struct RecurrentScratch {
   using R = typename Family::R;
   typename Family::Block block;
   std::int64_t columns;
-  std::int64_t rows;  // of the memory, padded
-  R *values, *out;    // [block_tokens, columns]
-  R* state;           // [rows, columns]
+  std::int64_t rows;      // of the memory, padded
+  Panels<R> values, out;  // [tokens, columns]
+  R* state;               // [rows, columns]
 
   RecurrentScratch(Workspace& space, const typename Family::Sizes& sizes, int threads)
       : block(space, sizes, tokens_in_block(sizes)),
         columns(item_columns<R>(sizes, threads)),
         rows((sizes.memory_rows() + latent_unit - 1) / latent_unit * latent_unit),
-        values(space.take<R>(tokens_in_block(sizes) * columns)),
-        out(space.take<R>(tokens_in_block(sizes) * columns)),
+        values(take_panels<R>(space, tokens_in_block(sizes), columns)),
+        out(take_panels<R>(space, tokens_in_block(sizes), columns)),
         state(space.take<R>(rows * columns)) {}
 };
 
@@ -97,18 +121,31 @@ void close_memory(const Memory<R>& memory, R* carried, std::int64_t carried_stri
   }
 }
 
-/// The values of `tokens` tokens; 0 for a hidden one, whatever stands there.
-template <class T>
-ATTNBENCH_INLINE void load_values(const Rows<const T>& values, const std::uint8_t* mask,
-                                  const RecurrentItem& item, std::int64_t t0, std::int64_t tokens,
-                                  Compute<T>* to, std::int64_t stride) {
+/// What to fetch of token t0 and those after it, if there are any: inputs, and where results go.
+template <class Family>
+ATTNBENCH_INLINE Ahead inputs_ahead(const typename Family::Sizes& sizes,
+                                    const typename Family::Arguments& arguments,
+                                    const RecurrentItem& item, std::int64_t t0) {
+  Ahead ahead;
+  if (t0 >= sizes.length) return ahead;
+  ahead.add(Family::keys(arguments), item.b, item.h, t0, sizes.memory_rows());
+  ahead.add(arguments.query, item.b, item.h, t0, sizes.memory_rows());
+  ahead.add(arguments.values, item.b, item.h, t0, item.columns);
+  ahead.add(arguments.out, item.b, item.h, t0, item.columns);
+  return ahead;
+}
+
+/// The results of a block, each row times its factor.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void store_results(const Panels<Compute<T>>& from, const Compute<T>* factors,
+                                    const Rows<T>& to, const RecurrentItem& item, std::int64_t t0,
+                                    std::int64_t tokens) {
+  using S = Simd<Compute<T>, Bytes>;
   for (std::int64_t t = 0; t < tokens; ++t) {
-    Compute<T>* row = to + t * stride;
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(row, stride, Compute<T>{0});
-    } else {
-      widen_row(values.at(item.b, item.h, t0 + t) + item.column, item.columns, Compute<T>{1}, row,
-                stride, Compute<T>{0});
+    T* const row = to.at(item.b, item.h, t0 + t) + item.column;
+    const auto scale = S::all(factors[t]);
+    for (std::int64_t d = 0; d < item.columns; d += S::lanes) {
+      store_part<T, Bytes>(row + d, scale * S::load(from.at(t, d)), item.columns - d);
     }
   }
 }
@@ -118,6 +155,7 @@ ATTNBENCH_INLINE void recurrent_item(const typename Family::Sizes& sizes,
                                      const typename Family::Arguments& arguments,
                                      const RecurrentItem& item, const RecurrentScratch<Family>& s) {
   using R = typename Family::R;
+  using T = typename Family::T;
   const Memory<R> memory = Family::begin(sizes, arguments, item, s);
   const std::uint8_t* mask =
       arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
@@ -125,16 +163,13 @@ ATTNBENCH_INLINE void recurrent_item(const typename Family::Sizes& sizes,
     const std::int64_t loaded = std::min(block_tokens, sizes.length - t0);
     const std::int64_t tokens =
         Family::template prepare<Bytes>(sizes, arguments, s.block, item, mask, t0, loaded);
-    load_values(arguments.values, mask, item, t0, tokens, s.values, s.columns);
-    scan<R, Bytes>({tokens, s.rows, s.columns, s.block.scores, s.block.weights, s.block.stride,
-                    s.values, s.out, s.columns, memory.data, memory.stride, s.block.fade});
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      auto* to = arguments.out.at(item.b, item.h, t0 + t) + item.column;
-      const R factor = s.block.factor(t);
-      for (std::int64_t d = 0; d < item.columns; ++d) {
-        narrow(factor * s.out[t * s.columns + d], to[d]);
-      }
-    }
+    put_values<T, Bytes>(arguments.values, mask, item.b, item.h, item.column, item.columns, t0,
+                         tokens, s.values);
+    Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + tokens);
+    scan<R, Bytes, Fade::rows, Order::forwards>({tokens, s.rows, s.columns, s.block.scores,
+                                                 s.block.weights, s.values, s.out, memory.data,
+                                                 memory.stride, s.block.fade, &ahead});
+    store_results<T, Bytes>(s.out, s.block.factors, arguments.out, item, t0, tokens);
     t0 += tokens;
   }
   Family::end(sizes, arguments, item, s, memory);

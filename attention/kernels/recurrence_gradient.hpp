@@ -1,272 +1,261 @@
 // The backward pass that the recurrent families share. With E and P [tokens, L] as the family made
-// them of a block's keys and queries, S the memory before the block (already faded) and g the
-// gradient of the results, o = P S + tril(P E^T) V gives
-//   X = dLoss/dP = g S^T + tril(g V^T) E,
-//   Z = dLoss/dE = tril(g V^T)^T P + V R^T,          R the gradient of the memory after the block,
-//   dLoss/dV = tril(P E^T)^T g + E R^T,              R <- fade (R + P^T g) for the block before.
-// A first sweep keeps the memory at every border of blocks; a second one runs backwards. Memories
-// lie transposed, [D, L], so that every product finds its right side in rows.
+// them of keys and queries, v the values and g the gradient of the results, o_t = P_t S_t and
+// S_t = sum_{s<=t} E_s v_s^T give
+//   X_t = dLoss/dP_t = sum_{s<=t} (g_t . v_s) E_s,
+//   Z_s = dLoss/dE_s = sum_{t>=s} (v_s . g_t) P_t,
+//   dLoss/dv_s       = sum_{t>=s} (E_s . P_t) g_t:
+// each is the scan of state_scan.hpp over other operands, the first forwards, the other two
+// backwards. 12 L D operations a token in all, and no products inside blocks.
+//
+// With fewer heads than threads the latents of a head are shared out in slices. They meet in a few
+// numbers for each token, and in dLoss/dv, to which each slice gives a part; so there, and only
+// there, the number of threads shows in the last bits.
 #pragma once
 
 #include <cstring>
+#include <vector>
 
-#include "attention/kernels/multiply.hpp"
-#include "attention/kernels/recurrence.hpp"
+#include "attention/kernels/gradient_plan.hpp"
 
 namespace attnbench::kernels {
 
-/// Tokens of one block of the backward pass: the products inside a block cost in proportion, the
-/// kept memories in inverse proportion.
-constexpr std::int64_t gradient_tokens = 32;
-
-/// What one worker holds. Rows are padded so that every product may overrun.
-template <class Family>
-struct GradientScratch {
-  using R = typename Family::R;
-  typename Family::Block block;
-  std::int64_t latents, width;  // padded
-  R *upstream, *values;         // [tokens, width]
-  R* values_t;                  // [width, tokens]
-  R* keys_t;                    // [latents, tokens]
-  R *inner, *outer;             // tril(g V^T), tril(P E^T): [tokens, tokens]
-  R *dp, *de;                   // X, Z: [tokens, latents]
-  R* dv_t;                      // [width, tokens]
-  R *state, *gradient;          // S^T, R^T: [width, latents]
-  R* saved;                     // for each block: S^T, then what the family carries
-  std::int64_t saved_stride;
-
-  GradientScratch(Workspace& space, const typename Family::Sizes& sizes)
-      : block(space, sizes, gradient_tokens),
-        latents(padded(sizes.memory_rows(), sizeof(R))),
-        width(padded(sizes.value_dim, sizeof(R))),
-        upstream(space.take<R>(gradient_tokens * width)),
-        values(space.take<R>(gradient_tokens * width)),
-        values_t(space.take<R>(width * gradient_tokens)),
-        keys_t(space.take<R>(latents * gradient_tokens)),
-        inner(space.take<R>(gradient_tokens * gradient_tokens)),
-        outer(space.take<R>(gradient_tokens * gradient_tokens)),
-        dp(space.take<R>(gradient_tokens * latents)),
-        de(space.take<R>(gradient_tokens * latents)),
-        dv_t(space.take<R>(width * gradient_tokens)),
-        state(space.take<R>(width * latents)),
-        gradient(space.take<R>(width * latents)),
-        saved(nullptr),
-        saved_stride(width * latents + Family::carried_rows * latents) {
-    saved = space.take<R>(blocks(sizes) * saved_stride);
-  }
-  static std::int64_t blocks(const typename Family::Sizes& sizes) {
-    return (sizes.length + gradient_tokens - 1) / gradient_tokens;
-  }
-};
-
-/// The transpose of `rows` rows of `columns` numbers, rows of the result filled up with zeros.
-template <class R>
-ATTNBENCH_INLINE void turn(const R* from, std::int64_t stride, std::int64_t rows,
-                           std::int64_t columns, R* to) {
-  for (std::int64_t c0 = 0; c0 < columns; c0 += 8) {
-    const std::int64_t c1 = std::min(columns, c0 + 8);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = c0; c < c1; ++c) to[c * gradient_tokens + r] = from[r * stride + c];
-    }
-  }
-  for (std::int64_t c = 0; c < columns; ++c) {
-    std::fill(to + c * gradient_tokens + rows, to + (c + 1) * gradient_tokens, R{0});
-  }
-}
-
-/// Multiplies each column l of a [width, latents] memory by factor[l].
-template <class R, int Bytes>
-ATTNBENCH_INLINE void fade_memory(R* memory, const R* factor, std::int64_t width,
-                                  std::int64_t latents) {
-  using S = Simd<R, Bytes>;
-  for (std::int64_t d = 0; d < width; ++d) {
-    for (std::int64_t l = 0; l < latents; l += S::lanes) {
-      R* const at = memory + d * latents + l;
-      S::store(at, S::load(at) * S::load(factor + l));
-    }
-  }
-}
-
-inline std::int64_t whole_rows(std::int64_t rows) {
-  return (rows + row_unit - 1) / row_unit * row_unit;
-}
-
-/// One head: the sweeps, for a family's instance `f` that knows arguments, batch row and head.
+/// One slice: the sweeps, for a family's instance `f` that knows arguments, batch row, head and
+/// latents.
 template <class Family, int Bytes>
 class GradientSweep {
   using R = typename Family::R;
-  using Scratch = GradientScratch<Family>;
+  using T = typename Family::T;
+  using S = Simd<R, Bytes>;
 
  public:
-  ATTNBENCH_INLINE GradientSweep(const Family& family, const Scratch& scratch)
-      : f_(family), s_(scratch) {}
+  ATTNBENCH_INLINE GradientSweep(const Family& family, const GradientScratch<Family>& scratch,
+                                 const GradientKept<Family>& kept, const TokenSums<R>& sums,
+                                 std::int64_t slice)
+      : f_(family), s_(scratch), kept_(kept), sums_(sums), own_(sums.of(slice)) {}
 
-  ATTNBENCH_INLINE void run() const {
+  ATTNBENCH_INLINE void forwards() const {
     const std::int64_t length = f_.sizes.length;
-    const std::int64_t memory = s_.width * s_.latents;
-    std::fill_n(s_.state, memory, R{0});
-    std::fill_n(s_.gradient, memory, R{0});
+    std::fill_n(s_.by_value, s_.height * s_.latents, R{0});
     f_.begin(s_.block);
-    for (std::int64_t t0 = 0, i = 0; t0 < length; t0 += gradient_tokens, ++i) {
-      save(i);
-      const std::int64_t end = std::min(length, t0 + gradient_tokens);
-      for (std::int64_t t = t0; t < end;) t += advance(t, end);
+    for (std::int64_t i = 0; i < kept_.blocks; ++i) {
+      const std::int64_t t0 = i * block_tokens;
+      const std::int64_t end = std::min(length, t0 + block_tokens);
+      f_.save(s_.block, kept_.carried + i * kept_.carried_stride);
+      for (std::int64_t t = t0; t < end;) t += advance(kept_.x_of(i), t0, t, end);
     }
+  }
+
+  ATTNBENCH_INLINE void backwards() const {
+    const std::int64_t length = f_.sizes.length;
+    std::fill_n(s_.by_value, s_.height * s_.latents, R{0});
+    std::fill_n(s_.by_latent, s_.rows * s_.width, R{0});
+    std::fill_n(s_.fade, s_.latents, R{0});
     f_.begin_gradient(s_.block);
-    for (std::int64_t i = Scratch::blocks(f_.sizes) - 1; i >= 0; --i) {
-      const std::int64_t t0 = i * gradient_tokens;
-      back_through(i, t0, std::min(length, t0 + gradient_tokens));
+    for (std::int64_t i = kept_.blocks - 1; i >= 0; --i) {
+      const std::int64_t t0 = i * block_tokens;
+      back_through(i, t0, std::min(length, t0 + block_tokens));
     }
   }
 
  private:
-  ATTNBENCH_INLINE void save(std::int64_t i) const {
-    R* const to = s_.saved + i * s_.saved_stride;
-    std::copy_n(s_.state, s_.width * s_.latents, to);
-    f_.save(s_.block, to + s_.width * s_.latents);
+  ATTNBENCH_INLINE void load(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
+                             std::int64_t tokens, const Panels<R>& to) const {
+    put_values<T, Bytes>(from, mask, f_.b, f_.h, 0, f_.sizes.value_dim, t, tokens, to);
   }
-  ATTNBENCH_INLINE void restore(std::int64_t i) const {
-    const R* const from = s_.saved + i * s_.saved_stride;
-    std::copy_n(from, s_.width * s_.latents, s_.state);
-    f_.restore(s_.block, from + s_.width * s_.latents);
-  }
-
-  /// The block, or a part of it, at t: E, P and the faded memory. Returns its tokens.
-  ATTNBENCH_INLINE std::int64_t open(std::int64_t t, std::int64_t end) const {
-    const std::int64_t tokens = f_.template prepare<Bytes>(s_.block, t, end - t);
-    f_.load_values(t, tokens, s_.values, s_.width);
-    fade_memory<R, Bytes>(s_.state, s_.block.fade, s_.width, s_.latents);
-    return tokens;
-  }
-  /// Takes the block into the memory.
-  ATTNBENCH_INLINE std::int64_t advance(std::int64_t t, std::int64_t end) const {
-    const std::int64_t tokens = open(t, end);
-    multiply<R, Bytes, true>(s_.width, s_.latents, tokens, Left<R>{s_.values, 1, s_.width},
-                             s_.block.scores, s_.block.stride, s_.state, s_.latents);
-    return tokens;
+  /// Calls the inputs of the tokens from t on.
+  ATTNBENCH_INLINE void call(Ahead& ahead, std::int64_t t) const {
+    ahead.add(f_.keys(), f_.b, f_.h, t, f_.sizes.memory_rows());
+    ahead.add(f_.arguments.query, f_.b, f_.h, t, f_.sizes.memory_rows());
+    ahead.add(f_.arguments.values, f_.b, f_.h, t, f_.sizes.value_dim);
+    ahead.add(f_.gradients.d_out, f_.b, f_.h, t, f_.sizes.value_dim);
   }
 
-  /// Backwards through block i, which may fall into parts: each is reached from the kept memory.
-  ATTNBENCH_INLINE void back_through(std::int64_t i, std::int64_t t0, std::int64_t end) const {
-    std::int64_t until = end;
-    while (until > t0) {
-      restore(i);
-      std::int64_t t = t0;
-      std::int64_t tokens = open(t, end);
-      while (t + tokens < until) {
-        multiply<R, Bytes, true>(s_.width, s_.latents, tokens, Left<R>{s_.values, 1, s_.width},
-                                 s_.block.scores, s_.block.stride, s_.state, s_.latents);
-        t += tokens;
-        tokens = open(t, end);
+  /// X of as many tokens from t on as fit, and their sums. Returns the tokens.
+  ATTNBENCH_INLINE std::int64_t advance(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
+                                        std::int64_t end) const {
+    const auto& s = s_;
+    const std::int64_t n = f_.template prepare<Bytes, false>(s.block, t, end - t);
+    load(f_.arguments.values, f_.mask(), t, n, s.values);
+    load(f_.gradients.d_out, nullptr, t, n, s.upstream);
+    const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
+    Ahead ahead;
+    if (t + n < f_.sizes.length) call(ahead, t + n);
+    scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, s.latents, s.values, s.upstream,
+                                                    s.block.scores, x, s.by_value, s.latents,
+                                                    s.block.fade, &ahead});
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto dot = S::all(0);
+      for (std::int64_t l = 0; l < s.latents; l += S::lanes) {
+        dot += S::load(s.block.weights.at(i, l)) * S::load(x.at(i, l));
       }
-      back(t, tokens);
+      own_.dot[t + i] = S::sum(dot);
+    }
+    f_.keep_sums(s.block, own_, t, n);
+    return n;
+  }
+
+  /// Backwards through block i, which may fall into parts: each is reached from its start.
+  ATTNBENCH_INLINE void back_through(std::int64_t i, std::int64_t t0, std::int64_t end) const {
+    for (std::int64_t until = end; until > t0;) {
+      f_.restore(s_.block, kept_.carried + i * kept_.carried_stride);
+      std::int64_t t = t0;
+      std::int64_t n = f_.template prepare<Bytes, true>(s_.block, t, end - t);
+      while (t + n < until) {
+        t += n;
+        n = f_.template prepare<Bytes, true>(s_.block, t, end - t);
+      }
+      back(kept_.x_of(i), t0, t, n);
       until = t;
     }
   }
 
-  /// Sets to 0 what a token would see of later ones.
-  ATTNBENCH_INLINE void hide_future(R* square, std::int64_t tokens) const {
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      std::fill(square + t * gradient_tokens + t + 1, square + (t + 1) * gradient_tokens, R{0});
+  ATTNBENCH_INLINE void back(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
+                             std::int64_t n) const {
+    const auto& s = s_;
+    f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
+    load(f_.arguments.values, f_.mask(), t, n, s.values);
+    load(f_.gradients.d_out, nullptr, t, n, s.upstream);
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t d = 0; d < s.width; d += S::lanes) {
+        R* const at = s.upstream.at(i, d);
+        S::store(at, s.factors[i] * S::load(at));
+      }
+    }
+    Ahead ahead;
+    const std::int64_t before = t - block_tokens;
+    if (before >= 0) {
+      call(ahead, before);
+      ahead.add(f_.gradients.d_query, f_.b, f_.h, before, f_.sizes.memory_rows());
+      ahead.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
+    }
+    scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, s.latents, s.upstream, s.values,
+                                                     s.block.weights, s.z, s.by_value, s.latents,
+                                                     s.fade, &ahead});
+    scan<R, Bytes, Fade::rows, Order::backwards>({n, s.rows, s.width, s.block.weights,
+                                                  s.block.scores, s.upstream, s.dv, s.by_latent,
+                                                  s.width, s.fade, &ahead});
+    std::memcpy(s.fade, s.block.fade, static_cast<std::size_t>(s.latents) * sizeof(R));
+    const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
+    f_.template finish<Bytes>(s.block, t, n, x, s.z, s.factors, s.deltas);
+    store_values(t, n);
+  }
+
+  ATTNBENCH_INLINE void store_values(std::int64_t t, std::int64_t n) const {
+    const std::int64_t width = f_.sizes.value_dim;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t d = 0; d < width; d += S::lanes) {
+        const auto part = S::load(s_.dv.at(i, d));
+        if (kept_.dv != nullptr) {
+          store_part<R, Bytes>(kept_.dv + (t + i) * width + d, part, width - d);
+        } else {
+          store_part<T, Bytes>(f_.gradients.d_values.at(f_.b, f_.h, t + i) + d, part, width - d);
+        }
+      }
     }
   }
 
-  ATTNBENCH_INLINE void back(std::int64_t t0, std::int64_t n) const {
-    const auto& s = s_;
-    const std::int64_t rows = whole_rows(n);
-    const Left<R> g{s.upstream, s.width, 1};
-    const Left<R> g_t{s.upstream, 1, s.width};
-    f_.load_upstream(s.block, t0, n, s.upstream, s.width);
-    turn(s.values, s.width, n, s.width, s.values_t);
-    turn(s.block.scores, s.block.stride, n, s.latents, s.keys_t);
-
-    multiply<R, Bytes, false>(rows, gradient_tokens, s.width, g, s.values_t, gradient_tokens,
-                              s.inner, gradient_tokens);
-    hide_future(s.inner, rows);
-    multiply<R, Bytes, false>(rows, gradient_tokens, s.latents,
-                              Left<R>{s.block.weights, s.block.stride, 1}, s.keys_t,
-                              gradient_tokens, s.outer, gradient_tokens);
-    hide_future(s.outer, rows);
-
-    multiply<R, Bytes, false>(rows, s.latents, s.width, g, s.state, s.latents, s.dp, s.latents);
-    multiply<R, Bytes, true>(rows, s.latents, n, Left<R>{s.inner, gradient_tokens, 1},
-                             s.block.scores, s.block.stride, s.dp, s.latents);
-    multiply<R, Bytes, false>(rows, s.latents, n, Left<R>{s.inner, 1, gradient_tokens},
-                              s.block.weights, s.block.stride, s.de, s.latents);
-    multiply<R, Bytes, true>(rows, s.latents, s.width, Left<R>{s.values, s.width, 1}, s.gradient,
-                             s.latents, s.de, s.latents);
-    multiply<R, Bytes, false>(s.width, gradient_tokens, s.latents,
-                              Left<R>{s.gradient, s.latents, 1}, s.keys_t, gradient_tokens, s.dv_t,
-                              gradient_tokens);
-    multiply<R, Bytes, true>(s.width, gradient_tokens, n, g_t, s.outer, gradient_tokens, s.dv_t,
-                             gradient_tokens);
-    multiply<R, Bytes, true>(s.width, s.latents, n, g_t, s.block.weights, s.block.stride,
-                             s.gradient, s.latents);
-    fade_memory<R, Bytes>(s.gradient, s.block.fade, s.width, s.latents);
-
-    f_.template finish<Bytes>(s.block, t0, n, s.dp, s.de, s.latents);
-    f_.store_value_gradient(t0, n, s.dv_t);
-  }
-
   const Family& f_;
-  const Scratch& s_;
+  const GradientScratch<Family>& s_;
+  const GradientKept<Family>& kept_;
+  const TokenSums<R>& sums_;
+  const TokenSums<R> own_;
 };
 
-template <class Family>
-void gradient_baseline(const Family& family, const GradientScratch<Family>& scratch) {
-  GradientSweep<Family, 16>(family, scratch).run();
-}
-template <class Family>
-ATTNBENCH_AVX2 void gradient_avx2(const Family& family, const GradientScratch<Family>& scratch) {
-  GradientSweep<Family, 32>(family, scratch).run();
-}
-template <class Family>
-ATTNBENCH_AVX512 void gradient_avx512(const Family& family,
-                                      const GradientScratch<Family>& scratch) {
-  GradientSweep<Family, 64>(family, scratch).run();
+/// Which sweep.
+enum class Sweep { forwards, backwards, both };
+
+template <class Family, int Bytes>
+ATTNBENCH_INLINE void gradient_slice(const Family& family, const GradientScratch<Family>& scratch,
+                                     const GradientKept<Family>& kept,
+                                     const TokenSums<typename Family::R>& sums, std::int64_t slice,
+                                     Sweep which) {
+  const GradientSweep<Family, Bytes> sweep(family, scratch, kept, sums, slice);
+  if (which != Sweep::backwards) sweep.forwards();
+  if (which != Sweep::forwards) sweep.backwards();
 }
 
 template <class Family>
-std::size_t gradient_scratch_bytes(const typename Family::Sizes& sizes) {
+using GradientFunction = void (*)(const Family&, const GradientScratch<Family>&,
+                                  const GradientKept<Family>&, const TokenSums<typename Family::R>&,
+                                  std::int64_t, Sweep);
+
+template <class Family>
+void gradient_baseline(const Family& family, const GradientScratch<Family>& scratch,
+                       const GradientKept<Family>& kept, const TokenSums<typename Family::R>& sums,
+                       std::int64_t slice, Sweep which) {
+  gradient_slice<Family, 16>(family, scratch, kept, sums, slice, which);
+}
+template <class Family>
+ATTNBENCH_AVX2 void gradient_avx2(const Family& family, const GradientScratch<Family>& scratch,
+                                  const GradientKept<Family>& kept,
+                                  const TokenSums<typename Family::R>& sums, std::int64_t slice,
+                                  Sweep which) {
+  gradient_slice<Family, 32>(family, scratch, kept, sums, slice, which);
+}
+template <class Family>
+ATTNBENCH_AVX512 void gradient_avx512(const Family& family, const GradientScratch<Family>& scratch,
+                                      const GradientKept<Family>& kept,
+                                      const TokenSums<typename Family::R>& sums, std::int64_t slice,
+                                      Sweep which) {
+  gradient_slice<Family, 64>(family, scratch, kept, sums, slice, which);
+}
+
+/// The sum of the slices' parts of one head's dLoss/dv.
+template <class Family>
+void add_parts(const Family& family, const GradientKept<Family>* kept, std::int64_t slices) {
+  const std::int64_t width = family.sizes.value_dim;
+  for (std::int64_t t = 0; t < family.sizes.length; ++t) {
+    auto* const to = family.gradients.d_values.at(family.b, family.h, t);
+    for (std::int64_t d = 0; d < width; ++d) {
+      typename Family::R sum = 0;
+      for (std::int64_t i = 0; i < slices; ++i) sum += kept[i].dv[t * width + d];
+      narrow(sum, to[d]);
+    }
+  }
+}
+
+template <class Family>
+std::size_t recurrent_backward_bytes(const typename Family::Sizes& sizes, int threads) {
   Workspace count;
-  GradientScratch<Family>(count, sizes);
+  GradientWorkspace<Family>(count, sizes, threads);
   return count.used();
 }
 
-/// All heads, each with scratch of its worker's out of `space`. `family_of(b, h)` makes the family.
+/// All heads. `family_of(b, h, first, latents)` makes the family of a slice.
 template <class Family, class Make>
 void recurrent_backward(const typename Family::Sizes& sizes, ThreadTeam& team, Workspace& space,
                         const Make& family_of) {
-  const auto each = static_cast<std::int64_t>(gradient_scratch_bytes<Family>(sizes));
-  std::byte* const scratch = space.take<std::byte>(each * team.size());
-  const auto run = pick(gradient_baseline<Family>, gradient_avx2<Family>, gradient_avx512<Family>);
-  share(team, sizes.batch * sizes.heads, [&](int worker, std::int64_t head) {
-    Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
-    const GradientScratch<Family> s(own, sizes);
-    run(family_of(head / sizes.heads, head % sizes.heads), s);
+  const GradientWorkspace<Family> work(space, sizes, team.size());
+  const GradientPlan& plan = work.plan;
+  const GradientFunction<Family> run =
+      pick(gradient_baseline<Family>, gradient_avx2<Family>, gradient_avx512<Family>);
+  const auto slice_at = [&](std::int64_t head, std::int64_t slice) {
+    const std::int64_t first = slice * plan.latents;
+    return family_of(head / sizes.heads, head % sizes.heads, first,
+                     std::min(plan.latents, sizes.memory_rows() - first));
+  };
+  if (plan.slices == 1) {
+    share(team, plan.heads, [&](int worker, std::int64_t head) {
+      const std::int64_t index = plan.heads <= team.size() ? head : worker;
+      run(slice_at(head, 0), work.scratch_of(sizes, worker), work.kept_of(sizes, index),
+          work.sums_of(index), 0, Sweep::both);
+    });
+    return;
+  }
+  for (const Sweep sweep : {Sweep::forwards, Sweep::backwards}) {
+    share(team, plan.heads * plan.slices, [&](int worker, std::int64_t index) {
+      const std::int64_t head = index / plan.slices;
+      run(slice_at(head, index % plan.slices), work.scratch_of(sizes, worker),
+          work.kept_of(sizes, index), work.sums_of(head * plan.slices), index % plan.slices, sweep);
+    });
+  }
+  share(team, plan.heads, [&](int, std::int64_t head) {
+    std::vector<GradientKept<Family>> parts;
+    for (std::int64_t i = 0; i < plan.slices; ++i) {
+      parts.push_back(work.kept_of(sizes, head * plan.slices + i));
+    }
+    add_parts(slice_at(head, 0), parts.data(), plan.slices);
   });
-}
-
-/// `rows` rows of `columns` numbers times `factor`, to row t0 and on of `to`.
-template <class T>
-ATTNBENCH_INLINE void store_rows(const Compute<T>* from, std::int64_t stride, std::int64_t rows,
-                                 std::int64_t columns, Compute<T> factor, const Rows<T>& to,
-                                 std::int64_t b, std::int64_t h, std::int64_t t0) {
-  for (std::int64_t t = 0; t < rows; ++t) {
-    T* const row = to.at(b, h, t0 + t);
-    for (std::int64_t i = 0; i < columns; ++i) narrow(factor * from[t * stride + i], row[i]);
-  }
-}
-
-/// The gradient of the values, which a sweep leaves transposed.
-template <class T>
-ATTNBENCH_INLINE void store_turned(const Compute<T>* from, std::int64_t rows, std::int64_t columns,
-                                   const Rows<T>& to, std::int64_t b, std::int64_t h,
-                                   std::int64_t t0) {
-  for (std::int64_t t = 0; t < rows; ++t) {
-    T* const row = to.at(b, h, t0 + t);
-    for (std::int64_t i = 0; i < columns; ++i) narrow(from[i * gradient_tokens + t], row[i]);
-  }
 }
 
 }  // namespace attnbench::kernels

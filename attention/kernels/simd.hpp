@@ -144,15 +144,36 @@ struct Simd {
       for (int i = 0; i < lanes; ++i) rows[i] = next[i];
     }
   }
+  /// By halves.
   static ATTNBENCH_INLINE R sum(Vector v) {
-    R total = 0;
-    for (int i = 0; i < lanes; ++i) total += v[i];
-    return total;
+    if constexpr (Bytes == 16) {
+      R total = v[0];
+      for (int i = 1; i < lanes; ++i) total += v[i];
+      return total;
+    } else {
+      return Half::sum(half<0>(v) + half<1>(v));
+    }
   }
   static ATTNBENCH_INLINE R greatest(Vector v) {
-    R best = v[0];
-    for (int i = 1; i < lanes; ++i) best = v[i] > best ? v[i] : best;
-    return best;
+    if constexpr (Bytes == 16) {
+      R best = v[0];
+      for (int i = 1; i < lanes; ++i) best = v[i] > best ? v[i] : best;
+      return best;
+    } else {
+      return Half::greatest(Half::greater(half<0>(v), half<1>(v)));
+    }
+  }
+
+ private:
+  using Half = Simd<R, (Bytes > 16 ? Bytes / 2 : Bytes)>;
+  template <int Which>
+  static ATTNBENCH_INLINE typename Half::Vector half(Vector v) {
+    return half_of<Which * lanes / 2>(v, std::make_integer_sequence<int, lanes / 2>{});
+  }
+  template <int First, int... I>
+  static ATTNBENCH_INLINE typename Half::Vector half_of(Vector v,
+                                                        std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, First + I...);
   }
 };
 

@@ -90,3 +90,12 @@ TEST_CASE("kernels causal product: features of far negative and large numbers st
   CHECK(relative_rms(problem.out, problem.define()) < 1e-5);
   for (const float x : problem.d_key) REQUIRE(std::isfinite(x));
 }
+
+TEST_CASE("kernels causal product: the features of a lone head are shared out among the threads") {
+  for (const CausalProductSizes& kind : product_kinds()) {
+    compare<Product, float>({131, 70, 43, 1, 1}, kind, 5);
+    compare<Product, double>({131, 20, 24, 1, 1, 1, true}, kind, 3);
+    compare<Product, BFloat16>({70, 40, 16, 1, 1}, kind, 2);
+    check_slopes<Product>({41, 20, 6, 1, 1, 1, true}, kind);
+  }
+}

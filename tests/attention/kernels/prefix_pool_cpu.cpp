@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "attention/kernels/prefix_pool_block.hpp"
 #include "attention/kernels/simd.hpp"
 #include "tests/attention/kernels/recurrent_families.hpp"
 
@@ -111,4 +112,67 @@ TEST_CASE("kernels prefix pool: the same bits for any number of threads, and eve
       compare<Pool, double>({97, 20, 43}, of(kind));
     }
   }
+}
+
+TEST_CASE("kernels prefix pool: the latents of a lone head are shared out among the threads") {
+  for (const PoolQuery kind : pool_kinds) {
+    compare<Pool, float>({131, 70, 43, 1, 1}, of(kind), 5);
+    compare<Pool, double>({131, 20, 24, 1, 1, 1, true}, of(kind), 3);
+    compare<Pool, BFloat16>({70, 40, 16, 1, 1}, of(kind), 2);
+    compare<Pool, double>({97, 20, 8, 1, 1, 15}, of(kind), 4);
+    check_slopes<Pool>({41, 20, 6, 1, 1, 1, true}, of(kind, 0.7));
+  }
+}
+
+TEST_CASE("kernels prefix pool: gradients are the same bits while each head is one thread's") {
+  for (const PoolQuery kind : pool_kinds) {
+    Recurrent<Pool, float> one({131, 20, 24}, of(kind));
+    Recurrent<Pool, float> many = one;
+    one.backward(1);
+    many.backward(4);
+    CHECK(one.d_query == many.d_query);
+    CHECK(one.d_key == many.d_key);
+    CHECK(one.d_values == many.d_values);
+  }
+}
+
+namespace {
+
+/// How many of 64 tokens with these scores, in powers of two, one maximum serves, after a latent
+/// that had `before` for its maximum.
+std::int64_t served(const std::function<float(int)>& score, float before) {
+  PrefixPoolSizes sizes;
+  sizes.latents = 3;
+  std::vector<float> scores(64 * 16, 0.0F);
+  for (int t = 0; t < 64; ++t) scores[static_cast<std::size_t>(16 * t + 1)] = score(t);
+  Workspace count;
+  PoolBlock<float>(count, sizes, 64, false);
+  attnbench::kernels::test::Block memory(count.used());
+  Workspace space(memory.data(), count.used());
+  const PoolBlock<float> block(space, sizes, 64, false);
+  block.forget();
+  std::fill_n(block.maximum, 16, 0.0F);
+  block.maximum[1] = before;
+  return fitting<float, 16>(block, {scores.data(), 16, 1.0F}, 64);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "kernels prefix pool: a block is cut where a maximum would rise too far, and only there") {
+  const float none = -std::numeric_limits<float>::infinity();
+  const auto ramp = [](float slope) {
+    return [slope](int t) { return slope * static_cast<float>(t); };
+  };
+  const float range = pool_range<float>;
+  CHECK(served(ramp(-43.3F), none) == 64);
+  CHECK(served(ramp(43.3F), none) ==
+        2);  // 30 a token in powers of e: a third would be one too many
+  CHECK(served(ramp(0.99F * range / 63), none) == 64);
+  CHECK(served(ramp(1.01F * range / 63), none) == 32);
+  CHECK(served(ramp(1.01F * range / 63), range) == 64);  // the past already stands that high
+  CHECK(served([](int t) { return t == 40 ? 1000.0F : 0.0F; }, 0) == 32);
+  CHECK(served([](int t) { return t == 0 ? 1000.0F : 0.0F; }, 0) == 64);
+  CHECK(served([none](int t) { return t < 8 ? none : 0.0F; }, none) == 8);  // first seen within it
+  CHECK(served([none](int) { return none; }, none) == 64);
 }

@@ -1,0 +1,62 @@
+// Vectors of numbers as they are stored: what kernels load and store where the element type is not
+// the one they compute in.
+#pragma once
+
+#include "attention/kernels/rows.hpp"
+#include "attention/kernels/simd.hpp"
+
+namespace attnbench::kernels {
+
+/// Vectors of Bytes of Compute<T>, from and to memory that holds T.
+template <class T, int Bytes>
+struct Stored {
+  using S = Simd<T, Bytes>;
+  static ATTNBENCH_INLINE typename S::Vector load(const T* from) { return S::load(from); }
+  static ATTNBENCH_INLINE void store(T* to, typename S::Vector v) { S::store(to, v); }
+};
+
+template <int Bytes>
+struct Stored<BFloat16, Bytes> {
+  using S = Simd<float, Bytes>;
+  using Wide = typename S::Integers;
+  typedef std::uint16_t Narrow __attribute__((vector_size(Bytes / 2), may_alias));
+
+  static ATTNBENCH_INLINE typename S::Vector load(const BFloat16* from) { return S::load(from); }
+  /// To nearest, ties to even; NaN stays NaN.
+  static ATTNBENCH_INLINE void store(BFloat16* to, typename S::Vector v) {
+    const Wide bits = reinterpret_cast<const Wide&>(v);
+    const auto number = v == v;
+    const Wide real = reinterpret_cast<const Wide&>(number);
+    const Wide rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const Wide result = (rounded & real) | (~real & 0x7fc0u);
+    const Narrow narrow = __builtin_convertvector(result, Narrow);
+    std::memcpy(static_cast<void*>(to), &narrow, sizeof narrow);
+  }
+};
+
+/// The first `count` lanes.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void store_part(T* to, typename Simd<Compute<T>, Bytes>::Vector v,
+                                 std::int64_t count) {
+  constexpr int lanes = Simd<Compute<T>, Bytes>::lanes;
+  if (count >= lanes) {
+    Stored<T, Bytes>::store(to, v);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) narrow(v[i], to[i]);
+  }
+}
+
+/// `count` numbers times `factor`, followed by `beyond` up to `stride`, a multiple of the lanes.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void widen_row(const T* from, std::int64_t count, Compute<T> factor,
+                                Compute<T>* to, std::int64_t stride, Compute<T> beyond) {
+  using S = Simd<Compute<T>, Bytes>;
+  std::int64_t i = 0;
+  for (; i + S::lanes <= count; i += S::lanes) {
+    S::store(to + i, factor * Stored<T, Bytes>::load(from + i));
+  }
+  for (; i < count; ++i) to[i] = factor * widen(from[i]);
+  for (; i < stride; ++i) to[i] = beyond;
+}
+
+}  // namespace attnbench::kernels
