@@ -34,10 +34,15 @@ struct SoftmaxSizes {
   std::int64_t left = far;
   std::int64_t right = far;
   std::int64_t offset = 0;
-  double scale = 1;  ///< the logit is scale * q.k
+  double scale = 1;  ///< the logit is scale * q.k, plus the bias
+  /// Distances s - t - offset from -bias_reach to bias_reach have a bias, which the band must not
+  /// leave; -1 = there is none. CPU only.
+  std::int64_t bias_reach = -1;
 
   /// The keys from `first_key(t)` to `last_key(t)`, inclusive, are those that query t sees.
-  constexpr std::int64_t first_key(std::int64_t t) const { return t + offset > left ? t + offset - left : 0; }
+  constexpr std::int64_t first_key(std::int64_t t) const {
+    return t + offset > left ? t + offset - left : 0;
+  }
   constexpr std::int64_t last_key(std::int64_t t) const {
     return t + offset + right < key_length - 1 ? t + offset + right : key_length - 1;
   }
@@ -51,7 +56,8 @@ struct SoftmaxArguments {
   /// [batch, key_length], rows apart by mask_stride; 0 hides the key. Null = all are real.
   const std::uint8_t* key_mask = nullptr;
   std::int64_t mask_stride = 0;
-  Rows<T> out;  ///< [batch, heads, length, value_dim]
+  const Compute<T>* bias = nullptr;  ///< [2 bias_reach + 1], shared by the heads
+  Rows<T> out;                       ///< [batch, heads, length, value_dim]
   /// [batch, heads, length], dense: the natural logarithm of the sum of exponentials, +infinity
   /// for a query that sees no key (its output is 0). The forward pass writes it if not null.
   Compute<T>* lse = nullptr;
@@ -71,6 +77,7 @@ struct SoftmaxGradients {
   Rows<T> dq;
   Rows<T> dk;
   Rows<T> dv;
+  Compute<T>* d_bias = nullptr;  ///< [2 bias_reach + 1]; not null where there is a bias
 };
 
 template <class T>

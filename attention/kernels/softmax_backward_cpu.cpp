@@ -21,19 +21,25 @@ std::int64_t key_parts(const SoftmaxSizes& sizes) {
                                   std::max<std::int64_t>(tiles, 1));
 }
 
-/// What all workers share: per query, sum_d d_out * out; and the partial dq.
+/// What all workers share: per query, sum_d d_out * out; and the partial dq and d_bias.
 template <class R>
 struct Shared {
+  BiasRange range;
   std::int64_t parts, rows, dim;
-  R* delta;  // [batch * heads, length]
-  R* dq;     // [batch * heads, parts, rows, dim]
+  R* delta;   // [batch * heads, length]
+  R* dq;      // [batch * heads, parts, rows, dim]
+  R* bias;    // a table
+  R* d_bias;  // [batch * kv_heads, parts], a table each
 
   Shared(Workspace& space, const SoftmaxSizes& sizes)
-      : parts(key_parts(sizes)),
+      : range(sizes),
+        parts(key_parts(sizes)),
         rows(rounded(sizes.length, gradient_queries)),
         dim(padded(sizes.head_dim, sizeof(R))),
         delta(space.take<R>(sizes.batch * sizes.heads * sizes.length)),
-        dq(space.take<R>(sizes.batch * sizes.heads * parts * rows * dim)) {}
+        dq(space.take<R>(sizes.batch * sizes.heads * parts * rows * dim)),
+        bias(space.take<R>(range.size())),
+        d_bias(space.take<R>(sizes.batch * sizes.kv_heads * parts * range.size())) {}
   R* dq_of(std::int64_t head, std::int64_t part, std::int64_t t) const {
     return dq + ((head * parts + part) * rows + t) * dim;
   }
@@ -117,6 +123,20 @@ void finish(const Call<T>& call, const Run& run) {
   }
 }
 
+/// Adds up what the items found for the biases.
+template <class T>
+void finish_bias(const Call<T>& call) {
+  const BiasRange& range = call.shared.range;
+  const std::int64_t items = call.sizes.batch * call.sizes.kv_heads * call.shared.parts;
+  for (std::int64_t i = 0; i <= 2 * range.reach; ++i) {
+    Compute<T> sum = 0;
+    for (std::int64_t item = 0; item < items; ++item) {
+      sum += call.shared.d_bias[item * range.size() + BiasRange::beyond + i];
+    }
+    call.out.d_bias[i] = sum;
+  }
+}
+
 /// A tile of queries in rows of whole vectors: as they lie, or packed into `scratch`.
 template <class T>
 ATTNBENCH_INLINE const Compute<T>* query_rows(const T* from, std::int64_t row_stride,
@@ -151,6 +171,10 @@ ATTNBENCH_INLINE void backward_keys(const Call<T>& call, const Scratch<Compute<T
                             s.values_transposed, gradient_keys);
   std::fill_n(s.dk, gradient_keys * s.dim, R{0});
   std::fill_n(s.dv, gradient_keys * s.value_dim, R{0});
+  const BiasRange& range = call.shared.range;
+  const R* const bias = range.any() ? call.shared.bias + range.centre() : nullptr;
+  const std::int64_t item = (b * sizes.kv_heads + kv) * call.shared.parts + part;
+  R* const d_bias = call.shared.d_bias + item * range.size() + range.centre();
   const GradientKeys<R> keys{s0, count, s.keys, s.keys_transposed, s.values_transposed, s.dk, s.dv};
   const std::int64_t first = seeing_queries(sizes, s0).begin;
   const std::int64_t last = seeing_queries(sizes, s0 + count - 1).end;
@@ -171,7 +195,7 @@ ATTNBENCH_INLINE void backward_keys(const Call<T>& call, const Scratch<Compute<T
           call.in.lse + head * sizes.length + t0,
           call.shared.delta + head * sizes.length + t0,
           call.shared.dq_of(head, part, t0)};
-      differentiate_tile<R, Bytes>(sizes, mask, queries, keys, s.weights, s.d_scores);
+      differentiate_tile<R, Bytes>(sizes, mask, bias, queries, keys, s.weights, s.d_scores, d_bias);
     }
   }
   for (std::int64_t i = 0; i < count; ++i) {
@@ -189,6 +213,9 @@ template <class T, int Bytes>
 ATTNBENCH_INLINE void backward_item(const Call<T>& call, const Scratch<Compute<T>>& s,
                                     std::int64_t b, std::int64_t kv, std::int64_t part) {
   const std::int64_t step = call.shared.parts * gradient_keys;
+  const std::int64_t table = call.shared.range.size();
+  const std::int64_t item = (b * call.sizes.kv_heads + kv) * call.shared.parts + part;
+  std::fill_n(call.shared.d_bias + item * table, table, Compute<T>{0});
   for (std::int64_t s0 = part * gradient_keys; s0 < call.sizes.key_length; s0 += step) {
     backward_keys<T, Bytes>(call, s, b, kv, part, s0);
   }
@@ -243,6 +270,7 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
     return Run{head / sizes.heads, head % sizes.heads, begin,
                std::min(begin + run_length, sizes.length)};
   };
+  bias_table(call.shared.range, arguments.bias, false, call.shared.bias);
   const std::int64_t all_runs = sizes.batch * sizes.heads * runs;
   share(team, all_runs, [&](int, std::int64_t index) { prepare(call, run_of(index)); });
   share(team, kv_heads * call.shared.parts, [&](int worker, std::int64_t index) {
@@ -252,6 +280,7 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
     item(call, s, kv / sizes.kv_heads, kv % sizes.kv_heads, index / kv_heads);
   });
   share(team, all_runs, [&](int, std::int64_t index) { finish(call, run_of(index)); });
+  finish_bias(call);
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                     \

@@ -81,6 +81,7 @@ struct Call {
   const SoftmaxArguments<T>& in;
   Cut cut;
   Partial<Compute<T>> partial;
+  const Compute<T>* bias;  // a turned table, or null
 };
 
 struct Item {
@@ -214,9 +215,9 @@ ATTNBENCH_INLINE void forward_item(const Call<T>& call, const Scratch<Compute<T>
                             s.q + i * s.dim, s.out + i * s.value_dim,
                             s.greatest + i,  s.sum + i};
       if (call.cut.few) {
-        take_tile_few<R, Bytes>(sizes, mask, p, tile, s.value_dim, s.scores, key_tile);
+        take_tile_few<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, key_tile);
       } else {
-        take_tile<R, Bytes>(sizes, mask, p, tile, s.value_dim, s.scores, s.fade);
+        take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
       }
     }
   }
@@ -253,6 +254,7 @@ std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes, int threads) {
   const Cut cut = cut_of(sizes);
   Workspace count;
   Partial<R>(count, cut, sizes.batch * sizes.heads, padded(sizes.value_dim, sizeof(R)));
+  count.take<R>(BiasRange(sizes).size());
   return count.used() + static_cast<std::size_t>(threads) * scratch_bytes<R>(sizes, cut);
 }
 
@@ -264,8 +266,11 @@ void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
   Workspace space(workspace, workspace_bytes);
   const Cut cut = cut_of(sizes);
   const std::int64_t heads = sizes.batch * sizes.heads;
-  const Call<T> call{sizes, arguments, cut,
-                     Partial<R>(space, cut, heads, padded(sizes.value_dim, sizeof(R)))};
+  const Partial<R> partial(space, cut, heads, padded(sizes.value_dim, sizeof(R)));
+  const BiasRange range(sizes);
+  R* const table = space.take<R>(range.size());
+  const Call<T> call{sizes, arguments, cut, partial,
+                     bias_table(range, arguments.bias, true, table)};
   const auto each = static_cast<std::int64_t>(scratch_bytes<R>(sizes, cut));
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const auto work = pick(forward_baseline<T>, forward_avx2<T>, forward_avx512<T>);

@@ -63,7 +63,7 @@ ATTNBENCH_INLINE R few_weights(R* scores, std::int64_t columns, R& greatest, R& 
 /// `columns` is tile.count rounded up to whole vectors of the widest kind at least.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void take_tile_few(const SoftmaxSizes& sizes, const std::uint8_t* mask,
-                                    const QueryPanel<R>& p, const KeyTile<R>& tile,
+                                    const R* bias, const QueryPanel<R>& p, const KeyTile<R>& tile,
                                     std::int64_t value_dim, R* scores, std::int64_t columns) {
   using S = Simd<R, Bytes>;
   constexpr R hidden = -std::numeric_limits<R>::infinity();
@@ -73,6 +73,9 @@ ATTNBENCH_INLINE void take_tile_few(const SoftmaxSizes& sizes, const std::uint8_
     R* const row = scores + i * columns;
     const Range seen = within(seen_keys(sizes, p.t0 + i, 1), tile.s0, tile.count);
     if (seen.empty()) continue;
+    for (std::int64_t k = seen.begin; bias != nullptr && k < seen.end; ++k) {
+      row[k] += bias[p.t0 + i + sizes.offset - tile.s0 - k];
+    }
     std::fill_n(row, seen.begin, hidden);
     for (std::int64_t k = seen.begin; mask != nullptr && k < seen.end; ++k) {
       row[k] = mask[tile.s0 + k] != 0 ? row[k] : hidden;

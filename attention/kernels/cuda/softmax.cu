@@ -66,6 +66,7 @@ std::string softmax_refusal(const SoftmaxSizes& sizes) {
       sizes.key_length < 0 || sizes.left < 0 || sizes.right < 0) {
     return "a size is negative, or there is no head";
   }
+  if (sizes.bias_reach >= 0) return "biases by distance are computed on the CPU only";
   if (sizes.heads % sizes.kv_heads != 0) return "kv_heads does not divide heads";
   if (sizes.head_dim < 1 || sizes.head_dim > 256) return "head_dim is not within 1 and 256";
   if (sizes.value_dim < 1 || sizes.value_dim > 256) return "value_dim is not within 1 and 256";

@@ -19,7 +19,7 @@ struct Problem {
   SoftmaxSizes sizes;
   std::vector<T> q, k, v, d_out, out, dq, dk, dv;
   std::vector<std::uint8_t> mask;
-  std::vector<Compute<T>> lse;
+  std::vector<Compute<T>> lse, bias, d_bias;
 
   explicit Problem(const SoftmaxSizes& s, double spread = 1.0, bool masked = false) : sizes(s) {
     std::mt19937 engine(7);
@@ -37,6 +37,10 @@ struct Problem {
     dk.resize(k.size());
     dv.resize(v.size());
     lse.resize(static_cast<std::size_t>(s.batch * s.heads * s.length));
+    for (std::int64_t i = -s.bias_reach; i <= s.bias_reach; ++i) {
+      bias.push_back(static_cast<Compute<T>>(2 * std::sin(0.7 * static_cast<double>(i * i + i))));
+    }
+    d_bias = bias;
     for (std::int64_t i = 0; masked && i < s.batch * s.key_length; ++i) {
       mask.push_back(engine() % 4 != 0);
     }
@@ -48,6 +52,7 @@ struct Problem {
     a.v = rows_of<const T>(v, sizes.kv_heads, sizes.key_length, sizes.value_dim);
     a.out = rows_of<T>(out, sizes.heads, sizes.length, sizes.value_dim);
     a.lse = lse.data();
+    a.bias = bias.data();
     if (!mask.empty()) a.key_mask = mask.data();
     a.mask_stride = sizes.key_length;
     return a;
@@ -65,6 +70,7 @@ struct Problem {
     g.dq = rows_of<T>(dq, sizes.heads, sizes.length, sizes.head_dim);
     g.dk = rows_of<T>(dk, sizes.kv_heads, sizes.key_length, sizes.head_dim);
     g.dv = rows_of<T>(dv, sizes.kv_heads, sizes.key_length, sizes.value_dim);
+    g.d_bias = d_bias.data();
     StdTeam team(threads);
     Block block(softmax_backward_bytes<T>(sizes, threads));
     softmax_backward(sizes, arguments(), g, team, block.data(),
@@ -80,15 +86,21 @@ struct Problem {
 
 /// Values, logarithms of the sums and gradients by the definition, in double.
 struct Expected {
-  std::vector<double> out, dq, dk, dv, lse;
+  std::vector<double> out, dq, dk, dv, lse, d_bias;
 };
 
 template <class T>
 Expected define(const Problem<T>& p) {
   const auto& z = p.sizes;
-  Expected e{std::vector<double>(p.out.size()), std::vector<double>(p.q.size()),
-             std::vector<double>(p.k.size()), std::vector<double>(p.v.size()),
-             std::vector<double>(p.lse.size(), std::numeric_limits<double>::infinity())};
+  Expected e{std::vector<double>(p.out.size()),
+             std::vector<double>(p.q.size()),
+             std::vector<double>(p.k.size()),
+             std::vector<double>(p.v.size()),
+             std::vector<double>(p.lse.size(), std::numeric_limits<double>::infinity()),
+             std::vector<double>(p.bias.size())};
+  const auto place = [&](std::int64_t t, std::int64_t s) {
+    return static_cast<std::size_t>(s - t - z.offset + z.bias_reach);
+  };
   const auto dot = [](const T* a, const T* b, std::int64_t n) {
     double sum = 0;
     for (std::int64_t i = 0; i < n; ++i) sum += double{widen(a[i])} * double{widen(b[i])};
@@ -106,6 +118,7 @@ Expected define(const Problem<T>& p) {
         if (!p.sees(b, t, s)) continue;
         const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
         weight[s] = z.scale * dot(&p.q[q0], &p.k[k0], z.head_dim);
+        if (!p.bias.empty()) weight[s] += double{p.bias[place(t, s)]};
         greatest = std::max(greatest, weight[s]);
       }
       for (std::int64_t s = 0; s < z.key_length; ++s) {
@@ -128,6 +141,9 @@ Expected define(const Problem<T>& p) {
       }
       for (std::int64_t s = 0; s < z.key_length; ++s) {
         const double d_score = z.scale * weight[s] * (d_weight[s] - delta);
+        if (!p.bias.empty() && p.sees(b, t, s)) {
+          e.d_bias[place(t, s)] += weight[s] * (d_weight[s] - delta);
+        }
         const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
         for (std::int64_t d = 0; d < z.head_dim; ++d) {
           e.dq[q0 + d] += d_score * widen(p.k[k0 + d]);
