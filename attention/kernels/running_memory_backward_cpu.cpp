@@ -1,0 +1,429 @@
+// Gradients of the running memory, head by head. A first sweep keeps the mean that every block
+// reads; a second one goes backwards, with R the gradient of what later blocks have of a token's
+// coordinates:
+//   dm = B g,  da = dm u,  de = a (da - a.da),  dc = de u,  du = dm a + de c,
+//   dq = scale B^T dc,  R_s = sum_{t that reads s} du_t / n_t,  dx_s = B^T R_s,
+//   dB = m g^T + scale dc q^T + R x^T.
+#include "attention/kernels/running_memory.hpp"
+#include "attention/kernels/running_memory_block.hpp"
+
+namespace attnbench::kernels {
+namespace {
+
+/// What all workers share.
+template <class R>
+struct Shared {
+  PackedBases<R> bases;
+  std::int64_t units;  // bases in whole units of rows
+  R* d_bases;          // [batch * heads, units, width]
+
+  Shared(Workspace& space, const RunningMemorySizes& sizes)
+      : bases(space, sizes),
+        units(whole_units(sizes.bases)),
+        d_bases(space.take<R>(sizes.batch * sizes.heads * units * bases.width)) {}
+};
+
+inline std::int64_t blocks_of(const RunningMemorySizes& sizes) {
+  const MemoryBlocks blocks(sizes, sizes.length);
+  std::int64_t count = 0;
+  for (std::int64_t t = 0; t < sizes.length; t += blocks.tokens(t, sizes.length)) ++count;
+  return count;
+}
+
+/// What one worker holds.
+template <class R>
+struct Scratch {
+  R *query, *tokens, *upstream, *product;  // [memory_tokens, width]
+  R *logits, *means, *d_mean, *read;       // [memory_tokens, rows]
+  R *mean, *later, *inside, *spread;       // [rows]
+  R *sum, *back;                           // [width]
+  R* kept;                                 // [blocks, rows]: the mean before each
+  std::int64_t* counts;                    // [blocks]
+
+  Scratch(Workspace& space, const RunningMemorySizes& sizes, const PackedBases<R>& bases) {
+    for (R** each : {&query, &tokens, &upstream, &product}) {
+      *each = space.take<R>(memory_tokens * bases.width);
+    }
+    for (R** each : {&logits, &means, &d_mean, &read}) {
+      *each = space.take<R>(memory_tokens * bases.rows);
+    }
+    for (R** each : {&mean, &later, &inside, &spread}) *each = space.take<R>(bases.rows);
+    for (R** each : {&sum, &back}) *each = space.take<R>(bases.width);
+    kept = space.take<R>(blocks_of(sizes) * bases.rows);
+    counts = space.take<std::int64_t>(blocks_of(sizes));
+  }
+};
+
+/// The gradients through one row of what is read. In: c in powers of two, dm. Out: c holds dc, dm
+/// holds du, m what is read.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void differentiate_read(R* c, R* dm, const R* u, R* m, const R* fence,
+                                         std::int64_t rows) {
+  using S = Simd<R, Bytes>;
+  auto most = S::all(-std::numeric_limits<R>::infinity());
+  for (std::int64_t j = 0; j < rows; j += S::lanes) {
+    const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
+    S::store(m + j, logit);
+    most = S::greater(most, logit);
+  }
+  const R base = S::greatest(most);
+  auto total = S::all(0);
+  auto weighted = S::all(0);
+  for (std::int64_t j = 0; j < rows; j += S::lanes) {
+    const auto weight = S::exp2(S::load(m + j) - base);
+    S::store(m + j, weight);
+    total += weight;
+    weighted += weight * S::load(dm + j) * S::load(u + j);
+  }
+  const R factor = R{1} / S::sum(total);
+  const R delta = S::sum(weighted) * factor;
+  constexpr auto natural = static_cast<R>(ln_of_2);
+  for (std::int64_t j = 0; j < rows; j += S::lanes) {
+    const auto a = S::load(m + j) * factor;
+    const auto here = S::load(u + j);
+    const auto slope = S::load(dm + j);
+    const auto de = a * (slope * here - delta);
+    const auto logit = S::load(c + j);
+    S::store(c + j, natural * de * here);
+    S::store(dm + j, slope * a + natural * de * logit);
+    S::store(m + j, a * here);
+  }
+}
+
+/// One head, its sweeps.
+template <class T, int Bytes>
+class Sweep {
+  using R = Compute<T>;
+  using S = Simd<R, Bytes>;
+
+ public:
+  ATTNBENCH_INLINE Sweep(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& in,
+                         const RunningMemoryGradients<T>& out, const Shared<R>& shared,
+                         const Scratch<R>& scratch, std::int64_t b, std::int64_t h)
+      : sizes_(sizes),
+        in_(in),
+        out_(out),
+        s_(scratch),
+        bases_(shared.bases),
+        along_(shared.bases.along_of(h)),
+        across_(shared.bases.across_of(h)),
+        units_(shared.units),
+        d_bases_(shared.d_bases + (b * sizes.heads + h) * shared.units * shared.bases.width),
+        blocks_(sizes, sizes.length),
+        b_(b),
+        h_(h) {}
+
+  ATTNBENCH_INLINE void run() const {
+    std::fill_n(d_bases_, units_ * bases_.width, R{0});
+    std::fill_n(s_.later, bases_.rows, R{0});
+    std::fill_n(s_.inside, bases_.rows, R{0});
+    const std::int64_t blocks = forward();
+    std::int64_t end = sizes_.length;
+    for (std::int64_t i = blocks - 1; i >= 0; --i) {
+      const std::int64_t t = first_token(end);
+      back(i, t, end - t);
+      end = t;
+    }
+    if (all()) back_through_all();
+  }
+
+ private:
+  bool each() const { return sizes_.order == MemoryOrder::each_token; }
+  bool windows() const { return sizes_.order == MemoryOrder::windows; }
+  bool all() const { return sizes_.order == MemoryOrder::all; }
+  const std::uint8_t* mask(std::int64_t t) const {
+    return in_.key_mask == nullptr ? nullptr : in_.key_mask + b_ * in_.mask_stride + t;
+  }
+  /// Where the block that ends before `end` begins.
+  std::int64_t first_token(std::int64_t end) const {
+    const std::int64_t window = (blocks_.phase + end - 1) / blocks_.window * blocks_.window;
+    const std::int64_t begin = std::max<std::int64_t>(0, window - blocks_.phase);
+    return begin + (end - 1 - begin) / memory_tokens * memory_tokens;
+  }
+  ATTNBENCH_INLINE void load_tokens(std::int64_t t, std::int64_t count) const {
+    load_memory_rows(in_.tokens.at(b_, h_, t), in_.tokens.row_stride, mask(t), count,
+                     sizes_.head_dim, R{1}, s_.tokens, bases_.width);
+  }
+
+  /// Keeps the mean before each block. Returns how many there are.
+  ATTNBENCH_INLINE std::int64_t forward() const {
+    std::fill_n(s_.mean, bases_.rows, R{0});
+    std::fill_n(s_.sum, bases_.width, R{0});
+    RunningMean<R> mean{s_.mean, 0};
+    std::int64_t begun = 0, block = 0;
+    const auto fold = [&] {
+      mean.template take<Bytes>(s_.sum, begun, along_, sizes_.head_dim, bases_.rows);
+      std::fill_n(s_.sum, bases_.width, R{0});
+      begun = 0;
+    };
+    if (all()) {
+      for (std::int64_t t = 0; t < sizes_.memory_length; t += memory_tokens) {
+        const std::int64_t count = std::min(memory_tokens, sizes_.memory_length - t);
+        load_tokens(t, count);
+        add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+        begun += real_tokens(mask(t), count);
+      }
+      fold();
+    }
+    for (std::int64_t t = 0; t < sizes_.length; ++block) {
+      const std::int64_t count = blocks_.tokens(t, sizes_.length);
+      std::copy_n(s_.mean, bases_.rows, s_.kept + block * bases_.rows);
+      s_.counts[block] = mean.count;
+      t += count;
+      if (all()) continue;
+      load_tokens(t - count, count);
+      add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+      begun += real_tokens(mask(t - count), count);
+      if (each() || blocks_.ends(t)) fold();
+    }
+    return block;
+  }
+
+  /// s.d_mean becomes R of each token, where each token reads those up to it.
+  ATTNBENCH_INLINE void run_back(std::int64_t t, std::int64_t count, std::int64_t before) const {
+    std::int64_t seen = before + real_tokens(mask(t), count);
+    for (std::int64_t i = count - 1; i >= 0; --i) {
+      const bool real = mask(t) == nullptr || mask(t)[i] != 0;
+      const R share = seen == 0 ? R{0} : R{1} / static_cast<R>(seen);
+      R* const row = s_.d_mean + i * bases_.rows;
+      for (std::int64_t j = 0; j < bases_.rows; j += S::lanes) {
+        const auto total = S::load(s_.later + j) + share * S::load(row + j);
+        S::store(s_.later + j, total);
+        S::store(row + j, real ? total : S::all(0));
+      }
+      if (real) --seen;
+    }
+  }
+
+  /// s.back = B^T r.
+  ATTNBENCH_INLINE void turn_back(const R* r) const {
+    for (std::int64_t d = 0; d < bases_.width; d += S::lanes) {
+      auto total = S::all(0);
+      for (std::int64_t j = 0; j < sizes_.bases; ++j) {
+        total += r[j] * S::load(across_ + j * bases_.width + d);
+      }
+      S::store(s_.back + d, total);
+    }
+  }
+
+  /// d_bases += r sum^T.
+  ATTNBENCH_INLINE void add_outer(const R* r, const R* sum) const {
+    for (std::int64_t j = 0; j < sizes_.bases; ++j) {
+      R* const row = d_bases_ + j * bases_.width;
+      for (std::int64_t d = 0; d < bases_.width; d += S::lanes) {
+        S::store(row + d, S::load(row + d) + r[j] * S::load(sum + d));
+      }
+    }
+  }
+
+  /// d_bases += left^T right, of `count` rows each.
+  ATTNBENCH_INLINE void add_products(const R* left, const R* right, std::int64_t count) const {
+    multiply<R, Bytes, true>(units_, bases_.width, count, {left, 1, bases_.rows}, right,
+                             bases_.width, d_bases_, bases_.width);
+  }
+
+  /// The gradient of tokens: `from` [count, width] or, with a stride of 0, the same for all that
+  /// are real; and their share of the upstream where they are averaged with what is read.
+  ATTNBENCH_INLINE void store_tokens(const R* from, std::int64_t stride, std::int64_t t,
+                                     std::int64_t count, R own) const {
+    for (std::int64_t i = 0; i < count; ++i) {
+      T* const to = out_.d_tokens.at(b_, h_, t + i);
+      const bool real = mask(t) == nullptr || mask(t)[i] != 0;
+      for (std::int64_t d = 0; d < sizes_.head_dim; ++d) {
+        R value = real ? from[i * stride + d] : R{0};
+        if (sizes_.averaged) value += own * widen(out_.d_out.at(b_, h_, t + i)[d]);
+        narrow(value, to[d]);
+      }
+    }
+  }
+
+  ATTNBENCH_INLINE void back(std::int64_t block, std::int64_t t, std::int64_t count) const {
+    const std::int64_t rows = whole_units(count), stride = bases_.rows, width = bases_.width;
+    const std::int64_t before = s_.counts[block];
+    std::copy_n(s_.kept + block * stride, stride, s_.mean);
+    const bool alone = sizes_.alone && windows() && before == 0;
+    const R read = sizes_.averaged ? R{1} / 2 : R{1};
+    const auto to_2 = static_cast<R>(sizes_.scale * log2_of_e);
+    load_memory_rows<T>(in_.query.at(b_, h_, t), in_.query.row_stride, nullptr, count,
+                        sizes_.head_dim, to_2, s_.query, width);
+    load_memory_rows<T>(out_.d_out.at(b_, h_, t), out_.d_out.row_stride, nullptr, count,
+                        sizes_.head_dim, alone ? R{0} : read, s_.upstream, width);
+    multiply<R, Bytes, false>(rows, stride, sizes_.head_dim, {s_.query, width, 1}, along_, stride,
+                              s_.logits, stride);
+    multiply<R, Bytes, false>(rows, stride, sizes_.head_dim, {s_.upstream, width, 1}, along_,
+                              stride, s_.d_mean, stride);
+    if (!all()) load_tokens(t, count);
+    if (each()) {
+      multiply<R, Bytes, false>(rows, stride, sizes_.head_dim, {s_.tokens, width, 1}, along_,
+                                stride, s_.means, stride);
+      RunningMean<R>{s_.mean, before}.template run<Bytes>(s_.means, mask(t), count, stride);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const R* const u = each() ? s_.means + i * stride : s_.mean;
+      differentiate_read<R, Bytes>(s_.logits + i * stride, s_.d_mean + i * stride, u,
+                                   s_.read + i * stride, bases_.fence, stride);
+    }
+    std::fill_n(s_.logits + count * stride, (rows - count) * stride, R{0});
+    std::fill_n(s_.d_mean + count * stride, (rows - count) * stride, R{0});
+    add_products(s_.read, s_.upstream, count);
+    add_products(s_.logits, s_.query, count);
+    multiply<R, Bytes, false>(rows, width, sizes_.bases, {s_.logits, stride, 1}, across_, width,
+                              s_.product, width);
+    for (std::int64_t i = 0; i < count; ++i) {
+      T* const to = out_.d_query.at(b_, h_, t + i);
+      for (std::int64_t d = 0; d < sizes_.head_dim; ++d) {
+        narrow(to_2 * s_.product[i * width + d], to[d]);
+      }
+    }
+    if (each()) return back_through_tokens(t, count, before);
+    add_rows<R, Bytes>(s_.d_mean, count, stride, s_.inside);
+    if (windows()) back_through_window(t, count, before, alone ? R{1} : read);
+  }
+
+  ATTNBENCH_INLINE void back_through_tokens(std::int64_t t, std::int64_t count,
+                                            std::int64_t before) const {
+    run_back(t, count, before);
+    add_products(s_.d_mean, s_.tokens, count);
+    multiply<R, Bytes, false>(whole_units(count), bases_.width, sizes_.bases,
+                              {s_.d_mean, bases_.rows, 1}, across_, bases_.width, s_.product,
+                              bases_.width);
+    store_tokens(s_.product, bases_.width, t, count, R{1} / 2);
+  }
+
+  /// Tokens of a window are read by the windows after it, and all by the same share.
+  ATTNBENCH_INLINE void back_through_window(std::int64_t t, std::int64_t count, std::int64_t before,
+                                            R own) const {
+    std::fill_n(s_.sum, bases_.width, R{0});
+    add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+    add_outer(s_.later, s_.sum);
+    turn_back(s_.later);
+    store_tokens(s_.back, 0, t, count, own);
+    if (!blocks_.begins(t)) return;
+    if (before > 0) {
+      const R share = R{1} / static_cast<R>(before);
+      for (std::int64_t j = 0; j < bases_.rows; ++j) s_.later[j] += share * s_.inside[j];
+    }
+    std::fill_n(s_.inside, bases_.rows, R{0});
+  }
+
+  /// All queries read all tokens, each by the same share.
+  ATTNBENCH_INLINE void back_through_all() const {
+    std::fill_n(s_.sum, bases_.width, R{0});
+    std::int64_t count = 0;
+    for (std::int64_t t = 0; t < sizes_.memory_length; t += memory_tokens) {
+      const std::int64_t tokens = std::min(memory_tokens, sizes_.memory_length - t);
+      load_tokens(t, tokens);
+      add_rows<R, Bytes>(s_.tokens, tokens, bases_.width, s_.sum);
+      count += real_tokens(mask(t), tokens);
+    }
+    const R share = count == 0 ? R{0} : R{1} / static_cast<R>(count);
+    for (std::int64_t j = 0; j < bases_.rows; ++j) s_.spread[j] = share * s_.inside[j];
+    add_outer(s_.spread, s_.sum);
+    turn_back(s_.spread);
+    for (std::int64_t t = 0; t < sizes_.memory_length; t += memory_tokens) {
+      store_tokens(s_.back, 0, t, std::min(memory_tokens, sizes_.memory_length - t), R{1} / 2);
+    }
+  }
+
+  const RunningMemorySizes& sizes_;
+  const RunningMemoryArguments<T>& in_;
+  const RunningMemoryGradients<T>& out_;
+  const Scratch<R>& s_;
+  const PackedBases<R>& bases_;
+  const R *along_, *across_;
+  const std::int64_t units_;
+  R* const d_bases_;
+  const MemoryBlocks blocks_;
+  const std::int64_t b_, h_;
+};
+
+template <class T>
+struct Call {
+  const RunningMemorySizes& sizes;
+  const RunningMemoryArguments<T>& in;
+  const RunningMemoryGradients<T>& out;
+  Shared<Compute<T>> shared;
+};
+
+template <class T>
+void head_baseline(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
+                   std::int64_t h) {
+  Sweep<T, 16>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+}
+template <class T>
+ATTNBENCH_AVX2 void head_avx2(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
+                              std::int64_t h) {
+  Sweep<T, 32>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+}
+template <class T>
+ATTNBENCH_AVX512 void head_avx512(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
+                                  std::int64_t h) {
+  Sweep<T, 64>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+}
+
+/// The bases' gradient, the batch rows added up in order.
+template <class T>
+void add_batch_rows(const Call<T>& call) {
+  using R = Compute<T>;
+  const auto& [sizes, in, out, shared] = call;
+  const std::int64_t each = shared.units * shared.bases.width;
+  for (std::int64_t h = 0; h < sizes.heads; ++h) {
+    for (std::int64_t j = 0; j < sizes.bases; ++j) {
+      for (std::int64_t d = 0; d < sizes.head_dim; ++d) {
+        R sum = 0;
+        for (std::int64_t b = 0; b < sizes.batch; ++b) {
+          sum += shared.d_bases[(b * sizes.heads + h) * each + j * shared.bases.width + d];
+        }
+        out.d_bases[(h * sizes.bases + j) * sizes.head_dim + d] = sum;
+      }
+    }
+  }
+}
+
+/// The bytes of what is shared, and of what one worker holds.
+template <class R>
+std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
+  Workspace shared, own;
+  const Shared<R> laid(shared, sizes);
+  Scratch<R>(own, sizes, laid.bases);
+  return {shared.used(), own.used()};
+}
+
+}  // namespace
+
+template <class T>
+std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes, int threads) {
+  const auto [shared, own] = bytes_of<Compute<T>>(sizes);
+  return shared + static_cast<std::size_t>(threads) * own;
+}
+
+template <class T>
+void running_memory_backward(const RunningMemorySizes& sizes,
+                             const RunningMemoryArguments<T>& arguments,
+                             const RunningMemoryGradients<T>& gradients, ThreadTeam& team,
+                             void* workspace, std::size_t workspace_bytes) {
+  using R = Compute<T>;
+  Workspace space(workspace, workspace_bytes);
+  const Call<T> call{sizes, arguments, gradients, {space, sizes}};
+  const auto each = static_cast<std::int64_t>(bytes_of<R>(sizes).second);
+  std::byte* const scratch = space.take<std::byte>(each * team.size());
+  const auto run = pick(head_baseline<T>, head_avx2<T>, head_avx512<T>);
+  call.shared.bases.pack(arguments.bases, sizes.heads);
+  share(team, sizes.batch * sizes.heads, [&](int worker, std::int64_t head) {
+    Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
+    const Scratch<R> s(own, sizes, call.shared.bases);
+    run(call, s, head / sizes.heads, head % sizes.heads);
+  });
+  add_batch_rows(call);
+}
+
+#define ATTNBENCH_INSTANTIATE(T)                                                         \
+  template std::size_t running_memory_backward_bytes<T>(const RunningMemorySizes&, int); \
+  template void running_memory_backward<T>(                                              \
+      const RunningMemorySizes&, const RunningMemoryArguments<T>&,                       \
+      const RunningMemoryGradients<T>&, ThreadTeam&, void*, std::size_t);
+ATTNBENCH_INSTANTIATE(float)
+ATTNBENCH_INSTANTIATE(double)
+ATTNBENCH_INSTANTIATE(BFloat16)
+
+}  // namespace attnbench::kernels
