@@ -49,10 +49,11 @@ struct Memory {
   at::Tensor normaliser;
 };
 
-/// In one kernel, forward and backward (attention/kernels/causal_product.hpp), features identity and
-/// elu(x) + 1: float32, float64 and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA
-/// device. Its gradient keeps the inputs alone.
-at::Tensor fused(const at::Tensor& x, const at::Tensor& y, const at::Tensor& c, const Form& form,
+/// In one kernel, forward and backward (attention/kernels/causal_product.hpp): float32, float64 and
+/// bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. Its gradient keeps the
+/// inputs alone; what the kernel is not to make itself (random features, relu) is made for a few
+/// tokens at a time, backward for a few heads.
+at::Tensor fused(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                  const Memory* memory = nullptr);
 /// Whether it does the problem, and the workspace of its forward pass.
 Support fused_supports(const Problem& problem, std::int64_t features);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/forms/causal_product.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 #include "attention/forms/token_blocks.hpp"
 
 namespace attnbench::causal_product {
@@ -75,12 +76,8 @@ Cost chunked_cost(const ProductSizes& n, double chunk) {
 }
 
 Cost fused_cost(const ProductSizes& n, const Problem& problem) {
-  Cost cost = common_cost(n);
-  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.features));
-  cost.saved_bytes = 0;
-  // Three scans of as many operations as the forward pass.
-  cost.backward_flops = 3;
-  return cost;
+  return in_one_kernel(common_cost(n),
+                       fused_workspace_bytes(problem, static_cast<std::int64_t>(n.features)));
 }
 
 }  // namespace attnbench::causal_product

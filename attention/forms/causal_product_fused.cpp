@@ -1,7 +1,7 @@
 #include <stdexcept>
 
 #include "attention/forms/causal_product.hpp"
-#include "attention/forms/kernel_call.hpp"
+#include "attention/forms/recurrent_call.hpp"
 #include "attention/kernels/causal_product.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/causal_product.hpp"
@@ -11,143 +11,113 @@ namespace attnbench::causal_product {
 namespace {
 
 using at::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 ATTNBENCH_KERNEL(causal_product_forward)
 ATTNBENCH_KERNEL(causal_product_backward)
 
-kernels::ProductFeature feature_for_kernel(Feature feature) {
-  if (feature == Feature::identity) return kernels::ProductFeature::identity;
-  if (feature == Feature::elu_plus_one) return kernels::ProductFeature::elu_plus_one;
-  throw std::logic_error("the kernel has no such feature");
-}
+/// See recurrent_call.hpp.
+struct Product {
+  using Form = causal_product::Form;
+  using Carry = Memory;
+  using Sizes = kernels::CausalProductSizes;
 
-/// One call: dense rows of one dtype.
-struct Call {
-  Tensor x, y, c;
-  Form form;
+  static c10::IValue pack(const Form& form) {
+    return c10::ivalue::Tuple::create(
+        {static_cast<std::int64_t>(form.feature), form.normalised, form.epsilon});
+  }
+  static Form unpack(const c10::IValue& value) {
+    const auto& parts = value.toTupleRef().elements();
+    return {static_cast<Feature>(parts[0].toInt()), parts[1].toBool(), parts[2].toDouble()};
+  }
 
-  kernels::CausalProductSizes sizes() const {
-    kernels::CausalProductSizes sizes;
-    sizes.batch = c.size(0);
-    sizes.heads = c.size(1);
-    sizes.length = c.size(2);
-    sizes.features = y.size(3);
-    sizes.value_dim = c.size(3);
-    sizes.feature = feature_for_kernel(form.feature);
+  static Sizes sizes(std::int64_t rows, const Form& form) {
+    Sizes sizes;
+    sizes.features = rows;
+    sizes.feature = form.feature == Feature::elu_plus_one ? kernels::ProductFeature::elu_plus_one
+                                                          : kernels::ProductFeature::identity;
     sizes.normalised = form.normalised;
     sizes.epsilon = form.epsilon;
     return sizes;
   }
   template <class T>
-  kernels::CausalProductArguments<T> arguments() const {
+  static kernels::CausalProductArguments<T> arguments(const kernels::Rows<const T>& query,
+                                                      const kernels::Rows<const T>& key,
+                                                      const kernels::Rows<const T>& values) {
     kernels::CausalProductArguments<T> arguments;
-    arguments.query = kernel_rows<const T>(x);
-    arguments.key = kernel_rows<const T>(y);
-    arguments.values = kernel_rows<const T>(c);
+    arguments.query = query;
+    arguments.key = key;
+    arguments.values = values;
     return arguments;
   }
-};
+  template <class T>
+  static kernels::CausalProductGradients<T> gradients(const kernels::Rows<const T>& d_out,
+                                                      const kernels::Rows<T>& d_query,
+                                                      const kernels::Rows<T>& d_key,
+                                                      const kernels::Rows<T>& d_values) {
+    return {d_out, d_query, d_key, d_values};
+  }
 
-Tensor forward(const Call& call, const Memory* memory) {
-  const auto sizes = call.sizes();
-  const Tensor out =
-      at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.c.options());
-  on_kernels(call.c, [&](auto element, auto& place) {
-    using T = decltype(element);
-    using R = kernels::Compute<T>;
-    auto arguments = call.arguments<T>();
-    arguments.out = kernel_rows<T>(out);
-    if (memory != nullptr) {
-      arguments.memory = kernel_numbers<R>(memory->sum);
-      if (call.form.normalised) arguments.total = kernel_numbers<R>(memory->normaliser);
+  static Carry empty(const Tensor& values, std::int64_t rows, const Form& form) {
+    const auto wide = values.options().dtype(compute_type(values.scalar_type()));
+    Carry carry{at::zeros({values.size(0), values.size(1), rows, values.size(3)}, wide), {}};
+    if (form.normalised) {
+      carry.normaliser = at::zeros({values.size(0), values.size(1), rows}, wide);
     }
-    run_causal_product_forward<T>(place, out, sizes, arguments);
-  });
-  return out;
-}
-
-struct Fused : torch::autograd::Function<Fused> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& y, const Tensor& c,
-                        std::int64_t feature, bool normalised, double epsilon) {
-    const Call call{x, y, c, {static_cast<Feature>(feature), normalised, epsilon}};
-    context->save_for_backward({x, y, c});
-    context->saved_data["feature"] = feature;
-    context->saved_data["normalised"] = normalised;
-    context->saved_data["epsilon"] = epsilon;
-    return causal_product::forward(call, nullptr);
+    return carry;
+  }
+  template <class T>
+  static void set_carry(kernels::CausalProductArguments<T>& arguments, const Carry& carry,
+                        const Form& form) {
+    using R = kernels::Compute<T>;
+    arguments.memory = kernel_numbers<R>(carry.sum);
+    if (form.normalised) arguments.total = kernel_numbers<R>(carry.normaliser);
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto saved = context->get_saved_variables();
-    auto& data = context->saved_data;
-    const Call call{saved[0],
-                    saved[1],
-                    saved[2],
-                    {static_cast<Feature>(data["feature"].toInt()), data["normalised"].toBool(),
-                     data["epsilon"].toDouble()}};
-    const auto sizes = call.sizes();
-    const Tensor d_out = with_dense_rows(gradients[0]);
-    const Tensor dx = at::empty(call.x.sizes(), call.x.options());
-    const Tensor dy = at::empty(call.y.sizes(), call.y.options());
-    const Tensor dc = at::empty(call.c.sizes(), call.c.options());
-    on_kernels(call.c, [&](auto element, auto& place) {
-      using T = decltype(element);
-      run_causal_product_backward<T>(
-          place, d_out, sizes, call.arguments<T>(),
-          kernels::CausalProductGradients<T>{kernel_rows<const T>(d_out), kernel_rows<T>(dx),
-                                             kernel_rows<T>(dy), kernel_rows<T>(dc)});
-    });
-    return {dx, dy, dc, Tensor(), Tensor(), Tensor()};
+  template <class T, class... Rest>
+  static void forward(Rest&&... rest) {
+    run_causal_product_forward<T>(std::forward<Rest>(rest)...);
+  }
+  template <class T, class... Rest>
+  static void backward(Rest&&... rest) {
+    run_causal_product_backward<T>(std::forward<Rest>(rest)...);
+  }
+
+  /// The kernel has no relu: it is given its values.
+  static bool mapped(const Form& form) { return form.feature == Feature::relu_plus_floor; }
+  static Tensor map(const Tensor& x, const Form& form) {
+    return mapped(form) ? feature_of(x, form.feature) : x;
+  }
+  static Tensor map_gradient(const Tensor& value, const Tensor& slope, const Form& form) {
+    return mapped(form) ? feature_gradient(value, slope, form.feature) : slope;
+  }
+
+  static std::string cuda_refusal(const Sizes& sizes, bool gradient) {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    const std::string forward = kernels::cuda::causal_product_refusal(sizes);
+    if (!forward.empty() || !gradient) return forward;
+    return kernels::cuda::causal_product_backward_refusal(sizes);
+#else
+    static_cast<void>(sizes);
+    static_cast<void>(gradient);
+    return {};
+#endif
   }
 };
-
-kernels::CausalProductSizes sizes_of(const Problem& problem, std::int64_t features) {
-  kernels::CausalProductSizes sizes;
-  sizes.batch = problem.batch;
-  sizes.heads = problem.heads;
-  sizes.length = problem.length;
-  sizes.features = features;
-  sizes.value_dim = problem.value_dim;
-  return sizes;
-}
 
 }  // namespace
 
 Support fused_supports(const Problem& problem, std::int64_t features) {
-  return supported_by_kernels(problem, [&]() -> std::string {
-    const auto sizes = sizes_of(problem, features);
-#ifdef ATTNBENCH_CUDA_KERNELS
-    const std::string forward = kernels::cuda::causal_product_refusal(sizes);
-    if (!forward.empty() || !problem.gradient) return forward;
-    return kernels::cuda::causal_product_backward_refusal(sizes);
-#else
-    static_cast<void>(sizes);
-    return {};
-#endif
-  });
+  return recurrent_call::supports<Product>(problem, features);
 }
 
 double fused_workspace_bytes(const Problem& problem, std::int64_t features) {
-  return predicted_causal_product_forward_bytes(problem, sizes_of(problem, features));
+  return predicted_causal_product_forward_bytes(
+      problem, recurrent_call::sizes_of<Product>(problem, features, {}));
 }
 
-Tensor fused(const Tensor& x, const Tensor& y, const Tensor& c, const Form& form,
+Tensor fused(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
              const Memory* memory) {
-  const auto type =
-      at::promote_types(at::promote_types(x.scalar_type(), y.scalar_type()), c.scalar_type());
-  const Call call{with_dense_rows(x.to(type)), with_dense_rows(y.to(type)),
-                  with_dense_rows(c.to(type)), form};
-  Tensor out;
-  if (memory == nullptr) {
-    out = Fused::apply(call.x, call.y, call.c, static_cast<std::int64_t>(form.feature),
-                       form.normalised, form.epsilon);
-  } else {
-    const at::NoGradGuard no_grad;
-    out = forward(call, memory);
-  }
-  return out.to(c.scalar_type());
+  return recurrent_call::fused<Product>({x, y, c, form}, memory);
 }
 
 }  // namespace attnbench::causal_product

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/forms/recurrent_cost.hpp"
+
 namespace attnbench::mixture {
 namespace {
 
@@ -25,6 +27,7 @@ Tensor pool(const Tensor& weights, const Tensor& scores, const Tensor& values, F
   if (form == Form::composite) {
     return prefix_pool::materialised(weights, kind, scores, values, carry);
   }
+  if (form == Form::fused) return prefix_pool::fused(weights, kind, scores, values, carry);
   const bool short_step = carry != nullptr && values.size(2) < kShortStep;
   if (form == Form::scan || short_step) {
     return prefix_pool::scan(weights, kind, scores, values, carry);
@@ -56,9 +59,41 @@ Tensor mixed(const Call& call, Form form, const Latent& latent) {
       .to(call.values.scalar_type());
 }
 
+/// The window of all tokens into the output, to which the latents are added a few tokens at a time.
+Tensor in_segments(const Call& given, Carry& carry) {
+  const at::NoGradGuard no_grad;
+  const Call call = widened(given, Form::fused);
+  const auto type = compute_type(call.values.scalar_type());
+  const Tensor output = softmax_tiled(call.local);
+  const std::int64_t length = call.values.size(2), latents = call.scores.size(3);
+  const std::int64_t most = fused_segment(call.values.size(0) * call.values.size(1), latents,
+                                          static_cast<std::int64_t>(elementSize(type)));
+  for (std::int64_t begin = 0; begin < length; begin += most) {
+    const std::int64_t count = std::min(most, length - begin);
+    const auto part = [&](const Tensor& x) { return x.narrow(2, begin, count); };
+    const Tensor p = at::softmax(part(call.query).to(type), -1);
+    const Tensor far = prefix_pool::fused(p.narrow(-1, 1, latents), Query::weights,
+                                          part(call.scores), part(call.values).to(type), &carry);
+    const Tensor place = part(output);
+    place.copy_(at::addcmul(far, p.narrow(-1, 0, 1), place.to(type)));
+  }
+  return output.to(given.values.scalar_type());
+}
+
+Carry empty_carry(const Call& call) {
+  return prefix_pool::empty_carry(call.values.size(0), call.values.size(1), call.scores.size(3),
+                                  call.values.size(3), call.values.options());
+}
+
 }  // namespace
 
 Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
+  const bool recorded = carry == nullptr && gradient_wanted({call.query, call.scores, call.values,
+                                                             call.local.q, call.local.k});
+  if (form == Form::fused && !recorded) {
+    Carry own = carry != nullptr ? *carry : empty_carry(call);
+    return in_segments(call, own);
+  }
   const at::AutoGradMode record(carry == nullptr && at::GradMode::is_enabled());
   return mixed(call, form, [&](const Call& wide, const Tensor& weights) {
     return pool(weights, wide.scores, wide.values, form, chunk, carry);
@@ -69,6 +104,10 @@ Tensor bidirectional(const Call& call, Form form) {
   return mixed(call, form, [](const Call& wide, const Tensor& weights) {
     return prefix_pool::whole(weights, Query::weights, wide.scores, wide.values);
   });
+}
+
+std::int64_t fused_segment(std::int64_t heads, std::int64_t latents, std::int64_t bytes) {
+  return tokens_together(heads, latents + 1, bytes);
 }
 
 std::int64_t segment(std::int64_t chunk) {

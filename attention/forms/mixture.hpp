@@ -18,18 +18,20 @@ struct Call {
   at::Tensor values;  ///< of these T tokens, where `local` sees some of the past, too
 };
 
-enum class Form { composite, scan, chunked };
+enum class Form { composite, scan, chunked, fused };
 
 /// y [B, H, T, D] in the dtype of the values. Causal, through whatever `carry` holds, where there
-/// is one: it is advanced, and nothing recorded for gradients.
+/// is one: it is advanced, and nothing recorded for gradients. Form::fused needs no more workspace
+/// for more tokens where no gradient is asked for.
 at::Tensor causal(const Call& call, Form form, std::int64_t chunk,
                   prefix_pool::Carry* carry = nullptr);
 
 /// The same without an order of the latent part; Form::scan has no meaning here.
 at::Tensor bidirectional(const Call& call, Form form);
 
-/// Tokens that a causal form takes together where no gradient is asked for, whole pieces of the
-/// chunked pool.
+/// Tokens that a causal form takes together where no gradient is asked for: whole pieces of the
+/// chunked pool; and those whose L + 1 weights Form::fused makes at a time, of B H heads.
 std::int64_t segment(std::int64_t chunk);
+std::int64_t fused_segment(std::int64_t heads, std::int64_t latents, std::int64_t bytes);
 
 }  // namespace attnbench::mixture

@@ -13,17 +13,21 @@ Cost pool_cost(Form form, const Options& options, const Problem& problem,
   if (problem.pattern != Pattern::causal) return prefix_pool::whole_cost(n, n.tokens);
   if (form == Form::composite) return prefix_pool::materialised_cost(n);
   if (form == Form::scan) return prefix_pool::scan_cost(n);
+  if (form == Form::fused) return prefix_pool::fused_cost(n, problem);
   return prefix_pool::chunked_cost(n, static_cast<double>(options.integer("chunk")));
 }
 
+BandedMechanism banded() {
+  return {[](const Options& each, const Problem&) { return each.window("window"); },
+          {},
+          [](const Options& each, const Problem& sizes) {
+            return std::min(sizes.length, each.window("window").left + 1);
+          }};
+}
+
 Cost window_cost(Form form, const Options& options, const Problem& problem) {
-  const BandedMechanism banded{
-      [](const Options& each, const Problem&) { return each.window("window"); },
-      {},
-      [](const Options& each, const Problem& sizes) {
-        return std::min(sizes.length, each.window("window").left + 1);
-      }};
-  const auto local = form == Form::composite ? composite_softmax(banded) : tiled_softmax(banded);
+  const auto local =
+      form == Form::composite ? composite_softmax(banded()) : tiled_softmax(banded());
   return local.cost(options, problem);
 }
 
@@ -46,6 +50,10 @@ double workspace(Form form, const Options& options, const Problem& problem) {
 
 }  // namespace
 
+Support window_supports(const Options& options, const Problem& problem) {
+  return tiled_softmax(banded()).supports(options, problem);
+}
+
 Cost cost(Form form, const Options& options, const Problem& problem) {
   const auto n = sizes_of(options, problem);
   const Cost pool = pool_cost(form, options, problem, n);
@@ -66,15 +74,24 @@ Cost cost(Form form, const Options& options, const Problem& problem) {
       std::max(1.0, cost.executed_flops);
   Problem together = problem;
   if (problem.pattern == Pattern::causal && form != Form::composite && !problem.gradient) {
-    together.length = std::min(problem.length, segment(options.integer("chunk")));
+    const std::int64_t most =
+        form == Form::fused
+            ? fused_segment(problem.batch * problem.heads, options.integer("latents_per_head"),
+                            static_cast<std::int64_t>(n.wide_bytes()))
+            : segment(options.integer("chunk"));
+    together.length = std::min(problem.length, most);
     together.key_length = together.length;
-    // The last segment's output beside the whole one's.
-    const double past =
-        static_cast<double>(std::min(problem.length, options.window("window").left)) +
-        static_cast<double>(together.length);
-    cost.workspace_bytes =
-        cost.state_bytes +
-        n.heads * past * static_cast<double>(problem.head_dim + problem.value_dim) * n.bytes;
+    if (form == Form::fused) {
+      cost.workspace_bytes = pool.state_bytes;
+    } else {
+      // The last segment's output beside the whole one's.
+      const double past =
+          static_cast<double>(std::min(problem.length, options.window("window").left)) +
+          static_cast<double>(together.length);
+      cost.workspace_bytes =
+          cost.state_bytes +
+          n.heads * past * static_cast<double>(problem.head_dim + problem.value_dim) * n.bytes;
+    }
   }
   cost.workspace_bytes += workspace(form, options, together);
   return cost;

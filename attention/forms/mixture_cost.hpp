@@ -8,5 +8,7 @@ namespace attnbench::mixture {
 
 /// Reads the options latents_per_head, window and chunk.
 Cost cost(Form form, const Options& options, const Problem& problem);
+/// Whether the tiled kernel does the window.
+Support window_supports(const Options& options, const Problem& problem);
 
 }  // namespace attnbench::mixture

@@ -87,6 +87,7 @@ Tensor pooled(Way way, const Call& call, std::int64_t chunk, Carry* carry) {
     return prefix_pool::materialised(call.query, kind, call.key, call.value, carry);
   }
   if (way == Way::scan) return prefix_pool::scan(call.query, kind, call.key, call.value, carry);
+  if (way == Way::fused) return prefix_pool::fused(call.query, kind, call.key, call.value, carry);
   return prefix_pool::chunked(call.query, kind, call.key, call.value, chunk, carry);
 }
 
@@ -98,6 +99,7 @@ Tensor summed(Way way, const Call& call, std::int64_t chunk, const Tensor& past)
   if (way == Way::scan) {
     return causal_product::scan(call.query, call.key, call.value, kRelu, past);
   }
+  if (way == Way::fused) return causal_product::fused(call.query, call.key, call.value, kRelu);
   return causal_product::chunked(call.query, call.key, call.value, kRelu, chunk, past);
 }
 
@@ -112,6 +114,10 @@ Tensor continued(Way way, const Performer& self, const Call& call, State& state)
   if (!self.relu()) {
     Carry carry{state["maximum"], normaliser, sum};
     return pooled(way, call, chunk, &carry);
+  }
+  if (way == Way::fused) {
+    const causal_product::Memory memory{sum, normaliser};
+    return causal_product::fused(call.query, call.key, call.value, kRelu, &memory);
   }
   const Tensor past = at::cat({sum, normaliser.unsqueeze(-1)}, -1);
   const Tensor y = summed(way, call, chunk, past);

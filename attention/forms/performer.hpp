@@ -41,9 +41,9 @@ class Performer : public Mechanism {
   at::Tensor training_forwards_;  ///< a buffer, so that a resumed run redraws in step
 };
 
-enum class PerformerWay { composite, scan, chunked };
+enum class PerformerWay { composite, scan, chunked, fused };
 
-/// Implementation::mix of the three.
+/// Implementation::mix of each.
 Mixed mix_performer(PerformerWay way, Mechanism& mechanism, const Inputs& inputs, State* state);
 
 }  // namespace attnbench

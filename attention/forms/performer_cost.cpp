@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "attention/forms/causal_product_cost.hpp"
+#include "attention/forms/prefix_pool.hpp"
 #include "attention/forms/prefix_pool_cost.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 #include "attention/forms/token_blocks.hpp"
 
 namespace attnbench {
@@ -81,6 +83,31 @@ Cost performer_chunked_cost(const Options& options, const Problem& problem) {
   const Asked of = asked(options, problem);
   Cost cost = of.pools ? prefix_pool::chunked_cost(of.pool(), of.chunk)
                        : causal_product::chunked_cost(of.n, of.chunk);
+  return with_features(cost, of, 3);
+}
+
+Cost performer_fused_cost(const Options& options, const Problem& problem) {
+  const Asked of = asked(options, problem);
+  const auto& n = of.n;
+  const auto features = static_cast<std::int64_t>(n.features);
+  Cost cost;
+  if (of.pools) {
+    cost = prefix_pool::fused_cost(of.pool(), problem);
+    cost.workspace_bytes =
+        prefix_pool::fused_workspace_bytes(problem, features, prefix_pool::Query::logits_plus_z);
+  } else {
+    cost = causal_product::fused_cost(n, problem);
+  }
+  // Features of queries and keys of a few tokens; relu takes two more on its way.
+  const double tokens = std::min(
+      n.queries, static_cast<double>(tokens_together(static_cast<std::int64_t>(n.heads), features,
+                                                     static_cast<std::int64_t>(n.wide_bytes()))));
+  cost.workspace_bytes +=
+      n.heads * tokens *
+      ((of.pools ? 2 : 4) * n.features + of.dim + (n.bytes < n.wide_bytes() ? n.width : 0)) *
+      n.wide_bytes();
+  cost.workspace_bytes += n.heads * n.features * (n.width + 2) * n.wide_bytes();
+  if (n.bytes < n.wide_bytes()) cost.workspace_bytes += n.heads * n.queries * n.width * 4;
   return with_features(cost, of, 3);
 }
 

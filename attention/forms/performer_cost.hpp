@@ -8,5 +8,6 @@ namespace attnbench {
 Cost performer_composite_cost(const Options& options, const Problem& problem);
 Cost performer_scan_cost(const Options& options, const Problem& problem);
 Cost performer_chunked_cost(const Options& options, const Problem& problem);
+Cost performer_fused_cost(const Options& options, const Problem& problem);
 
 }  // namespace attnbench

@@ -61,12 +61,13 @@ at::Tensor chunked(const Operand& query, Query kind, const Operand& scores,
 
 /// In one kernel, forward and backward (attention/kernels/prefix_pool.hpp): float32, float64 and
 /// bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. Its gradient keeps the
-/// inputs alone.
-at::Tensor fused(const at::Tensor& query, Query kind, const at::Tensor& scores,
-                 const at::Tensor& values, Carry* carry = nullptr);
+/// inputs alone; random features are made for a few tokens at a time, backward for a few heads.
+at::Tensor fused(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values,
+                 Carry* carry = nullptr);
 /// Whether it does the problem, and the workspace of its forward pass.
 Support fused_supports(const Problem& problem, std::int64_t latents);
-double fused_workspace_bytes(const Problem& problem, std::int64_t latents);
+double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
+                             Query kind = Query::logits);
 
 /// Without an order: every row reads the softmax averages over all tokens, of scores [B, H, S, L]
 /// and values [B, H, S, D], for a query of [B, H, T, L]. Gradients by autograd.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/forms/prefix_pool.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 #include "attention/forms/token_blocks.hpp"
 
 namespace attnbench::prefix_pool {
@@ -85,11 +86,8 @@ Cost chunked_cost(const PoolSizes& n, double chunk) {
 }
 
 Cost fused_cost(const PoolSizes& n, const Problem& problem) {
-  Cost cost = common_cost(n);
-  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents));
-  // Three scans of as many operations as the forward pass.
-  cost.backward_flops = 3;
-  return cost;
+  return in_one_kernel(common_cost(n),
+                       fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents)));
 }
 
 }  // namespace attnbench::prefix_pool

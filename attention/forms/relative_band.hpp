@@ -17,6 +17,10 @@ struct RelativeBias {
 /// must have a key in its band, padded or not, and H = G. Workspace is T times the band.
 at::Tensor relative_band(const SoftmaxCall& call, const RelativeBias& bias);
 
+/// The same in the tiled kernel, in the dtype of the inputs and with workspace that does not grow
+/// with T; a query may see no key. CPU only where there is a bias, which the band must not leave.
+at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias);
+
 /// One query per head against keys in any order: key i of `call` lies `distance[i]` from it, and
 /// all are seen that are real.
 at::Tensor relative_token(const SoftmaxCall& call, const RelativeBias& bias,

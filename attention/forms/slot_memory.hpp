@@ -59,6 +59,11 @@ at::Tensor materialised(const Call& call, const Form& form, Memory* memory = nul
 at::Tensor chunked(const Call& call, const Form& form, std::int64_t chunk,
                    Memory* memory = nullptr);
 
+/// For all weights but exp, by two causal products in one kernel each (forms/causal_product.hpp),
+/// a few tokens at a time. Where gradients are wanted all tokens are taken together, and autograd
+/// keeps O(T L) numbers.
+at::Tensor fused(const Call& call, const Form& form, Memory* memory = nullptr);
+
 // ---- what the forms share
 
 /// omega(u) for all but exp.

@@ -30,5 +30,8 @@ Cost bidirectional_cost(const Sizes& sizes);
 /// The causal forms.
 Cost materialised_cost(const Sizes& sizes);
 Cost chunked_cost(const Sizes& sizes, double chunk);
+/// Of `fused`, with the threads that LibTorch has now; and whether its kernels do the problem.
+Cost fused_cost(const Sizes& sizes);
+Support fused_supports(const Sizes& sizes);
 
 }  // namespace attnbench::slot_memory

@@ -1,6 +1,7 @@
 #include "attention/forms/slot_memory_implementations.hpp"
 
 #include "attention/entry_parts.hpp"
+#include "attention/forms/slot_tiles.hpp"
 
 namespace attnbench::slot_memory {
 namespace {
@@ -8,11 +9,13 @@ namespace {
 using at::Tensor;
 using Causal = std::function<Tensor(const Mechanism&, const Call&, Memory*)>;
 
-Mixed mix_with(const SlotMechanism& self, const Causal& causal, const Mechanism& mechanism,
-               const Inputs& inputs, State* state) {
+using Whole = std::function<Mixed(const Mechanism&, const Inputs&)>;
+
+Mixed mix_with(const SlotMechanism& self, const Causal& causal, const Whole& whole,
+               const Mechanism& mechanism, const Inputs& inputs, State* state) {
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError(self.name + ": only the causal pattern has a state");
-    return self.whole(mechanism, inputs);
+    return whole(mechanism, inputs);
   }
   Call call = self.call(mechanism, inputs);
   if (inputs.key_mask.defined()) {
@@ -28,11 +31,12 @@ Mixed mix_with(const SlotMechanism& self, const Causal& causal, const Mechanism&
 }
 
 Implementation implementation_of(const SlotMechanism& self, const std::string& name,
-                                 const std::string& title, const Causal& causal) {
+                                 const std::string& title, const Causal& causal,
+                                 const Whole& whole) {
   return causal_implementation(
       self.name, name, title,
-      [self, causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
-        return mix_with(self, causal, mechanism, inputs, state);
+      [self, causal, whole](Mechanism& mechanism, const Inputs& inputs, State* state) {
+        return mix_with(self, causal, whole, mechanism, inputs, state);
       });
 }
 
@@ -42,7 +46,8 @@ Implementation composite(const SlotMechanism& self) {
       "two softmaxes, or the memories of all tokens at once, in tensor operations",
       [self](const Mechanism& mechanism, const Call& call, Memory* memory) {
         return materialised(call, self.form(mechanism), memory);
-      });
+      },
+      self.whole);
   implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   implementation.cost = [self](const Options& options, const Problem& problem) {
     return problem.pattern == Pattern::causal ? materialised_cost(self.sizes(options, problem))
@@ -61,11 +66,32 @@ Implementation by_chunks(const SlotMechanism& self, const std::string& name,
       self, name, title,
       [self, chunk](const Mechanism& mechanism, const Call& call, Memory* memory) {
         return chunked(call, self.form(mechanism), chunk(mechanism.options), memory);
-      });
+      },
+      self.whole);
   implementation.cost = [self, chunk](const Options& options, const Problem& problem) {
     return chunked_cost(self.sizes(options, problem), static_cast<double>(chunk(options)));
   };
   implementation.growth = {1, 0, 1, 1};
+  return implementation;
+}
+
+Implementation in_kernels(const SlotMechanism& self) {
+  Implementation implementation = implementation_of(
+      self, "fused", "the kernels of softmax, or two causal products in one kernel each",
+      [self](const Mechanism& mechanism, const Call& call, Memory* memory) {
+        return fused(call, self.form(mechanism), memory);
+      },
+      self.whole_tiled);
+  implementation.supports = [self](const Options& options, const Problem& problem) {
+    const Sizes sizes = self.sizes(options, problem);
+    return problem.pattern == Pattern::causal ? fused_supports(sizes) : tiles_support(sizes);
+  };
+  implementation.cost = [self](const Options& options, const Problem& problem) {
+    return problem.pattern == Pattern::causal ? fused_cost(self.sizes(options, problem))
+                                              : self.whole_tiled_cost(options, problem);
+  };
+  implementation.growth = {1, 0, 1, 1};
+  implementation.rank = 20;
   return implementation;
 }
 
@@ -79,7 +105,7 @@ std::vector<Implementation> implementations(const SlotMechanism& mechanism) {
       by_chunks(mechanism, "chunked", "matrix products over chunks of tokens",
                 [](const Options& options) { return options.integer("chunk"); });
   products.rank = 10;
-  return {composite(mechanism), scan, products};
+  return {composite(mechanism), scan, products, in_kernels(mechanism)};
 }
 
 State empty_state(const Form& form, const std::vector<std::int64_t>& sum_sizes,

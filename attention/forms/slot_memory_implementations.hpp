@@ -20,9 +20,12 @@ struct SlotMechanism {
   /// The other patterns, and their cost.
   std::function<Mixed(const Mechanism&, const Inputs&)> whole;
   std::function<Cost(const Options&, const Problem&)> whole_cost;
+  /// The same, packing and reading by the tiled softmax (forms/slot_tiles.hpp).
+  std::function<Mixed(const Mechanism&, const Inputs&)> whole_tiled;
+  std::function<Cost(const Options&, const Problem&)> whole_tiled_cost;
 };
 
-/// composite, scan and chunked.
+/// composite, scan, chunked and fused.
 std::vector<Implementation> implementations(const SlotMechanism& mechanism);
 
 /// A state of the causal pattern: maximum (where omega = exp), normaliser and sum.

@@ -1,5 +1,7 @@
 #include "attention/forms/kernel_call.hpp"
+#include "attention/forms/relative_band.hpp"
 #include "attention/forms/softmax_saved.hpp"
+#include "attention/forms/token_blocks.hpp"
 #include "attention/kernels/softmax.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/softmax.hpp"
@@ -17,7 +19,8 @@ static_assert(unlimited == kernels::SoftmaxSizes::far);
 ATTNBENCH_KERNEL(softmax_forward)
 ATTNBENCH_KERNEL(softmax_backward)
 
-kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
+/// `bias` may be undefined.
+kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call, const RelativeBias& bias) {
   kernels::SoftmaxSizes sizes;
   sizes.batch = call.q.size(0);
   sizes.heads = call.q.size(1);
@@ -30,12 +33,13 @@ kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call) {
   sizes.right = call.right;
   sizes.offset = call.offset;
   sizes.scale = call.scale;
+  if (bias.bias.defined()) sizes.bias_reach = bias.reach;
   return sizes;
 }
 
 template <class T>
 kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
-                                          const at::Tensor& lse) {
+                                          const at::Tensor& lse, const RelativeBias& bias) {
   kernels::SoftmaxArguments<T> arguments;
   arguments.q = kernel_rows<const T>(call.q);
   arguments.k = kernel_rows<const T>(call.k);
@@ -45,49 +49,91 @@ kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Ten
     arguments.mask_stride = call.key_mask.stride(0);
   }
   arguments.out = kernel_rows<T>(out);
+  if (bias.bias.defined()) arguments.bias = kernel_numbers<kernels::Compute<T>>(bias.bias);
   if (lse.defined()) arguments.lse = static_cast<kernels::Compute<T>*>(lse.data_ptr());
   return arguments;
 }
 
 /// Output [B, H, T, Dv] and, where `lse` is defined, the logarithms of the sums.
-at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse) {
-  const auto sizes = sizes_of(call);
+at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse,
+                       const RelativeBias& bias = {}) {
+  const auto sizes = sizes_of(call, bias);
   auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
   on_kernels(call.q, [&](auto element, auto& place) {
     using T = decltype(element);
-    run_softmax_forward<T>(place, out, sizes, arguments_of<T>(call, out, lse));
+    run_softmax_forward<T>(place, out, sizes, arguments_of<T>(call, out, lse, bias));
   });
   return out;
 }
 
-struct Tiled : torch::autograd::Function<Tiled> {
-  static Variable forward(AutogradContext* context, const Variable& q, const Variable&,
-                          const Variable&, const SoftmaxCall& call) {
-    const auto lse_type = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    const auto lse = at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(lse_type));
-    auto out = run_forward(call, lse);
-    save(context, call, out, lse);
-    return out;
-  }
+/// What the backward pass needs beside `context`'s call: the output and its sums' logarithms.
+at::Tensor recorded_forward(AutogradContext* context, const SoftmaxCall& call,
+                            const RelativeBias& bias) {
+  const auto lse_type = call.q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto lse =
+      at::empty({call.q.size(0), call.q.size(1), call.q.size(2)}, call.q.options().dtype(lse_type));
+  auto out = run_forward(call, lse, bias);
+  save(context, call, out, lse);
+  return out;
+}
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const SavedSoftmax saved = restore(context);
-    const SoftmaxCall& call = saved.call;
-    const auto sizes = sizes_of(call);
-    const auto d_out = with_dense_rows(gradients[0]);
-    const auto dq = at::empty(call.q.sizes(), call.q.options());
-    const auto dk = at::empty(call.k.sizes(), call.k.options());
-    const auto dv = at::empty(call.v.sizes(), call.v.options());
-    on_kernels(call.q, [&](auto element, auto& place) {
-      using T = decltype(element);
-      run_softmax_backward<T>(
-          place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse),
-          kernels::SoftmaxGradients<T>{kernel_rows<const T>(d_out), kernel_rows<T>(dq),
-                                       kernel_rows<T>(dk), kernel_rows<T>(dv)});
-    });
-    return {dq, dk, dv, {}};
+/// The gradients of q, k and v, and that of the bias into `d_bias` where there is one.
+variable_list recorded_backward(AutogradContext* context, const Variable& upstream,
+                                const RelativeBias& bias, const at::Tensor& d_bias) {
+  const SavedSoftmax saved = restore(context);
+  const SoftmaxCall& call = saved.call;
+  const auto sizes = sizes_of(call, bias);
+  const auto d_out = with_dense_rows(upstream);
+  const auto dq = at::empty(call.q.sizes(), call.q.options());
+  const auto dk = at::empty(call.k.sizes(), call.k.options());
+  const auto dv = at::empty(call.v.sizes(), call.v.options());
+  on_kernels(call.q, [&](auto element, auto& place) {
+    using T = decltype(element);
+    kernels::SoftmaxGradients<T> gradients{kernel_rows<const T>(d_out), kernel_rows<T>(dq),
+                                           kernel_rows<T>(dk), kernel_rows<T>(dv)};
+    if (d_bias.defined()) gradients.d_bias = kernel_numbers<kernels::Compute<T>>(d_bias);
+    run_softmax_backward<T>(place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse, bias),
+                            gradients);
+  });
+  return {dq, dk, dv};
+}
+
+struct Tiled : torch::autograd::Function<Tiled> {
+  static Variable forward(AutogradContext* context, const Variable&, const Variable&,
+                          const Variable&, const SoftmaxCall& call) {
+    return recorded_forward(context, call, {});
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    variable_list gradients = recorded_backward(context, upstream[0], {}, {});
+    gradients.push_back({});
+    return gradients;
   }
 };
+
+struct Biased : torch::autograd::Function<Biased> {
+  static Variable forward(AutogradContext* context, const Variable&, const Variable&,
+                          const Variable&, const Variable& bias, const SoftmaxCall& call) {
+    context->saved_data["bias"] = bias;
+    return recorded_forward(context, call, {bias, bias.size(0) / 2});
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const at::Tensor bias = context->saved_data.at("bias").toTensor();
+    const at::Tensor d_bias = at::empty_like(bias);
+    variable_list gradients =
+        recorded_backward(context, upstream[0], {bias, bias.size(0) / 2}, d_bias);
+    gradients.insert(gradients.end(), {d_bias, {}});
+    return gradients;
+  }
+};
+
+/// Dense rows, what padding holds cleared.
+SoftmaxCall dense_call(const SoftmaxCall& call) {
+  SoftmaxCall dense = call.without_padding();
+  dense.q = with_dense_rows(dense.q);
+  dense.k = with_dense_rows(dense.k);
+  dense.v = with_dense_rows(dense.v);
+  return dense;
+}
 
 }  // namespace
 
@@ -107,15 +153,25 @@ double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes
 }
 
 at::Tensor softmax_tiled(const SoftmaxCall& call) {
-  SoftmaxCall dense = call.without_padding();
-  dense.q = with_dense_rows(dense.q);
-  dense.k = with_dense_rows(dense.k);
-  dense.v = with_dense_rows(dense.v);
-  const bool gradient =
-      at::GradMode::is_enabled() &&
-      (call.q.requires_grad() || call.k.requires_grad() || call.v.requires_grad());
-  if (!gradient) return run_forward(dense, {});
+  const SoftmaxCall dense = dense_call(call);
+  if (call.key_length() == 1 && call.sees_all()) {
+    // The weight is 1: its gradient is 0, of which rounding in tiles would leave something.
+    const std::int64_t group = call.q.size(1) / dense.v.size(1);
+    return dense.v.repeat_interleave(group, 1)
+        .expand({-1, -1, call.length(), -1})
+        .to(call.q.scalar_type());
+  }
+  if (!gradient_wanted({call.q, call.k, call.v})) return run_forward(dense, {});
   return Tiled::apply(dense.q, dense.k, dense.v, dense);
+}
+
+at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
+  if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
+  const SoftmaxCall dense = dense_call(call);
+  const RelativeBias wide{bias.bias.to(compute_type(call.q.scalar_type())).contiguous(),
+                          bias.reach};
+  if (!gradient_wanted({call.q, call.k, call.v, bias.bias})) return run_forward(dense, {}, wide);
+  return Biased::apply(dense.q, dense.k, dense.v, wide.bias, dense);
 }
 
 }  // namespace attnbench

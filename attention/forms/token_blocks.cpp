@@ -10,6 +10,12 @@ at::ScalarType compute_type(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
 
+bool gradient_wanted(const std::vector<Tensor>& tensors) {
+  return at::GradMode::is_enabled() &&
+         std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return x.defined() && x.requires_grad(); });
+}
+
 std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {
   std::vector<Piece> pieces;
   for (std::int64_t begin = 0; begin < length; begin += pieces.back().tokens()) {

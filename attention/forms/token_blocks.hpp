@@ -14,6 +14,9 @@ namespace attnbench {
 /// float32 for 16-bit types, else `type` itself: what sums over many tokens are kept in.
 at::ScalarType compute_type(at::ScalarType type);
 
+/// Whether gradients are recorded now for any of these, undefined ones aside.
+bool gradient_wanted(const std::vector<at::Tensor>& tensors);
+
 /// Tokens [begin, begin + count * size): `count` chunks of `size` tokens.
 struct Piece {
   std::int64_t begin, count, size;

@@ -144,10 +144,6 @@ Implementation tiled() {
   implementation.name = "tiled";
   implementation.title = "projections, then the tiled softmax over what is left of the keys";
   implementation.supports = [](const Options& options, const Problem& problem) {
-    if (options.integer("projected_length") == 1) {
-      // Its gradient is 0, of which rounding in tiles would leave something.
-      return Support::no("a single projected key has the weight 1; use composite");
-    }
     return tiled_supports(problem, linformer_tiled_sizes(options, problem));
   };
   implementation.mix = mix_tiled;

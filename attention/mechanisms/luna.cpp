@@ -11,6 +11,7 @@
 #include "attention/draw.hpp"
 #include "attention/entry_parts.hpp"
 #include "attention/forms/slot_memory_implementations.hpp"
+#include "attention/forms/slot_tiles.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -106,11 +107,19 @@ Tensor hidden_slots(const Mechanism& mechanism, const Tensor& key_mask, std::int
   return slots.view({1, 1, 1, latents}) >= count.view({-1, 1, 1, 1});
 }
 
+/// What the tokens read: the stream [B, L, H D] by a parameter, [B, H, L, w].
+Tensor unpacked(const Mechanism& mechanism, const Tensor& stream, const char* name) {
+  const Tensor weight = mechanism.named_parameters()[name].to(stream.scalar_type());
+  const std::int64_t heads = mechanism.problem.heads;
+  return at::matmul(stream, weight)
+      .unflatten(2, at::IntArrayRef{heads, weight.size(1) / heads})
+      .transpose(1, 2);
+}
+
 Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const auto type = compute_type(inputs["query"].scalar_type());
   const double scale = luna_of(mechanism).scale();
   const bool tied = mechanism.options.boolean("tied");
-  const auto parameters = mechanism.named_parameters();
   Tensor hidden;
   if (inputs.key_mask.defined()) hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
   const auto shown = [&](const char* role) {
@@ -122,18 +131,36 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
       at::matmul(slot_memory::shown_weights(inputs["latent_query"].to(type), keys, scale, hidden),
                  tied ? keys : shown("pack_value"));
   const Tensor stream = pack.transpose(1, 2).flatten(2);
-  const auto unpacked = [&](const char* name) {
-    const Tensor all = at::matmul(stream, parameters[name].to(type));
-    return all.unflatten(2, at::IntArrayRef{pack.size(1), all.size(2) / pack.size(1)})
-        .transpose(1, 2);
-  };
-  const Tensor read = unpacked(tied ? "weight_unpack" : "weight_unpack_key");
+  const Tensor read = unpacked(mechanism, stream, tied ? "weight_unpack" : "weight_unpack_key");
   const Tensor slots = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
   const Tensor y =
       at::matmul(slot_memory::shown_weights(inputs["query"].to(type), read, scale, slots),
-                 tied ? read : unpacked("weight_unpack_value"));
+                 tied ? read : unpacked(mechanism, stream, "weight_unpack_value"));
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), stream.to(given)};
+}
+
+Mixed tiled(const Mechanism& mechanism, const Inputs& inputs) {
+  const double scale = luna_of(mechanism).scale();
+  const bool tied = mechanism.options.boolean("tied");
+  const Tensor& keys = inputs["pack_key"];
+  const Tensor& values = inputs[tied ? "pack_key" : "pack_value"];
+  const auto given = inputs["query"].scalar_type();
+  const Tensor stream =
+      softmax_tiled({inputs["latent_query"], keys, values, inputs.key_mask, scale})
+          .transpose(1, 2)
+          .flatten(2);
+  const auto read = [&](const char* name) {
+    return unpacked(mechanism, stream.to(compute_type(given)), name).to(given);
+  };
+  SoftmaxCall call{
+      inputs["query"], read(tied ? "weight_unpack" : "weight_unpack_key"), {}, {}, scale};
+  call.v = tied ? call.k : read("weight_unpack_value");
+  const Tensor hidden = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
+  if (hidden.defined()) {
+    call.key_mask = hidden.logical_not().flatten(1).expand({call.q.size(0), -1}).contiguous();
+  }
+  return {softmax_tiled(call), stream};
 }
 
 // ---- causal
@@ -151,10 +178,9 @@ slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
   return {problem, static_cast<double>(options.integer("latents_per_head")), tied, false};
 }
 
-/// Two softmaxes over all tokens and slots, and the product with W_c between them.
-Cost bidirectional_cost(const Options& options, const Problem& problem) {
-  const auto n = sizes_of(options, problem);
-  Cost cost = slot_memory::bidirectional_cost(n);
+/// `cost` of two softmaxes over all tokens and slots, and the product with W_c between them.
+Cost with_unpacking(Cost cost, const slot_memory::Sizes& n) {
+  const Problem& problem = n.problem;
   const double unpacking = 2 * static_cast<double>(problem.batch * problem.width()) * n.latents *
                            static_cast<double>(problem.heads) * n.columns();
   cost.model_flops += unpacking;
@@ -162,6 +188,16 @@ Cost bidirectional_cost(const Options& options, const Problem& problem) {
   cost.minimal_bytes += static_cast<double>(problem.width() * problem.heads) * n.columns() *
                         static_cast<double>(bytes_of(problem.dtype));
   return cost;
+}
+
+Cost bidirectional_cost(const Options& options, const Problem& problem) {
+  const auto n = sizes_of(options, problem);
+  return with_unpacking(slot_memory::bidirectional_cost(n), n);
+}
+
+Cost tiled_cost(const Options& options, const Problem& problem) {
+  const auto n = sizes_of(options, problem);
+  return with_unpacking(slot_memory::tiles_cost(n), n);
 }
 
 Support supports(const Options& options, const Problem& problem) {
@@ -232,7 +268,7 @@ Entry luna() {
   entry.make = maker<Luna>("luna");
   entry.implementations = slot_memory::implementations(
       {"luna", [](const Mechanism& self) { return luna_of(self).form(); }, call_of, sizes_of,
-       bidirectional, bidirectional_cost});
+       bidirectional, bidirectional_cost, tiled, tiled_cost});
   return entry;
 }
 

@@ -136,23 +136,25 @@ at::Tensor streamed(Mechanism& mechanism, const Inputs& inputs, State& state, Fo
   return output;
 }
 
-bool gradient_wanted(const Inputs& inputs) {
-  if (!at::GradMode::is_enabled()) return false;
-  return std::any_of(inputs.tensors.begin(), inputs.tensors.end(),
-                     [](const auto& each) { return each.second.requires_grad(); });
+bool recorded(const Inputs& inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [role, tensor] : inputs.tensors) tensors.push_back(tensor);
+  return gradient_wanted(tensors);
 }
 
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state, Form form) {
   const bool causal = mechanism.problem.pattern == Pattern::causal;
+  // Of the other forms one takes all prefixes at once, and one bounds its workspace itself.
+  const bool whole = form == Form::composite || form == Form::fused;
   if (state != nullptr) {
     if (!causal) {
       throw UnsupportedError("macchiato: only the causal pattern continues from a state");
     }
     const at::NoGradGuard no_grad;
-    if (form == Form::composite) return {step(mechanism, inputs, *state, form), {}};
+    if (whole) return {step(mechanism, inputs, *state, form), {}};
     return {streamed(mechanism, inputs, *state, form), {}};
   }
-  if (causal && form != Form::composite && !gradient_wanted(inputs)) {
+  if (causal && !whole && !recorded(inputs)) {
     const at::Tensor& value = inputs["value"];
     State own = mechanism.empty_state(value.size(0), value.size(2), value.options());
     return {streamed(mechanism, inputs, own, form), {}};
@@ -170,7 +172,7 @@ Implementation implementation_of(const std::string& name, const std::string& tit
       "macchiato", name, title, [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
         return mix(mechanism, inputs, state, form);
       });
-  if (form != Form::scan) {
+  if (form == Form::composite || form == Form::chunked) {
     implementation.supports = [](const Options&, const Problem&) { return Support{}; };
   }
   implementation.cost = [form](const Options& options, const Problem& problem) {
@@ -178,6 +180,13 @@ Implementation implementation_of(const std::string& name, const std::string& tit
   };
   implementation.growth = {1, 0, 1, 1};
   return implementation;
+}
+
+Support fused_supports(const Options& options, const Problem& problem) {
+  const Support causal = only_causal("macchiato", problem);
+  if (!causal) return causal;
+  const Support pool = prefix_pool::fused_supports(problem, options.integer("latents_per_head"));
+  return pool ? mixture::window_supports(options, problem) : pool;
 }
 
 std::vector<Implementation> implementations() {
@@ -193,7 +202,12 @@ std::vector<Implementation> implementations() {
   Implementation chunked = implementation_of(
       "chunked", "the latents by chunks as matrix products, the window in tiles", Form::chunked);
   chunked.rank = 10;
-  return {composite, scan, chunked};
+  Implementation fused = implementation_of(
+      "fused", "the window in tiles, the latents in one kernel with the mixture's weights",
+      Form::fused);
+  fused.supports = fused_supports;
+  fused.rank = 20;
+  return {composite, scan, chunked, fused};
 }
 
 // ---- the entry

@@ -7,6 +7,7 @@
 // the tokens seen so far, and the stream stays as it is.
 #include "attention/entry_parts.hpp"
 #include "attention/forms/slot_memory_implementations.hpp"
+#include "attention/forms/slot_tiles.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 
 namespace attnbench::mechanisms {
@@ -64,6 +65,17 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   return {y.to(given), pooled_values.transpose(1, 2).flatten(2).to(given)};
 }
 
+Mixed tiled(const Mechanism& mechanism, const Inputs& inputs) {
+  const double scale = scale_of(mechanism);
+  const auto pooled = [&](const char* role) {
+    return softmax_tiled(
+        {inputs["latent_query"], inputs["key"], inputs[role], inputs.key_mask, scale});
+  };
+  const Tensor values = pooled("value");
+  const Tensor y = softmax_tiled({inputs["query"], pooled("key"), values, {}, scale});
+  return {y, values.transpose(1, 2).flatten(2)};
+}
+
 Call call_of(const Mechanism&, const Inputs& inputs) {
   return {inputs["latent_query"], inputs["query"], inputs["key"],
           inputs["key"],          inputs["value"], {}};
@@ -75,6 +87,10 @@ slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
 
 Cost bidirectional_cost(const Options& options, const Problem& problem) {
   return slot_memory::bidirectional_cost(sizes_of(options, problem));
+}
+
+Cost tiled_cost(const Options& options, const Problem& problem) {
+  return slot_memory::tiles_cost(sizes_of(options, problem));
 }
 
 }  // namespace
@@ -99,8 +115,9 @@ Entry perceiver() {
     return derive_latents("perceiver", options, problem, 32);
   };
   entry.make = maker<Perceiver>("perceiver");
-  entry.implementations = slot_memory::implementations(
-      {"perceiver", form_of, call_of, sizes_of, bidirectional, bidirectional_cost});
+  entry.implementations =
+      slot_memory::implementations({"perceiver", form_of, call_of, sizes_of, bidirectional,
+                                    bidirectional_cost, tiled, tiled_cost});
   return entry;
 }
 

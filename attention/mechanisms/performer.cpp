@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "attention/entry_parts.hpp"
+#include "attention/forms/causal_product.hpp"
 #include "attention/forms/performer.hpp"
 #include "attention/forms/performer_cost.hpp"
+#include "attention/forms/prefix_pool.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -22,6 +24,14 @@ Implementation implementation_of(Way way, const std::string& name, const std::st
   return made;
 }
 
+Support performer_fused_supports(const Options& options, const Problem& problem) {
+  const Support causal = only_causal("performer", problem);
+  if (!causal) return causal;
+  const std::int64_t features = options.integer("features");
+  return options.text("kernel") == "relu" ? causal_product::fused_supports(problem, features)
+                                          : prefix_pool::fused_supports(problem, features);
+}
+
 std::vector<Implementation> implementations() {
   Implementation composite =
       implementation_of(Way::composite, "composite", "features and all prefixes at once");
@@ -35,7 +45,12 @@ std::vector<Implementation> implementations() {
       Way::chunked, "chunked", "stable matrix products over chunks, features made within");
   chunked.cost = performer_chunked_cost;
   chunked.rank = 10;
-  return {composite, scan, chunked};
+  Implementation fused = implementation_of(
+      Way::fused, "fused", "features of a few tokens at a time, then one kernel over its state");
+  fused.supports = performer_fused_supports;
+  fused.cost = performer_fused_cost;
+  fused.rank = 20;
+  return {composite, scan, chunked, fused};
 }
 
 // ---- the entry

@@ -41,7 +41,8 @@ Held luna(std::int64_t length, std::int64_t latents, std::int64_t width,
   return luna(sized(length, width, pattern), latents);
 }
 
-const std::vector<std::string> kForms = {"composite", "scan", "chunked"};
+const std::vector<std::string> kForms = {"composite", "scan", "chunked", "fused"};
+const std::vector<std::string> kWhole = {"composite", "fused"};
 
 Mixed mixed(const Held& held, bool recorded = false) {
   Problem problem = held.problem;
@@ -94,11 +95,16 @@ TEST_CASE("bidirectional and cross luna equal the definition, with fewer tokens 
         if (!tied) problem.value_dim = 5;
         const Said said{{"tied", tied}, {"dynamic_slots", dynamic}};
         const Held both = luna(problem, 7, said);
-        CHECK(relative_error(both.output("composite"), both.expected()) < 1e-12);
+        for (const auto& form : kWhole) {
+          CHECK(relative_error(both.output(form), both.expected()) < 1e-12);
+        }
         problem.pattern = Pattern::cross;
         problem.key_length = 4;
         const Held cross = luna(problem, 7, said);
-        CHECK(relative_error(cross.output("composite"), cross.expected()) < 1e-12);
+        for (const auto& form : kWhole) {
+          CHECK(relative_error(cross.output(form), cross.expected()) < 1e-12);
+          CHECK(relative_error(cross.output(form, at::kFloat), cross.expected()) < 5e-6);
+        }
       }
     }
   }
@@ -117,10 +123,10 @@ TEST_CASE("luna's gradients are those of its definition, parameters' included") 
   }
   const Held tied = luna(sized(37, 5, Pattern::bidirectional), 3);
   CHECK(tied.gradients("composite").count("parameter weight_unpack") == 1);
-  check_slopes(tied, "composite");
+  for (const auto& form : kWhole) check_slopes(tied, form);
   const Held untied = luna(sized(3, 5, Pattern::bidirectional), 7, {{"tied", false}});
   CHECK(untied.gradients("composite").count("parameter weight_unpack_value") == 1);
-  check_slopes(untied, "composite");
+  for (const auto& form : kWhole) check_slopes(untied, form);
 }
 
 TEST_CASE("luna's new latents are the pack, with its gradient") {
@@ -200,7 +206,7 @@ TEST_CASE("luna's single steps over 2,000 tokens are the whole in double") {
 TEST_CASE("padded tokens are not in luna's pack, nor counted") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
     for (const auto& form : kForms) {
-      if (pattern != Pattern::causal && form != "composite") continue;
+      if (pattern != Pattern::causal && form != "composite" && form != "fused") continue;
       for (const bool dynamic : {true, false}) {
         CAPTURE(dynamic);
         test::Padding padding{0, 36, {"pack_key"}};

@@ -38,7 +38,7 @@ Held macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
 }
 
 std::vector<std::string> implementations(Pattern pattern) {
-  if (pattern == Pattern::causal) return {"composite", "scan", "chunked"};
+  if (pattern == Pattern::causal) return {"composite", "scan", "chunked", "fused"};
   return {"composite", "chunked"};
 }
 

@@ -34,6 +34,8 @@ Held perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
 }
 
 const std::vector<std::string> kForms = {"composite", "scan", "chunked"};
+// Without an order.
+const std::vector<std::string> kWhole = {"composite", "fused"};
 
 /// The new latent stream, [B, H, L, Dv].
 at::Tensor latents_of(const Held& held, const Inputs& inputs) {
@@ -68,16 +70,25 @@ TEST_CASE("every form of perceiver equals its definition") {
   }
   for (const std::int64_t length : {1, 3, 65}) {
     const Held both = perceiver(length, 7, 43, Pattern::bidirectional);
-    CHECK(relative_error(both.output("composite"), both.expected()) < 1e-12);
+    for (const auto& form : kWhole) {
+      CHECK(relative_error(both.output(form), both.expected()) < 1e-12);
+      CHECK(relative_error(both.output(form, at::kFloat), both.expected()) < 5e-6);
+    }
     const Held cross = perceiver(length, 7, 5, Pattern::cross, 31);
-    CHECK(relative_error(cross.output("composite"), cross.expected()) < 1e-12);
+    for (const auto& form : kWhole) {
+      CHECK(relative_error(cross.output(form), cross.expected()) < 1e-12);
+    }
   }
 }
 
 TEST_CASE("perceiver's gradients are those of its definition") {
   for (const auto& form : kForms) check_slopes(perceiver(37, 3, 5), form);
-  check_slopes(perceiver(37, 3, 5, Pattern::bidirectional), "composite");
-  check_slopes(perceiver(9, 3, 5, Pattern::cross, 31), "composite");
+  const Held single = perceiver(5, 3, 5, Pattern::cross, 1);
+  CHECK_FALSE(single.entry.implementation("fused").supports(single.options, single.problem));
+  for (const auto& form : kWhole) {
+    check_slopes(perceiver(37, 3, 5, Pattern::bidirectional), form);
+    check_slopes(perceiver(9, 3, 5, Pattern::cross, 31), form);
+  }
 }
 
 TEST_CASE("perceiver's running maximum may rise by hundreds within a chunk") {
@@ -175,8 +186,7 @@ TEST_CASE("perceiver's single steps over 2,000 tokens are the whole in double") 
 
 TEST_CASE("padded tokens are in no latent of perceiver") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    for (const auto& form : kForms) {
-      if (pattern != Pattern::causal && form != "composite") continue;
+    for (const auto& form : pattern == Pattern::causal ? kForms : kWhole) {
       test::check_padding(perceiver(40, 3, 5, pattern), form, {0, 21, {"key", "value"}});
     }
   }

@@ -87,7 +87,7 @@ TEST_CASE("every form of performer equals its definition") {
 }
 
 TEST_CASE("performer's gradients are those of its definition") {
-  at::manual_seed(2);  // differences across a kink of a relu are no slopes: these cross none
+  at::manual_seed(3);  // differences across a kink of a relu are no slopes: these cross none
   for (const Said& said : kinds()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = performer(37, 5, said, pattern);
@@ -186,12 +186,12 @@ TEST_CASE("performer's features: how many, and what contradicts") {
   CHECK_FALSE(entry.supports(Options::resolve(entry.options, {}), problem));
 }
 
-TEST_CASE("performer's scan and chunks make their features as they go") {
+TEST_CASE("performer's scan, chunks and kernel make their features as they go") {
   Problem problem;
   problem.head_dim = problem.value_dim = 16;
   problem.gradient = true;
   for (const char* kernel : {"softmax", "relu"}) {
-    for (const std::string name : {"scan", "chunked"}) {
+    for (const std::string name : {"scan", "chunked", "fused"}) {
       const auto workspace = [&](std::int64_t length) {
         problem.length = problem.key_length = length;
         const auto mechanism = made(problem, {{"kernel", text(kernel)}});
@@ -210,7 +210,7 @@ TEST_CASE("performer's scan and chunks make their features as they go") {
         CHECK(static_cast<double>(count.peak() - output) > 0.6 * predicted);
         return count.peak() - output;
       };
-      CHECK(workspace(1024) == workspace(2048));
+      CHECK(workspace(2048) == workspace(4096));
     }
   }
 }

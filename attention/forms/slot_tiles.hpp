@@ -1,0 +1,16 @@
+// Packing tokens into slots and reading them, without an order, by the tiled softmax: as many
+// queries as slots against all tokens, then all tokens against the slots.
+#pragma once
+
+#include "attention/forms/slot_memory_cost.hpp"
+#include "attention/forms/softmax_forms.hpp"
+
+namespace attnbench::slot_memory {
+
+/// Whether the kernel does both.
+Support tiles_support(const Sizes& sizes);
+/// A Perceiver packs keys and values one after the other: their weights are computed twice, which
+/// costs less than laying keys and values side by side.
+Cost tiles_cost(const Sizes& sizes);
+
+}  // namespace attnbench::slot_memory
