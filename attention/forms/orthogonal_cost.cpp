@@ -28,14 +28,6 @@ Numbers numbers_of(const CostSizes& sizes) {
 
 bool causal(const CostSizes& sizes) { return sizes.problem.pattern == Pattern::causal; }
 
-/// Means along the bases, logits, and reading.
-double memory_flops(const CostSizes& sizes, const Numbers& n) {
-  const double product = 2 * n.heads * n.rows * n.width;
-  double compressed = sizes.plain && causal(sizes) ? n.keys : 1;
-  if (!sizes.plain && causal(sizes)) compressed = n.keys / real(sizes.window.left + 1);
-  return product * (2 * n.queries + compressed);
-}
-
 /// Pairs that blocks of `tokens` queries and their keys compute, and the keys held for them.
 struct Local {
   double pairs = 0, keys = 0, columns = 0;
@@ -47,28 +39,6 @@ Local local_of(const CostSizes& sizes, std::int64_t tokens) {
   const double blocks = real((tokens + block.rows - 1) / block.rows);
   return {blocks * real(block.rows * block.columns), blocks * real(block.columns),
           real(block.columns)};
-}
-
-Cost common_cost(const CostSizes& sizes) {
-  const Numbers n = numbers_of(sizes);
-  const Window window = sizes.window;
-  Cost cost;
-  cost.model_flops = memory_flops(sizes, n);
-  double inputs = sizes.plain ? n.keys : 2 * n.keys;
-  cost.minimal_bytes = n.heads * (2 * n.queries + inputs) * n.width * n.bytes +
-                       n.heads / real(sizes.problem.batch) * n.rows * n.width * n.bytes;
-  if (!sizes.plain) {
-    cost.model_flops +=
-        4 * n.heads * n.width * real(visible_pairs(sizes.problem, window.left, window.right));
-  }
-  if (causal(sizes)) {
-    const double rings = 2 * std::min(real(window.left + 1), n.queries) * n.width * n.bytes;
-    cost.state_bytes = n.heads * n.rows * n.wide + real(sizes.problem.batch) * 8;
-    if (!sizes.plain) {
-      cost.state_bytes += n.heads * (n.width * n.wide + rings) + real(sizes.problem.batch) * 8;
-    }
-  }
-  return cost;
 }
 
 /// Bytes that computing `tokens` tokens together takes beyond inputs and output.
@@ -87,11 +57,42 @@ double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tok
 
 }  // namespace
 
+/// Means along the bases, logits, and reading.
+double memory_flops(const CostSizes& sizes) {
+  const Numbers n = numbers_of(sizes);
+  const double product = 2 * n.heads * n.rows * n.width;
+  double compressed = sizes.plain && causal(sizes) ? n.keys : 1;
+  if (!sizes.plain && causal(sizes)) compressed = n.keys / real(sizes.window.left + 1);
+  return product * (2 * n.queries + compressed);
+}
+
+Cost common_cost(const CostSizes& sizes) {
+  const Numbers n = numbers_of(sizes);
+  const Window window = sizes.window;
+  Cost cost;
+  cost.model_flops = memory_flops(sizes);
+  double inputs = sizes.plain ? n.keys : 2 * n.keys;
+  cost.minimal_bytes = n.heads * (2 * n.queries + inputs) * n.width * n.bytes +
+                       n.heads / real(sizes.problem.batch) * n.rows * n.width * n.bytes;
+  if (!sizes.plain) {
+    cost.model_flops +=
+        4 * n.heads * n.width * real(visible_pairs(sizes.problem, window.left, window.right));
+  }
+  if (causal(sizes)) {
+    const double rings = 2 * std::min(real(window.left + 1), n.queries) * n.width * n.bytes;
+    cost.state_bytes = n.heads * n.rows * n.wide + real(sizes.problem.batch) * 8;
+    if (!sizes.plain) {
+      cost.state_bytes += n.heads * (n.width * n.wide + rings) + real(sizes.problem.batch) * 8;
+    }
+  }
+  return cost;
+}
+
 Cost whole_cost(const CostSizes& sizes) {
   const Numbers n = numbers_of(sizes);
   const Local local = local_of(sizes, sizes.problem.length);
   Cost cost = common_cost(sizes);
-  cost.executed_flops = memory_flops(sizes, n) + 4 * n.heads * n.width * local.pairs;
+  cost.executed_flops = memory_flops(sizes) + 4 * n.heads * n.width * local.pairs;
   cost.exponentials = n.heads * (local.pairs + n.queries * n.rows);
   cost.workspace_bytes = together_bytes(sizes, n, sizes.problem.length);
   cost.saved_bytes =
@@ -110,7 +111,7 @@ Cost pieces_cost(const CostSizes& sizes, std::int64_t most) {
   const double pieces = n.queries / real(tokens);
   const Local local = local_of(sizes, tokens);
   Cost cost = common_cost(sizes);
-  cost.executed_flops = memory_flops(sizes, n) + 4 * n.heads * n.width * local.pairs * pieces;
+  cost.executed_flops = memory_flops(sizes) + 4 * n.heads * n.width * local.pairs * pieces;
   cost.exponentials = n.heads * (local.pairs * pieces + n.queries * n.rows);
   cost.workspace_bytes =
       together_bytes(sizes, n, tokens) + 2 * n.heads * n.wide * real(tokens) * n.width;

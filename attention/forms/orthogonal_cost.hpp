@@ -12,6 +12,10 @@ struct CostSizes {
   bool plain = false;
 };
 
+/// What every form costs: model FLOPs, minimal bytes, state; and the FLOPs of its memory part.
+Cost common_cost(const CostSizes& sizes);
+double memory_flops(const CostSizes& sizes);
+
 Cost whole_cost(const CostSizes& sizes);
 /// Pieces of at most `most` tokens; the causal pattern only.
 Cost pieces_cost(const CostSizes& sizes, std::int64_t most);

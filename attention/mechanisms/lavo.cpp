@@ -6,6 +6,7 @@
 #include "attention/draw.hpp"
 #include "attention/entry_parts.hpp"
 #include "attention/forms/orthogonal_cost.hpp"
+#include "attention/forms/orthogonal_fused.hpp"
 #include "attention/forms/orthogonal_pieces.hpp"
 #include "attention/forms/ring.hpp"
 #include "attention/forms/softmax_implementations.hpp"
@@ -116,8 +117,11 @@ memory::Call call_of(const Lavo& self, const Inputs& inputs) {
   return call;
 }
 
+// Instead of a number of tokens taken together: in kernels.
+constexpr std::int64_t kInKernels = -1;
+
 /// One token: its keys are the ring as it lies, so that nothing is copied.
-Tensor step(const memory::Call& call, State& state, memory::Carry& carry) {
+Tensor step(const memory::Call& call, State& state, memory::Carry& carry, std::int64_t most) {
   memory::Call token = call;
   take_into_rings(state, token.local);
   const std::int64_t slots = state["key"].size(2);
@@ -126,6 +130,10 @@ Tensor step(const memory::Call& call, State& state, memory::Carry& carry) {
       (state.position - at::arange(token.local.key_length(), integers)).remainder(slots);
   const Tensor local = relative_token(token.local, call.bias, -age);
   token.local.key_mask = call.local.key_mask;
+  if (most == kInKernels) {
+    token.local.offset = 0;
+    return memory::fused_token(token, local, carry, state.position);
+  }
   return memory::token(token, local, carry, state.position);
 }
 
@@ -139,10 +147,11 @@ Tensor continued(const Lavo& self, memory::Call call, State& state, std::int64_t
   const std::int64_t length = call.local.length();
   Tensor output;
   if (!self.plain && length == 1) {
-    output = step(call, state, carry);
+    output = step(call, state, carry, most);
   } else {
     if (!self.plain) take_into_rings(state, call.local);
-    output = memory::causal(call, carry, state.position, most);
+    output = most == kInKernels ? memory::fused_causal(call, &carry, state.position)
+                                : memory::causal(call, carry, state.position, most);
   }
   state["memory"].copy_(carry.u);
   state["count"].copy_(carry.count);
@@ -154,16 +163,17 @@ Tensor continued(const Lavo& self, memory::Call call, State& state, std::int64_t
   return output;
 }
 
-/// `most` tokens together at the most; 0 = all of them, by autograd.
+/// `most` tokens together at the most; 0 = all of them, by autograd; or kInKernels.
 Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, State* state) {
   const auto& self = dynamic_cast<const Lavo&>(mechanism);
   const memory::Call call = call_of(self, inputs);
   if (self.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("lavo: only the causal pattern continues from a state");
-    return {memory::bidirectional(call), {}};
+    return {most == kInKernels ? memory::fused(call) : memory::bidirectional(call), {}};
   }
   const std::int64_t together = most == 0 ? unlimited : most;
   if (state) return {continued(self, call, *state, together), {}};
+  if (most == kInKernels) return {memory::fused_causal(call, nullptr, 0), {}};
   if (most != 0 && at::GradMode::is_enabled()) {
     return {memory::causal_recomputed(call, most), {}};
   }
@@ -203,6 +213,24 @@ Implementation chunked() {
   };
   implementation.growth = {1, 0, 0, 0};
   implementation.rank = 10;
+  return implementation;
+}
+
+Implementation fused() {
+  Implementation implementation;
+  implementation.name = "fused";
+  implementation.title = "one kernel for the window in tiles, one for the memory";
+  implementation.supports = [](const Options& options, const Problem& problem) {
+    return memory::fused_supports(sizes_of(options, problem));
+  };
+  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    return mix_with(kInKernels, mechanism, inputs, state);
+  };
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return memory::fused_cost(sizes_of(options, problem));
+  };
+  implementation.growth = {1, 0, 0, 0};
+  implementation.rank = 20;
   return implementation;
 }
 
@@ -282,7 +310,7 @@ Entry lavo() {
   entry.supports = supports;
   entry.derive = derive;
   entry.make = maker<Lavo>("lavo");
-  entry.implementations = {composite(), chunked()};
+  entry.implementations = {composite(), chunked(), fused()};
   entry.aliases = {{"lavo_plain",
                     "lavo",
                     "auto",

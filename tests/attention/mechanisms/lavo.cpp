@@ -51,7 +51,7 @@ std::vector<Said> choices() {
           {{"basis", word("full")}, {"scale", OptionValue(0.7)}}};
 }
 
-std::vector<std::string> causal_forms() { return {"composite", "chunked"}; }
+std::vector<std::string> causal_forms() { return {"composite", "chunked", "fused"}; }
 
 }  // namespace
 
@@ -83,8 +83,10 @@ TEST_CASE("bidirectional and cross lavo equal the definition") {
     for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
       CAPTURE(to_string(pattern), said.size());
       const Held held = lavo(38, 5, said, pattern);
-      CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
-      test::check_gradients(held, "composite", 1e-7);
+      for (const char* name : {"composite", "fused"}) {
+        CHECK(relative_error(held.output(name), held.expected()) < 1e-12);
+        test::check_gradients(held, name, 1e-7);
+      }
     }
   }
 }
@@ -96,9 +98,11 @@ TEST_CASE("lavo's gradients are those of its definition, bases and biases includ
   test::check_gradients(lavo(38, 5, {{"window", Window{30, 0}}}), "chunked", 1e-7);
   const Held held = lavo(38, 5, {});
   const auto whole = held.gradients("composite");
-  for (const auto& [role, gradient] : held.gradients("chunked")) {
-    CAPTURE(role);
-    CHECK(relative_error(gradient, whole.at(role)) < 1e-12);
+  for (const char* name : {"chunked", "fused"}) {
+    for (const auto& [role, gradient] : held.gradients(name)) {
+      CAPTURE(name, role);
+      CHECK(relative_error(gradient, whole.at(role)) < 1e-12);
+    }
   }
 }
 
@@ -109,11 +113,13 @@ TEST_CASE("the properties of the kit hold for lavo's other forms, too") {
   for (const Said& said : others) {
     conformance::CheckOptions options;
     options.options = said;
-    for (const auto& finding :
-         conformance::check(entry, reference::lavo(), entry.implementation("chunked"),
-                            Pattern::causal, Dtype::float64, options)) {
-      CAPTURE(finding.property, finding.reason);
-      CHECK(finding.status != conformance::Status::broken);
+    for (const char* name : {"chunked", "fused"}) {
+      for (const auto& finding :
+           conformance::check(entry, reference::lavo(), entry.implementation(name), Pattern::causal,
+                              Dtype::float64, options)) {
+        CAPTURE(name, finding.property, finding.reason);
+        CHECK(finding.status != conformance::Status::broken);
+      }
     }
   }
 }
@@ -139,7 +145,7 @@ TEST_CASE("two thousand single steps of lavo are the whole sequence") {
     const std::int64_t bytes = state.bytes();
     std::vector<at::Tensor> outputs;
     for (std::int64_t t = 0; t < 2000; ++t) {
-      outputs.push_back(held.step("chunked", state, t, t + 1));
+      outputs.push_back(held.step(t % 2 == 0 ? "chunked" : "fused", state, t, t + 1));
     }
     CHECK(relative_error(at::cat(outputs, 2), held.expected()) < 1e-12);
     CHECK(state.bytes() == bytes);
@@ -242,8 +248,8 @@ TEST_CASE("lavo says what it cannot do") {
   CHECK(entry.derive(Options::resolve(entry.options, {}), problem).text("form") == "plain");
 }
 
-TEST_CASE("lavo in pieces takes the same memory for any length") {
-  const auto peak = [](std::int64_t length, const char* form) {
+TEST_CASE("lavo in pieces or in kernels takes the same memory for any length") {
+  const auto peak = [](std::int64_t length, const char* form, const char* name) {
     const Held held = lavo(length, 8, {{"form", word(form)}, {"chunk", count(64)}});
     Problem problem = held.problem;
     const auto mechanism = held.entry.make(held.options, problem);
@@ -253,13 +259,14 @@ TEST_CASE("lavo in pieces takes the same memory for any length") {
     }
     const at::NoGradGuard no_grad;
     const test::MemoryCount memory;
-    const auto output =
-        held.entry.implementation("chunked").mix(*mechanism, inputs, nullptr).output;
+    const auto output = held.entry.implementation(name).mix(*mechanism, inputs, nullptr).output;
     return memory.peak() - static_cast<std::int64_t>(output.nbytes());
   };
   for (const char* form : {"dissected", "plain"}) {
-    const auto small = static_cast<double>(peak(1000, form));
-    CHECK(static_cast<double>(peak(8000, form)) < 1.02 * small);
+    for (const char* name : {"chunked", "fused"}) {
+      const auto small = static_cast<double>(peak(1000, form, name));
+      CHECK(static_cast<double>(peak(8000, form, name)) < 1.02 * small);
+    }
   }
 }
 
