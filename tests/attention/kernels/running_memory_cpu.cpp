@@ -252,7 +252,7 @@ TEST_CASE(
     CHECK(one.d_tokens == many.d_tokens);
     CHECK(one.d_bases == many.d_bases);
   }
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
     for (const auto& sizes : kinds(97, 20, 43)) {
       compare<float>(sizes);

@@ -59,7 +59,7 @@ TEST_CASE("kernels softmax: a bias by distance, its gradient too") {
     }
     compare<BFloat16>(biased(301, 0, band), 5e-3, 1e-2);
   }
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
     compare<float>(biased(150, 2, {40, 7, 40}), 3e-6, 2e-5);
     compare<double>(biased(150, 2, {40, 7, 40}), 1e-13, 1e-12);
