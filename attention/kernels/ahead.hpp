@@ -9,10 +9,13 @@
 
 namespace attnbench::kernels {
 
-/// The rows that come next, as columns of cache lines.
+/// The rows that come next, cut into columns of as many cache lines as a block has tokens: along
+/// the rows where they lie side by side, as the machine's own prefetcher likes it; else across
+/// them.
 class Ahead {
  public:
   static constexpr std::int64_t line = 64;
+  explicit Ahead(std::int64_t tokens) : tokens_(tokens) {}
   /// Addresses are `from`, from + step, ...: one for each token of the block.
   struct Column {
     std::uintptr_t from;
@@ -36,8 +39,11 @@ class Ahead {
       offset_ = 0;
     }
     if (area_ == count_) return {reinterpret_cast<std::uintptr_t>(idle), 0};
-    const Column column{areas_[area_].first + static_cast<std::uintptr_t>(offset_),
-                        areas_[area_].step};
+    const Area& area = areas_[area_];
+    const bool dense = area.step == area.bytes;
+    const Column column{
+        area.first + static_cast<std::uintptr_t>(dense ? offset_ * tokens_ : offset_),
+        dense ? line : area.step};
     offset_ += line;
     return column;
   }
@@ -47,6 +53,7 @@ class Ahead {
     std::uintptr_t first;
     std::int64_t bytes, step;
   };
+  std::int64_t tokens_;
   Area areas_[8] = {};
   int count_ = 0;
   int area_ = 0;

@@ -64,7 +64,10 @@ struct ProductGradient {
   template <int Bytes, bool Backward>
   ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
                                         std::int64_t loaded) const {
-    prepare_product<T, Bytes, Backward>(sizes, arguments, block, b, h, mask(), t, loaded);
+    const Opened<R> opened =
+        open_product<T, Bytes>(sizes, arguments, block, b, h, mask(), t, loaded);
+    weigh_product<R, Bytes, Backward>(sizes.feature, block, opened, 0, block.stride);
+    close_product<R, Bytes>(sizes, block, opened.tokens);
     return loaded;
   }
 

@@ -12,21 +12,22 @@ namespace attnbench::kernels {
 /// Beyond `features` the numbers of a row are 0.
 template <class R>
 struct ProductBlock {
-  std::int64_t stride;        ///< features in whole vectors
-  Panels<R> scores, weights;  ///< phi of keys and of queries, [tokens, features]
-  Panels<R> sums;             ///< the sum of the keys' phi after each token; null where not wanted
-  R* sum;                     ///< [stride]: the same after the block
-  R* fade;                    ///< [stride]: ones, for nothing is forgotten
-  R* totals;                  ///< [tokens]: the sum of weights
-  R* factors;                 ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1
-  R* parts;                   ///< [tokens, lanes]: room for sums over features
-  R *keys, *queries;          ///< [tokens, stride]: room for rows that are not whole
+  std::int64_t stride;  ///< features in whole vectors
+  /// phi of keys and of queries, [tokens, features], forwards of one group of features at a time
+  Panels<R> scores, weights;
+  Panels<R> sums;     ///< the sum of the keys' phi after each token; null where not wanted
+  R* sum;             ///< [stride]: the same after the block
+  R* fade;            ///< [stride]: ones, for nothing is forgotten
+  R* totals;          ///< [tokens]: the sum of weights
+  R* factors;         ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1
+  R* parts;           ///< [tokens, lanes]: room for sums over features
+  R *keys, *queries;  ///< [tokens, stride]: room for rows that are not whole
 
   ProductBlock(Workspace& space, const CausalProductSizes& sizes, std::int64_t tokens,
                bool backward)
       : stride(padded(sizes.features, sizeof(R))),
-        scores(take_panels<R>(space, tokens, stride)),
-        weights(take_panels<R>(space, tokens, stride)),
+        scores(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
+        weights(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
         sums(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
         sum(space.take<R>(stride)),
         fade(space.take<R>(stride)),
@@ -57,27 +58,29 @@ ATTNBENCH_INLINE void to_features(typename Simd<R, Bytes>::Vector (&x)[J]) {
   }
 }
 
-/// J vectors of features, from f on.
+/// J vectors of features, from f on, to the panels' columns from `column` on.
 template <class R, int Bytes, ProductFeature Feature, bool Backward, int J>
-ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Operand<R>& k,
-                                      const Operand<R>& q, std::int64_t tokens, std::int64_t f) {
+ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened<R>& opened,
+                                      std::int64_t f, std::int64_t column) {
   using S = Simd<R, Bytes>;
   typename S::Vector sum[J];
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) sum[j] = S::load(block.sum + f + j * S::lanes);
   // Copies: for all the compiler knows a store may change what `block` refers to.
+  const Operand<R> k = opened.keys;
+  const Operand<R> q = opened.queries;
   const std::int64_t key_stride = k.stride;
   const std::int64_t query_stride = q.stride;
   const R* key_row = k.data + f;
   const R* query_row = q.data + f;
   R* part = block.parts;
-  R* scores = block.scores.at(0, f);
-  R* weights = block.weights.at(0, f);
-  R* sums = Backward ? block.sums.at(0, f) : nullptr;
+  R* scores = block.scores.at(0, column);
+  R* weights = block.weights.at(0, column);
+  R* sums = Backward ? block.sums.at(0, column) : nullptr;
   std::int64_t beside[J];
 #pragma GCC unroll 4
-  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, f + j * S::lanes) - scores;
-  for (std::int64_t t = 0; t < tokens; ++t) {
+  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, column + j * S::lanes) - scores;
+  for (std::int64_t t = 0; t < opened.tokens; ++t) {
     typename S::Vector score[J];
     typename S::Vector weight[J];
 #pragma GCC unroll 4
@@ -110,15 +113,15 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Operan
 }
 
 template <class R, int Bytes, ProductFeature Feature, bool Backward>
-ATTNBENCH_INLINE void product_features(const ProductBlock<R>& block, const Operand<R>& k,
-                                       const Operand<R>& q, std::int64_t tokens) {
-  using S = Simd<R, Bytes>;
-  std::int64_t f = 0;
-  for (; f + 4 * S::lanes <= block.stride; f += 4 * S::lanes) {
-    product_columns<R, Bytes, Feature, Backward, 4>(block, k, q, tokens, f);
+ATTNBENCH_INLINE void product_features(const ProductBlock<R>& block, const Opened<R>& opened,
+                                       std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
+  std::int64_t f = begin;
+  for (; f + 4 * lanes <= end; f += 4 * lanes) {
+    product_columns<R, Bytes, Feature, Backward, 4>(block, opened, f, f - begin);
   }
-  for (; f < block.stride; f += S::lanes) {
-    product_columns<R, Bytes, Feature, Backward, 1>(block, k, q, tokens, f);
+  for (; f < end; f += lanes) {
+    product_columns<R, Bytes, Feature, Backward, 1>(block, opened, f, f - begin);
   }
 }
 
@@ -132,27 +135,44 @@ ATTNBENCH_INLINE R product_factor(const CausalProductSizes& sizes, R total) {
   return whole == 0 ? R{0} : R{1} / whole;
 }
 
-/// Makes of the `tokens` tokens from t0 on what `scan` takes, and advances the sum.
-template <class T, int Bytes, bool Backward>
-ATTNBENCH_INLINE void prepare_product(const CausalProductSizes& sizes,
-                                      const CausalProductArguments<T>& arguments,
-                                      const ProductBlock<Compute<T>>& block, std::int64_t b,
-                                      std::int64_t h, const std::uint8_t* mask, std::int64_t t0,
-                                      std::int64_t tokens) {
+/// Opens the `tokens` tokens from t0 on.
+template <class T, int Bytes>
+ATTNBENCH_INLINE Opened<Compute<T>> open_product(const CausalProductSizes& sizes,
+                                                 const CausalProductArguments<T>& arguments,
+                                                 const ProductBlock<Compute<T>>& block,
+                                                 std::int64_t b, std::int64_t h,
+                                                 const std::uint8_t* mask, std::int64_t t0,
+                                                 std::int64_t tokens) {
   using R = Compute<T>;
-  using S = Simd<R, Bytes>;
-  const bool plain = sizes.feature == ProductFeature::identity;
   // What stands for no key has the feature 0.
-  const R none = plain ? R{0} : -std::numeric_limits<R>::infinity();
-  const Operand<R> k = open_rows<T, Bytes>(arguments.key, mask, b, h, t0, tokens, sizes.features, 1,
-                                           none, block.keys, block.stride);
-  const Operand<R> q = open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, tokens,
-                                           sizes.features, 1, none, block.queries, block.stride);
-  if (plain) {
-    detail::product_features<R, Bytes, ProductFeature::identity, Backward>(block, k, q, tokens);
+  const R none =
+      sizes.feature == ProductFeature::identity ? R{0} : -std::numeric_limits<R>::infinity();
+  return {open_rows<T, Bytes>(arguments.key, mask, b, h, t0, tokens, sizes.features, 1, none,
+                              block.keys, block.stride),
+          open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, tokens, sizes.features, 1, none,
+                              block.queries, block.stride),
+          tokens};
+}
+
+/// Makes of features [begin, end) of opened tokens what `scan` takes, in panels from column 0 on,
+/// and advances their sums. In rising order.
+template <class R, int Bytes, bool Backward>
+ATTNBENCH_INLINE void weigh_product(ProductFeature feature, const ProductBlock<R>& block,
+                                    const Opened<R>& opened, std::int64_t begin, std::int64_t end) {
+  if (feature == ProductFeature::identity) {
+    detail::product_features<R, Bytes, ProductFeature::identity, Backward>(block, opened, begin,
+                                                                           end);
   } else {
-    detail::product_features<R, Bytes, ProductFeature::elu_plus_one, Backward>(block, k, q, tokens);
+    detail::product_features<R, Bytes, ProductFeature::elu_plus_one, Backward>(block, opened, begin,
+                                                                               end);
   }
+}
+
+/// What each token's results are to be multiplied by, when all features are weighed.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void close_product(const CausalProductSizes& sizes, const ProductBlock<R>& block,
+                                    std::int64_t tokens) {
+  using S = Simd<R, Bytes>;
   for (std::int64_t t = 0; t < tokens; ++t) {
     block.totals[t] = S::sum(S::load(block.parts + t * S::lanes));
     block.factors[t] = product_factor(sizes, block.totals[t]);

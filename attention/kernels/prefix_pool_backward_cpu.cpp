@@ -70,7 +70,10 @@ struct PoolGradient {
   template <int Bytes, bool Backward>
   ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
                                         std::int64_t loaded) const {
-    return prepare_pool<T, Bytes, Backward>(sizes, arguments, block, b, h, mask(), t, loaded);
+    const Opened<R> opened = open_pool<T, Bytes>(sizes, arguments, block, b, h, mask(), t, loaded);
+    weigh_pool<R, Bytes, Backward>(sizes.query, block, opened, 0, block.stride);
+    close_pool<R, Bytes>(sizes.query, block, opened.tokens);
+    return opened.tokens;
   }
 
   void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,

@@ -20,11 +20,12 @@ constexpr R pool_range = sizeof(R) == 8 ? R{800} : R{90};
 template <class R>
 struct PoolBlock {
   std::int64_t stride;  ///< latents in whole vectors
-  Panels<R> scores;     ///< [tokens, latents]: exp2(score - maximum)
-  Panels<R> weights;    ///< what p / normaliser is after the token's factor
-  Panels<R> shares;     ///< what p is after it; null where it is not wanted
-  Panels<R> inverses;   ///< 1 / normaliser, 0 where nothing was seen; null where not wanted
-  R* maximum;           ///< [stride], after the block
+  /// [tokens, latents], forwards of one group of latents at a time: exp2(score - maximum)
+  Panels<R> scores;
+  Panels<R> weights;   ///< what p / normaliser is after the token's factor
+  Panels<R> shares;    ///< what p is after it; null where it is not wanted
+  Panels<R> inverses;  ///< 1 / normaliser, 0 where nothing was seen; null where not wanted
+  R* maximum;          ///< [stride], after the block
   R* normaliser;
   R* fade;     ///< [stride]: exp2(maximum before - maximum after)
   R* next;     ///< [stride]: room for the maximum to come
@@ -36,8 +37,8 @@ struct PoolBlock {
 
   PoolBlock(Workspace& space, const PrefixPoolSizes& sizes, std::int64_t tokens, bool backward)
       : stride(padded(sizes.latents, sizeof(R))),
-        scores(take_panels<R>(space, tokens, stride)),
-        weights(take_panels<R>(space, tokens, stride)),
+        scores(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
+        weights(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
         shares(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
         inverses(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
         maximum(space.take<R>(stride)),
@@ -136,10 +137,11 @@ ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, const Operand<R>& q,
   }
 }
 
-/// J vectors of latents, from l on: exponentials, normalisers and the weights over them.
+/// J vectors of latents, from l on: exponentials, normalisers and the weights over them, to the
+/// panels' columns from `column` on.
 template <class R, int Bytes, PoolQuery Kind, bool Backward, int J>
-ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Operand<R>& k,
-                                   const Operand<R>& q, std::int64_t tokens, std::int64_t l) {
+ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& opened,
+                                   std::int64_t l, std::int64_t column) {
   using S = Simd<R, Bytes>;
   constexpr R infinity = std::numeric_limits<R>::infinity();
   constexpr bool with_z = Kind == PoolQuery::logits_and_normaliser;
@@ -161,6 +163,8 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Operand<R>& 
     sum[j] = unseen ? S::all(with_z ? R{0} : infinity) : fade * S::load(block.normaliser + at);
   }
   // Copies: for all the compiler knows a store may change what `block` refers to.
+  const Operand<R> k = opened.keys;
+  const Operand<R> q = opened.queries;
   const auto on_keys = S::all(k.factor);
   const auto on_queries = S::all(q.factor);
   const std::int64_t key_stride = k.stride;
@@ -169,14 +173,14 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Operand<R>& 
   const R* query_row = q.data + l;
   const R* const tops = block.tops;
   R* part = block.parts;
-  R* scores = block.scores.at(0, l);
-  R* weights = block.weights.at(0, l);
-  R* shares = Backward ? block.shares.at(0, l) : nullptr;
-  R* inverses = Backward ? block.inverses.at(0, l) : nullptr;
+  R* scores = block.scores.at(0, column);
+  R* weights = block.weights.at(0, column);
+  R* shares = Backward ? block.shares.at(0, column) : nullptr;
+  R* inverses = Backward ? block.inverses.at(0, column) : nullptr;
   std::int64_t beside[J];
 #pragma GCC unroll 4
-  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, l + j * S::lanes) - scores;
-  for (std::int64_t t = 0; t < tokens; ++t) {
+  for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, column + j * S::lanes) - scores;
+  for (std::int64_t t = 0; t < opened.tokens; ++t) {
     typename S::Vector score[J];
     typename S::Vector share[J];
     // Where nothing was seen: not infinity minus infinity.
@@ -231,60 +235,76 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Operand<R>& 
 }
 
 template <class R, int Bytes, PoolQuery Kind, bool Backward>
-ATTNBENCH_INLINE void weigh_kind(const PoolBlock<R>& block, const Operand<R>& k,
-                                 const Operand<R>& q, std::int64_t tokens) {
-  using S = Simd<R, Bytes>;
-  if constexpr (Kind != PoolQuery::weights) find_tops<R, Bytes, Kind>(block, q, tokens);
-  std::int64_t l = 0;
-  for (; l + 4 * S::lanes <= block.stride; l += 4 * S::lanes) {
-    pool_columns<R, Bytes, Kind, Backward, 4>(block, k, q, tokens, l);
+ATTNBENCH_INLINE void weigh_kind(const PoolBlock<R>& block, const Opened<R>& opened,
+                                 std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
+  std::int64_t l = begin;
+  for (; l + 4 * lanes <= end; l += 4 * lanes) {
+    pool_columns<R, Bytes, Kind, Backward, 4>(block, opened, l, l - begin);
   }
-  for (; l < block.stride; l += S::lanes) {
-    pool_columns<R, Bytes, Kind, Backward, 1>(block, k, q, tokens, l);
-  }
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    if constexpr (Kind == PoolQuery::weights) {
-      block.factors[t] = 1;
-    } else {
-      const R total = S::sum(S::load(block.parts + t * S::lanes));
-      block.totals[t] = total;
-      block.factors[t] = total > 0 ? R{1} / total : R{0};
-    }
+  for (; l < end; l += lanes) {
+    pool_columns<R, Bytes, Kind, Backward, 1>(block, opened, l, l - begin);
   }
 }
 
 }  // namespace detail
 
-/// Makes of as many of the `loaded` tokens from t0 on as one maximum a latent serves what `scan`
-/// takes, and advances maximum and normaliser. Returns the tokens.
-template <class T, int Bytes, bool Backward>
-ATTNBENCH_INLINE std::int64_t prepare_pool(const PrefixPoolSizes& sizes,
-                                           const PrefixPoolArguments<T>& arguments,
-                                           const PoolBlock<Compute<T>>& block, std::int64_t b,
-                                           std::int64_t h, const std::uint8_t* mask,
-                                           std::int64_t t0, std::int64_t loaded) {
+/// Opens as many of the `loaded` tokens from t0 on as one maximum a latent serves: the maxima after
+/// them, and what each token's weights are measured against.
+template <class T, int Bytes>
+ATTNBENCH_INLINE Opened<Compute<T>> open_pool(const PrefixPoolSizes& sizes,
+                                              const PrefixPoolArguments<T>& arguments,
+                                              const PoolBlock<Compute<T>>& block, std::int64_t b,
+                                              std::int64_t h, const std::uint8_t* mask,
+                                              std::int64_t t0, std::int64_t loaded) {
   using R = Compute<T>;
   constexpr R none = -std::numeric_limits<R>::infinity();
   const auto factor = static_cast<R>(sizes.scale * log2_of_e);
   const bool weights = sizes.query == PoolQuery::weights;
-  const Operand<R> k = open_rows<T, Bytes>(arguments.scores, mask, b, h, t0, loaded, sizes.latents,
-                                           factor, none, block.keys, block.stride);
-  const Operand<R> q = open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, loaded,
-                                           sizes.latents, weights ? R{1} : factor,
-                                           weights ? R{0} : none, block.queries, block.stride);
-  const std::int64_t tokens = fitting<R, Bytes>(block, k, loaded);
-  switch (sizes.query) {
+  Opened<R> opened;
+  opened.keys = open_rows<T, Bytes>(arguments.scores, mask, b, h, t0, loaded, sizes.latents, factor,
+                                    none, block.keys, block.stride);
+  opened.queries = open_rows<T, Bytes>(arguments.query, nullptr, b, h, t0, loaded, sizes.latents,
+                                       weights ? R{1} : factor, weights ? R{0} : none,
+                                       block.queries, block.stride);
+  opened.tokens = fitting<R, Bytes>(block, opened.keys, loaded);
+  if (sizes.query == PoolQuery::logits) {
+    detail::find_tops<R, Bytes, PoolQuery::logits>(block, opened.queries, opened.tokens);
+  } else if (!weights) {
+    detail::find_tops<R, Bytes, PoolQuery::logits_and_normaliser>(block, opened.queries,
+                                                                  opened.tokens);
+  }
+  return opened;
+}
+
+/// Makes of latents [begin, end) of opened tokens what `scan` takes, in panels from column 0 on,
+/// and advances their maxima and normalisers. In rising order.
+template <class R, int Bytes, bool Backward>
+ATTNBENCH_INLINE void weigh_pool(PoolQuery kind, const PoolBlock<R>& block, const Opened<R>& opened,
+                                 std::int64_t begin, std::int64_t end) {
+  switch (kind) {
     case PoolQuery::weights:
-      detail::weigh_kind<R, Bytes, PoolQuery::weights, Backward>(block, k, q, tokens);
+      detail::weigh_kind<R, Bytes, PoolQuery::weights, Backward>(block, opened, begin, end);
       break;
     case PoolQuery::logits:
-      detail::weigh_kind<R, Bytes, PoolQuery::logits, Backward>(block, k, q, tokens);
+      detail::weigh_kind<R, Bytes, PoolQuery::logits, Backward>(block, opened, begin, end);
       break;
     case PoolQuery::logits_and_normaliser:
-      detail::weigh_kind<R, Bytes, PoolQuery::logits_and_normaliser, Backward>(block, k, q, tokens);
+      detail::weigh_kind<R, Bytes, PoolQuery::logits_and_normaliser, Backward>(block, opened, begin,
+                                                                               end);
       break;
   }
-  return tokens;
+}
+
+/// What each token's results are to be multiplied by, when all latents are weighed.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void close_pool(PoolQuery kind, const PoolBlock<R>& block, std::int64_t tokens) {
+  using S = Simd<R, Bytes>;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const R total = kind == PoolQuery::weights ? R{1} : S::sum(S::load(block.parts + t * S::lanes));
+    block.totals[t] = total;
+    block.factors[t] = total > 0 ? R{1} / total : R{0};
+  }
 }
 
 }  // namespace attnbench::kernels

@@ -62,11 +62,21 @@ struct Pool {
   }
 
   template <int Bytes>
-  static ATTNBENCH_INLINE std::int64_t prepare(const Sizes& sizes, const Arguments& arguments,
-                                               const Block& block, const RecurrentItem& item,
-                                               const std::uint8_t* mask, std::int64_t t0,
-                                               std::int64_t loaded) {
-    return prepare_pool<T, Bytes, false>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+  static ATTNBENCH_INLINE Opened<R> open(const Sizes& sizes, const Arguments& arguments,
+                                         const Block& block, const RecurrentItem& item,
+                                         const std::uint8_t* mask, std::int64_t t0,
+                                         std::int64_t loaded) {
+    return open_pool<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+  }
+  template <int Bytes>
+  static ATTNBENCH_INLINE void weigh(const Sizes& sizes, const Block& block,
+                                     const Opened<R>& opened, std::int64_t begin,
+                                     std::int64_t end) {
+    weigh_pool<R, Bytes, false>(sizes.query, block, opened, begin, end);
+  }
+  template <int Bytes>
+  static ATTNBENCH_INLINE void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {
+    close_pool<R, Bytes>(sizes.query, block, tokens);
   }
 };
 

@@ -38,12 +38,23 @@ std::int64_t item_columns(const Sizes& sizes, int threads) {
   return (all / unit + slices - 1) / slices * unit;
 }
 
+/// Latents that are weighed and scanned at a time: what passes between lies in the first cache.
+template <class R>
+constexpr std::int64_t group_columns = 256 / static_cast<std::int64_t>(sizeof(R));
+
 /// Rows of a block as a family's arithmetic reads them: numbers times `factor`.
 template <class R>
 struct Operand {
   const R* data;
   std::int64_t stride;
   R factor;
+};
+
+/// A block's keys and queries.
+template <class R>
+struct Opened {
+  Operand<R> keys, queries;
+  std::int64_t tokens;
 };
 
 /// `tokens` rows of `width` numbers, to be multiplied by `factor`, from token t0 on; `beyond` after
@@ -126,7 +137,7 @@ template <class Family>
 ATTNBENCH_INLINE Ahead inputs_ahead(const typename Family::Sizes& sizes,
                                     const typename Family::Arguments& arguments,
                                     const RecurrentItem& item, std::int64_t t0) {
-  Ahead ahead;
+  Ahead ahead(block_tokens);
   if (t0 >= sizes.length) return ahead;
   ahead.add(Family::keys(arguments), item.b, item.h, t0, sizes.memory_rows());
   ahead.add(arguments.query, item.b, item.h, t0, sizes.memory_rows());
@@ -161,14 +172,21 @@ ATTNBENCH_INLINE void recurrent_item(const typename Family::Sizes& sizes,
       arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
   for (std::int64_t t0 = 0; t0 < sizes.length;) {
     const std::int64_t loaded = std::min(block_tokens, sizes.length - t0);
-    const std::int64_t tokens =
-        Family::template prepare<Bytes>(sizes, arguments, s.block, item, mask, t0, loaded);
+    const Opened<R> opened =
+        Family::template open<Bytes>(sizes, arguments, s.block, item, mask, t0, loaded);
+    const std::int64_t tokens = opened.tokens;
     put_values<T, Bytes>(arguments.values, mask, item.b, item.h, item.column, item.columns, t0,
                          tokens, s.values);
     Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + tokens);
-    scan<R, Bytes, Fade::rows, Order::forwards>({tokens, s.rows, s.columns, s.block.scores,
-                                                 s.block.weights, s.values, s.out, memory.data,
-                                                 memory.stride, s.block.fade, &ahead});
+    for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
+      const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);
+      Family::template weigh<Bytes>(sizes, s.block, opened, l, end);
+      scan<R, Bytes, Fade::rows, Order::forwards>({tokens, std::min(group_columns<R>, s.rows - l),
+                                                   s.columns, s.block.scores, s.block.weights,
+                                                   s.values, s.out, memory.data + l * memory.stride,
+                                                   memory.stride, s.block.fade + l, &ahead, l > 0});
+    }
+    Family::template close<Bytes>(sizes, s.block, tokens);
     store_results<T, Bytes>(s.out, s.block.factors, arguments.out, item, t0, tokens);
     t0 += tokens;
   }

@@ -70,6 +70,12 @@ class GradientSweep {
     ahead.add(f_.gradients.d_out, f_.b, f_.h, t, f_.sizes.value_dim);
   }
 
+  /// Calls a block of X, which lies in one piece.
+  ATTNBENCH_INLINE void call_x(Ahead& ahead, const R* x) const {
+    const std::int64_t bytes = kept_.x_block / block_tokens * static_cast<std::int64_t>(sizeof(R));
+    ahead.add(x, bytes, bytes);
+  }
+
   /// X of as many tokens from t on as fit, and their sums. Returns the tokens.
   ATTNBENCH_INLINE std::int64_t advance(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
                                         std::int64_t end) const {
@@ -78,8 +84,9 @@ class GradientSweep {
     load(f_.arguments.values, f_.mask(), t, n, s.values);
     load(f_.gradients.d_out, nullptr, t, n, s.upstream);
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
-    Ahead ahead;
+    Ahead ahead(block_tokens);
     if (t + n < f_.sizes.length) call(ahead, t + n);
+    if (t0 + block_tokens < f_.sizes.length) call_x(ahead, x_block.data + kept_.x_block);
     scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, s.latents, s.values, s.upstream,
                                                     s.block.scores, x, s.by_value, s.latents,
                                                     s.block.fade, &ahead});
@@ -121,10 +128,11 @@ class GradientSweep {
         S::store(at, s.factors[i] * S::load(at));
       }
     }
-    Ahead ahead;
+    Ahead ahead(block_tokens);
     const std::int64_t before = t - block_tokens;
     if (before >= 0) {
       call(ahead, before);
+      call_x(ahead, x_block.data - kept_.x_block);
       ahead.add(f_.gradients.d_query, f_.b, f_.h, before, f_.sizes.memory_rows());
       ahead.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
     }

@@ -34,7 +34,8 @@ struct ScanBlock {
   R* state;  ///< [rows, columns]
   std::int64_t state_stride;
   const R* fade;
-  Ahead* ahead;  ///< what to fetch meanwhile
+  Ahead* ahead;            ///< what to fetch meanwhile
+  bool continued = false;  ///< o is added to
 };
 
 namespace detail {
@@ -108,15 +109,14 @@ ATTNBENCH_INLINE void scan_columns(const ScanBlock<R>& block, std::int64_t d) {
   // 16 sums, 2 values and 2 results in 32 registers of 64 bytes; half of that in 16 of the others.
   constexpr int M = Bytes == 64 ? 2 * half : half;
   std::int64_t l = 0;
-  if (block.rows >= M) {
+  if (block.rows >= M && !block.continued) {
     scan_tile<R, Bytes, Fades, Time, M, N, true>(block, 0, d);
-    for (l = M; l + M <= block.rows; l += M) {
-      scan_tile<R, Bytes, Fades, Time, M, N, false>(block, l, d);
-    }
+    l = M;
   }
+  for (; l + M <= block.rows; l += M) scan_tile<R, Bytes, Fades, Time, M, N, false>(block, l, d);
   if constexpr (M != half) {
     if (l == block.rows) return;
-    if (l == 0) {
+    if (l == 0 && !block.continued) {
       scan_tile<R, Bytes, Fades, Time, half, N, true>(block, l, d);
     } else {
       scan_tile<R, Bytes, Fades, Time, half, N, false>(block, l, d);
