@@ -1,32 +1,47 @@
-// The recurrent families on the CPU: forward, backward and a single step, as shares of the FMA peak
-// that the context names. Useful operations: 4 L D a token forward, 10 L D backward.
+// The recurrent families on the CPU: forward, backward and a single step, beside a token scan and
+// shares of what the machine can do right before and after. Useful operations: 4 L D a token
+// forward, 10 L D backward, whatever is computed beside them.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>
-#include <vector>
 
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/prefix_pool.hpp"
-#include "tests/support/thread_team.hpp"
+#include "tests/benchmarks/peak.hpp"
+#include "tests/benchmarks/token_scan.hpp"
+#include "tests/support/thread_pool.hpp"
 
 namespace {
 
 using namespace attnbench::kernels;
+using attnbench::bench::Unit;
+using attnbench::test::PoolTeam;
 
 struct Free {
   void operator()(void* block) const { std::free(block); }
 };
-using Block = std::unique_ptr<void, Free>;
+template <class T>
+using Block = std::unique_ptr<T[], Free>;
 
-Block block_of(std::size_t bytes) { return Block(std::aligned_alloc(64, (bytes + 63) / 64 * 64)); }
+template <class T>
+Block<T> block_of(std::int64_t count) {
+  const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
+  return Block<T>(static_cast<T*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+}
 
-/// Query and key [1, heads, length, latents], values [1, heads, length, dim], and their gradients.
+int all_threads() { return static_cast<int>(std::thread::hardware_concurrency()); }
+
+/// Query and key [1, heads, length, latents], values [1, heads, length, dim], and their gradients,
+/// 64-byte aligned as LibTorch's are.
+template <class T>
 struct Arrays {
   std::int64_t heads, length, latents, dim;
-  std::vector<float> query, key, values, out, d_out, d_query, d_key, d_values;
+  Block<T> query, key, values, out, d_out, d_query, d_key, d_values;
 
   explicit Arrays(const benchmark::State& state)
       : heads(state.range(0)),
@@ -35,133 +50,192 @@ struct Arrays {
         dim(state.range(3)) {
     std::mt19937 engine(1);
     std::normal_distribution<float> normal;
-    const auto fill = [&](std::vector<float>& x, std::int64_t width) {
-      x.resize(static_cast<std::size_t>(heads * length * width));
-      for (float& value : x) value = normal(engine);
+    const auto fill = [&](Block<T>& x, std::int64_t width) {
+      const std::int64_t count = heads * length * width;
+      x = block_of<T>(count);
+      for (std::int64_t i = 0; i < count; ++i) narrow(normal(engine), x[i]);
     };
     for (auto* x : {&query, &key, &d_query, &d_key}) fill(*x, latents);
     for (auto* x : {&values, &out, &d_out, &d_values}) fill(*x, dim);
   }
-  template <class T>
-  Rows<T> rows(std::vector<float>& x) const {
-    const std::int64_t width = static_cast<std::int64_t>(x.size()) / (heads * length);
-    return {x.data(), heads * length * width, length * width, width};
+  template <class E>
+  Rows<E> rows(const Block<T>& x, std::int64_t width) const {
+    return {x.get(), heads * length * width, length * width, width};
   }
-  void count(benchmark::State& state, double factor) const {
-    const double flops = factor * static_cast<double>(heads * length * latents * dim);
-    state.counters["useful_flops"] = benchmark::Counter(
-        flops, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+  template <class Sizes>
+  Sizes sizes() const {
+    Sizes sizes;
+    sizes.heads = heads;
+    sizes.length = length;
+    sizes.value_dim = dim;
+    return sizes;
   }
 };
 
-int threads() { return static_cast<int>(std::thread::hardware_concurrency()); }
+template <class T>
+struct Pool {
+  PrefixPoolSizes sizes;
+  PrefixPoolArguments<T> arguments;
+  PrefixPoolGradients<T> gradients;
 
-template <class Sizes>
-Sizes sizes_of(const Arrays& x) {
-  Sizes sizes;
-  sizes.heads = x.heads;
-  sizes.length = x.length;
-  sizes.value_dim = x.dim;
-  return sizes;
-}
-
-void prefix_pool(benchmark::State& state) {
-  Arrays x(state);
-  const bool backward = state.range(4) != 0;
-  auto sizes = sizes_of<PrefixPoolSizes>(x);
-  sizes.latents = x.latents;
-  PrefixPoolArguments<float> arguments;
-  arguments.query = x.rows<const float>(x.query);
-  arguments.scores = x.rows<const float>(x.key);
-  arguments.values = x.rows<const float>(x.values);
-  arguments.out = x.rows<float>(x.out);
-  const PrefixPoolGradients<float> gradients{x.rows<const float>(x.d_out), x.rows<float>(x.d_query),
-                                             x.rows<float>(x.d_key), x.rows<float>(x.d_values)};
-  attnbench::test::StdTeam team(threads());
-  const std::size_t bytes = backward ? prefix_pool_backward_bytes<float>(sizes, team.size())
-                                     : prefix_pool_forward_bytes<float>(sizes, team.size());
-  const Block space = block_of(bytes);
-  for (auto _ : state) {
+  explicit Pool(const Arrays<T>& x) : sizes(x.template sizes<PrefixPoolSizes>()) {
+    sizes.latents = x.latents;
+    arguments.query = x.template rows<const T>(x.query, x.latents);
+    arguments.scores = x.template rows<const T>(x.key, x.latents);
+    arguments.values = x.template rows<const T>(x.values, x.dim);
+    arguments.out = x.template rows<T>(x.out, x.dim);
+    gradients = {x.template rows<const T>(x.d_out, x.dim), x.template rows<T>(x.d_query, x.latents),
+                 x.template rows<T>(x.d_key, x.latents), x.template rows<T>(x.d_values, x.dim)};
+  }
+  std::size_t bytes(int threads) const {
+    return std::max(prefix_pool_forward_bytes<T>(sizes, threads),
+                    prefix_pool_backward_bytes<T>(sizes, threads));
+  }
+  void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
     if (backward) {
-      prefix_pool_backward(sizes, arguments, gradients, team, space.get(), bytes);
+      prefix_pool_backward(sizes, arguments, gradients, team, space, bytes);
     } else {
-      prefix_pool_forward(sizes, arguments, team, space.get(), bytes);
+      prefix_pool_forward(sizes, arguments, team, space, bytes);
     }
-    benchmark::ClobberMemory();
   }
-  x.count(state, backward ? 10 : 4);
-}
+};
 
-void causal_product(benchmark::State& state) {
-  Arrays x(state);
-  const bool backward = state.range(4) != 0;
-  auto sizes = sizes_of<CausalProductSizes>(x);
-  sizes.features = x.latents;
-  sizes.feature = ProductFeature::elu_plus_one;
-  sizes.normalised = true;
-  sizes.epsilon = 1e-6;
-  CausalProductArguments<float> arguments;
-  arguments.query = x.rows<const float>(x.query);
-  arguments.key = x.rows<const float>(x.key);
-  arguments.values = x.rows<const float>(x.values);
-  arguments.out = x.rows<float>(x.out);
-  const CausalProductGradients<float> gradients{x.rows<const float>(x.d_out),
-                                                x.rows<float>(x.d_query), x.rows<float>(x.d_key),
-                                                x.rows<float>(x.d_values)};
-  attnbench::test::StdTeam team(threads());
-  const std::size_t bytes = backward ? causal_product_backward_bytes<float>(sizes, team.size())
-                                     : causal_product_forward_bytes<float>(sizes, team.size());
-  const Block space = block_of(bytes);
-  for (auto _ : state) {
+template <class T>
+struct Linear {
+  CausalProductSizes sizes;
+  CausalProductArguments<T> arguments;
+  CausalProductGradients<T> gradients;
+
+  explicit Linear(const Arrays<T>& x) : sizes(x.template sizes<CausalProductSizes>()) {
+    sizes.features = x.latents;
+    sizes.feature = ProductFeature::elu_plus_one;
+    sizes.normalised = true;
+    sizes.epsilon = 1e-6;
+    arguments.query = x.template rows<const T>(x.query, x.latents);
+    arguments.key = x.template rows<const T>(x.key, x.latents);
+    arguments.values = x.template rows<const T>(x.values, x.dim);
+    arguments.out = x.template rows<T>(x.out, x.dim);
+    gradients = {x.template rows<const T>(x.d_out, x.dim), x.template rows<T>(x.d_query, x.latents),
+                 x.template rows<T>(x.d_key, x.latents), x.template rows<T>(x.d_values, x.dim)};
+  }
+  std::size_t bytes(int threads) const {
+    return std::max(causal_product_forward_bytes<T>(sizes, threads),
+                    causal_product_backward_bytes<T>(sizes, threads));
+  }
+  void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
     if (backward) {
-      causal_product_backward(sizes, arguments, gradients, team, space.get(), bytes);
+      causal_product_backward(sizes, arguments, gradients, team, space, bytes);
     } else {
-      causal_product_forward(sizes, arguments, team, space.get(), bytes);
+      causal_product_forward(sizes, arguments, team, space, bytes);
     }
+  }
+};
+
+/// Times `body` and counts its useful operations, also as a share of the FMA peak.
+template <class Body>
+void measure(benchmark::State& state, ThreadTeam& team, double flops, const Body& body) {
+  body();
+  const double before = attnbench::bench::peak(Unit::fma_float32, team);
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    body();
     benchmark::ClobberMemory();
   }
-  x.count(state, backward ? 10 : 4);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double rate = flops * static_cast<double>(state.iterations()) / seconds.count();
+  const double after = attnbench::bench::peak(Unit::fma_float32, team);
+  state.counters["useful_flops"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
+  state.counters["of_fma_float32"] = rate / std::max(before, after);
 }
 
-/// One token from a carried memory: bytes of the memory read and written, over time.
-void prefix_pool_step(benchmark::State& state) {
-  Arrays x(state);
-  auto sizes = sizes_of<PrefixPoolSizes>(x);
-  sizes.latents = x.latents;
-  std::vector<float> maximum(static_cast<std::size_t>(x.heads * x.latents), 0.0F);
-  std::vector<float> normaliser(maximum.size(), 1.0F);
-  std::vector<float> sum(maximum.size() * static_cast<std::size_t>(x.dim), 0.0F);
-  PrefixPoolArguments<float> arguments;
-  arguments.query = x.rows<const float>(x.query);
-  arguments.scores = x.rows<const float>(x.key);
-  arguments.values = x.rows<const float>(x.values);
-  arguments.out = x.rows<float>(x.out);
-  arguments.carry = {maximum.data(), normaliser.data(), sum.data()};
-  attnbench::test::StdTeam team(threads());
-  const std::size_t bytes = prefix_pool_forward_bytes<float>(sizes, team.size());
-  const Block space = block_of(bytes);
+template <template <class> class Family, class T>
+void family(benchmark::State& state) {
+  const Arrays<T> x(state);
+  const Family<T> call(x);
+  const bool backward = state.range(4) != 0;
+  PoolTeam team(all_threads());
+  const std::size_t bytes = call.bytes(team.size());
+  const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
+  const auto pairs = static_cast<double>(x.heads * x.length * x.latents * x.dim);
+  measure(state, team, (backward ? 10 : 4) * pairs,
+          [&] { call.run(backward, team, space.get(), bytes); });
+}
+
+/// The same without the kernels: see token_scan.hpp.
+void latte_token_scan(benchmark::State& state) {
+  const Arrays<float> x(state);
+  const Pool<float> call(x);
+  PoolTeam team(all_threads());
+  const auto room = block_of<float>(x.latents * (x.dim + 5) * team.size());
+  measure(state, team, 4 * static_cast<double>(x.heads * x.length * x.latents * x.dim),
+          [&] { attnbench::bench::token_scan(call.sizes, call.arguments, team, room.get()); });
+}
+
+/// One token from a carried memory: bytes of the memory read and written, and their rate as a share
+/// of that of a plain pass over as much memory right before and after.
+void latte_step(benchmark::State& state) {
+  const Arrays<float> x(state);
+  Pool<float> call(x);
+  const std::int64_t latents = x.heads * x.latents;
+  const auto maximum = block_of<float>(latents);
+  const auto normaliser = block_of<float>(latents);
+  const auto sum = block_of<float>(latents * x.dim);
+  std::fill_n(maximum.get(), latents, 0.0F);
+  std::fill_n(normaliser.get(), latents, 1.0F);
+  std::fill_n(sum.get(), latents * x.dim, 0.0F);
+  call.arguments.carry = {maximum.get(), normaliser.get(), sum.get()};
+  PoolTeam team(all_threads());
+  const std::size_t bytes = call.bytes(team.size());
+  const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
+  const double moved = 8 * static_cast<double>(latents * x.dim);
+  const auto other = block_of<float>(latents * x.dim);
+  std::fill_n(other.get(), latents * x.dim, 0.0F);
+  const auto probe = [&] {
+    double best = 0;
+    for (int i = 0; i < 40; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      attnbench::bench::stream(other.get(), latents * x.dim, team);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      best = std::max(best, moved / seconds.count());
+    }
+    return best;
+  };
+  const double before = probe();
+  const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    prefix_pool_forward(sizes, arguments, team, space.get(), bytes);
+    call.run(false, team, space.get(), bytes);
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(sum.size()) * 8);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double rate = moved * static_cast<double>(state.iterations()) / seconds.count();
+  state.counters["bytes_per_second"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
+  state.counters["of_stream"] = rate / std::max(before, probe());
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"heads", "length", "latents", "value_dim", "backward"})
+      ->ArgsProduct({{4}, {512, 2048, 8192}, {64, 128, 256, 512}, {64}, {0, 1}})
+      ->Args({1, 8192, 64, 64, 0})
+      ->Args({1, 8192, 64, 64, 1})
+      ->Args({4, 2048, 128, 128, 0})
+      ->UseRealTime()
+      ->Unit(benchmark::kMillisecond);
 }
 
 }  // namespace
 
-BENCHMARK(prefix_pool)
-    ->ArgNames({"heads", "length", "latents", "value_dim", "backward"})
-    ->ArgsProduct({{4}, {2048, 8192}, {64, 128, 256, 512}, {64}, {0, 1}})
-    ->Args({1, 8192, 64, 64, 0})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(causal_product)
-    ->ArgNames({"heads", "length", "features", "value_dim", "backward"})
-    ->ArgsProduct({{4}, {2048, 8192}, {64, 256}, {64}, {0, 1}})
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(prefix_pool_step)
+BENCHMARK(family<Pool, float>)->Name("latte")->Apply(sizes);
+BENCHMARK(latte_token_scan)
     ->ArgNames({"heads", "length", "latents", "value_dim"})
+    ->ArgsProduct({{4}, {512, 2048, 8192}, {64, 128, 256, 512}, {64}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(family<Linear, float>)->Name("linear")->Apply(sizes);
+BENCHMARK(family<Pool, BFloat16>)->Name("latte_bfloat16")->Apply(sizes);
+BENCHMARK(latte_step)
+    ->ArgNames({"heads", "length", "latents", "value_dim"})
+    ->Args({32, 1, 128, 64})
     ->Args({128, 1, 128, 64})
+    ->Args({512, 1, 128, 64})
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
