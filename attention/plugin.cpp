@@ -1,8 +1,9 @@
 #include "attention/plugin.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -11,90 +12,86 @@ namespace {
 
 using RegisterFunction = void (*)(Registry&);
 
-struct Unload {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, Unload>;
-
-/// A text of a stamp, which need not end within its field if the stamp is broken.
-template <std::size_t N>
-std::string text_of(const char (&field)[N]) {
-  return {field, strnlen(field, N)};
+bool begins_with(const std::string& text, const char* beginning) {
+  return text.rfind(beginning, 0) == 0;
 }
 
-Library open(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    throw PluginError("plugin " + path + ": there is no such file");
-  }
-  // With a path of its own, or the loader would search its folders for the name.
-  const std::string absolute = std::filesystem::absolute(path).string();
-  Library library(dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (library) return library;
-  const char* cause = dlerror();
-  throw PluginError("plugin " + path + " cannot be loaded: " +
-                    (cause != nullptr ? cause : "the loader gives no reason") +
-                    "; link it with attnbench_attention and rebuild it against this attnbench");
+/// The name in the loader's "FILE: undefined symbol: NAME" as it was written in the source; empty
+/// where the loader complains of something else.
+std::string undefined_name(const std::string& complaint) {
+  const std::string before = "undefined symbol: ";
+  const std::size_t begin = complaint.find(before);
+  if (begin == std::string::npos) return {};
+  std::string name = complaint.substr(begin + before.size());
+  name.resize(std::min(name.size(), name.find_first_of(" \t,(")));
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> readable(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? readable.get() : name;
 }
 
-template <class Symbol>
-Symbol symbol_of(const Library& library, const std::string& path, const char* name) {
-  void* const address = dlsym(library.get(), name);
-  if (address == nullptr) {
-    throw PluginError("plugin " + path + " has no symbol " + name +
-                      ": write ATTNBENCH_PLUGIN(function) in one of its files and rebuild it");
+/// What to do about a loader's complaint over a plugin whose stamp is ours.
+std::string advice(const std::string& complaint) {
+  const std::string name = undefined_name(complaint);
+  if (name.empty()) return "rebuild the plugin here, with the libraries that it needs";
+  if (begins_with(name, "attnbench::")) {
+    return "this attnbench does not offer " + name +
+           ": rebuild the plugin with what the headers of this attnbench offer";
   }
-  return reinterpret_cast<Symbol>(address);
+  for (const char* torch : {"at::", "c10::", "torch::", "caffe2::"}) {
+    if (begins_with(name, torch)) {
+      return "the LibTorch of this attnbench does not have " + name +
+             ": rebuild the plugin against it";
+    }
+  }
+  return "the plugin itself lacks " + name +
+         ": add the source or library that defines it, and rebuild the plugin";
 }
 
 }  // namespace
 
-std::string stamp_refusal(const PluginStamp& stamp) {
-  const PluginStamp ours = current_stamp();
-  if (std::memcmp(stamp.magic, ours.magic, sizeof ours.magic) != 0) {
-    return "its stamp is not one of attnbench: rebuild the plugin with ATTNBENCH_PLUGIN";
-  }
-  const std::string theirs = text_of(stamp.attnbench);
-  if (stamp.abi != ours.abi) {
-    const bool older = stamp.abi < ours.abi;
-    return "it was built for interface " + std::to_string(stamp.abi) + " (attnbench " + theirs +
-           "), this attnbench has interface " + std::to_string(ours.abi) + ": rebuild " +
-           (older ? "the plugin" : "attnbench from the plugin's newer sources");
-  }
-  if (text_of(stamp.torch) != text_of(ours.torch)) {
-    return "it was built against LibTorch " + text_of(stamp.torch) + ", this attnbench against " +
-           text_of(ours.torch) + ": rebuild the plugin against the latter";
-  }
-  if (text_of(stamp.compiler) != text_of(ours.compiler)) {
-    return "it was compiled by " + text_of(stamp.compiler) + ", this attnbench by " +
-           text_of(ours.compiler) + ": rebuild the plugin with the latter";
-  }
-  return "";
-}
-
-void load_plugin(const std::string& path, Registry& registry) {
-  Library library = open(path);
-  const auto* stamp = symbol_of<const PluginStamp*>(library, path, "attnbench_plugin_stamp");
-  if (const std::string refusal = stamp_refusal(*stamp); !refusal.empty()) {
+PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
+  if (const std::string refusal = stamp_refusal(read_stamp(path)); !refusal.empty()) {
     throw PluginError("plugin " + path + " is refused: " + refusal);
   }
-  const auto add = symbol_of<RegisterFunction>(library, path, "attnbench_plugin_register");
-  // From here on code of the plugin may live on, in what it registered or in an exception.
-  library.release();
-  Registry extended = registry;
+  // With a path of its own, or the loader would search its folders for the name.
+  const std::string absolute = std::filesystem::absolute(path).string();
+  handle_ = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ != nullptr) return;
+  const char* said = dlerror();
+  const std::string complaint = said != nullptr ? said : "the loader gives no reason";
+  throw PluginError("plugin " + path + " cannot be loaded: " + complaint + "; " +
+                    advice(complaint));
+}
+
+void* PluginLibrary::find(const char* symbol) const { return dlsym(handle_, symbol); }
+
+void PluginLibrary::refuse_without(const std::string& symbol) const {
+  throw PluginError("plugin " + path_ + " has no symbol " + symbol +
+                    ": write ATTNBENCH_PLUGIN(function) in one of its files and rebuild it");
+}
+
+void PluginLibrary::guarded(const std::function<void()>& registration) const {
   std::string cause;
   try {
-    add(extended);
+    registration();
+    return;
   } catch (const std::exception& error) {
     cause = error.what();
   } catch (...) {
     cause = "an exception that is no std::exception";
   }
-  if (!cause.empty()) {
-    throw PluginError("plugin " + path + " failed while registering: " + cause +
-                      "; nothing of it was taken");
-  }
+  throw PluginError("plugin " + path_ + " failed while registering: " + cause +
+                    "; nothing of it was taken");
+}
+
+bool PluginLibrary::register_into(Registry& registry) const {
+  const auto add = reinterpret_cast<RegisterFunction>(find("attnbench_plugin_register"));
+  if (add == nullptr) return false;
+  Registry extended = registry;
+  guarded([&] { add(extended); });
   registry = std::move(extended);
+  return true;
 }
 
 }  // namespace attnbench

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   app.footer(footer);
   Chosen chosen;
   for (auto add : {add_run, add_report, add_check, add_apply, add_plan, add_validate, add_list,
-                   add_describe, add_compare, add_import, add_doctor}) {
+                   add_describe, add_compare, add_import, add_doctor, add_new}) {
     add(app, chosen);
   }
   try {

@@ -8,6 +8,8 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
+#include <stdexcept>
 
 #include "attention/tolerance.hpp"
 
@@ -37,10 +39,35 @@ double greatest_difference(const std::vector<double>& got, const std::vector<dou
   return size > 0 ? greatest / size : greatest;
 }
 
+/// An output that is no [B, H, T, Dv] has no rows to look at.
+class WrongShape : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void require_shape(const MixCase& mix, const Implementation& implementation,
+                   const at::Tensor& output) {
+  const Problem& problem = mix.mechanism.problem;
+  const std::vector<std::int64_t> expected{problem.batch, problem.heads, problem.length,
+                                           problem.value_dim};
+  if (output.defined() && output.sizes() == expected) return;
+  std::ostringstream text;
+  text << mix.entry.name << "/" << implementation.name << " returned ";
+  if (output.defined()) {
+    text << "an output of " << output.sizes();
+  } else {
+    text << "no output";
+  }
+  text << ", expected " << at::IntArrayRef(expected);
+  throw WrongShape(text.str());
+}
+
 std::vector<double> mixed_rows(const MixCase& mix, const Implementation& implementation,
                                const Rows& rows) {
   const at::NoGradGuard no_grad;
-  return rows_of(implementation.mix(mix.mechanism, mix.inputs, nullptr).output, rows);
+  const at::Tensor output = implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
+  require_shape(mix, implementation, output);
+  return rows_of(output, rows);
 }
 
 /// The composite's rows at the same size and dtype; none where it does not fit or cannot, nor for
@@ -194,7 +221,12 @@ Json check_gradient(const MixCase& mix, std::int64_t count) {
 
 Json check_mix(const MixCase& mix, bool with_gradient) {
   const double start = seconds_now();
-  Json section = check_values(mix);
+  Json section;
+  try {
+    section = check_values(mix);
+  } catch (const WrongShape& wrong) {
+    return {{"verdict", "wrong"}, {"reason", wrong.what()}, {"rows", 0}};
+  }
   if (!with_gradient) return section;
   // The values took the reference twice over their rows; the gradient takes it twice for each role.
   const double once = (seconds_now() - start) / 2;

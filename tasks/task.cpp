@@ -9,24 +9,54 @@ void append_tasks(std::vector<std::unique_ptr<Task>>& tasks);
 
 namespace {
 
-std::vector<std::unique_ptr<Task>> sorted_tasks() {
-  std::vector<std::unique_ptr<Task>> tasks;
-  append_tasks(tasks);
-  std::sort(tasks.begin(), tasks.end(),
-            [](const auto& a, const auto& b) { return a->name() < b->name(); });
-  return tasks;
+/// Letters, digits and _, in words joined by dots: lra.listops.
+bool well_formed(const std::string& name) {
+  if (name.empty() || name.front() < 'a' || name.front() > 'z' || name.back() == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+}
+
+void require_complete(const Task& task) {
+  const std::string name = task.name();
+  if (!well_formed(name)) {
+    throw PluginError("the task \"" + name +
+                      "\" must be lower-case letters, digits, _ and dots and begin with a letter");
+  }
+  if (task.figures().empty()) throw PluginError("the task " + name + " names no figure");
+  try {
+    for (const Option& setting : task.settings()) {
+      Options::resolve({setting}, {{setting.name, setting.fallback}});
+    }
+  } catch (const UsageError& error) {
+    throw PluginError("the task " + name + " has a default that cannot be used: " + error.what());
+  }
 }
 
 }  // namespace
 
-const std::vector<std::unique_ptr<Task>>& all_tasks() {
-  static const std::vector<std::unique_ptr<Task>> tasks = sorted_tasks();
-  return tasks;
+TaskTable TaskTable::with_builtins() {
+  std::vector<std::unique_ptr<Task>> tasks;
+  append_tasks(tasks);
+  TaskTable table;
+  for (std::unique_ptr<Task>& task : tasks) table.add(std::move(task));
+  return table;
 }
 
-const Task& find_task(const std::string& name) {
+void TaskTable::add(std::shared_ptr<const Task> task) {
+  require_complete(*task);
+  const std::string name = task->name();
+  const auto place = std::find_if(tasks_.begin(), tasks_.end(),
+                                  [&](const auto& one) { return one->name() >= name; });
+  if (place != tasks_.end() && (*place)->name() == name) {
+    throw PluginError("the name " + name + " of a task is taken");
+  }
+  tasks_.insert(place, std::move(task));
+}
+
+const Task& TaskTable::find(const std::string& name) const {
   std::vector<std::string> known;
-  for (const auto& task : all_tasks()) {
+  for (const auto& task : tasks_) {
     if (task->name() == name) return *task;
     known.push_back(task->name());
   }
@@ -37,5 +67,12 @@ const Task& find_task(const std::string& name) {
   for (const std::string& word : known) message += " " + word;
   throw UsageError(message + ".");
 }
+
+const TaskTable& builtin_tasks() {
+  static const TaskTable table = TaskTable::with_builtins();
+  return table;
+}
+
+const Task& find_task(const std::string& name) { return builtin_tasks().find(name); }
 
 }  // namespace attnbench::tasks

@@ -126,9 +126,26 @@ class Task {
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
 };
 
-/// All built-in tasks, sorted by name; the table is generated from the folders of tasks/.
-const std::vector<std::unique_ptr<Task>>& all_tasks();
-/// Throws UsageError naming the closest.
+/// Names to tasks: the built-in ones, from a table that is generated from the folders of tasks/,
+/// and those of plugins. Copies share the tasks.
+class TaskTable {
+ public:
+  static TaskTable with_builtins();
+
+  /// Throws PluginError where the name is taken or malformed, a setting has no default of its type,
+  /// or no figure is named.
+  void add(std::shared_ptr<const Task> task);
+  /// Throws UsageError naming the closest.
+  const Task& find(const std::string& name) const;
+  const std::vector<std::shared_ptr<const Task>>& all() const { return tasks_; }  ///< by name
+
+ private:
+  std::vector<std::shared_ptr<const Task>> tasks_;
+};
+
+/// The built-in ones.
+const TaskTable& builtin_tasks();
+/// One of them; throws UsageError naming the closest.
 const Task& find_task(const std::string& name);
 
 }  // namespace attnbench::tasks

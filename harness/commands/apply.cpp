@@ -11,6 +11,7 @@
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/command_line.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
@@ -228,9 +229,7 @@ void add_apply(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for the results")->required();
   command->add_flag("--force", arguments->force, "Replace the results that --out holds already");
-  command
-      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
-      ->allow_extra_args(false);
+  add_plugin_argument(*command, arguments->plugins);
   command->add_option("--threads", arguments->threads, "Default: one for each core")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--memory-limit", arguments->memory_limit,

@@ -8,17 +8,19 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/commands/check_report.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/device_cpu.hpp"
-#include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/run/checking.hpp"
 #include "harness/run/growing.hpp"
 #include "harness/run/limits.hpp"
 #include "harness/run/worker_client.hpp"
+#include "reports/check.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -29,7 +31,7 @@ struct Arguments {
   run::CheckChoices choices;
   std::vector<std::string> plugins;
   bool no_growth = false;
-  std::string json_file;
+  CheckReports reports;
   double limit_seconds = 60;
 };
 
@@ -39,19 +41,9 @@ std::string text_of(double number) {
   return text;
 }
 
-/// "0.3 of the tolerance", of the property that used up most of it.
+/// The property that used up most of its tolerance.
 std::string closest(const Json& checked) {
-  const Json* worst = nullptr;
-  double most = -1;
-  for (const Json& property : checked.at("properties")) {
-    const double tolerance = property.value("tolerance", 0.0);
-    if (tolerance <= 0) continue;
-    const double share = property.value("error", 0.0) / tolerance;
-    if (share > most) {
-      most = share;
-      worst = &property;
-    }
-  }
+  const Json* worst = reports::closest_to_tolerance(checked);
   if (worst == nullptr) return {};
   return worst->at("name").get<std::string>() + " " + text_of(worst->value("error", 0.0)) + " of " +
          text_of(worst->at("tolerance"));
@@ -216,6 +208,7 @@ int conclude(const Json& document) {
 
 int check(const Arguments& arguments) {
   measure::usable_device(arguments.choices.device);
+  arguments.reports.validate();
   const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
   run::WorkerOptions options;
@@ -223,13 +216,14 @@ int check(const Arguments& arguments) {
   options.device = arguments.choices.device;
   run::WorkerClient client(options);
   const run::Ask ask = run::asking(client);
-  Json document = {{"schema", 1}, {"growth", Json::array()}};
+  Json document = check_facts(catalogue, arguments.choices.mechanisms, arguments.plugins);
+  document["growth"] = Json::array();
   document["checks"] = check_all(ask, rows, arguments.limit_seconds);
   if (!arguments.no_growth) grow_all(ask, rows, catalogue, document);
-  if (!arguments.json_file.empty()) {
-    result::write_atomically(arguments.json_file, document.dump(1) + "\n");
-  }
-  return conclude(document);
+  const int code = conclude(document);
+  document["verdict"] = code == 0 ? "all properties hold" : "failed";
+  arguments.reports.write(document);
+  return code;
 }
 
 }  // namespace
@@ -247,11 +241,17 @@ void add_check(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--device", arguments->choices.device, "cpu, cuda or cuda:N")
       ->capture_default_str();
-  command->add_option("--plugin", arguments->plugins, "A plugin's shared object; may be repeated");
+  add_plugin_argument(*command, arguments->plugins);
   command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
       ->capture_default_str();
   command->add_flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
-  command->add_option("--json", arguments->json_file, "Write everything found to this file");
+  command
+      ->add_option("--out", arguments->reports.files,
+                   "A file for all that was found, .md or .json (repeatable)")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--format", arguments->reports.format, "markdown or json, whatever the ending")
+      ->check(CLI::IsMember(std::vector<std::string>{"markdown", "json"}));
   command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
 }
 

@@ -23,5 +23,6 @@ void add_describe(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);
 void add_compare(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
+void add_new(CLI::App& app, Chosen& chosen);
 
 }  // namespace attnbench::commands

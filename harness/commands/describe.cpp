@@ -5,6 +5,7 @@
 
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -167,9 +168,7 @@ void add_describe(CLI::App& app, Chosen& chosen) {
       "describe", "Tell all about a mechanism, alias, task or preset: options, ranges, claims");
   auto arguments = std::make_shared<DescribeArguments>();
   command->add_option("name", arguments->name, "Its name, as `attnbench list` has it")->required();
-  command
-      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
-      ->allow_extra_args(false);
+  add_plugin_argument(*command, arguments->plugins);
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return describe(*arguments); }; });

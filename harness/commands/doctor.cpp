@@ -10,6 +10,7 @@
 
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
@@ -206,9 +207,7 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Look at the machine: what it can do, what would spoil a measurement");
   auto arguments = std::make_shared<DoctorArguments>();
-  command
-      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
-      ->allow_extra_args(false);
+  add_plugin_argument(*command, arguments->plugins);
   command->add_option("--threads", arguments->threads, "Threads to measure with (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");

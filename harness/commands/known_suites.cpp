@@ -55,4 +55,15 @@ std::vector<KnownSuite> known_suites() {
   return suites;
 }
 
+fs::path find_suite(const std::string& name) {
+  const fs::path file = name;
+  std::error_code ignored;
+  if (fs::exists(file, ignored) || file.is_absolute()) return file;
+  const fs::path folder = file.parent_path();
+  const fs::path ours = suites_folder();
+  if ((!folder.empty() && folder != "suites") || ours.empty()) return file;
+  const fs::path found = ours / file.filename();
+  return fs::exists(found, ignored) ? found : file;
+}
+
 }  // namespace attnbench::commands

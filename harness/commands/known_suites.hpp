@@ -18,4 +18,8 @@ struct KnownSuite {
 /// A file that is no suite is left out: `validate` says why.
 std::vector<KnownSuite> known_suites();
 
+/// The file of that name; where there is none and the name is NAME.json or suites/NAME.json, the
+/// suite that comes with the program. `name` itself if that is not there either.
+std::filesystem::path find_suite(const std::string& name);
+
 }  // namespace attnbench::commands

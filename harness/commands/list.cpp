@@ -8,6 +8,7 @@
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/known_suites.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/presets.hpp"
@@ -156,9 +157,7 @@ void add_list(CLI::App& app, Chosen& chosen) {
   auto arguments = std::make_shared<ListArguments>();
   command->add_option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
       ->check(CLI::IsMember(kinds));
-  command
-      ->add_option("--plugin", arguments->plugins, "A shared library with mechanisms (repeatable)")
-      ->allow_extra_args(false);
+  add_plugin_argument(*command, arguments->plugins);
   command->add_flag("--json", arguments->json, "Everything that is known of them, as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return list(*arguments); }; });
 }

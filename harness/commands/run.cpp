@@ -83,7 +83,7 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
   if (!arguments.said("--rounds") && header.contains("rounds")) {
     settings.rounds = header.at("rounds").get<int>();
   }
-  if (settings.plugins.empty()) {
+  if (!arguments.said("--plugin")) {
     settings.plugins = header.value("plugins", std::vector<std::string>{});
   }
   settings.reproduce = header.value("reproduce", "");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "harness/commands/known_suites.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/suite/words.hpp"
 
@@ -36,10 +38,11 @@ void add_suite_arguments(CLI::App& command, SuiteArguments& arguments) {
     command.add_option(flag, values, meaning)->allow_extra_args(false);
   };
   many("--set", choices.set, "NAME=VALUES: a setting or an option, over the suite's (repeatable)");
+  many("--with", choices.with, "NAME: one more mechanism, beside the suite's own (repeatable)");
   many("--only", choices.only, "Regular expression: only cells that it finds (repeatable)");
   many("--skip", choices.skip, "Regular expression: no cells that it finds (repeatable)");
   command.add_option("--device", choices.device, "cpu, cuda or cuda:N, over the suite's");
-  many("--plugin", arguments.plugins, "A shared library with mechanisms (repeatable)");
+  add_plugin_argument(command, arguments.plugins);
 }
 
 bool names_suite(const std::string& name) {
@@ -90,6 +93,10 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
   return names;
 }
 
+suite::Document load_suite(const std::string& name) {
+  return suite::load(find_suite(name));
+}
+
 std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   const std::vector<std::string> names = take_names(arguments);
   std::vector<std::string> mechanisms;
@@ -101,7 +108,7 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   std::vector<suite::Document> documents;
   for (const std::string& name : names) {
     if (names_suite(name)) {
-      documents.push_back(suite::load(name));
+      documents.push_back(load_suite(name));
     } else {
       mechanisms.push_back(name);
     }

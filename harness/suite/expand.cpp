@@ -27,12 +27,17 @@ class Expansion {
         suite_.value(), [this](const std::string& at) { return suite_.place(at); }, problems_);
     for (const std::string& text : choices.set) flags_.push_back(parse_set_flag(text));
     problems_.throw_if_any();
+    for (const std::string& name : choices.with) {
+      if (suite_.add_mechanism(name)) continue;
+      problems_.add("--with " + name + ": ", "the suite has a mechanism labelled so already");
+    }
     groups_ = read_groups(suite_, catalogue, flags_, problems_);
     entries_ = read_entries(suite_, catalogue, problems_);
     figures_ = figure_names(catalogue);
   }
 
   Expanded expanded() {
+    for (const Entry& entry : entries_) refuse_idle(entry);
     problems_.throw_if_any();
     check_keys(suite_, groups_, entries_, flags_, problems_);
     device_ = device();
@@ -62,6 +67,17 @@ class Expansion {
       names.insert(task.further_figures.begin(), task.further_figures.end());
     }
     return {names.begin(), names.end()};
+  }
+
+  /// A mechanism of --with that no task is for would add nothing, and nobody would know why.
+  void refuse_idle(const Entry& entry) {
+    const auto& with = choices_.with;
+    if (std::find(with.begin(), with.end(), entry.label) == with.end()) return;
+    const bool wanted = std::any_of(groups_.begin(), groups_.end(),
+                                    [&](const Group& group) { return is_for(group, entry); });
+    if (wanted) return;
+    problems_.add("--with " + entry.label + ": ",
+                  "every task of this suite names its own mechanisms; expected a task for all");
   }
 
   std::string device() {

@@ -1,5 +1,6 @@
 #include "harness/suite/profile.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "harness/errors.hpp"
@@ -42,6 +43,16 @@ void ProfiledSuite::merge(Ordered& target, const Ordered& patch, const std::stri
       merge(target[key], member, child_pointer(pointer, key), child_pointer(source, key));
     }
   }
+}
+
+bool ProfiledSuite::add_mechanism(const std::string& name) {
+  Ordered& mechanisms = value_["mechanisms"];
+  if (mechanisms.is_object()) return mechanisms.emplace(name, Ordered::object()).second;
+  if (std::find(mechanisms.begin(), mechanisms.end(), Ordered(name)) != mechanisms.end()) {
+    return false;
+  }
+  mechanisms.push_back(name);
+  return true;
 }
 
 std::string ProfiledSuite::place(const std::string& pointer) const {

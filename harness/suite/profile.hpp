@@ -16,6 +16,8 @@ class ProfiledSuite {
   ProfiledSuite(const Document& document, const std::string& profile);
 
   const nlohmann::ordered_json& value() const { return value_; }
+  /// One more entry of `mechanisms`, by its name; false where the suite has that label already.
+  bool add_mechanism(const std::string& name);
   /// As Document::place; what came from the profile is placed there.
   std::string place(const std::string& pointer) const;
 

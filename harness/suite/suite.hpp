@@ -17,7 +17,9 @@ struct Choices {
   std::vector<std::string> set;   ///< "axis=value", "axis=a,b,c", "length=256..8192" (doubling)
   std::vector<std::string> only;  ///< regular expressions over a cell's description; any may match
   std::vector<std::string> skip;
-  std::string device;  ///< empty = the suite's, else cpu
+  std::vector<std::string> with;  ///< mechanisms beside the suite's own, for all tasks that do not
+                                  ///< name theirs
+  std::string device;             ///< empty = the suite's, else cpu
 };
 
 /// A suite expanded: what runs, and what is kept for the result.

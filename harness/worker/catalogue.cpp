@@ -73,14 +73,13 @@ Json stamp() {
 Json catalogue(const Loaded& loaded) {
   Json mechanisms = Json::array();
   for (const std::string& name : loaded.registry.mechanisms()) {
-    const auto origin = loaded.origins.find(name);
-    mechanisms.push_back(entry_json(loaded.registry.entry(name),
-                                    origin == loaded.origins.end() ? "built in" : origin->second));
+    mechanisms.push_back(entry_json(loaded.registry.entry(name), loaded.origin(name)));
   }
   Json all_tasks = Json::array();
-  for (const auto& task : tasks::all_tasks()) {
+  for (const auto& task : loaded.tasks.all()) {
     all_tasks.push_back({{"name", task->name()},
                          {"title", task->title()},
+                         {"origin", loaded.origin("task " + task->name())},
                          {"axis", task->axis()},
                          {"figures", task->figures()},
                          {"further_figures", task->further_figures()},

@@ -102,7 +102,7 @@ Json to_json(const Growth& growth) {
   return exponents;
 }
 
-tasks::Cell cell_from(const Json& cell) {
+tasks::Cell cell_from(const Json& cell, const tasks::TaskTable& tasks) {
   for (const char* key : {"id", "task", "mechanism"}) {
     if (!cell.is_object() || !cell.contains(key) || !cell.at(key).is_string()) {
       throw UsageError(std::string("a cell needs \"") + key + "\"");
@@ -114,7 +114,7 @@ tasks::Cell cell_from(const Json& cell) {
   out.implementation = cell.value("implementation", "auto");
   out.device = cell.value("device", "cpu");
   out.said = values_from(cell, "options");
-  const tasks::Task& task = tasks::find_task(cell.at("task"));
+  const tasks::Task& task = tasks.find(cell.at("task"));
   out.settings = Options::resolve(task.settings(), values_from(cell, "settings"));
   return out;
 }

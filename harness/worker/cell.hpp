@@ -19,8 +19,8 @@ Json to_json(const Problem& problem);
 Json to_json(const Cost& cost);
 Json to_json(const Growth& growth);
 
-/// A cell as the suite's expansion made it; the task's defaults are filled in.
-/// Throws UsageError naming what is missing or wrong.
-tasks::Cell cell_from(const Json& cell);
+/// A cell as the suite's expansion made it; the defaults of its task, one of `tasks`, are filled
+/// in. Throws UsageError naming what is missing or wrong.
+tasks::Cell cell_from(const Json& cell, const tasks::TaskTable& tasks);
 
 }  // namespace attnbench::worker

@@ -8,9 +8,10 @@
 namespace attnbench::worker {
 namespace {
 
-Json forecast_of(const Registry& registry, const Json& cell) {
-  const tasks::Cell wanted = cell_from(cell);
-  const tasks::Forecast forecast = tasks::find_task(cell.at("task")).forecast(registry, wanted);
+Json forecast_of(const Loaded& loaded, const Json& cell) {
+  const tasks::Cell wanted = cell_from(cell, loaded.tasks);
+  const tasks::Task& task = loaded.tasks.find(cell.at("task"));
+  const tasks::Forecast forecast = task.forecast(loaded.registry, wanted);
   Json out = {{"supported", forecast.support.yes},
               {"implementation", forecast.implementation},
               {"implementation_reason", forecast.choice_reason},
@@ -32,9 +33,9 @@ Json refusal(const Outcome& outcome) {
   return out;
 }
 
-Json forecast_or_refusal(const Registry& registry, const Json& cell) {
+Json forecast_or_refusal(const Loaded& loaded, const Json& cell) {
   try {
-    return forecast_of(registry, cell);
+    return forecast_of(loaded, cell);
   } catch (...) {
     return refusal(outcome_of(std::current_exception()));
   }
@@ -42,7 +43,7 @@ Json forecast_or_refusal(const Registry& registry, const Json& cell) {
 
 }  // namespace
 
-Json plan(const Registry& registry, const Json& cells, double limit_seconds) {
+Json plan(const Loaded& loaded, const Json& cells, double limit_seconds) {
   Json planned = Json::array();
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
@@ -52,12 +53,13 @@ Json plan(const Registry& registry, const Json& cells, double limit_seconds) {
         [&](run::Channel& channel) {
           for (std::size_t i = planned.size(); i < cells.size(); ++i) {
             channel.send(
-                {{"type", "forecast"}, {"forecast", forecast_or_refusal(registry, cells[i])}});
+                {{"type", "forecast"}, {"forecast", forecast_or_refusal(loaded, cells[i])}});
           }
         },
         [&](const Json& message) { planned.push_back(message.at("forecast")); });
     if (end.status != result::Status::ok && planned.size() < cells.size()) {
-      planned.push_back(refusal(end));
+      const Json& cell = cells[planned.size()];
+      planned.push_back(refusal({end.status, end.reason + blame(loaded, cell), end.detail}));
     }
   }
   for (std::size_t i = 0; i < cells.size(); ++i) planned[i]["id"] = cells[i].value("id", "");

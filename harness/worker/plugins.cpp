@@ -1,20 +1,35 @@
 #include "harness/worker/plugins.hpp"
 
-#include "attention/plugin.hpp"
+#include <algorithm>
+#include <set>
+
 #include "harness/worker/child.hpp"
+#include "tasks/plugin.hpp"
 
 namespace attnbench::worker {
 namespace {
 
-/// What loading `path` in a child came to.
-Outcome try_plugin(const std::string& path, const Registry& registry, double limit_seconds) {
+/// Takes over all that the plugin registers, or nothing.
+void take(const std::string& path, Loaded& loaded) {
+  const PluginLibrary plugin(path);
+  Registry registry = loaded.registry;
+  tasks::TaskTable tasks = loaded.tasks;
+  const bool mechanisms = plugin.register_into(registry);
+  const bool further_tasks = tasks::register_into(tasks, plugin);
+  if (!mechanisms && !further_tasks) plugin.refuse_without("attnbench_plugin_register");
+  loaded.registry = std::move(registry);
+  loaded.tasks = std::move(tasks);
+}
+
+/// What taking `path` in a child came to.
+Outcome try_plugin(const std::string& path, const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   return run_child(
       setup,
       [&](run::Channel&) {
-        Registry copy = registry;
-        load_plugin(path, copy);
+        Loaded copy = loaded;
+        take(path, copy);
       },
       [](const Json&) {});
 }
@@ -25,38 +40,62 @@ Json verdict(const std::string& path, const char* status, const std::string& rea
   return out;
 }
 
-void load(const std::string& path, Loaded& loaded, double limit_seconds) {
-  const Outcome trial = try_plugin(path, loaded.registry, limit_seconds);
+Json load(const std::string& path, Loaded& loaded, double limit_seconds) {
+  const Outcome trial = try_plugin(path, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
-    loaded.plugins.push_back(verdict(path, "crashed", "while it was loaded: " + trial.reason));
-    return;
+    return verdict(path, "crashed", "while it was loaded: " + trial.reason);
   }
-  if (trial.status != result::Status::ok) {
-    loaded.plugins.push_back(verdict(path, "refused", trial.reason));
-    return;
-  }
+  if (trial.status != result::Status::ok) return verdict(path, "refused", trial.reason);
   try {
-    load_plugin(path, loaded.registry);
+    take(path, loaded);
   } catch (...) {
-    loaded.plugins.push_back(verdict(path, "refused", outcome_of(std::current_exception()).reason));
-    return;
+    return verdict(path, "refused", outcome_of(std::current_exception()).reason);
   }
-  loaded.plugins.push_back(verdict(path, "ok", ""));
+  return verdict(path, "ok", "");
+}
+
+/// The names under which `origins` has things.
+std::set<std::string> names_of(const Loaded& loaded) {
+  std::set<std::string> names;
+  for (const std::string& mechanism : loaded.registry.mechanisms()) {
+    names.insert(mechanism);
+    for (const Implementation& one : loaded.registry.entry(mechanism).implementations) {
+      names.insert(mechanism + "/" + one.name);
+    }
+  }
+  for (const auto& task : loaded.tasks.all()) names.insert("task " + task->name());
+  return names;
 }
 
 }  // namespace
 
+std::string Loaded::origin(const std::string& what) const {
+  const auto found = origins.find(what);
+  return found == origins.end() ? "built in" : found->second;
+}
+
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds) {
   Loaded loaded;
-  loaded.registry = Registry::with_builtins();
   for (const std::string& path : paths) {
-    const std::vector<std::string> before = loaded.registry.mechanisms();
-    load(path, loaded, limit_seconds);
-    for (const std::string& name : loaded.registry.mechanisms()) {
-      if (!std::binary_search(before.begin(), before.end(), name)) loaded.origins[name] = path;
+    const std::set<std::string> before = names_of(loaded);
+    loaded.plugins.push_back(load(path, loaded, limit_seconds));
+    for (const std::string& name : names_of(loaded)) {
+      if (before.count(name) == 0) loaded.origins[name] = path;
     }
   }
   return loaded;
+}
+
+std::string blame(const Loaded& loaded, const Json& cell) {
+  const std::string mechanism = cell.value("mechanism", "");
+  const std::string one = mechanism + "/" + cell.value("implementation", "auto");
+  for (const std::string& name : {mechanism, one, "task " + cell.value("task", "")}) {
+    const auto found = loaded.origins.find(name);
+    if (found != loaded.origins.end()) {
+      return "; " + name + " comes from the plugin " + found->second;
+    }
+  }
+  return {};
 }
 
 }  // namespace attnbench::worker

@@ -33,14 +33,14 @@ ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell
 
 }  // namespace
 
-Json do_cell(const Registry& registry, const Json& request, run::Channel& channel) {
+Json do_cell(const Loaded& loaded, const Json& request, run::Channel& channel) {
   install_counting_allocator();
   const Json limits = request.value("limits", Json::object());
   set_memory_limit(limits.value("memory_bytes", std::int64_t{0}));
-  const tasks::Cell cell = cell_from(request.at("cell"));
-  const tasks::Task& task = tasks::find_task(request.at("cell").at("task"));
-  ChildContext context(settings_of(request), registry, forward_to(channel, cell.id));
-  const std::unique_ptr<tasks::Work> work = task.make(registry, cell);
+  const tasks::Cell cell = cell_from(request.at("cell"), loaded.tasks);
+  const tasks::Task& task = loaded.tasks.find(request.at("cell").at("task"));
+  ChildContext context(settings_of(request), loaded.registry, forward_to(channel, cell.id));
+  const std::unique_ptr<tasks::Work> work = task.make(loaded.registry, cell);
   work->prepare(context);
   Json check;
   if (context.round() == 0) {

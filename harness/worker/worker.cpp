@@ -48,7 +48,12 @@ Json do_request(const std::string& type, const Loaded& loaded, const Json& reque
   if (type == "apply") return apply_in_child(loaded.registry, request);
   if (type == "check") return check_in_child(loaded.registry, request);
   if (type == "probe") return probe_in_child(request);
-  return do_cell(loaded.registry, request, channel);
+  return do_cell(loaded, request, channel);
+}
+
+bool is_failure(const Json& result) {
+  const std::string status = result.value("status", "");
+  return status == "wrong" || status == "error" || status == "crashed" || status == "timeout";
 }
 
 Outcome over_limit(const Json& request) {
@@ -110,7 +115,7 @@ Json Worker::answer(const std::string& type, const Json& request) {
   if (type == "hello") return hello(request);
   if (!greeted_) throw UsageError("say hello first");
   if (type == "catalogue") return catalogue(loaded_);
-  if (type == "plan") return plan(loaded_.registry, request.at("cells"));
+  if (type == "plan") return plan(loaded_, request.at("cells"));
   throw UsageError("no such request");
 }
 
@@ -187,6 +192,10 @@ void Worker::finish(const Outcome& outcome) {
 
 void Worker::finish(Json result) {
   const Json& request = job_->request;
+  if (is_failure(result)) {
+    const Json& asked = request.contains("cell") ? request.at("cell") : request;
+    result["reason"] = result.value("reason", "") + blame(loaded_, asked);
+  }
   const std::string type = request.at("type");
   const bool settled =
       result.value("type", "") == "error" || result.value("type", "") == "cancelled";

@@ -11,8 +11,9 @@ using Json = nlohmann::json;
 TEST_CASE("check holds linear attention to its properties", "[program][check]") {
   const TemporaryFolder folder;
   const std::string file = folder / "check.json";
-  const Finished finished = run({program(), "check", "linear", "--pattern", "causal", "--dtype",
-                                 "float32", "--no-growth", "--json", file});
+  const Finished finished =
+      run({program(), "check", "linear", "--pattern", "causal", "--dtype", "float32", "--no-growth",
+           "--out", file, "--out", folder / "check.md"});
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 0);
   CHECK_THAT(finished.out, Catch::Contains("linear chunked") && Catch::Contains("closest: ") &&
@@ -24,6 +25,23 @@ TEST_CASE("check holds linear attention to its properties", "[program][check]") 
     CHECK(row.at("broken") == 0);
     CHECK(row.at("held").get<int>() >= 12);
   }
+  CHECK(document.at("verdict") == "all properties hold");
+  CHECK(document.at("mechanisms").size() == 1);
+  CHECK(document.at("stamp").contains("torch"));
+  const std::string page = read_file(folder / "check.md");
+  CHECK_THAT(page, Catch::StartsWith("# attnbench check: all properties hold\n\n## linear\n") &&
+                       Catch::Contains("| linear | chunked | causal | float32 | ok |") &&
+                       Catch::Contains("## Not applicable") &&
+                       Catch::Contains("    attnbench check linear --pattern causal"));
+}
+
+TEST_CASE("check refuses a file that tells no format, before it checks", "[program][check]") {
+  const TemporaryFolder folder;
+  const Finished finished = run({program(), "check", "linear", "--out", folder / "check.txt"});
+  CHECK(finished.exit_code == 2);
+  CHECK_THAT(finished.err, Catch::Contains("check.txt: expected a file that ends in .md or .json"));
+  CHECK(finished.out.empty());
+  CHECK(run({program(), "check", "linear", "--out", "x", "--format", "pdf"}).exit_code == 2);
 }
 
 TEST_CASE("check refuses names it does not know", "[program][check]") {

@@ -5,7 +5,7 @@
 using namespace attnbench;
 
 TEST_CASE("tasks are found by name, sorted", "[task]") {
-  const auto& all = tasks::all_tasks();
+  const auto& all = tasks::builtin_tasks().all();
   REQUIRE(all.size() >= 2);
   for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1]->name() < all[i]->name());
   CHECK(tasks::find_task("kernel").axis() == "length");
@@ -24,9 +24,54 @@ TEST_CASE("an unknown task is refused with the nearest one", "[task]") {
 }
 
 TEST_CASE("every setting declares a default of its own type, and a meaning", "[task]") {
-  for (const auto& task : tasks::all_tasks()) {
+  for (const auto& task : tasks::builtin_tasks().all()) {
     CHECK_NOTHROW(Options::resolve(task->settings(), {}));
     for (const Option& option : task->settings()) CHECK_FALSE(option.meaning.empty());
     CHECK_FALSE(task->figures().empty());
   }
+}
+
+namespace {
+
+/// A task of any name, with one setting.
+class Named final : public tasks::Task {
+ public:
+  explicit Named(std::string name, OptionValue fallback = std::int64_t{1})
+      : name_(std::move(name)), fallback_(std::move(fallback)) {}
+  std::string name() const override { return name_; }
+  std::string title() const override { return "a test's"; }
+  std::vector<Option> settings() const override {
+    return {{"length", OptionType::integer, fallback_, "tokens", 1.0, {}, {}}};
+  }
+  std::vector<std::string> figures() const override { return {"time"}; }
+  std::string axis() const override { return "length"; }
+  tasks::Forecast forecast(const Registry&, const tasks::Cell&) const override { return {}; }
+  std::unique_ptr<tasks::Work> make(const Registry&, const tasks::Cell&) const override {
+    return nullptr;
+  }
+
+ private:
+  std::string name_;
+  OptionValue fallback_;
+};
+
+}  // namespace
+
+TEST_CASE("a task table takes further tasks, in copies, and refuses what cannot be one", "[task]") {
+  tasks::TaskTable table = tasks::TaskTable::with_builtins();
+  const std::size_t count = table.all().size();
+  const tasks::TaskTable before = table;
+  table.add(std::make_shared<Named>("a.first"));
+  CHECK(table.all().front()->name() == "a.first");
+  CHECK(table.all().size() == count + 1);
+  CHECK(before.all().size() == count);
+  for (const char* name : {"kernel", "a.first"}) {
+    CHECK_THROWS_WITH(table.add(std::make_shared<Named>(name)), Catch::Contains("is taken"));
+  }
+  for (const char* name : {"", "Two Words", ".a", "a.", "9"}) {
+    CHECK_THROWS_AS(table.add(std::make_shared<Named>(name)), PluginError);
+  }
+  CHECK_THROWS_AS(table.add(std::make_shared<Named>("b", OptionValue{std::string("x")})),
+                  PluginError);
+  CHECK(table.all().size() == count + 1);
 }

@@ -71,6 +71,28 @@ TEST_CASE("Entries keep the suite's order, not the alphabet's", "[suite]") {
   CHECK(suite.cells[2]["implementation"] == "tiled");
 }
 
+TEST_CASE("--with adds a mechanism to every task that does not name its own", "[suite]") {
+  Choices choices;
+  choices.with = {"latte"};
+  const std::string tasks = R"({"name": "s", "tasks": {"all": {"task": "kernel"},
+    "some": {"task": "kernel", "set": {"batch": 7}, "mechanisms": ["softmax"]}}, )";
+  for (const char* mechanisms : {R"(["softmax"])", R"({"softmax": {}})"}) {
+    const Expanded suite = expanded(tasks + R"("mechanisms": )" + mechanisms + "}", choices);
+    REQUIRE(suite.cells.size() == 3);
+    CHECK(suite.cells[1]["label"] == "latte");
+    CHECK(suite.cells[1]["task_label"] == "all");
+    CHECK(suite.header["labels"] == Json({"softmax", "latte"}));
+  }
+  const std::string simple = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})";
+  CHECK_THROWS_WITH(expanded(simple, choices),
+                    Catch::Contains("--with latte: the suite has a mechanism labelled so already"));
+  const std::string picky = R"({"name": "s", "tasks": {"some": {"task": "kernel",
+    "mechanisms": ["softmax"]}}, "mechanisms": ["softmax"]})";
+  CHECK_THROWS_WITH(expanded(picky, choices), Catch::Contains("expected a task for all"));
+  choices.with = {"lattte"};
+  CHECK_THROWS_WITH(expanded(simple, choices), Catch::Contains("did you mean \"latte\""));
+}
+
 TEST_CASE("A zip makes one axis of several keys", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "set": {"heads": 2},
     "zip": {"length": [10, 20], "batch": [4, 2]}, "mechanisms": ["softmax"]})";

@@ -39,7 +39,7 @@ TEST_CASE("a cell gets its task's defaults", "[cell]") {
                      {"mechanism", "softmax"},
                      {"settings", {{"length", 64}}},
                      {"options", Json::object()}};
-  const tasks::Cell cell = worker::cell_from(said);
+  const tasks::Cell cell = worker::cell_from(said, tasks::builtin_tasks());
   CHECK(cell.id == "abc");
   CHECK(cell.implementation == "auto");
   CHECK(cell.device == "cpu");
@@ -53,11 +53,11 @@ TEST_CASE("a cell that lacks something or has too much is refused", "[cell]") {
   for (const char* key : {"id", "task", "mechanism"}) {
     Json lacking = cell;
     lacking.erase(key);
-    CHECK_THROWS_AS(worker::cell_from(lacking), UsageError);
+    CHECK_THROWS_AS(worker::cell_from(lacking, tasks::builtin_tasks()), UsageError);
   }
   cell["settings"] = {{"lenght", 3}};
-  CHECK_THROWS_AS(worker::cell_from(cell), UsageError);
-  CHECK_THROWS_AS(worker::cell_from(Json::array()), UsageError);
+  CHECK_THROWS_AS(worker::cell_from(cell, tasks::builtin_tasks()), UsageError);
+  CHECK_THROWS_AS(worker::cell_from(Json::array(), tasks::builtin_tasks()), UsageError);
 }
 
 TEST_CASE("costs that are not finite are left out", "[cell]") {

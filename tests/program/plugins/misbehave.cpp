@@ -40,7 +40,8 @@ at::Tensor fault(const at::Tensor& values) {
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   const std::string& how = mechanism.options.text("how");
   if (how == "fault") return {fault(inputs["value"]), {}};
-  if (how == "allocate_all") return {at::ones({std::int64_t{1} << 42}, inputs["value"].options()), {}};
+  if (how == "allocate_all")
+    return {at::ones({std::int64_t{1} << 42}, inputs["value"].options()), {}};
   if (how == "hang") hang();
   if (how == "segfault") crash();
   if (how == "abort") std::abort();
@@ -48,6 +49,8 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   if (how == "throw") throw std::runtime_error("I was told to throw");
   if (how == "allocate") return {at::ones({std::int64_t{1} << 28}), {}};
   if (how == "wrong") return {inputs["value"] * 1.5, {}};
+  if (how == "shape") return {inputs["value"].narrow(2, 0, 1), {}};
+  if (how == "nan") return {inputs["value"] / 0.0 - inputs["value"] / 0.0, {}};
   return {inputs["value"].clone(), {}};
 }
 

@@ -1,0 +1,76 @@
+#include "harness/commands/check_report.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "harness/commands/command_line.hpp"
+#include "harness/errors.hpp"
+#include "harness/measure/machine.hpp"
+#include "harness/result/file.hpp"
+#include "harness/run/fingerprint.hpp"
+#include "harness/run/provenance.hpp"
+#include "reports/check.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using Json = nlohmann::json;
+
+/// "markdown", "json", or empty where nothing tells.
+std::string format_of(const std::string& file, const std::string& said) {
+  if (!said.empty()) return said;
+  const std::string ending = std::filesystem::path(file).extension();
+  if (ending == ".md") return "markdown";
+  return ending == ".json" ? "json" : "";
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace
+
+void CheckReports::validate() const {
+  for (const std::string& file : files) {
+    if (!format_of(file, format).empty()) continue;
+    throw UsageFailure("--out " + file +
+                       ": expected a file that ends in .md or .json, or --format markdown or json");
+  }
+}
+
+void CheckReports::write(const Json& document) const {
+  for (const std::string& file : files) {
+    const bool json = format_of(file, format) == "json";
+    result::write_atomically(file,
+                             json ? document.dump(1) + "\n" : reports::check_markdown(document));
+  }
+}
+
+Json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
+                 const std::vector<std::string>& plugins) {
+  std::vector<std::string> wanted = names;
+  for (std::string& name : wanted) {
+    const auto alias = catalogue.aliases.find(name);
+    if (alias != catalogue.aliases.end()) name = alias->second.mechanism;
+  }
+  Json mechanisms = Json::array();
+  for (const Json& mechanism : catalogue.document.at("mechanisms")) {
+    const bool one = std::find(wanted.begin(), wanted.end(), mechanism.at("name")) != wanted.end();
+    if (one || wanted.empty()) mechanisms.push_back(mechanism);
+  }
+  return {{"schema", 1},
+          {"command", typed_command()},
+          {"date", today()},
+          {"build", run::provenance(run::binary_fingerprint(plugins))},
+          {"stamp", catalogue.document.value("stamp", Json::object())},
+          {"machine", measure::machine_card()},
+          {"mechanisms", std::move(mechanisms)}};
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,28 @@
+// --out and --format of `attnbench check`: its findings as files.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/suite/catalogue.hpp"
+
+namespace attnbench::commands {
+
+/// Files to write, each as Markdown or JSON: as `format` says ("markdown", "json") or, where that
+/// is empty, as the file's ending does (.md, .json). Throws UsageFailure for one that tells
+/// neither.
+struct CheckReports {
+  std::vector<std::string> files;
+  std::string format;
+
+  void validate() const;
+  void write(const nlohmann::json& document) const;
+};
+
+/// What a report says beside its findings: {command, date, build, stamp, machine, mechanisms}, the
+/// last being those of `names`, which may be aliases; empty = all.
+nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
+                           const std::vector<std::string>& plugins);
+
+}  // namespace attnbench::commands

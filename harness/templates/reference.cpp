@@ -1,0 +1,31 @@
+// example_mechanism by its definition, in double and in plain loops, sharing nothing with the
+// mechanism: y_t = sum_{s <= t} decay^(t - s) v_s / sum_{s <= t} decay^(t - s).
+#include "attention/reference/reference.hpp"
+
+#include <cmath>
+
+namespace attnbench::reference {
+
+Reference example_mechanism() {
+  return [](const Options& options, const Problem& problem, const ReferenceInputs& inputs,
+            const std::vector<RowIndex>& rows) {
+    const double decay = options.number("decay");
+    const Array& value = inputs.roles.at("value");
+    const auto width = static_cast<std::size_t>(problem.value_dim);
+    std::vector<double> result;
+    for (const RowIndex& row : rows) {
+      std::vector<double> sum(width, 0.0);
+      double total = 0;
+      for (std::int64_t s = 0; s <= row.t; ++s) {
+        if (!inputs.visible(row.b, s, problem.key_length)) continue;
+        const double weight = std::pow(decay, static_cast<double>(row.t - s));
+        total += weight;
+        for (std::size_t d = 0; d < width; ++d) sum[d] += weight * value.row(row.b, row.h, s)[d];
+      }
+      for (const double x : sum) result.push_back(total > 0 ? x / total : 0.0);
+    }
+    return result;
+  };
+}
+
+}  // namespace attnbench::reference

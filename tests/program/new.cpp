@@ -1,0 +1,148 @@
+// attnbench new, in the tree and out of it: what it writes builds, holds and measures as it is.
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/program/installed.hpp"
+#include "tests/program/symbols.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench::test;
+using Json = nlohmann::json;
+using Catch::Matchers::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Enough of attnbench's sources to be taken for them.
+void pretend_sources(const fs::path& folder) {
+  fs::create_directories(folder / "attention/mechanisms");
+  fs::create_directories(folder / "cmake");
+  write_file(folder / "attention/mechanisms/softmax.cpp", "");
+  write_file(folder / "cmake/builtins.cmake", "");
+}
+
+}  // namespace
+
+TEST_CASE("new writes a mechanism and its reference into the sources, and nothing else",
+          "[program][new]") {
+  const TemporaryFolder folder;
+  pretend_sources(folder.path());
+  fs::create_directories(folder / "deep/below");
+  const Finished finished = run({program(), "new", "my_mix"}, 60, {}, folder / "deep/below");
+  INFO(finished.err);
+  CHECK(finished.exit_code == 0);
+  CHECK_THAT(finished.out, Contains("attention/mechanisms/my_mix.cpp: ") &&
+                               Contains("attention/reference/my_mix.cpp: ") &&
+                               Contains("./attnbench check my_mix"));
+  const std::string mechanism = read_file(folder / "attention/mechanisms/my_mix.cpp");
+  CHECK_THAT(mechanism, Contains("Entry my_mix() {") && Contains("class MyMix : public Mechanism"));
+  CHECK_THAT(mechanism, !Contains("example_mechanism"));
+  CHECK_THAT(read_file(folder / "attention/reference/my_mix.cpp"),
+             Contains("Reference my_mix() {"));
+
+  const Finished again = run({program(), "new", "my_mix"}, 60, {}, folder.path());
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Contains("attention/mechanisms/my_mix.cpp is there already"));
+}
+
+TEST_CASE("new leaves what is there as it is, and writes nothing beside it", "[program][new]") {
+  const TemporaryFolder folder;
+  write_file(folder / "plugin.cpp", "mine");
+  const Finished finished = run({program(), "new", "my_mix", "--plugin", folder.path()});
+  CHECK(finished.exit_code == 2);
+  CHECK_THAT(finished.err, Contains("plugin.cpp is there already; nothing was written"));
+  CHECK(read_file(folder / "plugin.cpp") == "mine");
+  CHECK_FALSE(fs::exists(folder / "mechanism.cpp"));
+}
+
+TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[program][new]") {
+  const TemporaryFolder folder;
+  pretend_sources(folder.path());
+  const std::vector<std::pair<std::string, std::string>> names{
+      {"My_Mix", "lower-case letters"},
+      {"2mix", "begins with a letter"},
+      {"../mix", "lower-case letters"},
+      {"my__mix", "between words"},
+      {"mix_", "between words"},
+      {std::string(61, 'a'), "at most 60"},
+      {"while", "has a meaning in C++"},
+      {"std", "is used in the files"},
+      {"at", "is used in the files"},
+      {"composite", "is used in the files"},
+      {"test", "has a meaning"},
+      {"", "lower-case letters"},
+      {"softmax", "already"},
+      {"flash", "already"}};
+  for (const auto& [name, complaint] : names) {
+    const Finished finished = run({program(), "new", name}, 60, {}, folder.path());
+    INFO(name << "\n" << finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Contains(complaint));
+  }
+  CHECK_FALSE(fs::exists(folder / "attention/reference"));
+}
+
+TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all",
+          "[program][new]") {
+  // Where the folder attention/mechanisms is another, CMake takes it from there: a build of the
+  // whole library would only do once more what every other file of that folder shows. What differs,
+  // the includes and the names, shows here.
+  const TemporaryFolder folder;
+  pretend_sources(folder.path());
+  REQUIRE(run({program(), "new", "my_mix"}, 60, {}, folder.path()).exit_code == 0);
+  const std::string line = read_file(std::string(ATTNBENCH_BINARY_DIR) + "/compile_commands.json");
+  for (const Json& command : Json::parse(line)) {
+    const std::string file = command["file"];
+    const bool mechanism = file.ends_with("/attention/mechanisms/window.cpp");
+    if (!mechanism && !file.ends_with("/attention/reference/window.cpp")) continue;
+    std::string text = command["command"];
+    const std::string mine =
+        folder / (mechanism ? "attention/mechanisms/my_mix.cpp" : "attention/reference/my_mix.cpp");
+    text.replace(text.rfind(file), file.size(), mine);
+    text += " -fsyntax-only -o /dev/null";
+    const Finished finished = run({"sh", "-c", text}, 300, {}, command["directory"]);
+    INFO(finished.out << finished.err);
+    CHECK(finished.exit_code == 0);
+  }
+}
+
+TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn", "[program][new]") {
+  const TemporaryFolder folder;
+  const std::string program = installed_program();
+  const auto environment = installed_environment();
+  const Finished written =
+      run({program, "new", "my_mix", "--plugin", folder / "mix"}, 60, environment);
+  INFO(written.out << written.err);
+  REQUIRE(written.exit_code == 0);
+  const std::string package = "-Dattnbench_DIR=" + installed_package();
+  CHECK_THAT(written.out, Contains(package));
+  // As its CI does; the package is found by way of PATH, too, as the tutorial has it.
+  const Finished tested = run({folder / "mix/ci.sh", package, "-GNinja"}, 580, environment);
+  INFO(tested.out << tested.err);
+  REQUIRE(tested.exit_code == 0);
+  CHECK_THAT(tested.out, Contains("100% tests passed, 0 tests failed out of 2"));
+  const std::string plugin = folder / "mix/build/libmy_mix.so";
+
+  // It needs what is offered to plugins alone, and shows its entry points alone.
+  std::set<std::string> shown, needed, private_ones;
+  for (const Symbol& symbol : symbols_of(plugin)) {
+    if (symbol.defined) shown.insert(symbol.name);
+    if (symbol.version == "ATTNBENCH") needed.insert(symbol.name);
+    if (symbol.version == "ATTNBENCH_PRIVATE") private_ones.insert(symbol.name);
+  }
+  CHECK(needed.size() > 5);
+  CHECK(private_ones == std::set<std::string>{});
+  CHECK(shown == std::set<std::string>{"attnbench_plugin_register", "attnbench_plugin_stamp"});
+
+  // It is found on ATTNBENCH_PLUGIN_PATH, once however often it is named.
+  auto with_path = environment;
+  with_path["ATTNBENCH_PLUGIN_PATH"] = "/no/such/place.so:" + (folder / "mix/build").string();
+  const Finished listed = run({program, "list", "mechanisms", "--plugin", plugin}, 60, with_path);
+  CHECK_THAT(listed.out, Contains("my_mix") && Contains("(from " + plugin + ")"));
+  const Finished examined = run({program, "doctor", "--quick", "--plugin", plugin}, 60, with_path);
+  INFO(examined.out);
+  CHECK_THAT(examined.out, Contains("place.so: refused, plugin /no/such/place.so: there is no such "
+                                    "file") &&
+                               Contains("libmy_mix.so: ok") && !Contains("is taken"));
+}
