@@ -19,6 +19,7 @@
 #include "harness/run/limits.hpp"
 #include "harness/run/signals.hpp"
 #include "harness/run/worker_client.hpp"
+#include "harness/suite/scripts.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -162,8 +163,10 @@ void print(const Json& document, const std::string& out) {
   print_columns(std::cout, rows);
 }
 
-int apply_command(const Arguments& arguments) {
+int apply_command(Arguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
+  arguments.asked.mechanism =
+      suite::take_script(arguments.asked.mechanism, "", arguments.plugins);
   Json request = apply::request_of(run::load_catalogue(arguments.plugins), arguments.asked);
   const std::int64_t memory =
       arguments.memory_limit.empty()

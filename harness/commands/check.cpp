@@ -20,6 +20,7 @@
 #include "harness/run/growing.hpp"
 #include "harness/run/limits.hpp"
 #include "harness/run/worker_client.hpp"
+#include "harness/suite/scripts.hpp"
 #include "reports/check.hpp"
 
 namespace attnbench::commands {
@@ -206,9 +207,12 @@ int conclude(const Json& document) {
   return static_cast<int>(ExitCode::failed);
 }
 
-int check(const Arguments& arguments) {
+int check(Arguments& arguments) {
   measure::usable_device(arguments.choices.device);
   arguments.reports.validate();
+  for (std::string& name : arguments.choices.mechanisms) {
+    name = suite::take_script(name, "", arguments.plugins);
+  }
   const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
   run::WorkerOptions options;

@@ -10,6 +10,7 @@
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/presets.hpp"
+#include "harness/suite/scripts.hpp"
 #include "harness/suite/words.hpp"
 
 namespace attnbench::commands {
@@ -136,7 +137,8 @@ Json find(const suite::Catalogue& catalogue, const std::string& name) {
   throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
 }
 
-int describe(const DescribeArguments& arguments) {
+int describe(DescribeArguments& arguments) {
+  arguments.name = suite::take_script(arguments.name, "", arguments.plugins);
   const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
   const Json item = find(catalogue, arguments.name);
   if (arguments.json) {

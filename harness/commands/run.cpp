@@ -143,6 +143,9 @@ int run_all(RunArguments& arguments) {
   if (documents.size() > 1 && !arguments.resume.empty()) {
     throw UsageFailure("--resume goes on with one run: name one suite, or none");
   }
+  if (arguments.resume.empty() || arguments.said("--plugin")) {
+    settings.plugins = arguments.suites.plugins;  // with the modules that the suites name
+  }
   const suite::Catalogue catalogue = run::load_catalogue(settings.plugins);
   tell_of_plugins(catalogue);
   std::vector<suite::Expanded> suites;

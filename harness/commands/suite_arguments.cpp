@@ -7,6 +7,7 @@
 #include "harness/commands/known_suites.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
+#include "harness/suite/scripts.hpp"
 #include "harness/suite/words.hpp"
 
 namespace attnbench::commands {
@@ -93,8 +94,10 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
   return names;
 }
 
-suite::Document load_suite(const std::string& name) {
-  return suite::load(find_suite(name));
+suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
+  suite::Document document = suite::load(find_suite(name));
+  suite::take_scripts(document, arguments.plugins);
+  return document;
 }
 
 std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
@@ -108,10 +111,13 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   std::vector<suite::Document> documents;
   for (const std::string& name : names) {
     if (names_suite(name)) {
-      documents.push_back(load_suite(name));
+      documents.push_back(load_suite(name, arguments));
     } else {
-      mechanisms.push_back(name);
+      mechanisms.push_back(suite::take_script(name, "", arguments.plugins));
     }
+  }
+  for (std::string& name : arguments.choices.with) {
+    name = suite::take_script(name, "", arguments.plugins);
   }
   if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
   return documents;

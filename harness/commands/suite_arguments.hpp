@@ -28,8 +28,9 @@ void add_suite_arguments(CLI::App& command, SuiteArguments& arguments);
 /// without a VALUE it is true). Throws UsageFailure.
 std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 
-/// One suite, by its file or as one that comes with the program.
-suite::Document load_suite(const std::string& name);
+/// One suite, by its file or as one that comes with the program; what it names as torchscript:FILE
+/// has gone to `plugins`.
+suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
 
 /// The first half of take_documents: the names of suites and mechanisms, the settings having gone to
 /// `choices.set`. An unknown flag that is nearly one of the command's is taken for a slip.

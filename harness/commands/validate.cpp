@@ -47,7 +47,7 @@ int validate(SuiteArguments& arguments) {
     }
   };
   for (const std::string& name : names) {
-    attempt([&] { documents.push_back(load_suite(name)); });
+    attempt([&] { documents.push_back(load_suite(name, arguments)); });
   }
   if (!documents.empty()) {
     const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);

@@ -80,13 +80,22 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
+/// A TorchScript module is what stands beside it, too.
+std::vector<fs::path> files_of(const fs::path& plugin) {
+  if (plugin.extension() != ".pt") return {plugin};
+  return {plugin, fs::path(plugin).replace_extension(".json"),
+          fs::path(plugin).replace_extension(".reference.pt")};
+}
+
 }  // namespace
 
 std::string binary_fingerprint(const std::vector<std::string>& plugins) {
   Memo memo;
   std::string all;
   for (const fs::path& program : programs()) all += memo.hash(program) + "\n";
-  for (const std::string& plugin : plugins) all += memo.hash(plugin) + "\n";
+  for (const std::string& plugin : plugins) {
+    for (const fs::path& file : files_of(plugin)) all += memo.hash(file) + "\n";
+  }
   return result::hash_text(all);
 }
 

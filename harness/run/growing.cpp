@@ -137,6 +137,7 @@ std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool 
   const Json planned = cells.forecast({plan.least_length});
   if (!planned.is_object() || !planned.value("supported", false)) return rows;
   const Json claims = planned.value("growth", Json::object());
+  if (!claims.contains("time_in_length")) return rows;  // nothing is claimed
   GrowthPlan from_claim = plan;
   from_claim.least_length =
       std::max(plan.least_length, claims.value("from_length", plan.least_length));

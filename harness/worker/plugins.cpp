@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/worker/child.hpp"
+#include "harness/worker/scripts.hpp"
 #include "tasks/plugin.hpp"
 
 namespace attnbench::worker {
@@ -11,6 +12,7 @@ namespace {
 
 /// Takes over all that the plugin registers, or nothing.
 void take(const std::string& path, Loaded& loaded) {
+  if (is_script(path)) return add_script(describe_script(path), loaded.registry);
   const PluginLibrary plugin(path);
   Registry registry = loaded.registry;
   tasks::TaskTable tasks = loaded.tasks;

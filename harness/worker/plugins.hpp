@@ -26,7 +26,8 @@ struct Loaded {
   std::string origin(const std::string& what) const;
 };
 
-/// The built-in mechanisms and tasks, and those of `paths`. A plugin that crashes, throws, clashes
+/// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
+/// (scripts.hpp). A plugin that crashes, throws, clashes
 /// or does not come back within `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
 
