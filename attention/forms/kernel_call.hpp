@@ -50,6 +50,17 @@ struct Element<at::Half> {
 
 }  // namespace kernel_call
 
+/// Runs `body(element, place)` on the CPU with a value of the kernels' element type of `x`:
+/// float32, float64 or bfloat16.
+template <class Body>
+void on_cpu_only(const at::Tensor& x, const Body& body) {
+  if (!x.is_cpu()) throw std::logic_error("this kernel is for the CPU only");
+  OnCpu place;
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "kernel", [&] {
+    body(typename kernel_call::Element<scalar_t>::type{}, place);
+  });
+}
+
 /// Runs `body(element, place)` with a value of the kernels' element type of `x` and the place where
 /// x lies: float32, float64 or bfloat16 on the CPU; float32, bfloat16 or float16 on a CUDA device.
 template <class Body>
@@ -65,10 +76,7 @@ void on_kernels(const at::Tensor& x, const Body& body) {
   }
 #endif
   if (!x.is_cpu()) throw std::logic_error("this build has no kernel for the tensor's device");
-  OnCpu place;
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "kernel", [&] {
-    body(typename kernel_call::Element<scalar_t>::type{}, place);
-  });
+  on_cpu_only(x, body);
 }
 
 /// `x`, or a copy whose numbers of one row lie side by side.
@@ -103,20 +111,20 @@ inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
 //     kernels::cuda::FUNCTION, by the place, with a workspace of the size that FUNCTION_bytes<T>
 //     tells, on the device of the tensor `like`;
 //   predicted_FUNCTION_bytes(problem, sizes), which foretells that size.
-#define ATTNBENCH_CPU_KERNEL(FUNCTION)                                                          \
-  template <class Sizes>                                                                        \
-  double predicted_cpu_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {         \
-    const int threads = AtenTeam().size();                                                      \
-    return static_cast<double>(problem.dtype == Dtype::float64                                  \
-                                   ? kernels::FUNCTION##_bytes<double>(sizes, threads)          \
-                                   : kernels::FUNCTION##_bytes<float>(sizes, threads));         \
-  }                                                                                             \
-  template <class T, class Sizes, class... Arguments>                                           \
-  void run_##FUNCTION(OnCpu& place, const at::Tensor& like, const Sizes& sizes,                 \
-                      const Arguments&... arguments) {                                          \
-    const std::size_t bytes = kernels::FUNCTION##_bytes<T>(sizes, place.team.size());           \
-    const at::Tensor workspace = kernel_workspace(bytes, like);                                 \
-    kernels::FUNCTION<T>(sizes, arguments..., place.team, workspace.data_ptr(), bytes);         \
+#define ATTNBENCH_CPU_KERNEL(FUNCTION)                                                  \
+  template <class Sizes>                                                                \
+  double predicted_cpu_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) { \
+    const int threads = AtenTeam().size();                                              \
+    return static_cast<double>(problem.dtype == Dtype::float64                          \
+                                   ? kernels::FUNCTION##_bytes<double>(sizes, threads)  \
+                                   : kernels::FUNCTION##_bytes<float>(sizes, threads)); \
+  }                                                                                     \
+  template <class T, class Sizes, class... Arguments>                                   \
+  void run_##FUNCTION(OnCpu& place, const at::Tensor& like, const Sizes& sizes,         \
+                      const Arguments&... arguments) {                                  \
+    const std::size_t bytes = kernels::FUNCTION##_bytes<T>(sizes, place.team.size());   \
+    const at::Tensor workspace = kernel_workspace(bytes, like);                         \
+    kernels::FUNCTION<T>(sizes, arguments..., place.team, workspace.data_ptr(), bytes); \
   }
 #define ATTNBENCH_CUDA_KERNEL(FUNCTION)                                                         \
   template <class T, class Sizes, class... Arguments>                                           \
@@ -127,23 +135,23 @@ inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
     kernels::cuda::FUNCTION<T>(sizes, arguments..., place.stream, workspace.data_ptr(), bytes); \
   }
 #ifdef ATTNBENCH_CUDA_KERNELS
-#define ATTNBENCH_KERNEL(FUNCTION)                                                              \
-  ATTNBENCH_CPU_KERNEL(FUNCTION)                                                                \
-  ATTNBENCH_CUDA_KERNEL(FUNCTION)                                                               \
-  template <class Sizes>                                                                        \
-  double predicted_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {             \
-    if (!is_cuda(problem.device)) return predicted_cpu_##FUNCTION##_bytes(problem, sizes);      \
-    return known_bytes([&] {                                                                    \
-      return bytes_of(problem.dtype) == 2                                                       \
-                 ? kernels::cuda::FUNCTION##_bytes<kernels::BFloat16>(sizes)                    \
-                 : kernels::cuda::FUNCTION##_bytes<float>(sizes);                               \
-    });                                                                                         \
+#define ATTNBENCH_KERNEL(FUNCTION)                                                         \
+  ATTNBENCH_CPU_KERNEL(FUNCTION)                                                           \
+  ATTNBENCH_CUDA_KERNEL(FUNCTION)                                                          \
+  template <class Sizes>                                                                   \
+  double predicted_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {        \
+    if (!is_cuda(problem.device)) return predicted_cpu_##FUNCTION##_bytes(problem, sizes); \
+    return known_bytes([&] {                                                               \
+      return bytes_of(problem.dtype) == 2                                                  \
+                 ? kernels::cuda::FUNCTION##_bytes<kernels::BFloat16>(sizes)               \
+                 : kernels::cuda::FUNCTION##_bytes<float>(sizes);                          \
+    });                                                                                    \
   }
 #else
-#define ATTNBENCH_KERNEL(FUNCTION)                                                              \
-  ATTNBENCH_CPU_KERNEL(FUNCTION)                                                                \
-  template <class Sizes>                                                                        \
-  double predicted_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {             \
-    return predicted_cpu_##FUNCTION##_bytes(problem, sizes);                                    \
+#define ATTNBENCH_KERNEL(FUNCTION)                                                  \
+  ATTNBENCH_CPU_KERNEL(FUNCTION)                                                    \
+  template <class Sizes>                                                            \
+  double predicted_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) { \
+    return predicted_cpu_##FUNCTION##_bytes(problem, sizes);                        \
   }
 #endif

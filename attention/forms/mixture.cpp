@@ -101,7 +101,10 @@ Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
 }
 
 Tensor bidirectional(const Call& call, Form form) {
-  return mixed(call, form, [](const Call& wide, const Tensor& weights) {
+  return mixed(call, form, [form](const Call& wide, const Tensor& weights) {
+    if (form == Form::fused) {
+      return prefix_pool::whole_fused(weights, Query::weights, wide.scores, wide.values);
+    }
     return prefix_pool::whole(weights, Query::weights, wide.scores, wide.values);
   });
 }

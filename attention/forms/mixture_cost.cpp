@@ -10,7 +10,11 @@ namespace {
 
 Cost pool_cost(Form form, const Options& options, const Problem& problem,
                const prefix_pool::PoolSizes& n) {
-  if (problem.pattern != Pattern::causal) return prefix_pool::whole_cost(n, n.tokens);
+  if (problem.pattern != Pattern::causal) {
+    return form == Form::fused
+               ? prefix_pool::whole_fused_cost(n, problem, prefix_pool::Query::weights)
+               : prefix_pool::whole_cost(n, n.tokens);
+  }
   if (form == Form::composite) return prefix_pool::materialised_cost(n);
   if (form == Form::scan) return prefix_pool::scan_cost(n);
   if (form == Form::fused) return prefix_pool::fused_cost(n, problem);

@@ -36,17 +36,8 @@ struct KernelCall {
   }
 };
 
-/// Runs `body(element, place)` on the CPU, which alone has the kernel.
-template <class Body>
-void on_cpu(const Tensor& x, const Body& body) {
-  OnCpu place;
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "running_memory", [&] {
-    body(typename kernel_call::Element<scalar_t>::type{}, place);
-  });
-}
-
 void forward(const KernelCall& call, Carry* carry, const Tensor& out) {
-  on_cpu(call.query, [&](auto element, OnCpu& place) {
+  on_cpu_only(call.query, [&](auto element, OnCpu& place) {
     using T = decltype(element);
     using R = kernels::Compute<T>;
     auto arguments = call.arguments<T>();
@@ -115,7 +106,7 @@ variable_list Recorded::backward(AutogradContext* context, const variable_list& 
   const Tensor d_tokens = at::empty(saved[1].sizes(), saved[1].options());
   const Tensor d_bases =
       at::empty(saved[2].sizes(), saved[2].options().dtype(compute_type(saved[2].scalar_type())));
-  on_cpu(call.query, [&](auto element, OnCpu& place) {
+  on_cpu_only(call.query, [&](auto element, OnCpu& place) {
     using T = decltype(element);
     const kernels::RunningMemoryGradients<T> gradients{
         kernel_rows<const T>(d_out), kernel_rows<T>(d_query), kernel_rows<T>(d_tokens),

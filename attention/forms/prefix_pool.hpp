@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "attention/forms/operand.hpp"
+#include "attention/kernels/prefix_pool.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench::prefix_pool {
@@ -73,7 +74,16 @@ double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
 /// and values [B, H, S, D], for a query of [B, H, T, L]. Gradients by autograd.
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
+/// The same in one kernel (attention/kernels/whole_pool.hpp): float32, float64 and bfloat16 on the
+/// CPU. Its gradient keeps the inputs alone.
+at::Tensor whole_fused(const at::Tensor& query, Query kind, const at::Tensor& scores,
+                       const at::Tensor& values);
+double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind);
+
 // ---- what the forms share
+
+/// The kernels' word for it.
+kernels::PoolQuery kernel_query(Query kind);
 
 /// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].
 Carry flat_empty_carry(const Operand& scores, const at::Tensor& values);

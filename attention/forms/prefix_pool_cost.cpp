@@ -90,4 +90,13 @@ Cost fused_cost(const PoolSizes& n, const Problem& problem) {
                        fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents)));
 }
 
+Cost whole_fused_cost(const PoolSizes& n, const Problem& problem, Query kind) {
+  Cost cost = whole_cost(n, static_cast<double>(problem.key_length));
+  cost.workspace_bytes =
+      whole_fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents), kind);
+  cost.saved_bytes = 0;
+  cost.backward_flops = 2.5;  // the averages again, then two products for each of theirs
+  return cost;
+}
+
 }  // namespace attnbench::prefix_pool

@@ -1,6 +1,7 @@
 // What the forms of the prefix pool cost, forward, the softmax of the query logits included.
 #pragma once
 
+#include "attention/forms/prefix_pool.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench::prefix_pool {
@@ -22,5 +23,7 @@ Cost scan_cost(const PoolSizes& sizes);
 Cost chunked_cost(const PoolSizes& sizes, double chunk);
 /// With the threads that LibTorch has now, on which the kernel's workspace depends.
 Cost fused_cost(const PoolSizes& sizes, const Problem& problem);
+/// Of `whole_fused`, likewise.
+Cost whole_fused_cost(const PoolSizes& sizes, const Problem& problem, Query kind);
 
 }  // namespace attnbench::prefix_pool

@@ -15,18 +15,6 @@ using at::Tensor;
 ATTNBENCH_KERNEL(prefix_pool_forward)
 ATTNBENCH_KERNEL(prefix_pool_backward)
 
-kernels::PoolQuery kind_of(Query kind) {
-  switch (kind) {
-    case Query::weights:
-      return kernels::PoolQuery::weights;
-    case Query::logits:
-      return kernels::PoolQuery::logits;
-    case Query::logits_plus_z:
-      return kernels::PoolQuery::logits_and_normaliser;
-  }
-  throw std::logic_error("query kind out of range");
-}
-
 /// See recurrent_call.hpp.
 struct Pool {
   using Form = Query;
@@ -39,7 +27,7 @@ struct Pool {
   static Sizes sizes(std::int64_t rows, Form form) {
     Sizes sizes;
     sizes.latents = rows;
-    sizes.query = kind_of(form);
+    sizes.query = kernel_query(form);
     return sizes;
   }
   template <class T>
@@ -97,6 +85,18 @@ struct Pool {
 };
 
 }  // namespace
+
+kernels::PoolQuery kernel_query(Query kind) {
+  switch (kind) {
+    case Query::weights:
+      return kernels::PoolQuery::weights;
+    case Query::logits:
+      return kernels::PoolQuery::logits;
+    case Query::logits_plus_z:
+      return kernels::PoolQuery::logits_and_normaliser;
+  }
+  throw std::logic_error("query kind out of range");
+}
 
 Support fused_supports(const Problem& problem, std::int64_t latents) {
   return recurrent_call::supports<Pool>(problem, latents);

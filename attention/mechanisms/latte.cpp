@@ -67,11 +67,17 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
 /// A causal form; `carry`, where there is one, is continued from and advanced.
 using Causal = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
 
-Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state) {
+Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state,
+               bool in_kernels) {
   const Call call = call_of(mechanism, inputs);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
-    return {prefix_pool::whole(call.query, Query::logits, call.scores, call.values), {}};
+    const auto whole = [&] {
+      return in_kernels
+                 ? prefix_pool::whole_fused(call.query, Query::logits, call.scores, call.values)
+                 : prefix_pool::whole(call.query, Query::logits, call.scores, call.values);
+    };
+    return {whole(), {}};
   }
   if (!state) return {causal(mechanism, call, nullptr), {}};
   Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
@@ -100,7 +106,7 @@ Implementation implementation_of(const std::string& name, const std::string& tit
                                  const Causal& causal) {
   return causal_implementation("latte", name, title,
                                [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
-                                 return mix_with(causal, mechanism, inputs, state);
+                                 return mix_with(causal, mechanism, inputs, state, false);
                                });
 }
 
@@ -156,13 +162,17 @@ Implementation fused() {
   };
   Implementation implementation =
       implementation_of("fused", "one kernel: a token scan over tiles of the state", causal);
+  implementation.mix = [causal](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    return mix_with(causal, mechanism, inputs, state, true);
+  };
   implementation.supports = [](const Options& options, const Problem& problem) {
-    const Support causal_only = only_causal("latte", problem);
-    if (!causal_only) return causal_only;
+    if (problem.pattern != Pattern::causal) return on_cpu_kernels(problem);
     return prefix_pool::fused_supports(problem, options.integer("latents_per_head"));
   };
   implementation.cost = [](const Options& options, const Problem& problem) {
-    return prefix_pool::fused_cost(sizes_of(options, problem), problem);
+    const auto n = sizes_of(options, problem);
+    if (problem.pattern == Pattern::causal) return prefix_pool::fused_cost(n, problem);
+    return prefix_pool::whole_fused_cost(n, problem, Query::logits);
   };
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = 20;

@@ -183,9 +183,10 @@ Implementation implementation_of(const std::string& name, const std::string& tit
 }
 
 Support fused_supports(const Options& options, const Problem& problem) {
-  const Support causal = only_causal("macchiato", problem);
-  if (!causal) return causal;
-  const Support pool = prefix_pool::fused_supports(problem, options.integer("latents_per_head"));
+  const Support pool =
+      problem.pattern == Pattern::causal
+          ? prefix_pool::fused_supports(problem, options.integer("latents_per_head"))
+          : on_cpu_kernels(problem);
   return pool ? mixture::window_supports(options, problem) : pool;
 }
 

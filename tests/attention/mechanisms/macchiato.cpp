@@ -39,7 +39,7 @@ Held macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
 
 std::vector<std::string> implementations(Pattern pattern) {
   if (pattern == Pattern::causal) return {"composite", "scan", "chunked", "fused"};
-  return {"composite", "chunked"};
+  return {"composite", "chunked", "fused"};
 }
 
 const Said turned{{"rotary", true}, {"vapor", true}, {"scale", 0.7}, {"logit_scale", 1.3}};
