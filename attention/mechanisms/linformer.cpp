@@ -102,7 +102,12 @@ Projected projected(const Mechanism& mechanism, const Inputs& inputs) {
     if (inputs.key_mask.defined()) {
       real = real.masked_fill(inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1), 0);
     }
-    return at::matmul(by.narrow(-1, 0, x.size(2)).to(type), real);
+    const Tensor matrix = by.narrow(-1, 0, x.size(2)).to(type);
+    if (matrix.dim() == 3 || gradient_wanted({by, x})) return at::matmul(matrix, real);
+    // A product for each head: matmul would lay all keys out anew to make one of them. Its gradient
+    // would hold a matrix for each head, though.
+    return at::bmm(matrix.expand({x.size(0) * x.size(1), -1, -1}), real.flatten(0, 1))
+        .unflatten(0, at::IntArrayRef{x.size(0), x.size(1)});
   };
   return {project(parameters["E"], inputs["key"]), project(*values_by, inputs["value"])};
 }
