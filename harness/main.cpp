@@ -32,8 +32,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", ATTNBENCH_VERSION_TEXT);
   app.footer(footer);
   Chosen chosen;
-  for (auto add : {add_run, add_report, add_check, add_apply, add_plan, add_validate, add_list,
-                   add_describe, add_compare, add_import, add_doctor, add_new}) {
+  for (auto add : {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate,
+                   add_list, add_describe, add_compare, add_import, add_doctor, add_new}) {
     add(app, chosen);
   }
   try {

@@ -1,6 +1,7 @@
 #include "tasks/task.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace attnbench::tasks {
 
@@ -41,6 +42,10 @@ TaskTable TaskTable::with_builtins() {
   TaskTable table;
   for (std::unique_ptr<Task>& task : tasks) table.add(std::move(task));
   return table;
+}
+
+Json Task::write_data(const Options&, std::uint64_t, const std::filesystem::path&) const {
+  throw UsageError("the task " + name() + " learns from nothing: it has no data to write");
 }
 
 void TaskTable::add(std::shared_ptr<const Task> task) {

@@ -107,6 +107,8 @@ struct Forecast {
   Growth growth;    ///< claimed by that implementation
   Options options;  ///< of the mechanism, resolved and derived
   Problem problem;
+  /// Training: done in one round, however many the run has; its cost is that of all of it.
+  bool once = false;
 };
 
 class Task {
@@ -124,6 +126,12 @@ class Task {
   virtual std::string axis() const = 0;
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
+  /// Settings that decide the data that the task learns from; empty where it has none.
+  virtual std::vector<Option> data_settings() const { return {}; }
+  /// Writes those data into `folder`, which exists, as JSON Lines, one file for each split. Returns
+  /// {files: [{file, examples}…], …}. Throws UsageError, and Error where the disk refuses.
+  virtual Json write_data(const Options& settings, std::uint64_t seed,
+                          const std::filesystem::path& folder) const;
 };
 
 /// Names to tasks: the built-in ones, from a table that is generated from the folders of tasks/,

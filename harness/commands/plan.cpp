@@ -51,7 +51,9 @@ Totals totals_of(const Json& forecast, const Json& measure) {
   const Json cost = forecast.value("cost", Json::object());
   totals.model_flops = cost.value("model_flops", 0.0);
   totals.peak_bytes = forecast.value("peak_bytes", 0.0);
-  totals.seconds = suite::estimated_cell_seconds(suite::estimated_call_seconds(cost), measure);
+  const double once = suite::estimated_call_seconds(cost);
+  const bool trains = forecast.value("once", false);
+  totals.seconds = trains ? once : suite::estimated_cell_seconds(once, measure);
   return totals;
 }
 

@@ -152,10 +152,10 @@ void add_status(Json& record, const Json& forecast, const std::vector<Json>& rou
       refused ? forecast.value("reason", "") : "the run ended before this cell was measured";
 }
 
-/// What the first ok round tells of each part: memory and check are made in round 0 only.
+/// What the first ok round tells of each part: memory, check and training are made in round 0 only.
 void add_measured(Json& record, const std::vector<Json>& rounds) {
   for (const Json& round : rounds) {
-    for (const char* part : {"memory", "check", "chosen"}) {
+    for (const char* part : {"memory", "check", "training", "chosen"}) {
       const bool known = record.contains(part) && std::string(part) != "chosen";
       if (!known && round["measured"].contains(part)) record[part] = round["measured"][part];
     }

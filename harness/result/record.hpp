@@ -44,6 +44,19 @@
 //                           crossings, efficiency: {length, low, high, r2_exact, r2_mechanism},
 //                           rounds: [crossover of one round…]}   of the task crossover, lengths in
 //                           tokens; crossover.hpp says how rounds are joined
+//   training                {steps, epochs, examples_unique, examples_seen, train: [{segment,
+//   examples}],
+//                           validation: likewise, test: [{segment, length, examples, questions,
+//                           accuracy, loss, wrong_from_context, wrong_from_elsewhere}], stopped:
+//                           epochs | accuracy, converged, curve: [{epoch, step, learning_rate,
+//                           loss, train_accuracy, validation_loss, validation_accuracy}],
+//                           look_back: {distances: [tokens…], questions: [count…], right:
+//                           [count…]}, parameters: {total, mechanism}, state_bytes: {mechanism,
+//                           convolution}, chance, guess, reach (of one look-up into a window,
+//                           computed), weights_hash, resumed_from_step, checkpoint_notes}   of
+//                           tasks that train, whose metrics are accuracy (on the test),
+//                           validation_accuracy, train_accuracy, test_loss, parameters,
+//                           state_bytes, train_seconds, examples_per_second
 //   primary                 the WHAT that figures and tables show first
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
 //   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference,

@@ -46,6 +46,8 @@ void refuse(const std::vector<Planned>& planned) {
 
 }  // namespace
 
+int Planned::rounds(int all) const { return forecast.value("once", false) ? 1 : all; }
+
 std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
                                 const std::function<std::int64_t(const Json& cell)>& memory_limit) {
   std::vector<Planned> planned;

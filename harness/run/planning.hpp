@@ -18,6 +18,8 @@ struct Planned {
   /// {status, reason} where it will not run: not supported, too large, its forecast failed.
   Json settled;
   bool runs() const { return settled.is_null(); }
+  /// Of a run with `all` rounds: a training is done once.
+  int rounds(int all) const;
   std::string id() const { return cell.at("id"); }
 };
 

@@ -36,7 +36,20 @@ std::string clock_text(double seconds) {
   return text.data();
 }
 
-/// "12.3 ms" or "crossover 300 (290 to 310)" of an ok round, else the status and its reason.
+/// "accuracy 0.987 (validation 0.991) after 12 epochs, converged".
+std::string training_text(const Json& measured) {
+  const Json& training = measured["training"];
+  const Json metrics = measured.value("metrics", Json::object());
+  std::array<char, 120> text{};
+  std::snprintf(text.data(), text.size(), "accuracy %.3f (validation %.3f) after %.3g epochs, %s",
+                metrics.value("accuracy", 0.0), metrics.value("validation_accuracy", 0.0),
+                training.value("epochs", 0.0),
+                training.value("converged", false) ? "converged" : "not converged");
+  return text.data();
+}
+
+/// "12.3 ms", "crossover 300 (290 to 310)" or an accuracy of an ok round, else the status and its
+/// reason.
 std::string finding(const Json& record) {
   const std::string status = record.value("status", "error");
   if (status != "ok") return status + ": " + record.value("reason", std::string());
@@ -44,6 +57,7 @@ std::string finding(const Json& record) {
   if (measured.contains("crossover")) {
     return "crossover " + result::crossover_text(result::crossover_over({measured["crossover"]}));
   }
+  if (measured.contains("training")) return training_text(measured);
   const Json timing = measured.value("timing", Json::object());
   std::string text;
   for (const auto& [what, one] : timing.items()) {

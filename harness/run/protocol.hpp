@@ -14,6 +14,7 @@
 //   apply      {mechanism, implementation, pattern, options, roles: {ROLE: FILE}, parameters:
 //              {NAME: FILE}, mask?: FILE, gradient?: FILE | ones, seed, check_rows, allow_nan,
 //              out: FOLDER, limits, log}                     arrays travel as .npy files
+//   data       {task, settings, seed, out: FOLDER, log}      what the task learns from, as files
 //   cancel     {}                                            ends the child at work
 //   bye        {}
 // Worker to supervisor
@@ -21,7 +22,7 @@
 //   catalogue  {mechanisms, tasks, plugins, stamp}           see harness/suite/catalogue.hpp
 //   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost,
 //   growth,
-//                peak_bytes, options, problem}]}
+//                peak_bytes, options, problem, once?}]}      once: in one round, whatever the run's
 //   probe      {ceilings, machine}
 //   heartbeat  {cell, elapsed_seconds}                       once a second while a child is at work
 //   progress   {cell, done, total, what}
@@ -32,6 +33,7 @@
 //               tolerance}]}
 //   apply      {status, reason?, refused?, implementation, implementation_reason, options, problem,
 //              roles, parameters, check, files, stamp}       refused: the request made no sense
+//   data       {status, reason?, files: [{file, examples}], …}
 //   error      {message}                                     the request could not be understood or
 //                                                            done
 //   bye        {}

@@ -122,7 +122,7 @@ void Supervisor::open_folder() {
   }
   if (!settings_.reuse.empty()) take_from_other_run();
   for (const Planned& planned : planned_) {
-    if (planned.runs()) steps += steps_left(planned.id());
+    if (planned.runs()) steps += steps_left(planned);
   }
   progress_ = std::make_unique<Progress>(settings_.progress, steps);
   for (const Planned& planned : planned_) {
@@ -149,7 +149,7 @@ void Supervisor::measure_round(int round) {
 }
 
 bool Supervisor::wanted(const Planned& planned, int round) const {
-  if (!planned.runs()) return false;
+  if (!planned.runs() || round >= planned.rounds(rounds_)) return false;
   const auto found = records_.find(planned.id());
   if (found == records_.end()) return true;
   for (const Json& record : found->second) {
@@ -158,14 +158,14 @@ bool Supervisor::wanted(const Planned& planned, int round) const {
   return true;
 }
 
-std::size_t Supervisor::steps_left(const std::string& id) const {
-  const auto found = records_.find(id);
-  if (found == records_.end()) return static_cast<std::size_t>(rounds_);
+std::size_t Supervisor::steps_left(const Planned& planned) const {
+  const auto rounds = static_cast<std::size_t>(planned.rounds(rounds_));
+  const auto found = records_.find(planned.id());
+  if (found == records_.end()) return rounds;
   for (const Json& record : found->second) {
     if (record.value("status", "") != "ok") return 0;
   }
-  const std::size_t done = found->second.size();
-  return static_cast<std::size_t>(rounds_) - std::min(done, static_cast<std::size_t>(rounds_));
+  return rounds - std::min(found->second.size(), rounds);
 }
 
 void Supervisor::start_worker() {
@@ -227,7 +227,9 @@ void Supervisor::measure_cell(const Planned& planned, int round) {
   journal_->append(record);
   records_[id].push_back(record);
   const bool ok = record.value("status", "") == "ok";
-  progress_->end(record, ok ? 0 : static_cast<std::size_t>(rounds_ - round - 1));
+  // What it could have gone on from is of use to nobody now; after a failure it may be.
+  if (ok) std::filesystem::remove_all(folder_.checkpoints(id), ignored);
+  progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
 }
 
 Json Supervisor::ask_for_record(const Planned& planned, int round) {

@@ -41,7 +41,7 @@ class Supervisor {
   void measure_cell(const Planned& planned, int round);
   Json ask_for_record(const Planned& planned, int round);
   bool wanted(const Planned& planned, int round) const;
-  std::size_t steps_left(const std::string& id) const;
+  std::size_t steps_left(const Planned& planned) const;
   void on_tick();
   Json header() const;
   Json result(const std::string& state, const std::string& reason) const;

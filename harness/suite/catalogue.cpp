@@ -47,6 +47,7 @@ TaskSpec task_from(const Json& json) {
   task.figures = texts(json.value("figures", Json::array()));
   task.further_figures = texts(json.value("further_figures", Json::array()));
   task.settings = options_from(json.at("settings"));
+  task.data_settings = options_from(json.value("data_settings", Json::array()));
   return task;
 }
 

@@ -6,7 +6,8 @@
 //                 options: [option…], claims: {…},
 //                 implementations: [{name, title, growth: {…}, differentiable}],
 //                 aliases: [{name, implementation, options: {…}, title}]}]
-//   tasks:      [{name, title, axis, figures: […], further_figures: […], settings: [option…]}]
+//   tasks:      [{name, title, axis, figures: […], further_figures: […], settings: [option…],
+//                 data_settings?: [option…]}]
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
 // option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
@@ -54,6 +55,7 @@ struct TaskSpec {
   std::vector<std::string> figures;          ///< drawn unless a suite says otherwise
   std::vector<std::string> further_figures;  ///< that a suite may name besides
   std::vector<OptionSpec> settings;
+  std::vector<OptionSpec> data_settings;  ///< those of its data; empty where it learns from none
 };
 
 struct Catalogue {

@@ -83,7 +83,8 @@ Json catalogue(const Loaded& loaded) {
                          {"axis", task->axis()},
                          {"figures", task->figures()},
                          {"further_figures", task->further_figures()},
-                         {"settings", options_json(task->settings())}});
+                         {"settings", options_json(task->settings())},
+                         {"data_settings", options_json(task->data_settings())}});
   }
   return {{"type", "catalogue"},
           {"mechanisms", std::move(mechanisms)},

@@ -19,6 +19,7 @@ Json forecast_of(const Loaded& loaded, const Json& cell) {
               {"growth", to_json(forecast.growth)},
               {"options", to_json(forecast.options)},
               {"problem", to_json(forecast.problem)}};
+  if (forecast.once) out["once"] = true;
   if (!forecast.support.yes) out["reason"] = forecast.support.reason;
   if (std::isfinite(forecast.peak_bytes)) out["peak_bytes"] = forecast.peak_bytes;
   return out;

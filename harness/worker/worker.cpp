@@ -13,6 +13,7 @@
 #include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/check.hpp"
+#include "harness/worker/data.hpp"
 #include "harness/worker/plan.hpp"
 #include "harness/worker/probe.hpp"
 #include "harness/worker/taking.hpp"
@@ -48,6 +49,7 @@ Json do_request(const std::string& type, const Loaded& loaded, const Json& reque
   if (type == "apply") return apply_in_child(loaded.registry, request);
   if (type == "check") return check_in_child(loaded.registry, request);
   if (type == "probe") return probe_in_child(request);
+  if (type == "data") return write_data_in_child(loaded.tasks, request);
   return do_cell(loaded, request, channel);
 }
 
@@ -97,7 +99,8 @@ bool Worker::take_requests() {
       continue;
     }
     try {
-      if (type == "run" || type == "check" || type == "probe" || type == "apply") {
+      if (type == "run" || type == "check" || type == "probe" || type == "apply" ||
+          type == "data") {
         begin(type, *request);
       } else {
         supervisor_.send(answer(type, *request));

@@ -99,10 +99,10 @@ class ModelCalled final : public Called {
   std::vector<at::Tensor> leaves() const override { return model_->parameters(); }
   std::vector<std::int64_t> output_shape() const override { return shape_; }
   /// The first and the last block's: one is given embeddings, the other all that came of them.
-  std::size_t mixes() const override { return model_->layers() > 1 ? 2 : 1; }
+  std::size_t mixes() const override { return model_->mixes() > 1 ? 2 : 1; }
   InnerMix mix(std::size_t index) override {
     const at::NoGradGuard no_grad;
-    const std::size_t block = index == 0 ? 0 : model_->layers() - 1;
+    const std::size_t block = index == 0 ? 0 : model_->mixes() - 1;
     return {model_->mechanism(block), model_->mix_inputs(block, ids_)};
   }
 

@@ -1,5 +1,6 @@
 #include "tasks/call/settings.hpp"
 
+#include "tasks/learning/settings.hpp"
 #include "tasks/sizes.hpp"
 
 namespace attnbench::tasks::call {
@@ -30,17 +31,6 @@ std::vector<Option> model_settings() {
            {},
            {},
            {}}};
-}
-
-learning::ModelOptions model_from(const Options& settings) {
-  learning::ModelOptions model;
-  model.layers = settings.integer("layers");
-  model.vocabulary = settings.integer("vocabulary");
-  model.mlp = learning::mlp_from(settings.text("mlp"));
-  model.mlp_width = settings.integer("mlp_width");
-  model.norm = learning::norm_from(settings.text("norm"));
-  model.tied_head = settings.boolean("tied_head");
-  return model;
 }
 
 }  // namespace
@@ -92,7 +82,7 @@ Settings settings_from(const Options& said) {
   }
   settings.problem.gradient = settings.has_backward();
   const std::string& scope = said.text("scope");
-  if (scope == "model") settings.model = model_from(said);
+  if (scope == "model") settings.model = learning::model_options_from(said);
   settings.scope = settings.model ? Scope::layer : scope_from(scope);
   settings.input_scale = said.number("input_scale");
   return settings;

@@ -9,29 +9,6 @@ namespace {
 
 /// GPT-2's: small enough that a tied head starts near the uniform distribution.
 constexpr double embedding_deviation = 0.02;
-constexpr double norm_epsilon = 1e-5;
-
-template <class Word>
-Word word_from(const char* setting, std::initializer_list<Word> words, const std::string& said) {
-  std::string known;
-  for (const Word word : words) {
-    if (said == to_string(word)) return word;
-    known += (known.empty() ? "" : ", ") + std::string(to_string(word));
-  }
-  throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + said + "\"");
-}
-
-at::Tensor constant(const std::vector<std::int64_t>& shape, double value, const Problem& problem) {
-  return at::full(shape, value,
-                  at::TensorOptions(scalar_type(problem.dtype)).device(problem.device));
-}
-
-/// [rows, columns] of variance 1/rows, as an input of unit variance keeps its own.
-at::Tensor matrix(std::uint64_t seed, const std::string& name, std::int64_t rows,
-                  std::int64_t columns, const Problem& problem) {
-  return draw_normal(seed, name, {rows, columns}, 1 / std::sqrt(static_cast<double>(rows)),
-                     problem);
-}
 
 bool has_latent_stream(const Mechanism& mechanism) {
   for (const Role& role : mechanism.roles()) {
@@ -45,98 +22,63 @@ at::Tensor merged_heads(const at::Tensor& latents) {
   return latents.dim() == 4 ? latents.transpose(1, 2).flatten(2) : latents;
 }
 
+/// [T, C]: sines and cosines of t / 10000^(2 i / C) in turns.
+at::Tensor sinusoids(const Problem& problem) {
+  const std::int64_t width = problem.width();
+  const at::Tensor place = at::arange(problem.length, at::kDouble).unsqueeze(1);
+  const at::Tensor rate =
+      at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.0) / double(width)));
+  const at::Tensor both = at::stack({at::sin(place * rate), at::cos(place * rate)}, 2);
+  return both.flatten(1)
+      .narrow(1, 0, width)
+      .to(at::Device(problem.device), scalar_type(problem.dtype));
+}
+
+void refuse_what_does_not_fit(const ModelOptions& options, const Problem& problem) {
+  if (problem.pattern == Pattern::cross) {
+    throw UnsupportedError(
+        "a model of one sequence has no cross attention: say causal or "
+        "bidirectional");
+  }
+  if (mechanism_blocks(options) == 0) {
+    throw UsageError("one layer of the layout convolution_first holds no mechanism: say 2 or more");
+  }
+  if (options.tokens_per_position == 1) return;
+  if (options.tied_head) {
+    throw UsageError(
+        "where tokens share a position the embedding is narrower than the head: say tied_head "
+        "false");
+  }
+  if (problem.width() % options.tokens_per_position != 0) {
+    throw UsageError("the width " + std::to_string(problem.width()) + " is not divided by the " +
+                     std::to_string(options.tokens_per_position) + " tokens that share a position");
+  }
+}
+
 }  // namespace
 
-const char* to_string(Mlp mlp) { return mlp == Mlp::gated ? "gated" : "plain"; }
-const char* to_string(Norm norm) { return norm == Norm::rms ? "rms" : "layer"; }
-Mlp mlp_from(const std::string& word) { return word_from("mlp", {Mlp::plain, Mlp::gated}, word); }
-Norm norm_from(const std::string& word) {
-  return word_from("norm", {Norm::layer, Norm::rms}, word);
-}
-
-std::int64_t mlp_width(const ModelOptions& options, const Problem& problem) {
-  return options.mlp_width == 0 ? 4 * problem.width() : options.mlp_width;
-}
-
-std::int64_t weights_around(const ModelOptions& options, const Problem& problem) {
-  const std::int64_t width = problem.width();
-  const std::int64_t hidden = mlp_width(options, problem);
-  const std::int64_t mlp =
-      options.mlp == Mlp::gated ? 3 * width * hidden : 2 * width * hidden + hidden + width;
-  const std::int64_t norm = options.norm == Norm::rms ? width : 2 * width;
-  const std::int64_t tables = options.tied_head ? 1 : 2;
-  return tables * options.vocabulary * width + options.layers * (mlp + 2 * norm) + norm;
-}
-
-// ---- parts
-
-Normalise::Normalise(Norm norm, const Problem& problem)
-    : torch::nn::Module("norm"),
-      norm_(norm),
-      weight_(
-          register_parameter("weight", constant({problem.width()}, 1, problem), problem.gradient)) {
-  if (norm == Norm::rms) return;
-  bias_ = register_parameter("bias", constant({problem.width()}, 0, problem), problem.gradient);
-}
-
-at::Tensor Normalise::forward(const at::Tensor& x) const {
-  if (norm_ == Norm::layer) {
-    return at::layer_norm(x, {x.size(-1)}, weight_, bias_, norm_epsilon);
-  }
-  const bool narrow = at::elementSize(x.scalar_type()) < 4;
-  const at::Tensor wide = narrow ? x.to(at::kFloat) : x;
-  const at::Tensor size = wide.pow(2).mean(-1, /*keepdim=*/true).add(norm_epsilon).rsqrt();
-  return (wide * size).to(x.scalar_type()) * weight_;
-}
-
-FeedForward::FeedForward(const ModelOptions& options, const Problem& problem, std::uint64_t seed)
-    : torch::nn::Module("mlp"), mlp_(options.mlp) {
-  const std::int64_t width = problem.width();
-  const std::int64_t hidden = mlp_width(options, problem);
-  const auto weight = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
-    return register_parameter(name, matrix(seed, "mlp_" + name, rows, columns, problem),
-                              problem.gradient);
-  };
-  const auto bias = [&](const std::string& name, std::int64_t size) {
-    return register_parameter(name, constant({size}, 0, problem), problem.gradient);
-  };
-  in_ = weight("in", width, hidden);
-  out_ = weight("out", hidden, width);
-  if (mlp_ == Mlp::gated) {
-    gate_ = weight("gate", width, hidden);
-  } else {
-    in_bias_ = bias("in_bias", hidden);
-    out_bias_ = bias("out_bias", width);
-  }
-}
-
-// Statement by statement, so that what is no longer needed is freed: this is the widest place.
-at::Tensor FeedForward::forward(const at::Tensor& x) const {
-  if (mlp_ == Mlp::gated) {
-    at::Tensor hidden = at::silu(at::matmul(x, gate_));
-    hidden = hidden * at::matmul(x, in_);
-    return at::matmul(hidden, out_);
-  }
-  at::Tensor hidden = at::matmul(x, in_) + in_bias_;
-  hidden = at::gelu(hidden);
-  return at::matmul(hidden, out_) + out_bias_;
-}
+// ---- block
 
 Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
-             const ModelOptions& options, std::uint64_t seed)
-    : torch::nn::Module("block") {
-  const Problem problem = mechanism->problem;
-  const bool stream = has_latent_stream(*mechanism);
-  layer_ = register_module(
-      "attention",
-      std::make_shared<Layer>(std::move(mechanism), implementation, Scope::layer, seed));
-  before_layer_ =
-      register_module("before_attention", std::make_shared<Normalise>(options.norm, problem));
-  if (stream) {
-    before_latents_ =
-        register_module("before_latents", std::make_shared<Normalise>(options.norm, problem));
+             const ModelOptions& options, const Problem& problem, std::uint64_t seed)
+    : torch::nn::Module("block"), mlp_kind_(options.mlp) {
+  const auto norm = [&](const char* name) {
+    return register_module(name, std::make_shared<Normalise>(options.norm, problem));
+  };
+  const bool stream = mechanism && has_latent_stream(*mechanism);
+  if (mechanism) {
+    layer_ = register_module(
+        "attention",
+        std::make_shared<Layer>(std::move(mechanism), implementation, Scope::layer, seed));
+  } else {
+    convolution_ = register_module("convolution",
+                                   std::make_shared<GatedConvolution>(options.taps, problem, seed));
   }
-  before_mlp_ = register_module("before_mlp", std::make_shared<Normalise>(options.norm, problem));
+  before_layer_ = norm("before_attention");
+  if (stream) before_latents_ = norm("before_latents");
+  if (options.mlp == Mlp::none) return;
+  before_mlp_ = norm("before_mlp");
+  if (options.mlp == Mlp::identity) return;
   mlp_ = register_module("mlp", std::make_shared<FeedForward>(options, problem, seed));
 }
 
@@ -150,13 +92,19 @@ Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
   Stream out = stream;
   {
     const Stream calm = normalised(stream);
-    const Mixed mixed = layer_->forward(calm.tokens, calm.tokens, key_mask, calm.latents);
-    out.tokens = stream.tokens + mixed.output;
-    if (mixed.latents.defined() && stream.latents.defined()) {
-      out.latents = stream.latents + merged_heads(mixed.latents);
+    if (convolution_) {
+      out.tokens = stream.tokens + convolution_->forward(calm.tokens);
+    } else {
+      const Mixed mixed = layer_->forward(calm.tokens, calm.tokens, key_mask, calm.latents);
+      out.tokens = stream.tokens + mixed.output;
+      if (mixed.latents.defined() && stream.latents.defined()) {
+        out.latents = stream.latents + merged_heads(mixed.latents);
+      }
     }
   }
-  out.tokens = out.tokens + mlp_->forward(before_mlp_->forward(out.tokens));
+  if (!before_mlp_) return out;
+  const at::Tensor calm = before_mlp_->forward(out.tokens);
+  out.tokens = out.tokens + (mlp_ ? mlp_->forward(calm) : calm);
   return out;
 }
 
@@ -172,19 +120,20 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
     : torch::nn::Module("model") {
   const std::shared_ptr<Mechanism> first = make();
   const Problem problem = first->problem;
-  if (problem.pattern == Pattern::cross) {
-    throw UnsupportedError(
-        "a model of one sequence has no cross attention: say causal or "
-        "bidirectional");
-  }
-  const auto table = [&](const char* name) {
-    return register_parameter(name,
-                              draw_normal(seed, name, {options.vocabulary, problem.width()},
-                                          embedding_deviation, problem),
-                              problem.gradient);
+  refuse_what_does_not_fit(options, problem);
+  const auto table = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return register_parameter(
+        name, draw_normal(seed, name, {rows, columns}, embedding_deviation, problem),
+        problem.gradient);
   };
-  embedding_ = table("embedding");
-  head_ = options.tied_head ? embedding_ : table("head");
+  embedding_ =
+      table("embedding", options.vocabulary, problem.width() / options.tokens_per_position);
+  head_ = options.tied_head ? embedding_ : table("head", options.vocabulary, problem.width());
+  if (options.positions == Positions::learned) {
+    positions_ = table("positions", problem.length, problem.width());
+  } else if (options.positions == Positions::sinusoidal) {
+    positions_ = sinusoids(problem);
+  }
   if (has_latent_stream(*first)) {
     latents_ = register_parameter(
         "latents",
@@ -192,24 +141,61 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
                     1, problem),
         problem.gradient);
   }
+  bool used = false;
   for (std::int64_t i = 0; i < options.layers; ++i) {
-    const auto block = std::make_shared<Block>(i == 0 ? first : make(), implementation, options,
-                                               seed + 1 + static_cast<std::uint64_t>(i));
+    std::shared_ptr<Mechanism> mechanism;
+    if (is_mechanism_block(options, i)) {
+      mechanism = used ? make() : first;
+      used = true;
+    }
+    const auto block = std::make_shared<Block>(std::move(mechanism), implementation, options,
+                                               problem, seed + 1 + static_cast<std::uint64_t>(i));
     blocks_.push_back(register_module("block_" + std::to_string(i), block));
   }
   last_ = register_module("last_norm", std::make_shared<Normalise>(options.norm, problem));
+  give_initial_deviation(options);
+}
+
+/// Every projection was drawn with the deviation 1 / sqrt(rows).
+void Model::give_initial_deviation(const ModelOptions& options) {
+  if (options.initial_deviation <= 0) return;
+  const at::NoGradGuard no_grad;
+  const double of_outputs = 1 / std::sqrt(2.0 * static_cast<double>(options.layers));
+  for (auto& item : named_parameters()) {
+    const std::string& name = item.key();
+    const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const bool projects =
+        holds(".attention.weight_") || holds(".mlp.") || holds(".convolution.gate");
+    if (!projects || item.value().dim() != 2) continue;
+    const bool output = holds("weight_out") || holds("mlp.out");
+    item.value().mul_(options.initial_deviation *
+                      std::sqrt(static_cast<double>(item.value().size(0))) *
+                      (output ? of_outputs : 1.0));
+  }
 }
 
 Stream Model::start(const at::Tensor& ids) const {
   Stream stream{at::embedding(embedding_, ids), {}};
+  if (ids.dim() == 3) stream.tokens = stream.tokens.flatten(2);
+  if (positions_.defined()) {
+    stream.tokens = stream.tokens + positions_.narrow(0, 0, ids.size(1));
+  }
   if (latents_.defined()) {
     stream.latents = latents_.unsqueeze(0).expand({ids.size(0), -1, -1});
   }
   return stream;
 }
 
-at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask) {
+at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
+                           const Dropout& dropout) {
   Stream stream = start(ids);
+  if (dropout.share > 0) {
+    const double kept = 1 - dropout.share;
+    const at::Tensor mask =
+        at::empty(stream.tokens.sizes(), stream.tokens.options().requires_grad(false))
+            .bernoulli_(kept, dropout.generator);
+    stream.tokens = stream.tokens * mask.div_(kept);
+  }
   for (const auto& block : blocks_) stream = block->forward(stream, key_mask);
   return last_->forward(stream.tokens);
 }
@@ -222,10 +208,46 @@ at::Tensor Model::forward(const at::Tensor& ids, const at::Tensor& key_mask) {
   return head(features(ids, key_mask));
 }
 
+// ---- its mixes
+
+std::size_t Model::mixes() const {
+  std::size_t count = 0;
+  for (const auto& block : blocks_) count += block->has_mechanism();
+  return count;
+}
+
+std::shared_ptr<Block> Model::mixing(std::size_t index) const {
+  for (const auto& block : blocks_) {
+    if (block->has_mechanism() && index-- == 0) return block;
+  }
+  throw std::logic_error("the model has no such mix");
+}
+
 Inputs Model::mix_inputs(std::size_t index, const at::Tensor& ids) {
+  const std::shared_ptr<Block> wanted = mixing(index);
   Stream stream = start(ids);
-  for (std::size_t i = 0; i < index; ++i) stream = blocks_.at(i)->forward(stream, {});
-  return blocks_.at(index)->mix_inputs(stream);
+  for (const auto& block : blocks_) {
+    if (block == wanted) break;
+    stream = block->forward(stream, {});
+  }
+  return wanted->mix_inputs(stream);
+}
+
+std::map<std::string, std::int64_t> Model::state_bytes(std::int64_t tokens) const {
+  std::map<std::string, std::int64_t> bytes;
+  const at::TensorOptions tensor = embedding_.options().requires_grad(false);
+  for (const auto& block : blocks_) {
+    if (!block->has_mechanism()) {
+      bytes["convolution"] += block->convolution().state_bytes(tensor);
+      continue;
+    }
+    try {
+      bytes["mechanism"] += block->mechanism().empty_state(1, tokens, tensor).bytes();
+    } catch (const UnsupportedError&) {
+      // Without a state there is nothing to weigh.
+    }
+  }
+  return bytes;
 }
 
 }  // namespace attnbench::tasks::learning

@@ -1,70 +1,20 @@
 // Model: from token numbers to logits, through pre-norm blocks around a mechanism.
 //
-// A block is x + attention(norm(x)), then x + mlp(norm(x)). Where the mechanism has a latent stream
-// (Luna), the model learns its start and carries it from block to block, p + attention's(norm(p)).
+// A block is x + attention(norm(x)), then x + mlp(norm(x)); in some layouts a short convolution
+// stands in the place of attention. Where the mechanism has a latent stream (Luna), the model
+// learns its start and carries it from block to block, p + attention's(norm(p)).
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "attention/layer.hpp"
+#include "tasks/learning/parts.hpp"
 
 namespace attnbench::tasks::learning {
-
-/// plain: GELU between two products with biases (Vaswani et al. 2017, as in GPT-2). gated: the
-/// product of one projection and the SiLU of another, without biases (Shazeer 2020).
-enum class Mlp { plain, gated };
-/// layer: LayerNorm with weight and bias. rms: RMSNorm with a weight (Zhang and Sennrich 2019).
-enum class Norm { layer, rms };
-
-const char* to_string(Mlp mlp);
-const char* to_string(Norm norm);
-/// Throw UsageError listing the valid words.
-Mlp mlp_from(const std::string& word);
-Norm norm_from(const std::string& word);
-
-struct ModelOptions {
-  std::int64_t layers = 2;
-  std::int64_t vocabulary = 256;
-  Mlp mlp = Mlp::plain;
-  std::int64_t mlp_width = 0;  ///< hidden numbers of the MLP; 0 = four times the width
-  Norm norm = Norm::layer;
-  bool tied_head = true;  ///< logits from the embedding's own weights
-};
-
-/// `options.mlp_width`, or four times the width of tokens.
-std::int64_t mlp_width(const ModelOptions& options, const Problem& problem);
-
-/// Weights that the model has besides those of its mechanisms and their projections.
-std::int64_t weights_around(const ModelOptions& options, const Problem& problem);
-
-/// Normalises over the last dimension; in float32 for 16-bit tensors.
-class Normalise : public torch::nn::Module {
- public:
-  Normalise(Norm norm, const Problem& problem);
-  at::Tensor forward(const at::Tensor& x) const;
-
- private:
-  Norm norm_;
-  at::Tensor weight_;
-  at::Tensor bias_;  ///< undefined for rms
-};
-
-class FeedForward : public torch::nn::Module {
- public:
-  FeedForward(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
-  at::Tensor forward(const at::Tensor& x) const;
-
- private:
-  Mlp mlp_;
-  at::Tensor in_;
-  at::Tensor gate_;  ///< of gated alone
-  at::Tensor out_;
-  at::Tensor in_bias_;  ///< of plain alone
-  at::Tensor out_bias_;
-};
 
 /// One block's stream of tokens [B, T, C] and, where there is one, of latents [B, L, C].
 struct Stream {
@@ -72,51 +22,73 @@ struct Stream {
   at::Tensor latents;
 };
 
+/// Zeroes a share of the embedding's numbers and scales up the others. None by default.
+struct Dropout {
+  double share = 0;
+  at::Generator generator;
+};
+
 class Block : public torch::nn::Module {
  public:
+  /// Around `mechanism`, or around a gated convolution where it is null.
   Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
-        const ModelOptions& options, std::uint64_t seed);
+        const ModelOptions& options, const Problem& problem, std::uint64_t seed);
   Stream forward(const Stream& stream, const at::Tensor& key_mask);
   /// What this block's mix is given for such a stream.
   Inputs mix_inputs(const Stream& stream);
+  bool has_mechanism() const { return layer_ != nullptr; }
   Mechanism& mechanism() { return layer_->mechanism(); }
+  const GatedConvolution& convolution() const { return *convolution_; }
 
  private:
   Stream normalised(const Stream& stream) const;
 
+  Mlp mlp_kind_;
   std::shared_ptr<Layer> layer_;
+  std::shared_ptr<GatedConvolution> convolution_;
   std::shared_ptr<Normalise> before_layer_;
   std::shared_ptr<Normalise> before_latents_;  ///< null without a latent stream
-  std::shared_ptr<Normalise> before_mlp_;
-  std::shared_ptr<FeedForward> mlp_;
+  std::shared_ptr<Normalise> before_mlp_;      ///< null without a second half
+  std::shared_ptr<FeedForward> mlp_;           ///< null where it is none or the identity
 };
 
-/// Embedding, blocks, a last norm, a token head. Without positions: what a mechanism knows of order
-/// is its own. Weights follow the seed alone, each block's another one.
+/// Embedding, blocks, a last norm, a token head. Weights follow the seed alone, each block's
+/// another one.
 class Model : public torch::nn::Module {
  public:
-  /// `make` is called once for each block; every mechanism it returns is for the same problem.
-  /// Throws UnsupportedError for the pattern cross, which needs a second sequence.
+  /// `make` is called once for each block that holds it; every mechanism it returns is for
+  /// `problem`, whose length is the greatest there will be where positions are learned. Throws
+  /// UnsupportedError for the pattern cross, which needs a second sequence, and UsageError for
+  /// choices that do not go together.
   Model(const std::function<std::shared_ptr<Mechanism>()>& make,
         const Implementation& implementation, const ModelOptions& options, std::uint64_t seed);
 
-  /// ids: [B, T] int64, below the vocabulary. key_mask: [B, T] bool, true where a token is real.
-  /// Returns logits [B, T, vocabulary].
+  /// ids: [B, T] int64, below the vocabulary; [B, T, P] where P tokens share a position. key_mask:
+  /// [B, T] bool, true where a token is real. Returns logits [B, T, vocabulary].
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& key_mask = {});
   /// What the head is applied to, [B, T, C]: for tasks that need few of the logits.
-  at::Tensor features(const at::Tensor& ids, const at::Tensor& key_mask = {});
+  at::Tensor features(const at::Tensor& ids, const at::Tensor& key_mask = {},
+                      const Dropout& dropout = {});
   at::Tensor head(const at::Tensor& features) const;
 
-  /// What the mix of block `index` is given when the model is run on `ids`.
+  /// The blocks that hold the mechanism, and what the mix of the `index`-th of them is given when
+  /// the model is run on `ids`.
+  std::size_t mixes() const;
+  Mechanism& mechanism(std::size_t index) { return mixing(index)->mechanism(); }
   Inputs mix_inputs(std::size_t index, const at::Tensor& ids);
-  Mechanism& mechanism(std::size_t index) { return blocks_.at(index)->mechanism(); }
-  std::size_t layers() const { return blocks_.size(); }
+
+  /// Bytes that decoding one sequence carries from token to token after `tokens` of them, by part:
+  /// "mechanism" (absent where it has no state) and "convolution".
+  std::map<std::string, std::int64_t> state_bytes(std::int64_t tokens) const;
 
  private:
   Stream start(const at::Tensor& ids) const;
+  std::shared_ptr<Block> mixing(std::size_t index) const;
+  void give_initial_deviation(const ModelOptions& options);
 
-  at::Tensor embedding_;  ///< [vocabulary, C]
+  at::Tensor embedding_;  ///< [vocabulary, C / P]
   at::Tensor head_;       ///< [vocabulary, C]; the embedding where it is tied
+  at::Tensor positions_;  ///< [T, C]; undefined without positions
   at::Tensor latents_;    ///< [L, C]; undefined without a latent stream
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<Normalise> last_;

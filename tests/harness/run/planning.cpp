@@ -22,6 +22,11 @@ TEST_CASE("what is supported and fits runs", "[planning]") {
   CHECK(plan_one({{"supported", true}, {"peak_bytes", 1e15}}, 0).runs());
 }
 
+TEST_CASE("a training has one round, whatever the run has", "[planning]") {
+  CHECK(plan_one({{"supported", true}, {"once", true}}).rounds(5) == 1);
+  CHECK(plan_one({{"supported", true}}).rounds(5) == 5);
+}
+
 TEST_CASE("what is not supported carries the reason", "[planning]") {
   const Planned planned = plan_one({{"supported", false}, {"reason", "causal is undefined"}});
   CHECK(planned.settled == Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});

@@ -1,5 +1,8 @@
 #include "tasks/learning/model.hpp"
 
+#include <cmath>
+
+#include "attention/draw.hpp"
 #include "attention/registry.hpp"
 #include "tests/support/catch.hpp"
 
@@ -183,8 +186,143 @@ TEST_CASE("latents go from block to block, and a mix gets what mix_inputs says",
   CHECK((merged - want).abs().max().item<double>() < 1e-12);
 }
 
+TEST_CASE("what is put around the layers is counted for every layout", "[model]") {
+  for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
+    for (const Positions positions : {Positions::none, Positions::learned, Positions::sinusoidal}) {
+      ModelOptions options{3, 11, mlp, 0, Norm::layer, true};
+      options.layout = Layout::convolution_first;
+      options.positions = positions;
+      const auto model = model_of("softmax", small(), options);
+      CHECK(model->mixes() == 1);
+      const std::int64_t projections = 4 * 8 * 8;
+      CHECK(weights_in(*model) == weights_around(options, small()) + projections);
+    }
+  }
+}
+
+TEST_CASE("a gated convolution is what its paper says", "[model]") {
+  const Problem problem = small();
+  GatedConvolution convolution(3, problem, 5);
+  const at::NoGradGuard no_grad;
+  auto weights = convolution.named_parameters();
+  weights["bias"].copy_(at::arange(8) * 0.1);
+  weights["gate_bias"].fill_(0.3);
+  const at::Tensor x = at::sin(at::arange(2 * 7 * 8, at::kDouble)).view({2, 7, 8});
+  const at::Tensor got = convolution.forward(x);
+  const at::Tensor taps = weights["taps.weight"];
+  for (std::int64_t t = 0; t < 7; ++t) {
+    at::Tensor seen = weights["bias"].clone().expand({2, 8}).clone();
+    for (std::int64_t i = 0; i <= std::min<std::int64_t>(t, 2); ++i) {
+      seen += taps[i] * x.select(1, t - i);
+    }
+    const at::Tensor gate = at::matmul(x.select(1, t), weights["gate"]) + 0.3;
+    const at::Tensor want = x.select(1, t) + seen * gate;
+    CHECK((got.select(1, t) - want).abs().max().item<double>() < 1e-12);
+  }
+  CHECK(convolution.state_bytes(x.options()) == 2 * 8 * 8);
+}
+
+TEST_CASE("the identity adds a norm, none adds nothing", "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  options.layers = 1;
+  const at::NoGradGuard no_grad;
+  const auto calm = [](const at::Tensor& x) {
+    const at::Tensor centred = x - x.mean(-1, true);
+    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
+  };
+  for (const Mlp mlp : {Mlp::identity, Mlp::none}) {
+    options.mlp = mlp;
+    const auto model = model_of("softmax", small(), options);
+    auto weights = model->named_parameters();
+    weights["block_0.attention.weight_out"].zero_();
+    const at::Tensor x = at::embedding(weights["embedding"], some_ids());
+    const at::Tensor want = calm(mlp == Mlp::identity ? x + calm(x) : x);
+    CHECK((model->features(some_ids()) - want).abs().max().item<double>() < 1e-12);
+  }
+}
+
+TEST_CASE("positions are added to the embedding", "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  options.layers = 1;
+  options.mlp = Mlp::none;
+  options.positions = Positions::sinusoidal;
+  const at::NoGradGuard no_grad;
+  const auto model = model_of("linear", small(), options);
+  auto weights = model->named_parameters();
+  weights["block_0.attention.weight_out"].zero_();
+  at::Tensor x = at::embedding(weights["embedding"], some_ids()).clone();
+  for (std::int64_t t = 0; t < 7; ++t) {
+    for (std::int64_t c = 0; c < 8; ++c) {
+      const double angle = double(t) / std::pow(10000.0, double(c / 2 * 2) / 8);
+      x.select(1, t).select(1, c).add_(c % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  const at::Tensor centred = x - x.mean(-1, true);
+  const at::Tensor want = centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
+  CHECK((model->features(some_ids()) - want).abs().max().item<double>() < 1e-12);
+  // Fewer tokens than there are positions.
+  CHECK((model->features(some_ids().narrow(1, 0, 3)) - want.narrow(1, 0, 3))
+            .abs()
+            .max()
+            .item<double>() < 1e-12);
+}
+
+TEST_CASE("first weights have the deviation that was asked for", "[model]") {
+  Problem problem = small();
+  problem.head_dim = problem.value_dim = 64;
+  ModelOptions options;
+  options.layout = Layout::convolution_first;
+  options.initial_deviation = 0.02;
+  const auto model = model_of("softmax", problem, options);
+  int checked = 0;
+  for (const auto& item : model->named_parameters()) {
+    if (item.value().dim() != 2 || item.key().find("taps") != std::string::npos) continue;
+    INFO(item.key());
+    const bool output = item.key().find("weight_out") != std::string::npos ||
+                        item.key().find("mlp.out") != std::string::npos;
+    const double want = output ? 0.02 / std::sqrt(4.0) : 0.02;
+    CHECK(item.value().std().item<double>() == Approx(want).epsilon(0.05));
+    ++checked;
+  }
+  CHECK(checked == 1 + 1 + 4 + 2 * 2);
+}
+
+TEST_CASE("dropout zeroes a share and keeps the mean, the same for one seed", "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  const auto model = model_of("softmax", small(), options);
+  const auto features = [&](std::uint64_t seed) {
+    return model->features(some_ids(), {}, {0.5, seeded_generator(seed, at::kCPU)});
+  };
+  CHECK(at::equal(features(1), features(1)));
+  CHECK_FALSE(at::equal(features(1), features(2)));
+  CHECK_FALSE(at::equal(features(1), model->features(some_ids())));
+}
+
+TEST_CASE("tokens that share a position have a part of the width each", "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  options.tokens_per_position = 2;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+  options.tied_head = false;
+  const auto model = model_of("softmax", small(), options);
+  CHECK(weights_in(*model) == weights_around(options, small()) + 2 * 4 * 8 * 8);
+  const at::Tensor ids = at::stack({some_ids(), some_ids().add(1).remainder(11)}, 2);
+  CHECK(model->forward(ids).sizes() == at::IntArrayRef({2, 7, 11}));
+  options.tokens_per_position = 3;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+  options = {};
+  options.layers = 1;
+  options.layout = Layout::convolution_first;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+}
+
 TEST_CASE("a model of one sequence refuses cross attention, and unknown words", "[model]") {
   CHECK_THROWS_AS(model_of("softmax", small(Pattern::cross), {}), UnsupportedError);
   CHECK_THROWS_AS(mlp_from("wide"), UsageError);
+  CHECK_THROWS_AS(layout_from("sandwich"), UsageError);
+  CHECK_THROWS_AS(positions_from("absolute"), UsageError);
   CHECK_THROWS_AS(norm_from("batch"), UsageError);
 }

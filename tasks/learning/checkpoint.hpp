@@ -1,0 +1,55 @@
+// Checkpoints: where training stands, on the disk. The newest and the one before it are kept, so
+// that whatever happens while one is written, one is whole. torch.load of Python reads them, too.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tasks/learning/optimiser.hpp"
+
+namespace attnbench::tasks::learning {
+
+using Json = nlohmann::json;
+
+/// A checkpoint could not be written; those before it are as they were.
+class CheckpointError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Checkpoint {
+  Json facts;            ///< whatever the trainer wants to know again; holds "step"
+  NamedTensors tensors;  ///< on the CPU
+};
+
+/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits.
+std::string hash_of(const NamedTensors& tensors);
+
+class Checkpoints {
+ public:
+  /// `identity`: an object of what must be equal for a checkpoint to be of use.
+  Checkpoints(std::filesystem::path folder, Json identity)
+      : folder_(std::move(folder)), identity_(std::move(identity)) {}
+
+  /// The newest that is whole, of this version and of this identity. Why others were not taken is
+  /// in refused().
+  std::optional<Checkpoint> load();
+  /// Throws CheckpointError naming the file and the reason.
+  void save(const Checkpoint& checkpoint);
+
+  std::filesystem::path newest() const { return folder_ / "checkpoint.pt"; }
+  std::filesystem::path previous() const { return folder_ / "checkpoint.previous.pt"; }
+  /// Sentences, each naming a file.
+  const std::vector<std::string>& refused() const { return refused_; }
+
+ private:
+  std::filesystem::path folder_;
+  Json identity_;
+  std::vector<std::string> refused_;
+  bool newest_is_good_ = true;  ///< as far as it was read
+};
+
+}  // namespace attnbench::tasks::learning

@@ -1,0 +1,96 @@
+#include "tasks/learning/model_options.hpp"
+
+#include <initializer_list>
+
+#include "attention/errors.hpp"
+
+namespace attnbench::tasks::learning {
+namespace {
+
+template <class Word>
+Word word_from(const char* setting, std::initializer_list<Word> words, const std::string& said) {
+  std::string known;
+  for (const Word word : words) {
+    if (said == to_string(word)) return word;
+    known += (known.empty() ? "" : ", ") + std::string(to_string(word));
+  }
+  throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + said + "\"");
+}
+
+std::int64_t mlp_weights(const ModelOptions& options, const Problem& problem) {
+  const std::int64_t width = problem.width();
+  const std::int64_t hidden = mlp_width(options, problem);
+  if (options.mlp == Mlp::gated) return 3 * width * hidden;
+  if (options.mlp == Mlp::plain) return 2 * width * hidden + hidden + width;
+  return 0;
+}
+
+}  // namespace
+
+const char* to_string(Mlp mlp) {
+  switch (mlp) {
+    case Mlp::plain:
+      return "plain";
+    case Mlp::gated:
+      return "gated";
+    case Mlp::none:
+      return "none";
+    case Mlp::identity:
+      return "identity";
+  }
+  return "";
+}
+
+const char* to_string(Norm norm) { return norm == Norm::rms ? "rms" : "layer"; }
+
+const char* to_string(Layout layout) {
+  return layout == Layout::mechanism ? "mechanism" : "convolution_first";
+}
+
+const char* to_string(Positions positions) {
+  if (positions == Positions::none) return "none";
+  return positions == Positions::learned ? "learned" : "sinusoidal";
+}
+
+Mlp mlp_from(const std::string& word) {
+  return word_from("mlp", {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}, word);
+}
+
+Norm norm_from(const std::string& word) {
+  return word_from("norm", {Norm::layer, Norm::rms}, word);
+}
+
+Layout layout_from(const std::string& word) {
+  return word_from("layout", {Layout::mechanism, Layout::convolution_first}, word);
+}
+
+Positions positions_from(const std::string& word) {
+  return word_from("positions", {Positions::none, Positions::learned, Positions::sinusoidal}, word);
+}
+
+std::int64_t mlp_width(const ModelOptions& options, const Problem& problem) {
+  return options.mlp_width == 0 ? 4 * problem.width() : options.mlp_width;
+}
+
+bool is_mechanism_block(const ModelOptions& options, std::int64_t index) {
+  return options.layout == Layout::mechanism || index % 2 == 1;
+}
+
+std::int64_t mechanism_blocks(const ModelOptions& options) {
+  return options.layout == Layout::mechanism ? options.layers : options.layers / 2;
+}
+
+std::int64_t weights_around(const ModelOptions& options, const Problem& problem) {
+  const std::int64_t width = problem.width();
+  const std::int64_t norm = options.norm == Norm::rms ? width : 2 * width;
+  const std::int64_t norms = options.mlp == Mlp::none ? 1 : 2;
+  const std::int64_t each = mlp_weights(options, problem) + norms * norm;
+  const std::int64_t embedding = options.vocabulary * width / options.tokens_per_position;
+  const std::int64_t head = options.tied_head ? 0 : options.vocabulary * width;
+  const std::int64_t table = options.positions == Positions::learned ? problem.length * width : 0;
+  const std::int64_t convolutions = options.layers - mechanism_blocks(options);
+  return embedding + head + table + options.layers * each + norm +
+         convolutions * (options.taps * width + width * width + 2 * width);
+}
+
+}  // namespace attnbench::tasks::learning

@@ -1,0 +1,54 @@
+// The parts of a model besides its mechanism.
+#pragma once
+
+#include <memory>
+
+#include "attention/forms/token_mix.hpp"
+#include "tasks/learning/model_options.hpp"
+
+namespace attnbench::tasks::learning {
+
+/// Normalises over the last dimension; in float32 for 16-bit tensors.
+class Normalise : public torch::nn::Module {
+ public:
+  Normalise(Norm norm, const Problem& problem);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  Norm norm_;
+  at::Tensor weight_;
+  at::Tensor bias_;  ///< undefined for rms
+};
+
+/// The plain or the gated MLP.
+class FeedForward : public torch::nn::Module {
+ public:
+  FeedForward(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  Mlp mlp_;
+  at::Tensor in_;
+  at::Tensor gate_;  ///< of gated alone
+  at::Tensor out_;
+  at::Tensor in_bias_;  ///< of plain alone
+  at::Tensor out_bias_;
+};
+
+/// Zoology's BaseConv, x + convolution(x) * (x W + b), the convolution causal, short and channel by
+/// channel (Arora et al. 2024).
+class GatedConvolution : public torch::nn::Module {
+ public:
+  GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
+  at::Tensor forward(const at::Tensor& x);
+  /// What it keeps of the tokens before, of one sequence.
+  std::int64_t state_bytes(const at::TensorOptions& tensor) const;
+
+ private:
+  std::shared_ptr<TokenMix> taps_;
+  at::Tensor bias_;
+  at::Tensor gate_;  ///< [C, C]
+  at::Tensor gate_bias_;
+};
+
+}  // namespace attnbench::tasks::learning

@@ -1,0 +1,236 @@
+#include "tasks/learning/trainer.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "attention/draw.hpp"
+#include "tasks/learning/draws.hpp"
+
+namespace attnbench::tasks::learning {
+namespace {
+
+constexpr const char* weight_prefix = "weight/";
+constexpr const char* optimiser_prefix = "optimiser/";
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+NamedTensors with_prefix(const char* prefix, const NamedTensors& tensors) {
+  NamedTensors named;
+  for (const auto& [name, tensor] : tensors) named[prefix + name] = tensor.detach().cpu();
+  return named;
+}
+
+NamedTensors without_prefix(const std::string& prefix, const NamedTensors& tensors) {
+  NamedTensors named;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.rfind(prefix, 0) == 0) named[name.substr(prefix.size())] = tensor;
+  }
+  return named;
+}
+
+Json facts_of(const Progressed& at) {
+  return {{"step", at.step},
+          {"stopped", at.stopped},
+          {"curve", at.curve},
+          {"epoch_loss", at.epoch_loss},
+          {"epoch_questions", at.epoch_questions},
+          {"epoch_right", at.epoch_right},
+          {"step_seconds", at.step_seconds}};
+}
+
+Progressed progressed_from(const Json& facts) {
+  Progressed at;
+  at.step = facts.at("step");
+  at.stopped = facts.at("stopped");
+  at.curve = facts.at("curve");
+  at.epoch_loss = facts.at("epoch_loss");
+  at.epoch_questions = facts.at("epoch_questions");
+  at.epoch_right = facts.at("epoch_right");
+  at.step_seconds = facts.at("step_seconds");
+  return at;
+}
+
+bool all_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!at::isfinite(tensor).all().item<bool>()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+NamedTensors weights_of(const torch::nn::Module& model) {
+  NamedTensors weights;
+  for (const auto& item : model.named_parameters()) weights[item.key()] = item.value().detach();
+  for (const auto& item : model.named_buffers()) weights[item.key()] = item.value().detach();
+  return weights;
+}
+
+Trainer::Trainer(Model& model, const DataSet& data, TrainerOptions options,
+                 Checkpoints* checkpoints)
+    : model_(model),
+      data_(data),
+      options_(std::move(options)),
+      checkpoints_(checkpoints),
+      course_{options_.schedule, options_.warm_up_steps, order().steps_per_epoch(),
+              options_.epochs},
+      optimiser_(model, options_.optimiser) {}
+
+Order Trainer::order() const {
+  Order order;
+  for (const SegmentSize& segment : data_.segments(Split::train)) {
+    order.sizes.push_back(segment.examples);
+  }
+  order.batch = options_.batch;
+  order.shuffled = options_.shuffled;
+  order.seed = options_.data_seed;
+  return order;
+}
+
+void Trainer::train(const Tell& tell) {
+  resume();
+  Feeder feeder(data_, order(), at_.step, at_.stopped.empty() ? course_.steps() : at_.step);
+  saved_at_ = now();
+  while (at_.stopped.empty()) {
+    take_step(feeder);
+    if (at_.step % course_.steps_per_epoch == 0) end_epoch();
+    save_if_due();
+    if (options_.after_step) options_.after_step(at_.step);
+    if (tell) {
+      tell(static_cast<double>(at_.step), static_cast<double>(course_.steps()), "training steps");
+    }
+  }
+  if (saved_step_ != at_.step) save();
+}
+
+void Trainer::take_step(Feeder& feeder) {
+  const double begin = now();
+  const at::AutoGradMode with_grad(true);
+  const at::Device device = model_.parameters().front().device();
+  const Batch batch = moved(feeder.next(), device);
+  Dropout dropout{options_.embedding_dropout, {}};
+  if (dropout.share > 0) {
+    const std::uint64_t seed =
+        key_of({options_.data_seed, 0x64726f70 /* "drop" */, static_cast<std::uint64_t>(at_.step)});
+    dropout.generator = seeded_generator(seed, device);
+  }
+  const at::Tensor logits = labelled_logits(model_, batch, dropout);
+  const at::Tensor loss = at::cross_entropy_loss(logits, batch.labels);
+  const double value = loss.item<double>();
+  if (!std::isfinite(value)) diverged();
+  loss.backward();
+  optimiser_.step(options_.optimiser.learning_rate * course_.factor(at_.step));
+  at_.epoch_loss += value * static_cast<double>(batch.labels.size(0));
+  at_.epoch_questions += batch.labels.size(0);
+  at_.epoch_right += logits.detach().argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
+  ++at_.step;
+  at_.step_seconds += now() - begin;
+}
+
+void Trainer::end_epoch() {
+  const std::int64_t epoch = at_.step / course_.steps_per_epoch;
+  const Scores validation = validate();
+  const auto questions = static_cast<double>(std::max<std::int64_t>(1, at_.epoch_questions));
+  if (!std::isfinite(validation.loss())) diverged();
+  at_.curve.push_back(
+      {{"epoch", epoch},
+       {"step", at_.step},
+       {"learning_rate", options_.optimiser.learning_rate * course_.factor(at_.step - 1)},
+       {"loss", at_.epoch_loss / questions},
+       {"train_accuracy", static_cast<double>(at_.epoch_right) / questions},
+       {"validation_loss", validation.loss()},
+       {"validation_accuracy", validation.accuracy()}});
+  at_.epoch_loss = 0;
+  at_.epoch_questions = at_.epoch_right = 0;
+  const bool enough = options_.stop_above > 0 && validation.accuracy() > options_.stop_above;
+  if (enough) {
+    at_.stopped = "accuracy";
+  } else if (at_.step >= course_.steps()) {
+    at_.stopped = "epochs";
+  }
+}
+
+Scores Trainer::validate() const {
+  Scores scores;
+  const std::vector<SegmentSize> segments = data_.segments(Split::validation);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    scores.add(evaluate(model_, data_, Split::validation, i, segments[i].examples, options_.batch));
+  }
+  return scores;
+}
+
+void Trainer::diverged() const {
+  std::string message = "the loss is not a finite number at step " + std::to_string(at_.step + 1) +
+                        " of " + std::to_string(course_.steps()) + ", learning rate " +
+                        Json(options_.optimiser.learning_rate * course_.factor(at_.step)).dump() +
+                        "; ";
+  if (saved_step_ < 0) throw TrainingDiverged(message + "no checkpoint had been written");
+  throw TrainingDiverged(message + "the last good checkpoint, of step " +
+                         std::to_string(saved_step_) + ", is " + checkpoints_->newest().string());
+}
+
+// ---- checkpoints
+
+void Trainer::resume() {
+  if (checkpoints_ == nullptr) return;
+  const std::optional<Checkpoint> checkpoint = checkpoints_->load();
+  if (!checkpoint) return;
+  const at::NoGradGuard no_grad;
+  const NamedTensors weights = without_prefix(weight_prefix, checkpoint->tensors);
+  for (auto& [name, weight] : weights_of(model_)) {
+    const auto found = weights.find(name);
+    if (found == weights.end() || found->second.sizes() != weight.sizes()) {
+      throw Error("the checkpoint's weight " + name + " is missing or has another shape");
+    }
+    at::Tensor(weight).copy_(found->second);
+  }
+  at_ = progressed_from(checkpoint->facts);
+  optimiser_.set_state(without_prefix(optimiser_prefix, checkpoint->tensors), at_.step);
+  resumed_from_ = saved_step_ = at_.step;
+}
+
+void Trainer::save_if_due() {
+  if (now() - saved_at_ >= options_.checkpoint_seconds) save();
+}
+
+void Trainer::save() {
+  saved_at_ = now();
+  if (checkpoints_ == nullptr) return;
+  Checkpoint checkpoint{facts_of(at_), with_prefix(weight_prefix, weights_of(model_))};
+  // What came of the last step shows in the next loss only: a checkpoint must be a good one.
+  if (!all_finite(checkpoint.tensors)) return;
+  checkpoint.tensors.merge(with_prefix(optimiser_prefix, optimiser_.state()));
+  try {
+    checkpoints_->save(checkpoint);
+    saved_step_ = at_.step;
+  } catch (const CheckpointError& error) {
+    notes_.push_back("at step " + std::to_string(at_.step) + " " + error.what());
+    std::fprintf(stderr, "%s\n", notes_.back().c_str());
+  }
+}
+
+std::vector<std::string> Trainer::notes() const {
+  std::vector<std::string> all;
+  if (checkpoints_ != nullptr) all = checkpoints_->refused();
+  all.insert(all.end(), notes_.begin(), notes_.end());
+  return all;
+}
+
+bool has_converged(const Progressed& progressed, double least_gain) {
+  if (progressed.stopped == "accuracy") return true;
+  const std::size_t epochs = progressed.curve.size();
+  if (epochs < 4) return false;
+  const std::size_t last = (epochs + 3) / 4;
+  double before = 0;
+  double after = 0;
+  for (std::size_t i = 0; i < epochs; ++i) {
+    double& best = i + last < epochs ? before : after;
+    best = std::max(best, progressed.curve[i].at("validation_accuracy").get<double>());
+  }
+  return after - before < least_gain;
+}
+
+}  // namespace attnbench::tasks::learning

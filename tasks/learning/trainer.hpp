@@ -1,0 +1,102 @@
+// Trainer: from first weights to trained ones, the same bits whether it was interrupted or not.
+//
+// A step takes one batch, computes logits at the labelled positions alone, and moves the weights by
+// AdamW. After each epoch the validation split is scored. Everything random depends on the seeds
+// and the step alone, so that a checkpoint holds weights, the optimiser's means and a few numbers.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "attention/errors.hpp"
+#include "tasks/learning/checkpoint.hpp"
+#include "tasks/learning/feeder.hpp"
+#include "tasks/learning/optimiser.hpp"
+#include "tasks/learning/schedule.hpp"
+#include "tasks/learning/scores.hpp"
+
+namespace attnbench::tasks::learning {
+
+/// The loss is not a finite number; `what()` says at which step, and where the last good checkpoint
+/// is.
+class TrainingDiverged : public Error {
+ public:
+  using Error::Error;
+};
+
+struct TrainerOptions {
+  OptimiserOptions optimiser;
+  Schedule schedule = Schedule::cosine;
+  std::int64_t warm_up_steps = 0;
+  std::int64_t batch = 64;  ///< examples in a step
+  std::int64_t epochs = 10;
+  bool shuffled = true;
+  double stop_above = 0;  ///< validation accuracy above which training ends; 0 = after all epochs
+  double embedding_dropout = 0;
+  std::uint64_t data_seed = 0;     ///< of the order and of dropout
+  double checkpoint_seconds = 30;  ///< between two checkpoints; 0 = after every step
+  /// Called after each step with the number of steps done; what it throws ends the training.
+  std::function<void(std::int64_t)> after_step;
+};
+
+/// Where training stands. The curve has a point for each epoch: {epoch, step, learning_rate, loss,
+/// train_accuracy, validation_loss, validation_accuracy}; loss and train_accuracy are means over
+/// the epoch's own steps.
+struct Progressed {
+  std::int64_t step = 0;
+  std::string stopped;  ///< "epochs" or "accuracy"; empty before the end
+  Json curve = Json::array();
+  double epoch_loss = 0;             ///< sum over the steps of the epoch under way
+  std::int64_t epoch_questions = 0;  ///< likewise
+  std::int64_t epoch_right = 0;
+  double step_seconds = 0;  ///< time of all steps so far, evaluation and checkpoints apart
+};
+
+class Trainer {
+ public:
+  using Tell = std::function<void(double done, double total, std::string_view what)>;
+
+  /// `checkpoints` may be null: then nothing is kept. All must outlive the trainer.
+  Trainer(Model& model, const DataSet& data, TrainerOptions options, Checkpoints* checkpoints);
+
+  /// Goes on from the newest good checkpoint, if there is one, to the end. Throws TrainingDiverged.
+  void train(const Tell& tell = {});
+
+  const Progressed& progressed() const { return at_; }
+  const Course& course() const { return course_; }
+  std::int64_t resumed_from() const { return resumed_from_; }  ///< step; 0 = from the beginning
+  /// Checkpoints that could not be taken or written: sentences.
+  std::vector<std::string> notes() const;
+
+ private:
+  void resume();
+  void save();
+  void save_if_due();
+  void take_step(Feeder& feeder);
+  void end_epoch();
+  Scores validate() const;
+  [[noreturn]] void diverged() const;
+  Order order() const;
+
+  Model& model_;
+  const DataSet& data_;
+  const TrainerOptions options_;
+  Checkpoints* checkpoints_;
+  Course course_;
+  Optimiser optimiser_;
+  Progressed at_;
+  std::int64_t resumed_from_ = 0;
+  std::int64_t saved_step_ = -1;  ///< of the last good checkpoint
+  double saved_at_ = 0;
+  std::vector<std::string> notes_;
+};
+
+/// Whether accuracy had stopped growing: training ended because it was high enough, or its best of
+/// the last quarter of at least four epochs exceeds the best before by less than `least_gain`.
+bool has_converged(const Progressed& progressed, double least_gain = 0.01);
+
+/// All weights by name, and the buffers that mechanisms keep (Performer's features, which it may draw
+/// again while it learns).
+NamedTensors weights_of(const torch::nn::Module& model);
+
+}  // namespace attnbench::tasks::learning

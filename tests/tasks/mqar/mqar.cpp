@@ -1,0 +1,176 @@
+#include <set>
+
+#include "tests/support/catch.hpp"
+#include "tests/tasks/run_cell.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+using std::int64_t;
+
+namespace {
+
+using Values = std::map<std::string, OptionValue>;
+
+const Registry& registry() {
+  static const Registry builtins = Registry::with_builtins();
+  return builtins;
+}
+
+/// Two epochs over few short examples; the longest of all are in the test.
+Values small(Values more = {}) {
+  Values settings{{"batch", int64_t{8}},
+                  {"width", int64_t{16}},
+                  {"heads", int64_t{2}},
+                  {"layout", std::string("convolution_first")},
+                  {"mlp", std::string("identity")},
+                  {"vocabulary", int64_t{64}},
+                  {"train_mix", std::string("16x2:20, 24x3:9")},
+                  {"validation_mix", std::string("16x2:10")},
+                  {"test_mix", std::string("16x2:5, 40x4:5")},
+                  {"epochs", int64_t{2}}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+Values options_of(const std::string& mechanism) {
+  if (mechanism == "window" || mechanism == "macchiato") return {{"window", Window{7, 0}}};
+  return {};
+}
+
+tasks::Forecast forecast_of(const std::string& mechanism, const Values& settings) {
+  return tasks::find_task("mqar").forecast(
+      registry(), make_cell("mqar", mechanism, "auto", settings, options_of(mechanism)));
+}
+
+}  // namespace
+
+TEST_CASE("every causal mechanism is trained and scored, whatever its lengths", "[mqar]") {
+  std::set<std::string> trained;
+  for (const std::string& name : registry().mechanisms()) {
+    const tasks::Cell cell = make_cell("mqar", name, "auto", small(), options_of(name));
+    const tasks::Forecast forecast = tasks::find_task("mqar").forecast(registry(), cell);
+    INFO(name << ": " << forecast.support.reason);
+    CHECK(forecast.once);
+    const auto& patterns = registry().entry(name).patterns;
+    const bool causal =
+        std::find(patterns.begin(), patterns.end(), Pattern::causal) != patterns.end();
+    CHECK(bool(forecast.support) == causal);
+    if (!forecast.support) continue;
+    CHECK(forecast.problem.length == 40);
+    const Ran ran = run_cell(registry(), "mqar", cell);
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(ran.check.contains("gradient"));
+    const Json& training = ran.sections["training"];
+    CHECK(training["steps"] == 2 * (3 + 2));
+    CHECK(training["examples_seen"] == 58);
+    CHECK(training["curve"].size() == 2);
+    CHECK(training["test"][1]["questions"] == 20);
+    CHECK(training["chance"] == Approx(1.0 / 64));
+    CHECK(training["guess"] == Approx((0.5 + 0.25) / 2));
+    const Json& metrics = ran.sections["metrics"];
+    CHECK(metrics["examples_per_second"].get<double>() > 0);
+    CHECK(metrics.contains("state_bytes"));
+    trained.insert(name);
+  }
+  for (const char* name :
+       {"softmax", "window", "latte", "linear", "performer", "luna", "macchiato"}) {
+    CHECK(trained.count(name) == 1);
+  }
+}
+
+TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
+  const std::vector<Values> some{{{"variant", std::string("forgetting")},
+                                  {"updates", int64_t{1}},
+                                  {"filler", std::string("zeros")}},
+                                 {{"variant", std::string("compositional")},
+                                  {"train_mix", std::string("24x4:16")},
+                                  {"test_mix", std::string("54x9:5")},
+                                  {"validation_mix", std::string("24x4:8")}},
+                                 {{"variant", std::string("stacked")},
+                                  {"train_mix", std::string("16x8:16")},
+                                  {"validation_mix", std::string("16x8:16")},
+                                  {"test_mix", std::string("24x12:5")},
+                                  {"tied_head", false}},
+                                 {{"layout", std::string("mechanism")},
+                                  {"positions", std::string("learned")},
+                                  {"mlp", std::string("gated")},
+                                  {"norm", std::string("rms")},
+                                  {"schedule", std::string("cosine_by_epoch")},
+                                  {"order", std::string("numbered")}},
+                                 {{"positions", std::string("sinusoidal")},
+                                  {"mlp", std::string("none")},
+                                  {"embedding_dropout", 0.1},
+                                  {"initial_deviation", 0.02},
+                                  {"decay_all", true},
+                                  {"schedule", std::string("inverse_square_root")},
+                                  {"warm_up_steps", int64_t{3}}}};
+  for (const Values& more : some) {
+    INFO(to_string(more.begin()->second));
+    const Ran ran = run_cell(registry(), "mqar", make_cell("mqar", "latte", "auto", small(more)));
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(ran.sections["training"]["stopped"] == "epochs");
+  }
+}
+
+TEST_CASE("shapes of validation and test follow those trained on unless they are said", "[mqar]") {
+  Values settings{{"batch", int64_t{8}},
+                  {"width", int64_t{8}},
+                  {"vocabulary", int64_t{64}},
+                  {"length", int64_t{16}},
+                  {"pairs", int64_t{3}},
+                  {"train_examples", int64_t{10}},
+                  {"validation_examples", int64_t{6}},
+                  {"test_examples", int64_t{4}},
+                  {"epochs", int64_t{1}}};
+  const Ran ran = run_cell(registry(), "mqar", make_cell("mqar", "linear", "auto", settings));
+  const Json& training = ran.sections["training"];
+  CHECK(training["train"] == Json{{{"segment", "16x3"}, {"examples", 10}}});
+  CHECK(training["validation"] == Json{{{"segment", "16x3"}, {"examples", 6}}});
+  CHECK(training["test"][0]["examples"] == 4);
+  CHECK(training["test"][0]["questions"] == 12);
+}
+
+TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]") {
+  const auto refused = [](const Values& more, const char* why) {
+    INFO(why);
+    CHECK_THROWS_WITH(forecast_of("softmax", small(more)), Contains(why));
+  };
+  refused({{"train_mix", std::string("15x2:20")}}, "even");
+  refused({{"test_mix", std::string("16 pairs")}}, "LENGTHxPAIRS:EXAMPLES");
+  refused({{"vocabulary", int64_t{20}}}, "vocabulary");
+  refused({{"layers", int64_t{1}}}, "convolution_first");
+  refused({{"variant", std::string("stacked")},
+           {"train_mix", std::string("16x8:16")},
+           {"validation_mix", std::string("16x8:16")},
+           {"test_mix", std::string("16x8:16")}},
+          "tied_head");
+  CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"dtype", std::string("bfloat16")}}),
+                  UsageError);
+  CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"learning_rate", -1.0}}), UsageError);
+  CHECK_FALSE(forecast_of("linformer", small()).support);
+}
+
+TEST_CASE("memory foretold for a training is not far from what it takes", "[mqar]") {
+  worker::install_counting_allocator();
+  for (const char* name : {"softmax", "latte", "linear"}) {
+    INFO(name);
+    const tasks::Cell cell = make_cell("mqar", name, "auto",
+                                       small({{"width", int64_t{64}},
+                                              {"batch", int64_t{32}},
+                                              {"mlp", std::string("plain")},
+                                              {"train_mix", std::string("128x16:64")},
+                                              {"test_mix", std::string("128x16:32")},
+                                              {"validation_mix", std::string("128x16:32")},
+                                              {"vocabulary", int64_t{1024}},
+                                              {"epochs", int64_t{1}}}));
+    tasks::MemoryMeter& meter = worker::cpu_memory();
+    const auto before = meter.live_bytes();
+    meter.reset_peak();
+    const Ran ran = run_cell(registry(), "mqar", cell, /*round=*/1);
+    const double used = static_cast<double>(meter.peak_bytes() - before);
+    CAPTURE(used, ran.forecast.peak_bytes);
+    CHECK(ran.forecast.peak_bytes > 0.7 * used);
+    CHECK(ran.forecast.peak_bytes < 4 * used);
+  }
+}

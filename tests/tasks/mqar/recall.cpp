@@ -1,0 +1,334 @@
+#include "tasks/mqar/recall.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "attention/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::tasks::mqar;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr std::uint64_t seed = 11;
+
+Example example_of(const Recall& recall, const Segment& shape, std::uint64_t number,
+                   Split split = Split::train) {
+  return make_example(recall, shape, seed, split, 0, number);
+}
+
+/// Slot of each pair's question, in the order of the pairs, over many examples.
+struct Statistics {
+  std::map<std::int64_t, double> used;  ///< share of examples with a question in the slot
+  std::vector<double> mean_slot;        ///< of the i-th pair's question
+  std::vector<double> first_slot;       ///< share of first pairs' questions there
+  std::vector<std::int64_t> distances;
+
+  double within(std::int64_t window) const {
+    const auto near = std::count_if(distances.begin(), distances.end(),
+                                    [&](std::int64_t distance) { return distance <= window; });
+    return static_cast<double>(near) / static_cast<double>(distances.size());
+  }
+  double mean_distance() const {
+    double sum = 0;
+    for (const std::int64_t distance : distances) sum += static_cast<double>(distance);
+    return sum / static_cast<double>(distances.size());
+  }
+};
+
+Statistics statistics_of(const Segment& shape, std::int64_t examples) {
+  Recall recall;
+  recall.filler = Filler::zeros;
+  Statistics found;
+  const auto pairs = static_cast<std::size_t>(shape.pairs);
+  const std::int64_t context = 2 * shape.pairs;
+  found.mean_slot.assign(pairs, 0);
+  found.first_slot.assign(static_cast<std::size_t>((shape.length - context) / 2), 0);
+  const double one = 1.0 / static_cast<double>(examples);
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const Example example = example_of(recall, shape, static_cast<std::uint64_t>(i));
+    for (const Question& question : example.questions) {
+      const std::int64_t slot = (question.position - context) / 2;
+      const auto pair = static_cast<std::size_t>((question.position - question.distance - 1) / 2);
+      found.used[slot] += one;
+      found.mean_slot[pair] += static_cast<double>(slot) * one;
+      if (pair == 0) found.first_slot[static_cast<std::size_t>(slot)] += one;
+      found.distances.push_back(question.distance);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
+  struct Golden {
+    Segment shape;
+    double first;  ///< probability that the first pair is asked in the first slot
+    std::vector<std::pair<std::int64_t, double>> used;
+    double mean_first, mean_second, mean_last;
+    double mean_distance;
+  };
+  // mqar_latte.md, 1.7.
+  const std::vector<Golden> table{
+      {{64, 4, 0},
+       .25106,
+       {{0, .722}, {1, .477}, {2, .348}, {3, .273}, {7, .146}, {15, .075}, {27, .044}},
+       6.20,
+       6.84,
+       8.08,
+       18.3},
+      {{128, 8, 0},
+       .21307,
+       {{0, .894}, {1, .690}, {2, .545}, {3, .446}, {7, .255}, {15, .136}, {55, .041}},
+       11.31,
+       12.16,
+       16.88,
+       36.3},
+      {{256, 16, 0},
+       .18475,
+       {{0, .983}, {1, .888}, {2, .772}, {3, .673}, {7, .432}, {15, .245}, {111, .040}},
+       20.49,
+       21.71,
+       34.67,
+       72.4},
+      {{512, 64, 0},
+       .16730,
+       {{0, 1}, {1, 1}, {2, 1}, {3, .998}, {7, .956}, {15, .796}, {191, .126}},
+       32.7,
+       33.9,
+       81.0,
+       186.7}};
+  for (const Golden& golden : table) {
+    const std::int64_t examples = golden.shape.length > 256 ? 20000 : 40000;
+    INFO(golden.shape.length << "x" << golden.shape.pairs);
+    const Statistics found = statistics_of(golden.shape, examples);
+    // Four standard errors of ours, and the table's own error and rounding.
+    const auto bar = [&](double share) {
+      return 4 * std::sqrt(share * (1 - share) / static_cast<double>(examples)) + 0.0025;
+    };
+    CHECK(std::abs(found.first_slot[0] - golden.first) < bar(golden.first));
+    for (const auto& [slot, share] : golden.used) {
+      INFO("slot " << slot);
+      CHECK(std::abs(found.used.at(slot) - share) < bar(share));
+    }
+    // A slot's standard deviation is below a third of the slots.
+    const double slots = static_cast<double>(golden.shape.length) / 2;
+    const double mean_bar = 4 * slots / 3 / std::sqrt(static_cast<double>(examples)) + 0.06;
+    CHECK(std::abs(found.mean_slot[0] - golden.mean_first) < mean_bar);
+    CHECK(std::abs(found.mean_slot[1] - golden.mean_second) < mean_bar);
+    CHECK(std::abs(found.mean_slot.back() - golden.mean_last) < mean_bar);
+    CHECK(std::abs(found.mean_distance() - golden.mean_distance) < 0.01 * golden.mean_distance);
+  }
+}
+
+TEST_CASE("answers stand as far back as the reference's", "[mqar]") {
+  // mqar_latte.md, 1.7: the share of questions whose answer is at most w tokens before them.
+  const std::vector<std::int64_t> windows{8, 16, 32, 64, 128, 256, 512};
+  const std::vector<std::pair<Segment, std::vector<double>>> table{
+      {{64, 4, 0}, {.331, .581, .806, 1, 1, 1, 1}},
+      {{64, 8, 0}, {.083, .394, .758, 1, 1, 1, 1}},
+      {{64, 16, 0}, {.001, .038, .593, 1, 1, 1, 1}},
+      {{128, 8, 0}, {.078, .323, .590, .812, 1, 1, 1}},
+      {{128, 32, 0}, {0, 0, .029, .571, 1, 1, 1}},
+      {{256, 16, 0}, {.012, .066, .320, .596, .816, 1, 1}},
+      {{256, 32, 0}, {.001, .007, .059, .375, .759, 1, 1}},
+      {{256, 64, 0}, {0, 0, 0, .024, .561, 1, 1}},
+      {{512, 32, 0}, {.001, .009, .059, .315, .599, .817, 1}},
+      {{512, 64, 0}, {0, 0, .006, .055, .370, .759, 1}},
+      {{512, 128, 0}, {0, 0, 0, 0, .022, .554, 1}},
+      {{1024, 64, 0}, {0, .001, .008, .055, .313, .601, .819}},
+      {{1024, 256, 0}, {0, 0, 0, 0, 0, .021, .552}}};
+  for (const auto& [shape, shares] : table) {
+    const std::int64_t examples = std::max<std::int64_t>(2000, 60000 / shape.pairs);
+    const Statistics found = statistics_of(shape, examples);
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      INFO(shape.length << "x" << shape.pairs << ", window " << windows[i]);
+      // Questions of one example are not independent; as if they were, four standard errors.
+      const double share = shares[i];
+      const double bar =
+          4 * std::sqrt(share * (1 - share) / static_cast<double>(examples * shape.pairs)) + 0.0035;
+      CHECK(std::abs(found.within(windows[i]) - share) < bar);
+    }
+  }
+}
+
+TEST_CASE("an example is what its rules say", "[mqar]") {
+  for (const Filler filler : {Filler::zeros, Filler::random}) {
+    Recall recall;
+    recall.vocabulary = 256;
+    recall.filler = filler;
+    const Segment shape{64, 16, 0};  // every slot is asked
+    for (std::uint64_t number = 0; number < 200; ++number) {
+      const Example example = example_of(recall, shape, number);
+      REQUIRE(example.tokens.size() == 64);
+      std::map<std::int64_t, std::int64_t> value_of;
+      std::set<std::int64_t> values;
+      for (std::size_t i = 0; i < 32; i += 2) {
+        const std::int64_t key = example.tokens[i];
+        CHECK((key >= 1 && key < 128));
+        CHECK((example.tokens[i + 1] >= 128 && example.tokens[i + 1] < 256));
+        CHECK(value_of.emplace(key, example.tokens[i + 1]).second);
+        values.insert(example.tokens[i + 1]);
+      }
+      CHECK(values == std::set<std::int64_t>(example.values.begin(), example.values.end()));
+      CHECK(values.size() == 16);
+      REQUIRE(example.questions.size() == 16);
+      std::set<std::int64_t> asked;
+      for (const Question& question : example.questions) {
+        const auto at = static_cast<std::size_t>(question.position);
+        CHECK((question.position >= 32 && question.position % 2 == 0));
+        CHECK(value_of.at(example.tokens[at]) == question.answer);
+        CHECK(example.tokens[at - static_cast<std::size_t>(question.distance)] == question.answer);
+        asked.insert(question.position);
+      }
+      CHECK(asked.size() == 16);
+      CHECK(std::is_sorted(example.questions.begin(), example.questions.end(),
+                           [](const auto& a, const auto& b) { return a.position < b.position; }));
+      std::int64_t filled = 0;
+      for (std::int64_t i = 32; i < 64; ++i) {
+        const std::int64_t token = example.tokens[static_cast<std::size_t>(i)];
+        if (asked.count(i) == 0) filled += token != 0;
+        CHECK((token >= 0 && token < 256));
+      }
+      CHECK((filler == Filler::zeros ? filled == 0 : filled > 8));
+    }
+  }
+}
+
+TEST_CASE("a key that comes again has its newest value", "[mqar]") {
+  Recall recall;
+  recall.variant = Variant::forgetting;
+  recall.vocabulary = 512;
+  recall.updates = 3;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    const Example example = example_of(recall, {64, 8, 0}, number);
+    std::map<std::int64_t, std::int64_t> newest;
+    std::map<std::int64_t, std::int64_t> place;
+    for (std::int64_t i = 0; i < 22; i += 2) {
+      const std::int64_t key = example.tokens[static_cast<std::size_t>(i)];
+      const std::int64_t value = example.tokens[static_cast<std::size_t>(i + 1)];
+      if (i >= 16) {
+        CHECK(newest.count(key) == 1);
+        CHECK(newest[key] != value);
+      }
+      newest[key] = value;
+      place[key] = i + 1;
+    }
+    CHECK(newest.size() == 8);
+    CHECK(example.values.size() == 11);
+    for (const Question& question : example.questions) {
+      const std::int64_t key = example.tokens[static_cast<std::size_t>(question.position)];
+      CHECK(question.answer == newest.at(key));
+      CHECK(question.distance == question.position - place.at(key));
+      CHECK(question.position >= 22);
+    }
+  }
+}
+
+TEST_CASE("a value of two keys is asked by both", "[mqar]") {
+  Recall recall;
+  recall.variant = Variant::compositional;
+  recall.vocabulary = 300;
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    const Example example = example_of(recall, {80, 9, 0}, number);
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> value_of;
+    std::set<std::int64_t> first, second;
+    for (std::size_t i = 0; i < 27; i += 3) {
+      first.insert(example.tokens[i]);
+      second.insert(example.tokens[i + 1]);
+      value_of[{example.tokens[i], example.tokens[i + 1]}] = example.tokens[i + 2];
+    }
+    CHECK((first.size() == 3 && second.size() == 3 && value_of.size() == 9));
+    CHECK((*first.begin() >= 1 && *first.rbegin() < 100));
+    CHECK((*second.begin() >= 100 && *second.rbegin() < 200));
+    REQUIRE(example.questions.size() == 9);
+    for (const Question& question : example.questions) {
+      const auto at = static_cast<std::size_t>(question.position);
+      CHECK(value_of.at({example.tokens[at - 1], example.tokens[at]}) == question.answer);
+      CHECK(example.tokens[at - static_cast<std::size_t>(question.distance)] == question.answer);
+    }
+  }
+}
+
+TEST_CASE("stacked keys and values share their positions", "[mqar]") {
+  Recall recall;
+  recall.variant = Variant::stacked;
+  recall.vocabulary = 100;
+  CHECK(tokens_per_position(recall) == 2);
+  for (std::uint64_t number = 0; number < 100; ++number) {
+    const Example example = example_of(recall, {16, 8, 0}, number);
+    REQUIRE(example.tokens.size() == 32);
+    for (const Question& question : example.questions) {
+      const auto at = static_cast<std::size_t>(2 * question.position);
+      const auto from = static_cast<std::size_t>(2 * (question.position - question.distance));
+      CHECK(example.tokens[at] == example.tokens[from]);
+      CHECK(example.tokens[from + 1] == question.answer);
+      CHECK(example.tokens[at + 1] == 0);
+      CHECK(question.position >= 8);
+    }
+  }
+}
+
+TEST_CASE("an example follows its seed, split, segment and number alone", "[mqar]") {
+  const Recall recall;
+  const Segment shape{64, 4, 0};
+  const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t segment,
+                          std::uint64_t number) {
+    return make_example(recall, shape, of, split, segment, number).tokens;
+  };
+  const auto one = tokens(1, Split::train, 0, 7);
+  CHECK(one == tokens(1, Split::train, 0, 7));
+  CHECK(one != tokens(2, Split::train, 0, 7));
+  CHECK(one != tokens(1, Split::validation, 0, 7));
+  CHECK(one != tokens(1, Split::test, 0, 7));
+  CHECK(one != tokens(1, Split::train, 1, 7));
+  CHECK(one != tokens(1, Split::train, 0, 8));
+}
+
+TEST_CASE("sizes that cannot be made are refused, each with its rule", "[mqar]") {
+  const auto refused = [](const Recall& recall, const Segment& shape, const char* why) {
+    INFO(why);
+    CHECK_THROWS_WITH(check(recall, shape), Contains(why));
+    CHECK_THROWS_AS(check(recall, shape), UsageError);
+  };
+  Recall recall;
+  refused(recall, {63, 4, 1}, "even");
+  refused(recall, {64, 17, 1}, "four positions");
+  refused(recall, {64, 0, 1}, "at least one pair");
+  recall.vocabulary = 64;
+  refused(recall, {64, 4, 1}, "greater than the length");
+  recall.vocabulary = std::int64_t{1} << 31;
+  refused(recall, {64, 4, 1}, "2^31");
+  recall.vocabulary = 512;
+  CHECK_NOTHROW(check(recall, {64, 16, 1}));
+  recall.variant = Variant::forgetting;
+  refused(recall, {64, 15, 1}, "updates");
+  refused(recall, {64, 3, 1}, "as many pairs");
+  refused(recall, {63, 4, 1}, "even");
+  CHECK_NOTHROW(check(recall, {64, 14, 1}));
+  recall.variant = Variant::compositional;
+  refused(recall, {64, 8, 1}, "square");
+  refused(recall, {53, 9, 1}, "six positions");
+  CHECK_NOTHROW(check(recall, {54, 9, 1}));
+  recall.variant = Variant::stacked;
+  refused(recall, {64, 16, 1}, "twice");
+}
+
+TEST_CASE("segments are read as they are written", "[mqar]") {
+  const auto segments = segments_from(" 64x4:100000,128x8:20000   256x64:5 ");
+  REQUIRE(segments.size() == 3);
+  CHECK((segments[1].length == 128 && segments[1].pairs == 8 && segments[1].examples == 20000));
+  CHECK(to_string(segments) == "64x4:100000, 128x8:20000, 256x64:5");
+  for (const char* wrong : {"", "64", "64x4", "64x4:", "64x4:0", "-64x4:1", "64x4:1;", ",64x4:1",
+                            "64x4:1128x8:1", "x4:1", "64x4:99999999999999999999"}) {
+    INFO(wrong);
+    CHECK_THROWS_AS(segments_from(wrong), UsageError);
+  }
+  CHECK_THROWS_AS(variant_from("simple"), UsageError);
+  CHECK_THROWS_AS(filler_from("noise"), UsageError);
+}
