@@ -9,6 +9,7 @@
 #include "reports/roofline.hpp"
 #include "reports/slopes.hpp"
 #include "reports/speedup.hpp"
+#include "reports/training.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -148,6 +149,14 @@ Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
   return draw_across("crossover", {&panel}, order);
 }
 
+/// A figure that needs nothing but the panel and the series' order.
+template <std::optional<Figure> (*one)(const Panel&, const Order&)>
+Figures draw_one(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, one(panel, order));
+  return figures;
+}
+
 using Drawer = Figures (*)(const Panel&, const Order&, const Rows&);
 
 const std::vector<std::pair<std::string, Drawer>>& drawers() {
@@ -163,7 +172,12 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"prefill_time", draw_prefill_time},
       {"generation_time", draw_generation_time},
       {"generation_speedup", draw_generation_speedup},
-      {"crossover", draw_crossover}};
+      {"crossover", draw_crossover},
+      {"accuracy", draw_one<accuracy_figure>},
+      {"accuracy_over_state", draw_one<accuracy_over_state_figure>},
+      {"accuracy_over_learning_rate", draw_one<accuracy_over_rate_figure>},
+      {"learning_curves", draw_one<learning_curves_figure>},
+      {"accuracy_by_look_back", draw_one<look_back_figure>}};
   return table;
 }
 

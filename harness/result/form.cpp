@@ -80,6 +80,7 @@ class Form {
   void cell(const Json& cell, const std::string& pointer) const;
   void timing(const Json& timing, const std::string& pointer) const;
   void crossover(const Json& crossover, const std::string& pointer) const;
+  void training(const Json& cell, const std::string& pointer) const;
   void numbers(const Json& object, const std::string& pointer) const;
 
   std::string file_;
@@ -176,6 +177,7 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
                                {"share", Kind::number, true}}});
   }
   if (cell.contains("crossover")) crossover(cell["crossover"], pointer + "/crossover");
+  if (cell.contains("training")) training(cell, pointer);
   if (!cell.contains("timing")) return;
   for (const auto& [what, value] : cell["timing"].items()) {
     timing(value, pointer + "/timing/" + what);
@@ -219,6 +221,52 @@ void Form::crossover(const Json& crossover, const std::string& pointer) const {
   if (crossover["verdict"] == "found" && !crossover.contains("length")) {
     fail(pointer + "/length", "a number, found nothing");
   }
+}
+
+/// What the selection and the figures of training read.
+void Form::training(const Json& cell, const std::string& pointer) const {
+  const Json& training = cell["training"];
+  const std::string place = pointer + "/training";
+  parts(training, place,
+        std::array<Part, 3>{{{"curve", Kind::array, true},
+                             {"test", Kind::array, true},
+                             {"look_back", Kind::object, true}}});
+  for (std::size_t i = 0; i < training["curve"].size(); ++i) {
+    parts(training["curve"][i], place + "/curve/" + std::to_string(i),
+          std::array<Part, 4>{{{"epoch", Kind::number, true},
+                               {"loss", Kind::number, true},
+                               {"train_accuracy", Kind::number, true},
+                               {"validation_accuracy", Kind::number, true}}});
+  }
+  for (std::size_t i = 0; i < training["test"].size(); ++i) {
+    parts(training["test"][i], place + "/test/" + std::to_string(i),
+          std::array<Part, 5>{{{"segment", Kind::text, true},
+                               {"questions", Kind::number, true},
+                               {"accuracy", Kind::number, true},
+                               {"wrong_from_context", Kind::number, true},
+                               {"wrong_from_elsewhere", Kind::number, true}}});
+  }
+  const Json& back = training["look_back"];
+  parts(back, place + "/look_back",
+        std::array<Part, 3>{{{"distances", Kind::array, true},
+                             {"questions", Kind::array, true},
+                             {"right", Kind::array, true}}});
+  for (const char* column : {"questions", "right"}) {
+    if (back[column].size() != back["distances"].size()) {
+      fail(place + "/look_back/" + column, "as many numbers as distances");
+    }
+  }
+  for (const char* column : {"distances", "questions", "right"}) {
+    for (const Json& number : back[column]) {
+      if (!number.is_number()) fail(place + "/look_back/" + column, "numbers");
+    }
+  }
+  parts(cell.value("metrics", Json()), pointer + "/metrics",
+        std::array<Part, 3>{{{"accuracy", Kind::number, true},
+                             {"validation_accuracy", Kind::number, true},
+                             {"train_accuracy", Kind::number, true}}});
+  parts(cell["settings"], pointer + "/settings",
+        std::array<Part, 1>{{{"learning_rate", Kind::number, true}}});
 }
 
 void Form::numbers(const Json& object, const std::string& pointer) const {

@@ -11,6 +11,7 @@
 #include "harness/result/crossover.hpp"
 
 #include "harness/result/growth_grid.hpp"
+#include "harness/result/training_grids.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -161,7 +162,8 @@ bool has_content(const Grid& grid) {
 
 std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
   std::vector<Grid> grids =
-      has_crossovers(panel)
+      has_trainings(panel) ? training_grids(panel)
+      : has_crossovers(panel)
           ? crossover_grids(panel)
           : std::vector<Grid>{grid_of(panel, time_title(panel), time_in(letters)),
                               grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),

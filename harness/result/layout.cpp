@@ -25,6 +25,7 @@ std::vector<std::string> keys_of(const Cells& cells, const char* part) {
   }
   // An entry may list implementations or devices as it lists options.
   if (part == std::string("options")) found.insert({"implementation", "device"});
+  for (const char* key : {learning_rate, model_seed}) found.erase(key);
   std::vector<std::string> keys;
   for (const std::string& key : first) {
     if (found.erase(key)) keys.push_back(key);

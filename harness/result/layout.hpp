@@ -33,6 +33,11 @@ struct Panel {
   std::string facet_text() const;
 };
 
+/// Settings over which a training is selected (selection.hpp): cells that differ in these alone
+/// stand at one place.
+inline constexpr const char* learning_rate = "learning_rate";
+inline constexpr const char* model_seed = "model_seed";
+
 /// All panels of a result.json's value, in the plan's order. Every cell is in exactly one.
 std::vector<Panel> panels(const Json& result);
 

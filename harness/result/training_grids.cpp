@@ -1,0 +1,127 @@
+#include "harness/result/training_grids.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "harness/result/selection.hpp"
+
+namespace attnbench::result {
+namespace {
+
+using Text = std::function<std::string(const Selection&)>;
+
+std::string number(const char* format, double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+/// "0.987", "0.987 (0.981 to 0.990)" over seeds, with what is to be known of it.
+std::string accuracy_text(const Selection& selection) {
+  const Rate& choice = selection.choice();
+  std::string text = number("%.3f", choice.accuracy);
+  const auto accuracy = [](const Json* cell) {
+    return (*cell)["metrics"]["accuracy"].get<double>();
+  };
+  if (choice.cells.size() > 1) {
+    const auto [low, high] = std::minmax_element(
+        choice.cells.begin(), choice.cells.end(),
+        [&](const Json* a, const Json* b) { return accuracy(a) < accuracy(b); });
+    text += " (" + number("%.3f", accuracy(*low)) + " to " + number("%.3f", accuracy(*high)) + ")";
+  }
+  if (!selection.converged) text += ", still growing";
+  return text;
+}
+
+std::string rate_text(const Selection& selection) {
+  std::string text = number("%.3g", selection.choice().learning_rate);
+  text += " of " + std::to_string(selection.rates.size());
+  return selection.at_edge ? text + ", at the edge" : text;
+}
+
+/// The mean over seeds and segments of a share that the segments of the test have.
+double wrong_share(const Selection& selection, const char* kind) {
+  double wrong = 0;
+  double questions = 0;
+  for (const Json* cell : selection.choice().cells) {
+    for (const Json& segment : (*cell)["training"]["test"]) {
+      const double count = segment["questions"].get<double>();
+      wrong += count * segment[kind].get<double>();
+      questions += count;
+    }
+  }
+  return questions > 0 ? wrong / questions : 0;
+}
+
+std::string wrong_text(const Selection& selection) {
+  return number("%.3f", wrong_share(selection, "wrong_from_context")) + " : " +
+         number("%.3f", wrong_share(selection, "wrong_from_elsewhere"));
+}
+
+Text mean_metric(const char* name, const std::function<std::string(double)>& words) {
+  return [name, words](const Selection& selection) -> std::string {
+    double sum = 0;
+    for (const Json* cell : selection.choice().cells) {
+      const Json& metrics = (*cell)["metrics"];
+      if (!metrics.contains(name) || !metrics[name].is_number()) return "";
+      sum += metrics[name].get<double>();
+    }
+    return words(sum / static_cast<double>(selection.choice().cells.size()));
+  };
+}
+
+Grid grid_of(const Panel& panel, const std::vector<Selection>& selected, const std::string& title,
+             const Text& text) {
+  Grid grid;
+  grid.title = title;
+  const std::vector<const Json*> values = axis_values(panel);
+  for (const Json* value : values) grid.columns.push_back(human_value(*value));
+  const bool any_without =
+      std::any_of(selected.begin(), selected.end(), [](const Selection& one) { return !one.x; });
+  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
+  std::map<std::string, std::size_t> row_of;
+  for (const std::string& series : panel.series) {
+    row_of[series] = grid.rows.size();
+    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
+  }
+  for (const Selection& selection : selected) {
+    std::size_t column = grid.columns.size() - 1;
+    for (std::size_t i = 0; selection.x && i < values.size(); ++i) {
+      if (*values[i] == *selection.x) column = i;
+    }
+    grid.rows[row_of[selection.series]].second[column] = text(selection);
+  }
+  return grid;
+}
+
+}  // namespace
+
+bool has_trainings(const Panel& panel) {
+  return std::any_of(panel.cells.begin(), panel.cells.end(),
+                     [](const Placed& placed) { return placed.cell->contains("training"); });
+}
+
+std::vector<Grid> training_grids(const Panel& panel) {
+  const std::vector<Selection> selected = selections(panel);
+  const auto grid = [&](const std::string& title, const Text& text) {
+    return grid_of(panel, selected, title, text);
+  };
+  const auto share = [](double value) { return number("%.3f", value); };
+  std::vector<Grid> grids{
+      grid("accuracy on the test, mean over seeds (range)", accuracy_text),
+      grid("learning rate chosen by validation, of how many", rate_text),
+      grid("wrong answers, from the sequence : from elsewhere", wrong_text),
+      grid("accuracy on examples trained on", mean_metric("train_accuracy", share)),
+      grid("state", mean_metric("state_bytes", human_bytes)),
+      grid("examples per second",
+           mean_metric("examples_per_second", [](double rate) { return number("%.0f", rate); }))};
+  grids.front().note =
+      "The learning rate is the one with the best mean validation accuracy over seeds.";
+  return grids;
+}
+
+}  // namespace attnbench::result

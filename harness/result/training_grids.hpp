@@ -1,0 +1,14 @@
+// What trainings came to, as tables.
+#pragma once
+
+#include "harness/result/grid.hpp"
+
+namespace attnbench::result {
+
+bool has_trainings(const Panel& panel);
+
+/// Accuracy on the test at the learning rate that validation chose, that rate, how the wrong
+/// answers are wrong, accuracy on examples trained on, state, speed.
+std::vector<Grid> training_grids(const Panel& panel);
+
+}  // namespace attnbench::result
