@@ -29,15 +29,16 @@ class RecallWork final : public Work {
 
   void prepare(Context& context) override {
     data_ = std::make_unique<RecallData>(plan_from(cell_.settings, context.seed()));
-    const std::uint64_t seed = learning::key_of(
-        {context.seed(), static_cast<std::uint64_t>(cell_.settings.integer("model_seed"))});
-    model_ = std::make_shared<Model>([this] { return make_mechanism(registry_, cell_, forecast_); },
-                                     implementation_, model_options(cell_.settings), seed);
+    model_ = model_of(context, forecast_);
   }
 
-  /// Each mix as the untrained model feeds it, forward and backward, at the longest length.
+  /// Each mix as the untrained model feeds it, forward and backward, at the longest length; of few
+  /// sequences, since the definition's gradients take long.
   Json check(Context& context) override {
-    const Problem& problem = forecast_.problem;
+    Forecast few = forecast_;
+    few.problem.batch = std::min<std::int64_t>(few.problem.batch, 2);
+    const std::shared_ptr<Model> model = model_of(context, few);
+    const Problem& problem = few.problem;
     const std::int64_t together = tokens_per_position(data_->plan().recall);
     std::vector<std::int64_t> shape{problem.batch, problem.length};
     if (together > 1) shape.push_back(together);
@@ -45,18 +46,18 @@ class RecallWork final : public Work {
                                        at::detail::createCPUGenerator(context.seed()), at::kLong)
                                .to(at::Device(problem.device));
     Json section;
-    for (std::size_t i = 0; i < model_->mixes(); ++i) {
+    for (std::size_t i = 0; i < model->mixes(); ++i) {
       const Inputs inputs = [&] {
         const at::NoGradGuard no_grad;
-        return model_->mix_inputs(i, ids);
+        return model->mix_inputs(i, ids);
       }();
       section = check_mix(
           {registry_.entry(cell_.mechanism), implementation_, registry_.reference(cell_.mechanism),
-           model_->mechanism(i), inputs, context.seed()},
+           model->mechanism(i), inputs, context.seed()},
           /*with_gradient=*/true);
       if (section["verdict"] != "ok") break;
     }
-    section["mixes"] = model_->mixes();
+    section["mixes"] = model->mixes();
     return section;
   }
 
@@ -78,6 +79,13 @@ class RecallWork final : public Work {
   }
 
  private:
+  std::shared_ptr<Model> model_of(const Context& context, const Forecast& forecast) const {
+    const std::uint64_t seed = learning::key_of(
+        {context.seed(), static_cast<std::uint64_t>(cell_.settings.integer("model_seed"))});
+    return std::make_shared<Model>([&] { return make_mechanism(registry_, cell_, forecast); },
+                                   implementation_, model_options(cell_.settings), seed);
+  }
+
   /// What must be equal for a checkpoint to give the bits of an unbroken training.
   Json identity(const Context& context) const {
     Json settings = Json::object();

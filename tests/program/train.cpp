@@ -158,7 +158,7 @@ TEST_CASE("a loss that is no number is an error, with the step", "[train]") {
   const School school({{"learning_rate", 1e30}, {"clip", 0}});
   const Finished done = run(school.command(), 120, School::environment());
   INFO(done.err);
-  CHECK(done.exit_code == 0);
+  CHECK(done.exit_code == 5);
   const Json cell = school.cell();
   CHECK(cell["status"] == "error");
   CHECK_THAT(cell["reason"].get<std::string>(), Contains("not a finite number at step"));
