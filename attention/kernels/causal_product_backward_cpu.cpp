@@ -104,23 +104,44 @@ struct ProductGradient {
     typename S::Vector later[J];
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) later[j] = S::load(block.later + f + j * S::lanes);
-    for (std::int64_t t = tokens - 1; t >= 0; --t) {
+    // Copies: for all the compiler knows a store may change what `block` refers to. All panels have
+    // as much room.
+    const std::int64_t last = tokens - 1;
+    const R* weights = block.weights.at(last, f);
+    const R* scores = block.scores.at(last, f);
+    const R* sums = block.sums.at(last, f);
+    const R* slopes = x.at(last, f);
+    const R* meetings = z.at(last, f);
+    T* dq = gradients.d_query.at(b, h, t0 + last) + f;
+    T* dk = gradients.d_key.at(b, h, t0 + last) + f;
+    const std::int64_t query_stride = gradients.d_query.row_stride;
+    const std::int64_t key_stride = gradients.d_key.row_stride;
+    const std::int64_t features = sizes.features - f;
+    std::int64_t beside[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) beside[j] = block.weights.at(last, f + j * S::lanes) - weights;
+    for (std::int64_t t = last; t >= 0; --t) {
       const auto factor = S::all(factors[t]);
       const auto gamma = S::all(deltas[t]);
       const auto real = S::all(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
-      T* const dq = gradients.d_query.at(b, h, t0 + t);
-      T* const dk = gradients.d_key.at(b, h, t0 + t);
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
-        const std::int64_t at = f + j * S::lanes;
-        const auto weight = S::load(block.weights.at(t, at));
-        const auto d_weight = factor * S::load(x.at(t, at)) + gamma * S::load(block.sums.at(t, at));
+        const std::int64_t at = beside[j];
+        const auto weight = S::load(weights + at);
+        const auto d_weight = factor * S::load(slopes + at) + gamma * S::load(sums + at);
         later[j] += gamma * weight;
-        const auto d_score = real * (S::load(z.at(t, at)) + later[j]);
-        const auto score = S::load(block.scores.at(t, at));
-        store_part<T, Bytes>(dq + at, d_weight * slope_of(weight), sizes.features - at);
-        store_part<T, Bytes>(dk + at, d_score * slope_of(score), sizes.features - at);
+        const auto d_score = real * (S::load(meetings + at) + later[j]);
+        const auto score = S::load(scores + at);
+        store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * slope_of(weight), features);
+        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score * slope_of(score), features);
       }
+      weights -= panel_columns<R>;
+      scores -= panel_columns<R>;
+      sums -= panel_columns<R>;
+      slopes -= panel_columns<R>;
+      meetings -= panel_columns<R>;
+      dq -= query_stride;
+      dk -= key_stride;
     }
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) S::store(block.later + f + j * S::lanes, later[j]);

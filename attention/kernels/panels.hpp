@@ -56,13 +56,14 @@ ATTNBENCH_INLINE void put_row(const T* from, std::int64_t count, Compute<T> fact
   widen_row<T, Bytes>(from + c, count - c, factor, panel, panel_columns<R>, R{0});
 }
 
-/// Columns [column, column + columns) of the values of `tokens` tokens; 0 for a hidden one,
-/// whatever stands there.
+/// Columns [column, column + columns) of the values of `tokens` tokens, each times its factor where
+/// there are factors; 0 for a hidden one, whatever stands there.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void put_values(const Rows<const T>& values, const std::uint8_t* mask,
                                  std::int64_t b, std::int64_t h, std::int64_t column,
                                  std::int64_t columns, std::int64_t t0, std::int64_t tokens,
-                                 const Panels<Compute<T>>& to) {
+                                 const Panels<Compute<T>>& to,
+                                 const Compute<T>* factors = nullptr) {
   using R = Compute<T>;
   for (std::int64_t t = 0; t < tokens; ++t) {
     if (mask != nullptr && mask[t0 + t] == 0) {
@@ -70,7 +71,8 @@ ATTNBENCH_INLINE void put_values(const Rows<const T>& values, const std::uint8_t
         std::fill_n(to.at(t, c), panel_columns<R>, R{0});
       }
     } else {
-      put_row<T, Bytes>(values.at(b, h, t0 + t) + column, columns, R{1}, to, t);
+      const R factor = factors == nullptr ? R{1} : factors[t];
+      put_row<T, Bytes>(values.at(b, h, t0 + t) + column, columns, factor, to, t);
     }
   }
 }

@@ -124,32 +124,53 @@ struct PoolGradient {
     typename S::Vector later[J];
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) later[j] = S::load(block.later + l + j * S::lanes);
-    for (std::int64_t t = tokens - 1; t >= 0; --t) {
+    // Copies: for all the compiler knows a store may change what `block` refers to. All panels have
+    // as much room.
+    const std::int64_t last = tokens - 1;
+    const R* weights = block.weights.at(last, l);
+    const R* shares = block.shares.at(last, l);
+    const R* inverses = block.inverses.at(last, l);
+    const R* scores = block.scores.at(last, l);
+    const R* slopes = x.at(last, l);
+    const R* meetings = z.at(last, l);
+    T* dq = gradients.d_query.at(b, h, t0 + last) + l;
+    T* dk = gradients.d_scores.at(b, h, t0 + last) + l;
+    const std::int64_t query_stride = gradients.d_query.row_stride;
+    const std::int64_t key_stride = gradients.d_scores.row_stride;
+    const std::int64_t latents = sizes.latents - l;
+    std::int64_t beside[J];
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) beside[j] = block.weights.at(last, l + j * S::lanes) - weights;
+    for (std::int64_t t = last; t >= 0; --t) {
       const auto factor = S::all(factors[t]);
       const auto delta = S::all(deltas[t]);
-      T* const dq = gradients.d_query.at(b, h, t0 + t);
-      T* const dk = gradients.d_scores.at(b, h, t0 + t);
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
-        const std::int64_t at = l + j * S::lanes;
-        const auto weight = factor * S::load(block.weights.at(t, at));
-        const auto slope = S::load(x.at(t, at));
+        const std::int64_t at = beside[j];
+        const auto weight = factor * S::load(weights + at);
+        const auto slope = S::load(slopes + at);
         typename S::Vector d_query;
         if constexpr (Kind == PoolQuery::weights) {
-          d_query = slope * S::load(block.inverses.at(t, at));
+          d_query = slope * S::load(inverses + at);
           later[j] += weight * d_query;
         } else {
-          const auto share = factor * S::load(block.shares.at(t, at));
+          const auto share = factor * S::load(shares + at);
           const auto mixed = weight * slope;
           d_query = scale * (mixed - share * delta);
-          later[j] += Kind == PoolQuery::logits ? mixed * S::load(block.inverses.at(t, at))
-                                                : weight * delta;
+          later[j] += Kind == PoolQuery::logits ? mixed * S::load(inverses + at) : weight * delta;
         }
-        const auto d_score =
-            scale * S::load(block.scores.at(t, at)) * (S::load(z.at(t, at)) - later[j]);
-        store_part<T, Bytes>(dq + at, d_query, sizes.latents - at);
-        store_part<T, Bytes>(dk + at, d_score, sizes.latents - at);
+        const auto d_score = scale * S::load(scores + at) * (S::load(meetings + at) - later[j]);
+        store_columns<T, Bytes, J>(dq + j * S::lanes, d_query, latents);
+        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score, latents);
       }
+      weights -= panel_columns<R>;
+      shares -= panel_columns<R>;
+      inverses -= panel_columns<R>;
+      scores -= panel_columns<R>;
+      slopes -= panel_columns<R>;
+      meetings -= panel_columns<R>;
+      dq -= query_stride;
+      dk -= key_stride;
     }
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {

@@ -59,8 +59,9 @@ class GradientSweep {
 
  private:
   ATTNBENCH_INLINE void load(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
-                             std::int64_t tokens, const Panels<R>& to) const {
-    put_values<T, Bytes>(from, mask, f_.b, f_.h, 0, f_.sizes.value_dim, t, tokens, to);
+                             std::int64_t tokens, const Panels<R>& to,
+                             const R* factors = nullptr) const {
+    put_values<T, Bytes>(from, mask, f_.b, f_.h, 0, f_.sizes.value_dim, t, tokens, to, factors);
   }
   /// Calls the inputs of the tokens from t on.
   ATTNBENCH_INLINE void call(Ahead& ahead, std::int64_t t) const {
@@ -121,13 +122,7 @@ class GradientSweep {
     const auto& s = s_;
     f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
     load(f_.arguments.values, f_.mask(), t, n, s.values);
-    load(f_.gradients.d_out, nullptr, t, n, s.upstream);
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t d = 0; d < s.width; d += S::lanes) {
-        R* const at = s.upstream.at(i, d);
-        S::store(at, s.factors[i] * S::load(at));
-      }
-    }
+    load(f_.gradients.d_out, nullptr, t, n, s.upstream, s.factors);
     Ahead ahead(block_tokens);
     const std::int64_t before = t - block_tokens;
     if (before >= 0) {
@@ -135,6 +130,7 @@ class GradientSweep {
       call_x(ahead, x_block.data - kept_.x_block);
       ahead.add(f_.gradients.d_query, f_.b, f_.h, before, f_.sizes.memory_rows());
       ahead.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
+      ahead.add(f_.gradients.d_values, f_.b, f_.h, before, f_.sizes.value_dim);
     }
     scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, s.latents, s.upstream, s.values,
                                                      s.block.weights, s.z, s.by_value, s.latents,

@@ -46,6 +46,17 @@ ATTNBENCH_INLINE void store_part(T* to, typename Simd<Compute<T>, Bytes>::Vector
   }
 }
 
+/// One of J vectors of columns of which `count` are left: more than one only where all are whole.
+template <class T, int Bytes, int J>
+ATTNBENCH_INLINE void store_columns(T* to, typename Simd<Compute<T>, Bytes>::Vector v,
+                                    std::int64_t count) {
+  if constexpr (J > 1) {
+    Stored<T, Bytes>::store(to, v);
+  } else {
+    store_part<T, Bytes>(to, v, count);
+  }
+}
+
 /// `count` numbers times `factor`, followed by `beyond` up to `stride`, a multiple of the lanes.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void widen_row(const T* from, std::int64_t count, Compute<T> factor,
