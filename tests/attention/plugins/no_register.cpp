@@ -2,6 +2,6 @@
 #include "attention/plugin.hpp"
 
 extern "C" {
-extern const attnbench::PluginStamp attnbench_plugin_stamp;
+extern const attnbench::PluginStamp attnbench_plugin_stamp __attribute__((visibility("default")));
 const attnbench::PluginStamp attnbench_plugin_stamp = attnbench::current_stamp();
 }

@@ -14,7 +14,9 @@ __attribute__((constructor)) void crash() { __builtin_trap(); }
 }  // namespace
 
 extern "C" {
-extern const attnbench::PluginStamp attnbench_plugin_stamp;
+extern const attnbench::PluginStamp attnbench_plugin_stamp __attribute__((visibility("default")));
 const attnbench::PluginStamp attnbench_plugin_stamp = stamp_of_another_interface();
-void attnbench_plugin_register(attnbench::Registry&) { __builtin_trap(); }
+__attribute__((visibility("default"))) void attnbench_plugin_register(attnbench::Registry&) {
+  __builtin_trap();
+}
 }

@@ -12,7 +12,9 @@ constexpr attnbench::PluginStamp stamp_of_another_torch() {
 }  // namespace
 
 extern "C" {
-extern const attnbench::PluginStamp attnbench_plugin_stamp;
+extern const attnbench::PluginStamp attnbench_plugin_stamp __attribute__((visibility("default")));
 const attnbench::PluginStamp attnbench_plugin_stamp = stamp_of_another_torch();
-void attnbench_plugin_register(attnbench::Registry&) { __builtin_trap(); }
+__attribute__((visibility("default"))) void attnbench_plugin_register(attnbench::Registry&) {
+  __builtin_trap();
+}
 }
