@@ -8,11 +8,15 @@
 
 namespace attnbench {
 
+/// Growth::from_length of what takes tokens together: up to half of it they become more.
+inline constexpr std::int64_t kGrowingTogether = 2048;
+
 /// Tokens whose rows are made together where the kernel's rows are not the inputs: rows of all
 /// heads that fit a second-level cache, in whole blocks of the kernels.
 inline std::int64_t tokens_together(std::int64_t heads, std::int64_t rows, std::int64_t bytes) {
   constexpr std::int64_t cached = std::int64_t{4} << 20;
-  return std::clamp<std::int64_t>(cached / (heads * rows * bytes) / 64 * 64, 64, 1024);
+  return std::clamp<std::int64_t>(cached / (heads * rows * bytes) / 64 * 64, 64,
+                                  kGrowingTogether / 2);
 }
 
 /// `cost` in one kernel.

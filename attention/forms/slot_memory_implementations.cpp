@@ -1,6 +1,7 @@
 #include "attention/forms/slot_memory_implementations.hpp"
 
 #include "attention/entry_parts.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 #include "attention/forms/slot_tiles.hpp"
 
 namespace attnbench::slot_memory {
@@ -91,6 +92,7 @@ Implementation in_kernels(const SlotMechanism& self) {
                                               : self.whole_tiled_cost(options, problem);
   };
   implementation.growth = {1, 0, 1, 1};
+  implementation.growth.from_length = kGrowingTogether;
   implementation.rank = 20;
   return implementation;
 }

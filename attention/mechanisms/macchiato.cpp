@@ -8,6 +8,7 @@
 #include "attention/entry_parts.hpp"
 #include "attention/forms/mixture.hpp"
 #include "attention/forms/mixture_cost.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 #include "attention/forms/ring.hpp"
 #include "attention/forms/rotary.hpp"
 #include "attention/forms/softmax_implementations.hpp"
@@ -207,6 +208,7 @@ std::vector<Implementation> implementations() {
       "fused", "the window in tiles, the latents in one kernel with the mixture's weights",
       Form::fused);
   fused.supports = fused_supports;
+  fused.growth.from_length = kGrowingTogether;
   fused.rank = 20;
   return {composite, scan, chunked, fused};
 }

@@ -7,6 +7,7 @@
 #include "attention/forms/performer.hpp"
 #include "attention/forms/performer_cost.hpp"
 #include "attention/forms/prefix_pool.hpp"
+#include "attention/forms/recurrent_cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -49,6 +50,7 @@ std::vector<Implementation> implementations() {
       Way::fused, "fused", "features of a few tokens at a time, then one kernel over its state");
   fused.supports = performer_fused_supports;
   fused.cost = performer_fused_cost;
+  fused.growth.from_length = kGrowingTogether;
   fused.rank = 20;
   return {composite, scan, chunked, fused};
 }
