@@ -181,6 +181,12 @@ TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
   }
 }
 
+TEMPLATE_TEST_CASE("kernels softmax: a negative scale", "", float, BFloat16) {
+  SoftmaxSizes sizes = square(70, 40, true);
+  sizes.scale = -0.4;
+  compare<TestType>(sizes);
+}
+
 TEST_CASE("kernels softmax: sharp logits stay finite and right") {
   compare<double>(square(130, 16, true), 8.0);
   Problem<float> problem(square(130, 16, true), 15.0);
