@@ -18,7 +18,7 @@ using amx::Bits;
 using S = Simd<float, 64>;
 
 constexpr std::int64_t block = 32;      // queries taken together: two tiles of rows
-constexpr std::int64_t key_tile = 128;  // keys of one tile of the algorithm
+constexpr std::int64_t key_tile = 256;  // keys of one tile of the algorithm
 
 struct Scratch {
   std::int64_t dim, value_dim;  // padded
