@@ -49,13 +49,6 @@ std::size_t scratch_bytes(const SoftmaxSizes& sizes, const Cut& cut) {
   return count.used();
 }
 
-/// Two vectors as one of bfloat16 numbers, to nearest.
-ATTNBENCH_INLINE void store_rounded(S::Vector low, S::Vector high, Bits* to) {
-  S::Vector both;
-  asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
-  __builtin_memcpy(to, &both, sizeof both);
-}
-
 /// One row of scores becomes weights; what was summed before fades.
 ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t row, Range columns,
                                float factor) {
@@ -74,7 +67,8 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
     const auto high = S::exp2_by_scaling<3>(S::load(scores + k + S::lanes) * factor - base);
     total[0] += low;
     total[1] += high;
-    store_rounded(low, high, s.weights + i * key_tile + k);
+    const amx::Words both = amx::rounded_words(low, high);
+    __builtin_memcpy(s.weights + i * key_tile + k, &both, sizeof both);
   }
   total[0] += total[1];
   float* const sums = s.sums + row * S::lanes;

@@ -61,6 +61,13 @@ ATTNBENCH_INLINE void pack_right_transposed(const BFloat16* from, std::int64_t r
 
 typedef Bits Words __attribute__((vector_size(64), may_alias));
 
+/// Two vectors as one of bfloat16 numbers, to nearest.
+ATTNBENCH_INLINE Words rounded_words(Simd<float, 64>::Vector low, Simd<float, 64>::Vector high) {
+  Words both;
+  asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
+  return both;
+}
+
 /// Every second number from the lower (Half = 0) or upper halves of a and b.
 template <int Half, std::size_t... I>
 ATTNBENCH_INLINE Words interleave(Words a, Words b, std::index_sequence<I...>) {
@@ -93,6 +100,32 @@ ATTNBENCH_INLINE void pack_right(const BFloat16* from, std::int64_t row_stride, 
         __builtin_memcpy(to + tile_numbers + r * depth, &high, 64);
       }
       to += 2 * tile_numbers;
+    }
+  }
+}
+
+/// The transpose of `count` rows of `width` numbers as a left side: rounded up to 32 rows of
+/// `stride` numbers, a multiple of 32, all written.
+ATTNBENCH_INLINE void pack_left_transposed(const BFloat16* from, std::int64_t row_stride,
+                                           std::int64_t count, std::int64_t width, Bits* to,
+                                           std::int64_t stride) {
+  using S = Simd<float, 64>;
+  for (std::int64_t i = 0; i < stride; i += depth) {
+    for (std::int64_t d = 0; d < width; d += depth) {
+      alignas(64) Bits pairs[2 * tile_numbers];
+      pack_right(from + i * row_stride + d, row_stride, count - i, std::min(width - d, depth),
+                 pairs, depth);
+      for (std::int64_t half = 0; half < 2; ++half) {
+        S::Vector block[16];
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; ++r) {
+          __builtin_memcpy(&block[r], pairs + half * tile_numbers + r * depth, 64);
+        }
+        S::transpose(block);
+        Bits* const tile = to + (d + half * rows) * stride + i;
+#pragma GCC unroll 16
+        for (int r = 0; r < 16; ++r) __builtin_memcpy(tile + r * stride, &block[r], 64);
+      }
     }
   }
 }

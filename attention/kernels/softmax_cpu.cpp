@@ -123,9 +123,7 @@ ATTNBENCH_AVX512 void forward_avx512(const ForwardCall<T>& call, void* scratch,
 template <class T>
 ForwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (best_isa() == Isa::amx && sizes.length > few_queries && sizes.bias_reach < 0) {
-      return softmax_forward_amx(sizes);
-    }
+    if (amx_takes(sizes) && sizes.length > few_queries) return softmax_forward_amx(sizes);
   }
   const Cut cut = cut_of(sizes, panel);
   return {cut, scratch_bytes<Compute<T>>(sizes, cut),

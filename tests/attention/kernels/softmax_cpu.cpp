@@ -77,7 +77,7 @@ TEMPLATE_TEST_CASE("kernels softmax: on both sides of every tile's edge", "", fl
 }
 
 TEMPLATE_TEST_CASE("kernels softmax: windows, masks, grouped heads, unequal lengths", "", float,
-                   double) {
+                   double, BFloat16) {
   SoftmaxSizes sizes = square(131, 24, true);
   sizes.batch = 2;
   sizes.heads = 4;
@@ -92,11 +92,26 @@ TEMPLATE_TEST_CASE("kernels softmax: windows, masks, grouped heads, unequal leng
   }
   sizes.left = SoftmaxSizes::far;
   sizes.right = 0;
-  for (const std::int64_t keys : {1, 60, 131, 300}) {
+  for (const std::int64_t keys : {1, 60, 131, 300, 700}) {
     sizes.key_length = keys;
     sizes.offset = keys - sizes.length;
     compare<TestType>(sizes);
     compare<TestType>(sizes, 1.0, true, 1);
+  }
+}
+
+TEMPLATE_TEST_CASE("kernels softmax: queries that end before their keys do", "", float, double,
+                   BFloat16) {
+  for (const std::int64_t length : {33, 90}) {
+    SoftmaxSizes sizes = square(length, 24, true);
+    sizes.key_length = 300;
+    for (const std::int64_t offset : {0, 10, 75}) {
+      sizes.offset = offset;
+      sizes.left = SoftmaxSizes::far;
+      compare<TestType>(sizes);
+      sizes.left = 20;
+      compare<TestType>(sizes, 1.0, true);
+    }
   }
 }
 
