@@ -16,6 +16,7 @@ struct Cut {
   std::int64_t rows;    ///< queries of one item
   std::int64_t blocks;  ///< of queries, in each head
   std::int64_t parts;   ///< of the keys that a block sees
+  std::int64_t room;    ///< queries that a worker has memory for, however long the sequence
 };
 
 /// With items of `unit` queries, or twice or four times as many where there are enough of them.
@@ -24,7 +25,7 @@ inline Cut cut_of(const SoftmaxSizes& sizes, std::int64_t unit) {
   constexpr std::int64_t wanted_parts = 64;  // where keys must be split, for as many threads
   constexpr std::int64_t least_keys = 512;   // of one part
   const std::int64_t heads = sizes.batch * sizes.heads;
-  Cut cut{4 * unit, 0, 1};
+  Cut cut{4 * unit, 0, 1, 4 * unit};
   const auto blocks = [&] { return (sizes.length + cut.rows - 1) / cut.rows; };
   while (cut.rows > unit && heads * blocks() < wanted_items) cut.rows /= 2;
   cut.blocks = blocks();
