@@ -111,23 +111,23 @@ inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
 //     kernels::cuda::FUNCTION, by the place, with a workspace of the size that FUNCTION_bytes<T>
 //     tells, on the device of the tensor `like`;
 //   predicted_FUNCTION_bytes(problem, sizes), which foretells that size.
-#define ATTNBENCH_CPU_KERNEL(FUNCTION)                                                          \
-  template <class Sizes>                                                                        \
-  double predicted_cpu_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {         \
-    const int threads = AtenTeam().size();                                                      \
-    const auto bytes = problem.dtype == Dtype::float64                                          \
-                           ? kernels::FUNCTION##_bytes<double>(sizes, threads)                  \
-                       : bytes_of(problem.dtype) == 2                                           \
-                           ? kernels::FUNCTION##_bytes<kernels::BFloat16>(sizes, threads)       \
-                           : kernels::FUNCTION##_bytes<float>(sizes, threads);                  \
-    return static_cast<double>(bytes);                                                          \
-  }                                                                                             \
-  template <class T, class Sizes, class... Arguments>                                           \
-  void run_##FUNCTION(OnCpu& place, const at::Tensor& like, const Sizes& sizes,                 \
-                      const Arguments&... arguments) {                                          \
-    const std::size_t bytes = kernels::FUNCTION##_bytes<T>(sizes, place.team.size());           \
-    const at::Tensor workspace = kernel_workspace(bytes, like);                                 \
-    kernels::FUNCTION<T>(sizes, arguments..., place.team, workspace.data_ptr(), bytes);         \
+#define ATTNBENCH_CPU_KERNEL(FUNCTION)                                                    \
+  template <class Sizes>                                                                  \
+  double predicted_cpu_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {   \
+    const int threads = AtenTeam().size();                                                \
+    const auto bytes = problem.dtype == Dtype::float64                                    \
+                           ? kernels::FUNCTION##_bytes<double>(sizes, threads)            \
+                       : bytes_of(problem.dtype) == 2                                     \
+                           ? kernels::FUNCTION##_bytes<kernels::BFloat16>(sizes, threads) \
+                           : kernels::FUNCTION##_bytes<float>(sizes, threads);            \
+    return static_cast<double>(bytes);                                                    \
+  }                                                                                       \
+  template <class T, class Sizes, class... Arguments>                                     \
+  void run_##FUNCTION(OnCpu& place, const at::Tensor& like, const Sizes& sizes,           \
+                      const Arguments&... arguments) {                                    \
+    const std::size_t bytes = kernels::FUNCTION##_bytes<T>(sizes, place.team.size());     \
+    const at::Tensor workspace = kernel_workspace(bytes, like);                           \
+    kernels::FUNCTION<T>(sizes, arguments..., place.team, workspace.data_ptr(), bytes);   \
   }
 #define ATTNBENCH_CUDA_KERNEL(FUNCTION)                                                         \
   template <class T, class Sizes, class... Arguments>                                           \
