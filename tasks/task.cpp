@@ -44,10 +44,6 @@ TaskTable TaskTable::with_builtins() {
   return table;
 }
 
-Json Task::write_data(const Options&, std::uint64_t, const std::filesystem::path&) const {
-  throw UsageError("the task " + name() + " learns from nothing: it has no data to write");
-}
-
 void TaskTable::add(std::shared_ptr<const Task> task) {
   require_complete(*task);
   const std::string name = task->name();

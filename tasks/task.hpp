@@ -111,6 +111,19 @@ struct Forecast {
   bool once = false;
 };
 
+/// The data that a task learns from. As with Task, no function is defined elsewhere: a plugin's
+/// task must find all of it in this header.
+class TaskData {
+ public:
+  virtual ~TaskData() = default;
+  /// Those that decide the data; at least one.
+  virtual std::vector<Option> settings() const = 0;
+  /// Writes them into `folder`, which exists, as JSON Lines, one file for each split. Returns
+  /// {files: [{file, examples}…], …}. Throws UsageError, and Error where the disk refuses.
+  virtual Json write(const Options& settings, std::uint64_t seed,
+                     const std::filesystem::path& folder) const = 0;
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -126,12 +139,8 @@ class Task {
   virtual std::string axis() const = 0;
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
-  /// Settings that decide the data that the task learns from; empty where it has none.
-  virtual std::vector<Option> data_settings() const { return {}; }
-  /// Writes those data into `folder`, which exists, as JSON Lines, one file for each split. Returns
-  /// {files: [{file, examples}…], …}. Throws UsageError, and Error where the disk refuses.
-  virtual Json write_data(const Options& settings, std::uint64_t seed,
-                          const std::filesystem::path& folder) const;
+  /// What it learns from; null where it learns from nothing. Lives as long as the task.
+  virtual const TaskData* data() const { return nullptr; }
 };
 
 /// Names to tasks: the built-in ones, from a table that is generated from the folders of tasks/,

@@ -77,6 +77,8 @@ Json catalogue(const Loaded& loaded) {
   }
   Json all_tasks = Json::array();
   for (const auto& task : loaded.tasks.all()) {
+    const tasks::TaskData* const data = task->data();
+    const std::vector<Option> of_data = data != nullptr ? data->settings() : std::vector<Option>{};
     all_tasks.push_back({{"name", task->name()},
                          {"title", task->title()},
                          {"origin", loaded.origin("task " + task->name())},
@@ -84,7 +86,7 @@ Json catalogue(const Loaded& loaded) {
                          {"figures", task->figures()},
                          {"further_figures", task->further_figures()},
                          {"settings", options_json(task->settings())},
-                         {"data_settings", options_json(task->data_settings())}});
+                         {"data_settings", options_json(of_data)}});
   }
   return {{"type", "catalogue"},
           {"mechanisms", std::move(mechanisms)},

@@ -54,6 +54,21 @@ double layer_weights(const Registry& registry, const Cell& cell, const Forecast&
   return weights;
 }
 
+class RecallTaskData final : public TaskData {
+ public:
+  std::vector<Option> settings() const override {
+    std::vector<Option> declared = mqar::data_settings();
+    for (Option& one : learning::learning_settings()) {
+      if (one.name == "data_seed") declared.push_back(std::move(one));
+    }
+    return declared;
+  }
+  Json write(const Options& settings, std::uint64_t seed,
+             const std::filesystem::path& folder) const override {
+    return dump(plan_from(settings, seed), folder);
+  }
+};
+
 class RecallTask final : public Task {
  public:
   std::string name() const override { return "mqar"; }
@@ -65,17 +80,7 @@ class RecallTask final : public Task {
     for (Option& one : mqar::data_settings()) declared.push_back(std::move(one));
     return declared;
   }
-  std::vector<Option> data_settings() const override {
-    std::vector<Option> declared = mqar::data_settings();
-    for (Option& one : learning::learning_settings()) {
-      if (one.name == "data_seed") declared.push_back(std::move(one));
-    }
-    return declared;
-  }
-  Json write_data(const Options& settings, std::uint64_t seed,
-                  const std::filesystem::path& folder) const override {
-    return dump(plan_from(settings, seed), folder);
-  }
+  const TaskData* data() const override { return &data_; }
   std::vector<std::string> figures() const override {
     return {"accuracy", "accuracy_over_state", "accuracy_over_learning_rate", "learning_curves",
             "accuracy_by_look_back"};
@@ -118,6 +123,9 @@ class RecallTask final : public Task {
     if (!known.support) throw UnsupportedError(known.support.reason);
     return make_work(registry, cell, known);
   }
+
+ private:
+  RecallTaskData data_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -30,7 +31,8 @@ TEST_CASE("a child killed in the middle of a cell costs that cell", "[kill]") {
   CHECK(bench.status("a") == "ok");
   CHECK(bench.status("b") == "crashed");
   CHECK(bench.status("c") == "ok");
-  CHECK(bench.cells()["b"]["reason"] == "the process was killed by signal 9 (SIGKILL)");
+  CHECK_THAT(bench.cells()["b"]["reason"].get<std::string>(),
+             StartsWith("the process was killed by signal 9 (SIGKILL); misbehave comes from"));
   CHECK(bench.records().size() == 5);
   CHECK_FALSE(alive(worker));
 }
@@ -148,13 +150,16 @@ TEST_CASE("every way to fail at work has its status and costs only its cell", "[
   CHECK(run.exit_code == 1);  // a wrong cell weighs more than a crashed one
   auto cells = bench.cells();
   CHECK(cells["a"]["status"] == "crashed");
-  CHECK(cells["a"]["reason"] == "the process was killed by signal 11 (SIGSEGV)");
+  const auto reason = [&cells](const char* label) {
+    return cells[label]["reason"].get<std::string>();
+  };
+  CHECK_THAT(reason("a"), StartsWith("the process was killed by signal 11 (SIGSEGV); misbehave "));
   CHECK(cells["b"]["status"] == "crashed");
-  CHECK(cells["b"]["reason"] == "the process was killed by signal 6 (SIGABRT)");
+  CHECK_THAT(reason("b"), StartsWith("the process was killed by signal 6 (SIGABRT); misbehave "));
   CHECK(cells["c"]["status"] == "crashed");
   CHECK_THAT(cells["c"]["reason"].get<std::string>(), Contains("exit code 7"));
   CHECK(cells["d"]["status"] == "error");
-  CHECK(cells["d"]["reason"] == "I was told to throw");
+  CHECK_THAT(reason("d"), StartsWith("I was told to throw; misbehave comes from the plugin"));
   CHECK(cells["e"]["status"] == "wrong");
   CHECK_FALSE(cells["e"].contains("timing"));
   CHECK(cells["f"]["status"] == "unsupported");

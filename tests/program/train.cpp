@@ -141,8 +141,11 @@ TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[trai
     REQUIRE(wait_until([&] {
       return std::filesystem::exists(school.checkpoint().parent_path() / "checkpoint.previous.pt");
     }));
+    const pid_t child = child_of(at_work);
     at_work.signal(SIGKILL);
     at_work.wait(10);
+    // It outlives its parents by moments, and might save once more.
+    REQUIRE(wait_until([&] { return !alive(child); }));
   }
   const std::string whole = read_file(school.checkpoint());
   if (whole.empty()) return;  // killed between two renames: nothing to damage

@@ -80,6 +80,14 @@ double greatest_error(Exp2 exp2, double from, double to, const Next& next) {
 
 }  // namespace
 
+// A carried memory is multiplied by 2^0 wherever no maximum moves: were that not 1, a million
+// tokens would wear it away.
+TEMPLATE_TEST_CASE("whole powers of two are exact", "[exponential]", float, double) {
+  for (const Exp2 exp2 : usable<TestType>()) {
+    for (int power = 0; power > -126; --power) CHECK(of_one(exp2, power) == std::ldexp(1.0, power));
+  }
+}
+
 TEST_CASE("exp2 of every hundredth float from -126 to 1 is right to 2.5e-7") {
   for (const Exp2 exp2 : usable<float>()) {
     const auto next = [](double x) {

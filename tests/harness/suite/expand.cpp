@@ -71,7 +71,7 @@ TEST_CASE("Entries keep the suite's order, not the alphabet's", "[suite]") {
   CHECK(suite.cells[2]["implementation"] == "tiled");
 }
 
-TEST_CASE("--with adds a mechanism to every task that does not name its own", "[suite]") {
+TEST_CASE("run --with adds a mechanism to every task that does not name its own", "[suite]") {
   Choices choices;
   choices.with = {"latte"};
   const std::string tasks = R"({"name": "s", "tasks": {"all": {"task": "kernel"},
