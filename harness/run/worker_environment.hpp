@@ -15,8 +15,7 @@ namespace attnbench::run {
 ///   two pools that both spin on the same cores made softmax forward and backward at T=512 take
 ///   36 ms in place of 8 (2 cores).
 /// - glibc is asked for huge pages, unless its tunables say which: composite forms at T=2048 were
-///   7 to 14 % faster, and Macchiato's grew with exponent 1.9 in place of 2.3 (T from 2048 on, 2
-///   cores), since a workspace that outgrows the caches no longer outgrows the TLB as well.
+///   7 to 14 % faster (one run each, 2 cores).
 std::vector<std::string> worker_environment(const std::vector<std::string>& ours,
                                             bool keep_blas_core,
                                             const std::filesystem::path& shared_blas);
