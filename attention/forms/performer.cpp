@@ -103,9 +103,9 @@ Tensor summed(Way way, const Call& call, std::int64_t chunk, const Tensor& past)
   return causal_product::chunked(call.query, call.key, call.value, kRelu, chunk, past);
 }
 
-/// The kernel adds tokens to its sums one by one. In a stream of a million, 7e-4 of the sums were gone
-/// in float (the smallest additions are thought to be lost beside so great a sum), and less than 1e-4
-/// where chunks are summed by themselves first, from this many tokens on.
+/// The kernel adds tokens to its sums one by one. In a stream of a million, 7e-4 of the sums were
+/// gone in float (the smallest additions are thought to be lost beside so great a sum), and less
+/// than 1e-4 where chunks are summed by themselves first, from this many tokens on.
 constexpr std::int64_t kOneByOne = 1 << 16;
 
 Tensor continued(Way way, const Performer& self, const Call& call, State& state) {
