@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "harness/result/format.hpp"
 #include "harness/run/growth_cells.hpp"
@@ -105,21 +106,40 @@ void excuse_caches(const GrowthPlan& plan, const Series& series, result::GrowthF
 }
 
 /// What is claimed of time and workspace along one axis.
-void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPlan& plan,
-                  const Axis& axis, const Json& claims, const Say& say,
-                  std::vector<GrowthRow>& rows) {
+void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPlan& plan, Axis axis,
+                  const Json& claims, const Say& say, std::vector<GrowthRow>& rows) {
   const std::string workspace = "workspace_in_" + axis.name;
-  const double time = claims.value("time_in_" + axis.name, 0.0);
-  say("growth in " + axis.name + " of " + row.entry + " " + row.implementation + ", from " +
-      std::to_string(axis.start.*axis.varies));
-  Series series;
-  measure_series(cells, plan, axis, series);
+  const double claimed = claims.value("time_in_" + axis.name, 0.0);
   const std::string in = " in " + axis.name;
-  GrowthRow timed = judged(row, "time" + in, series.why, series.seconds, time, axis.meant());
-  if (timed.fit.verdict == result::GrowthVerdict::differs) {
+  Series series;
+  // Adds to the series what is measured along `at`; its verdict is on all that is there then.
+  const auto measured = [&](const Axis& at) {
+    say("growth" + in + " of " + row.entry + " " + row.implementation + ", from " +
+        std::to_string(at.start.*at.varies));
+    measure_series(cells, plan, at, series);
+    return judged(row, "time" + in, series.why, series.seconds, claimed, axis.meant());
+  };
+  GrowthRow timed = measured(axis);
+  const auto differs = [&timed] { return timed.fit.verdict == result::GrowthVerdict::differs; };
+  // An exponent is of what remains at large sizes; where a smaller one is found, terms of lower
+  // order may still weigh.
+  for (int moves = 0; moves < plan.most_moves && differs() && *timed.fit.measured < claimed;
+       ++moves) {
+    Axis further = axis;
+    further.start = axis.at(1);
+    if (!cells.fits(further.at(plan.sizes - 1))) break;
+    const Series before = std::exchange(series, {});
+    GrowthRow beyond = measured(further);
+    if (beyond.fit.verdict == result::GrowthVerdict::undecided) {
+      series = before;
+      break;
+    }
+    axis = further;
+    timed = std::move(beyond);
+  }
+  if (differs()) {
     // A neighbour on the machine may have come and gone: both series together decide.
-    measure_series(cells, plan, axis, series);
-    timed = judged(row, "time" + in, series.why, series.seconds, time, axis.meant());
+    timed = measured(axis);
     excuse_caches(plan, series, timed.fit);
   }
   rows.push_back(std::move(timed));

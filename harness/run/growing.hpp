@@ -18,6 +18,7 @@ struct GrowthPlan {
   double least_seconds = 0.005;  ///< a smaller cell shows its fixed costs, not its growth
   int sizes = 3;                 ///< each twice the one before
   int children = 3;              ///< fresh processes for each size
+  int most_moves = 2;            ///< times that all sizes are doubled to see a claimed exponent
   double sampling_seconds = 0.4;
   double cell_timeout_seconds = 60;
   double memory_limit_bytes = 0;
@@ -41,9 +42,10 @@ using Say = std::function<void(const std::string&)>;
 
 /// Claims in length, in head_dim (all options held as they are at 64) and, for a mechanism with
 /// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
-/// cells'. A claim that is missed is measured once more and judged by both; one that is missed by
-/// no more than the ladder explains of what is touched (workspace, all tensors, state) is
-/// undecided. Empty where the implementation does not support the problem.
+/// cells'. An exponent in length that is smaller than claimed is looked for at twice the sizes, as
+/// often as `most_moves` and memory allow. A claim that is missed then is measured once more and
+/// judged by both; one that is missed by no more than the ladder explains of what is touched
+/// (workspace, all tensors, state) is undecided. Empty where the implementation does not support the problem.
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say);
 

@@ -23,11 +23,17 @@ struct Machine {
   bool supported = true;
   double peak_bytes = 0;
   std::int64_t fails_from = 1 << 30;
+  double seconds_in_length = 0;    ///< a term in T^1 beside, for each token
+  double most_length = 1 << 20;    ///< longer ones do not fit into memory
   int slow_calls = 0;  ///< that many cells take 3 times as long
   int children = 0;
 
   double state_bytes(const Json& cell) const {
     return 1000 * std::pow(cell.at("settings").at("length").get<double>(), state_exponent);
+  }
+
+  bool fitting(const Json& request) const {
+    return request.at("cells").front().at("settings").at("length").get<double>() <= most_length;
   }
 
   Json operator()(const Json& request) {
@@ -40,7 +46,7 @@ struct Machine {
       if (claimed_from > 0) growth["from_length"] = claimed_from;
       return {{"cells",
                {{{"supported", supported},
-                 {"peak_bytes", peak_bytes},
+                 {"peak_bytes", fitting(request) ? peak_bytes : 1e12},
                  {"options", {{"features", 64}}},
                  {"cost", {{"state_bytes", state_bytes(request.at("cells").front())}}},
                  {"growth", growth}}}}};
@@ -53,6 +59,7 @@ struct Machine {
       return {{"status", "out_of_memory"}, {"reason", "64 GiB"}};
     }
     double seconds = seconds_at_512 * std::pow(length / 512, exponent);
+    seconds += seconds_in_length * length;
     if (claimed_in_latents > 0) seconds *= std::pow(latents / 64, exponent_in_latents);
     const double head_dim = cell.at("settings").at("head_dim");
     seconds *= head_dim / 64 * cell.at("options").value("features", head_dim) / 64;
@@ -103,6 +110,35 @@ TEST_CASE("a wrong claim is missed, after a second series", "[growing]") {
   const auto rows = grown(machine);
   CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
   CHECK(rows[0].points.size() == 18);
+}
+
+TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths", "[growing]") {
+  Machine machine;
+  machine.exponent = machine.claimed = 2;
+  machine.seconds_at_512 = 6e-3;
+  machine.seconds_in_length = 6e-6;  // 3.1 ms at 512, where T^2 takes 6
+  auto rows = grown(machine);
+  CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+  CHECK(rows[0].points.front().size == 1024);
+  CHECK(rows[1].points.front().size == 1024);
+  SECTION("not where they do not fit") {
+    machine.most_length = 2048;
+    rows = grown(machine);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
+    CHECK(rows[0].points.front().size == 512);
+  }
+  SECTION("nor where they fail") {
+    machine.fails_from = 4096;
+    rows = grown(machine);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
+    CHECK(rows[0].points.front().size == 512);
+  }
+  SECTION("nor where it is simply smaller") {
+    machine.exponent = 1;
+    rows = grown(machine);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
+    CHECK(rows[0].points.size() == 18);
+  }
 }
 
 TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growing]") {
