@@ -1,14 +1,14 @@
-// Arrays for the tests of kernels: memory with a guard, rows of a vector, distances to a
-// definition.
+// Arrays for the tests of kernels: memory with a guard, random numbers as they are stored, rows.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <type_traits>
 #include <vector>
 
 #include "attention/kernels/rows.hpp"
+#include "tests/support/catch.hpp"
 #include "tests/support/thread_team.hpp"
 
 namespace attnbench::kernels::test {
@@ -46,15 +46,36 @@ T stored(double x) {
   return value;
 }
 
+/// Normal numbers of that standard deviation, as they are stored.
 template <class T>
-double relative_rms(const std::vector<T>& found, const std::vector<double>& expected) {
-  double difference = 0, size = 1e-300;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double d = double{widen(found[i])} - expected[i];
-    difference += d * d;
-    size += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / size);
+std::vector<T> drawn(std::mt19937& engine, std::int64_t count, double deviation) {
+  std::normal_distribution<double> normal(0, deviation);
+  std::vector<T> x(static_cast<std::size_t>(count));
+  for (T& each : x) each = stored<T>(normal(engine));
+  return x;
+}
+
+/// One token in four is hidden.
+inline std::vector<std::uint8_t> drawn_mask(std::mt19937& engine, std::int64_t count) {
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t i = 0; i < count; ++i) mask.push_back(engine() % 4 != 0);
+  return mask;
+}
+
+template <class T>
+std::vector<double> in_double(const std::vector<T>& x) {
+  std::vector<double> y;
+  for (const T& each : x) y.push_back(widen(each));
+  return y;
+}
+
+/// Calls with a team and a workspace behind which nothing may be written.
+template <class Call>
+void on_workspace(int threads, std::size_t bytes, const Call& call) {
+  StdTeam team(threads);
+  Block block(bytes);
+  call(team, block.data(), bytes);
+  REQUIRE(block.intact());
 }
 
 }  // namespace attnbench::kernels::test

@@ -63,7 +63,7 @@ TEMPLATE_TEST_CASE("kernels causal product: pieces from a memory give the whole"
         Recurrent<Product, R>::run(sizes, arguments, 6);  // more threads than heads
         begin += count;
       }
-      CHECK(relative_rms(whole.out, expected) < RecurrentBars<R>::forward);
+      CHECK(relative_rms(whole.out, expected) < Bars<R>::forward);
     }
   }
 }

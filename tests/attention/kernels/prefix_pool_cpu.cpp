@@ -60,7 +60,7 @@ TEST_CASE("kernels prefix pool: scores that rise without end stay right") {
       problem.forward(2);
       problem.backward(2);
       CHECK(relative_rms(problem.out, problem.define()) < 2e-4);
-      auto exact = problem.in_double();
+      auto exact = problem.widened();
       exact.backward(1);
       CHECK(relative_rms(problem.d_values, exact.d_values) < 1e-3);
       for (const float x : problem.d_key) REQUIRE(std::isfinite(x));
@@ -92,7 +92,7 @@ TEMPLATE_TEST_CASE("kernels prefix pool: pieces from a carry give the whole", ""
         Recurrent<Pool, R>::run(sizes, arguments, 6);  // more threads than heads
         begin += count;
       }
-      CHECK(relative_rms(whole.out, expected) < RecurrentBars<R>::forward);
+      CHECK(relative_rms(whole.out, expected) < Bars<R>::forward);
     }
   }
 }

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <random>
 
 #include "tests/attention/kernels/arrays.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 
 namespace attnbench::kernels::test {
 
@@ -30,35 +29,24 @@ struct Recurrent {
   Recurrent(const Shape& s, const typename F::Sizes& like) : shape(s), sizes(like) {
     F::resize(sizes, s);
     std::mt19937 engine(11);
-    std::normal_distribution<double> normal;
-    const auto fill = [&](std::vector<T>& x, std::int64_t width, double spread) {
-      x.resize(static_cast<std::size_t>(s.batch * s.heads * s.length * width));
-      for (auto& value : x) value = stored<T>(spread * normal(engine));
-    };
-    fill(query, s.latents, s.spread);
-    fill(key, s.latents, s.spread);
-    fill(values, s.value_dim, 1);
-    fill(d_out, s.value_dim, 1);
+    const std::int64_t tokens = s.batch * s.heads * s.length;
+    query = drawn<T>(engine, tokens * s.latents, s.spread);
+    key = drawn<T>(engine, tokens * s.latents, s.spread);
+    values = drawn<T>(engine, tokens * s.value_dim, 1);
+    d_out = drawn<T>(engine, tokens * s.value_dim, 1);
     out = d_out;
     d_query = query;
     d_key = key;
     d_values = values;
-    for (std::int64_t i = 0; s.masked && i < s.batch * s.length; ++i) {
-      mask.push_back(engine() % 4 != 0);
-    }
+    if (s.masked) mask = drawn_mask(engine, s.batch * s.length);
   }
   /// The same numbers, as they are stored, in double.
-  Recurrent<Family, double> in_double() const {
+  Recurrent<Family, double> widened() const {
     Recurrent<Family, double> copy(shape, sizes);
-    const auto widened = [](const std::vector<T>& x) {
-      std::vector<double> y;
-      for (const T& value : x) y.push_back(widen(value));
-      return y;
-    };
-    copy.query = widened(query);
-    copy.key = widened(key);
-    copy.values = widened(values);
-    copy.d_out = widened(d_out);
+    copy.query = in_double(query);
+    copy.key = in_double(key);
+    copy.values = in_double(values);
+    copy.d_out = in_double(d_out);
     copy.mask = mask;
     return copy;
   }
@@ -83,19 +71,18 @@ struct Recurrent {
   void forward(int threads) { run(sizes, arguments(), threads); }
   static void run(const typename F::Sizes& sizes, const typename F::Arguments& arguments,
                   int threads) {
-    StdTeam team(threads);
-    Block block(F::forward_bytes(sizes, threads));
-    F::forward(sizes, arguments, team, block.data(), F::forward_bytes(sizes, threads));
-    REQUIRE(block.intact());
+    on_workspace(threads, F::forward_bytes(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   F::forward(sizes, arguments, team, space, bytes);
+                 });
   }
   void backward(int threads) {
-    StdTeam team(threads);
-    Block block(F::backward_bytes(sizes, threads));
-    F::backward(sizes, arguments(), rows<const T>(d_out, shape.value_dim),
-                rows<T>(d_query, shape.latents), rows<T>(d_key, shape.latents),
-                rows<T>(d_values, shape.value_dim), team, block.data(),
-                F::backward_bytes(sizes, threads));
-    REQUIRE(block.intact());
+    on_workspace(threads, F::backward_bytes(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   F::backward(sizes, arguments(), rows<const T>(d_out, shape.value_dim),
+                               rows<T>(d_query, shape.latents), rows<T>(d_key, shape.latents),
+                               rows<T>(d_values, shape.value_dim), team, space, bytes);
+                 });
   }
   bool real(std::int64_t b, std::int64_t t) const {
     return mask.empty() || mask[static_cast<std::size_t>(b * shape.length + t)] != 0;
@@ -124,37 +111,6 @@ struct Recurrent {
   }
 };
 
-template <class T>
-struct RecurrentBars;
-template <>
-struct RecurrentBars<float> {
-  static constexpr double forward = 3e-6, backward = 2e-5;
-};
-template <>
-struct RecurrentBars<double> {
-  static constexpr double forward = 1e-13, backward = 1e-12;
-};
-template <>
-struct RecurrentBars<BFloat16> {
-  static constexpr double forward = 5e-3, backward = 1e-2;
-};
-
-/// The distance of a gradient, relative to its size. One that all but vanishes (a softmax over one
-/// latent, an average of one token) is rounding of numbers as large as the values' gradient.
-template <class T>
-double gradient_error(const std::vector<T>& found, const std::vector<double>& exact,
-                      const std::vector<double>& d_values) {
-  const auto norm = [](const auto& x) {
-    double sum = 0;
-    for (const auto& value : x) sum += double{widen(value)} * double{widen(value)};
-    return std::sqrt(sum);
-  };
-  if (norm(exact) > 1e-4 * norm(d_values)) return relative_rms(found, exact);
-  std::vector<double> difference = exact;
-  for (std::size_t i = 0; i < exact.size(); ++i) difference[i] -= double{widen(found[i])};
-  return norm(difference) / norm(d_values);
-}
-
 /// Values against the definition; gradients against those of the kernel in double, which
 /// `check_slopes` traces back to the definition.
 template <template <class> class Family, class T>
@@ -162,15 +118,15 @@ void compare(const Shape& shape, const typename Family<T>::Sizes& like, int thre
   CAPTURE(shape.length, shape.latents, shape.value_dim, shape.spread, shape.masked, threads);
   Recurrent<Family, T> problem(shape, like);
   problem.forward(threads);
-  CHECK(relative_rms(problem.out, problem.define()) < RecurrentBars<T>::forward);
+  CHECK(relative_rms(problem.out, problem.define()) < Bars<T>::forward);
   problem.backward(threads);
-  auto exact = problem.in_double();
+  auto exact = problem.widened();
   exact.forward(1);
   exact.backward(1);
   CHECK(gradient_error(problem.d_query, exact.d_query, exact.d_values) <
-        RecurrentBars<T>::backward);
-  CHECK(gradient_error(problem.d_key, exact.d_key, exact.d_values) < RecurrentBars<T>::backward);
-  CHECK(relative_rms(problem.d_values, exact.d_values) < RecurrentBars<T>::backward);
+        Bars<T>::backward);
+  CHECK(gradient_error(problem.d_key, exact.d_key, exact.d_values) < Bars<T>::backward);
+  CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<T>::backward);
 }
 
 /// Derivatives along random directions against central differences of the definition.
@@ -181,33 +137,10 @@ void check_slopes(const Shape& shape, const typename Family<double>::Sizes& like
   problem.forward(2);
   problem.backward(2);
   std::mt19937 engine(5);
-  std::normal_distribution<double> normal;
-  const auto loss = [&] {
-    const auto y = problem.define();
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * problem.d_out[i];
-    return sum;
-  };
-  const auto check = [&](std::vector<double>& x, const std::vector<double>& gradient) {
-    const std::vector<double> at = x;
-    std::vector<double> direction(x.size());
-    double along = 0, size = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      direction[i] = normal(engine);
-      along += gradient[i] * direction[i];
-      size += gradient[i] * gradient[i];
-    }
-    const double step = 1e-5;
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = at[i] + step * direction[i];
-    const double above = loss();
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = at[i] - step * direction[i];
-    const double below = loss();
-    x = at;
-    CHECK(along == Approx((above - below) / (2 * step)).margin(1e-7 * std::sqrt(size)));
-  };
-  check(problem.query, problem.d_query);
-  check(problem.key, problem.d_key);
-  check(problem.values, problem.d_values);
+  const auto loss = [&] { return inner(problem.define(), problem.d_out); };
+  check_slope(engine, loss, problem.query, problem.d_query);
+  check_slope(engine, loss, problem.key, problem.d_key);
+  check_slope(engine, loss, problem.values, problem.d_values);
 }
 
 }  // namespace attnbench::kernels::test

@@ -4,25 +4,11 @@
 #include <limits>
 
 #include "attention/kernels/simd.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/running_memory_problem.hpp"
 
 namespace attnbench::kernels::test {
 namespace {
-
-template <class T>
-struct Bars;
-template <>
-struct Bars<float> {
-  static constexpr double forward = 3e-6, backward = 2e-5;
-};
-template <>
-struct Bars<double> {
-  static constexpr double forward = 1e-13, backward = 1e-12;
-};
-template <>
-struct Bars<BFloat16> {
-  static constexpr double forward = 5e-3, backward = 1e-2;
-};
 
 RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim) {
   RunningMemorySizes sizes;
@@ -58,22 +44,6 @@ std::vector<RunningMemorySizes> kinds(std::int64_t length, std::int64_t bases, s
 }
 
 template <class T>
-double off(const std::vector<T>& found, const std::vector<double>& exact, double size) {
-  double difference = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    const double d = double{widen(found[i])} - exact[i];
-    difference += d * d;
-  }
-  return difference == 0 ? 0 : std::sqrt(difference) / size;
-}
-
-double norm(const std::vector<double>& x) {
-  double sum = 0;
-  for (const double each : x) sum += each * each;
-  return std::sqrt(sum);
-}
-
-template <class T>
 void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = false,
              int threads = 3) {
   CAPTURE(static_cast<int>(sizes.order), sizes.length, sizes.bases, sizes.head_dim, sizes.window,
@@ -82,17 +52,14 @@ void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = f
   problem.forward(threads);
   CHECK(relative_rms(problem.out, problem.define()) < Bars<T>::forward);
   problem.backward(threads);
-  auto exact = problem.in_double();
+  auto exact = problem.widened();
   exact.backward(1);
-  // A gradient that vanishes (one basis: its weight is 1; nothing to read) is rounding of numbers
-  // of this size.
-  const double size = std::max(norm(exact.d_bases), norm(exact.d_tokens));
-  CHECK(off(problem.d_query, exact.d_query, std::max(1e-2 * size, norm(exact.d_query))) <
-        Bars<T>::backward);
-  CHECK(off(problem.d_tokens, exact.d_tokens, std::max(1e-2 * size, norm(exact.d_tokens))) <
-        Bars<T>::backward);
-  CHECK(off(problem.d_bases, exact.d_bases, std::max(1e-2 * size, norm(exact.d_bases))) <
-        Bars<T>::backward);
+  // One basis has the weight 1 whatever is asked, and there may be nothing to read.
+  const auto& large =
+      norm(exact.d_bases) > norm(exact.d_tokens) ? exact.d_bases : exact.d_tokens;
+  CHECK(gradient_error(problem.d_query, exact.d_query, large) < Bars<T>::backward);
+  CHECK(gradient_error(problem.d_tokens, exact.d_tokens, large) < Bars<T>::backward);
+  CHECK(gradient_error(problem.d_bases, exact.d_bases, large) < Bars<T>::backward);
 }
 
 /// Derivatives along random directions against central differences of the definition.
@@ -101,33 +68,10 @@ void check_slopes(const RunningMemorySizes& sizes, bool masked) {
   MemoryProblem<double> problem(sizes, 1, masked);
   problem.backward(2);
   std::mt19937 engine(3);
-  std::normal_distribution<double> normal;
-  const auto loss = [&] {
-    const auto y = problem.define();
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * problem.d_out[i];
-    return sum;
-  };
-  const auto along = [&](std::vector<double>& x, const std::vector<double>& gradient) {
-    const std::vector<double> saved = x;
-    std::vector<double> direction(x.size());
-    double expected = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      direction[i] = normal(engine);
-      expected += direction[i] * gradient[i];
-    }
-    const auto at = [&](double step) {
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = saved[i] + step * direction[i];
-      return loss();
-    };
-    constexpr double h = 1e-4;
-    const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
-    x = saved;
-    CHECK(expected == Approx(slope).epsilon(1e-7).margin(1e-7));
-  };
-  along(problem.query, problem.d_query);
-  along(problem.tokens, problem.d_tokens);
-  along(problem.bases, problem.d_bases);
+  const auto loss = [&] { return inner(problem.define(), problem.d_out); };
+  check_slope(engine, loss, problem.query, problem.d_query);
+  check_slope(engine, loss, problem.tokens, problem.d_tokens);
+  check_slope(engine, loss, problem.bases, problem.d_bases);
 }
 
 }  // namespace
@@ -199,7 +143,7 @@ TEST_CASE("kernels running memory: large and rising inputs stay right") {
     problem.query[9] = 1000;
     problem.forward(2);
     problem.backward(2);
-    auto exact = problem.in_double();
+    auto exact = problem.widened();
     exact.backward(1);
     CHECK(relative_rms(problem.out, problem.define()) < 1e-3);
     CHECK(relative_rms(problem.d_tokens, exact.d_tokens) < 1e-2);

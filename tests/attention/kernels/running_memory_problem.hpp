@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "attention/kernels/running_memory.hpp"
 #include "tests/attention/kernels/arrays.hpp"
-#include "tests/support/catch.hpp"
 
 namespace attnbench::kernels::test {
 
@@ -24,36 +22,24 @@ struct MemoryProblem {
       : sizes(s) {
     if (sizes.memory_length == 0) sizes.memory_length = sizes.length;
     std::mt19937 engine(17);
-    std::normal_distribution<double> normal;
-    const auto fill = [&](std::vector<T>& x, std::int64_t count, double size) {
-      x.resize(static_cast<std::size_t>(count));
-      for (auto& value : x) value = stored<T>(size * normal(engine));
-    };
     const std::int64_t heads = s.batch * s.heads;
-    fill(query, heads * sizes.length * s.head_dim, spread);
-    fill(tokens, heads * sizes.memory_length * s.head_dim, spread);
-    fill(bases, s.heads * s.bases * s.head_dim, 1);
-    fill(d_out, heads * sizes.length * s.head_dim, 1);
+    query = drawn<T>(engine, heads * sizes.length * s.head_dim, spread);
+    tokens = drawn<T>(engine, heads * sizes.memory_length * s.head_dim, spread);
+    bases = drawn<T>(engine, s.heads * s.bases * s.head_dim, 1);
+    d_out = drawn<T>(engine, heads * sizes.length * s.head_dim, 1);
     out = d_out;
     d_query = query;
     d_tokens = tokens;
     d_bases.resize(bases.size());
-    for (std::int64_t i = 0; masked && i < s.batch * sizes.memory_length; ++i) {
-      mask.push_back(engine() % 4 != 0);
-    }
+    if (masked) mask = drawn_mask(engine, s.batch * sizes.memory_length);
   }
   /// The same numbers, as they are stored, in double.
-  MemoryProblem<double> in_double() const {
+  MemoryProblem<double> widened() const {
     MemoryProblem<double> copy(sizes);
-    const auto widened = [](const std::vector<T>& x) {
-      std::vector<double> y;
-      for (const T& value : x) y.push_back(widen(value));
-      return y;
-    };
-    copy.query = widened(query);
-    copy.tokens = widened(tokens);
-    copy.bases = widened(bases);
-    copy.d_out = widened(d_out);
+    copy.query = in_double(query);
+    copy.tokens = in_double(tokens);
+    copy.bases = in_double(bases);
+    copy.d_out = in_double(d_out);
     copy.mask = mask;
     return copy;
   }
@@ -77,22 +63,20 @@ struct MemoryProblem {
   }
   static void run(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& arguments,
                   int threads) {
-    StdTeam team(threads);
-    const std::size_t bytes = running_memory_forward_bytes<T>(sizes, threads);
-    Block block(bytes);
-    running_memory_forward(sizes, arguments, team, block.data(), bytes);
-    REQUIRE(block.intact());
+    on_workspace(threads, running_memory_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   running_memory_forward(sizes, arguments, team, space, bytes);
+                 });
   }
   void forward(int threads) { run(sizes, arguments(), threads); }
   void backward(int threads) {
-    StdTeam team(threads);
-    const std::size_t bytes = running_memory_backward_bytes<T>(sizes, threads);
-    Block block(bytes);
     const RunningMemoryGradients<T> gradients{
         rows<const T>(d_out, sizes.length), rows<T>(d_query, sizes.length),
         rows<T>(d_tokens, sizes.memory_length), d_bases.data()};
-    running_memory_backward(sizes, arguments(), gradients, team, block.data(), bytes);
-    REQUIRE(block.intact());
+    on_workspace(threads, running_memory_backward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   running_memory_backward(sizes, arguments(), gradients, team, space, bytes);
+                 });
   }
 
   /// Tokens [0, n) that query t reads.

@@ -1,8 +1,8 @@
 // The bias by distance of the tiled softmax against the definition in double.
 #include "attention/kernels/simd.hpp"
 #include "attention/kernels/softmax.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
-#include "tests/support/catch.hpp"
 
 namespace attnbench::kernels::test {
 namespace {
@@ -29,19 +29,19 @@ SoftmaxSizes biased(std::int64_t length, std::int64_t offset, const Band& band) 
 }
 
 template <class T>
-void compare(const SoftmaxSizes& sizes, double forward, double backward) {
+void compare(const SoftmaxSizes& sizes) {
   CAPTURE(sizes.length, sizes.offset, sizes.left, sizes.right, sizes.bias_reach);
   for (const bool masked : {false, true}) {
     Problem<T> problem(sizes, 1, masked);
     problem.forward(3);
     problem.backward(3);
     const Expected expected = define(problem);
-    CHECK(relative_rms(problem.out, expected.out) < forward);
-    CHECK(relative_rms(problem.dv, expected.dv) < backward);
+    CHECK(relative_rms(problem.out, expected.out) < Bars<T>::forward);
+    CHECK(relative_rms(problem.dv, expected.dv) < Bars<T>::backward);
     if (sizes.left + sizes.right == 0) continue;  // what is left of their gradients is rounding
-    CHECK(relative_rms(problem.dq, expected.dq) < backward);
-    CHECK(relative_rms(problem.dk, expected.dk) < backward);
-    CHECK(relative_rms(problem.d_bias, expected.d_bias) < backward);
+    CHECK(relative_rms(problem.dq, expected.dq) < Bars<T>::backward);
+    CHECK(relative_rms(problem.dk, expected.dk) < Bars<T>::backward);
+    CHECK(relative_rms(problem.d_bias, expected.d_bias) < Bars<T>::backward);
   }
 }
 
@@ -53,16 +53,16 @@ TEST_CASE("kernels softmax: a bias by distance, its gradient too") {
     for (const std::int64_t length : {3, 64, 67, 301}) {
       for (const std::int64_t offset : {0, 5}) {
         const SoftmaxSizes sizes = biased(length, offset, band);
-        compare<float>(sizes, 3e-6, 2e-5);
-        compare<double>(sizes, 1e-13, 1e-12);
+        compare<float>(sizes);
+        compare<double>(sizes);
       }
     }
-    compare<BFloat16>(biased(301, 0, band), 5e-3, 1e-2);
+    compare<BFloat16>(biased(301, 0, band));
   }
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
-    compare<float>(biased(150, 2, {40, 7, 40}), 3e-6, 2e-5);
-    compare<double>(biased(150, 2, {40, 7, 40}), 1e-13, 1e-12);
+    compare<float>(biased(150, 2, {40, 7, 40}));
+    compare<double>(biased(150, 2, {40, 7, 40}));
   }
 }
 

@@ -4,28 +4,13 @@
 #include <limits>
 
 #include "attention/kernels/simd.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
-#include "tests/support/catch.hpp"
 
 using namespace attnbench::kernels;
 using namespace attnbench::kernels::test;
 
 namespace {
-
-template <class T>
-struct Bars;
-template <>
-struct Bars<float> {
-  static constexpr double forward = 3e-6, backward = 1e-5;
-};
-template <>
-struct Bars<double> {
-  static constexpr double forward = 1e-13, backward = 1e-12;
-};
-template <>
-struct Bars<BFloat16> {
-  static constexpr double forward = 5e-3, backward = 1e-2;
-};
 
 template <class T>
 void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false, int threads = 2) {

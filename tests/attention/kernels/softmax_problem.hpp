@@ -5,12 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "attention/kernels/softmax.hpp"
 #include "tests/attention/kernels/arrays.hpp"
-#include "tests/support/catch.hpp"
 
 namespace attnbench::kernels::test {
 
@@ -23,15 +21,10 @@ struct Problem {
 
   explicit Problem(const SoftmaxSizes& s, double spread = 1.0, bool masked = false) : sizes(s) {
     std::mt19937 engine(7);
-    std::normal_distribution<double> normal(0, spread);
-    const auto fill = [&](std::vector<T>& x, std::int64_t count) {
-      x.resize(static_cast<std::size_t>(count));
-      for (auto& value : x) value = stored<T>(normal(engine));
-    };
-    fill(q, s.batch * s.heads * s.length * s.head_dim);
-    fill(k, s.batch * s.kv_heads * s.key_length * s.head_dim);
-    fill(v, s.batch * s.kv_heads * s.key_length * s.value_dim);
-    fill(d_out, s.batch * s.heads * s.length * s.value_dim);
+    q = drawn<T>(engine, s.batch * s.heads * s.length * s.head_dim, spread);
+    k = drawn<T>(engine, s.batch * s.kv_heads * s.key_length * s.head_dim, spread);
+    v = drawn<T>(engine, s.batch * s.kv_heads * s.key_length * s.value_dim, spread);
+    d_out = drawn<T>(engine, s.batch * s.heads * s.length * s.value_dim, spread);
     out.resize(d_out.size());
     dq.resize(q.size());
     dk.resize(k.size());
@@ -41,9 +34,7 @@ struct Problem {
       bias.push_back(static_cast<Compute<T>>(2 * std::sin(0.7 * static_cast<double>(i * i + i))));
     }
     d_bias = bias;
-    for (std::int64_t i = 0; masked && i < s.batch * s.key_length; ++i) {
-      mask.push_back(engine() % 4 != 0);
-    }
+    if (masked) mask = drawn_mask(engine, s.batch * s.key_length);
   }
   SoftmaxArguments<T> arguments() {
     SoftmaxArguments<T> a;
@@ -58,11 +49,10 @@ struct Problem {
     return a;
   }
   void forward(int threads) {
-    StdTeam team(threads);
-    Block block(softmax_forward_bytes<T>(sizes, threads));
-    softmax_forward(sizes, arguments(), team, block.data(),
-                    softmax_forward_bytes<T>(sizes, threads));
-    REQUIRE(block.intact());
+    on_workspace(threads, softmax_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   softmax_forward(sizes, arguments(), team, space, bytes);
+                 });
   }
   void backward(int threads) {
     SoftmaxGradients<T> g;
@@ -71,11 +61,10 @@ struct Problem {
     g.dk = rows_of<T>(dk, sizes.kv_heads, sizes.key_length, sizes.head_dim);
     g.dv = rows_of<T>(dv, sizes.kv_heads, sizes.key_length, sizes.value_dim);
     g.d_bias = d_bias.data();
-    StdTeam team(threads);
-    Block block(softmax_backward_bytes<T>(sizes, threads));
-    softmax_backward(sizes, arguments(), g, team, block.data(),
-                     softmax_backward_bytes<T>(sizes, threads));
-    REQUIRE(block.intact());
+    on_workspace(threads, softmax_backward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   softmax_backward(sizes, arguments(), g, team, space, bytes);
+                 });
   }
   bool sees(std::int64_t b, std::int64_t t, std::int64_t s) const {
     const std::int64_t distance = s - t - sizes.offset;

@@ -7,28 +7,13 @@
 
 #include "attention/kernels/simd.hpp"
 #include "tests/attention/kernels/arrays.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 
 namespace attnbench::kernels::test {
 namespace {
 
 constexpr PoolQuery kinds[] = {PoolQuery::weights, PoolQuery::logits,
                                PoolQuery::logits_and_normaliser};
-
-template <class T>
-struct Bars;
-template <>
-struct Bars<float> {
-  static constexpr double forward = 3e-6, backward = 2e-5;
-};
-template <>
-struct Bars<double> {
-  static constexpr double forward = 1e-13, backward = 1e-12;
-};
-template <>
-struct Bars<BFloat16> {
-  static constexpr double forward = 5e-3, backward = 1e-2;
-};
 
 WholePoolSizes sized(PoolQuery kind, std::int64_t length, std::int64_t keys, std::int64_t latents,
                      std::int64_t dim) {
@@ -51,34 +36,23 @@ struct WholePool {
 
   explicit WholePool(const WholePoolSizes& s, double spread = 1, bool masked = false) : sizes(s) {
     std::mt19937 engine(23);
-    std::normal_distribution<double> normal;
-    const auto fill = [&](std::vector<T>& x, std::int64_t tokens, std::int64_t width, double size) {
-      x.resize(static_cast<std::size_t>(s.batch * s.heads * tokens * width));
-      for (auto& value : x) value = stored<T>(size * normal(engine));
-    };
-    fill(query, s.length, s.latents, spread);
-    fill(scores, s.key_length, s.latents, spread);
-    fill(values, s.key_length, s.value_dim, 1);
-    fill(d_out, s.length, s.value_dim, 1);
+    const std::int64_t heads = s.batch * s.heads;
+    query = drawn<T>(engine, heads * s.length * s.latents, spread);
+    scores = drawn<T>(engine, heads * s.key_length * s.latents, spread);
+    values = drawn<T>(engine, heads * s.key_length * s.value_dim, 1);
+    d_out = drawn<T>(engine, heads * s.length * s.value_dim, 1);
     out = d_out;
     d_query = query;
     d_scores = scores;
     d_values = values;
-    for (std::int64_t i = 0; masked && i < s.batch * s.key_length; ++i) {
-      mask.push_back(engine() % 4 != 0);
-    }
+    if (masked) mask = drawn_mask(engine, s.batch * s.key_length);
   }
-  WholePool<double> in_double() const {
+  WholePool<double> widened() const {
     WholePool<double> copy(sizes);
-    const auto widened = [](const std::vector<T>& x) {
-      std::vector<double> y;
-      for (const T& value : x) y.push_back(widen(value));
-      return y;
-    };
-    copy.query = widened(query);
-    copy.scores = widened(scores);
-    copy.values = widened(values);
-    copy.d_out = widened(d_out);
+    copy.query = in_double(query);
+    copy.scores = in_double(scores);
+    copy.values = in_double(values);
+    copy.d_out = in_double(d_out);
     copy.mask = mask;
     return copy;
   }
@@ -97,22 +71,20 @@ struct WholePool {
     return a;
   }
   void forward(int threads) {
-    StdTeam team(threads);
-    const std::size_t bytes = whole_pool_forward_bytes<T>(sizes, threads);
-    Block block(bytes);
-    whole_pool_forward(sizes, arguments(), team, block.data(), bytes);
-    REQUIRE(block.intact());
+    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_forward(sizes, arguments(), team, space, bytes);
+                 });
   }
   void backward(int threads) {
-    StdTeam team(threads);
-    const std::size_t bytes = whole_pool_backward_bytes<T>(sizes, threads);
-    Block block(bytes);
     const PrefixPoolGradients<T> gradients{rows<const T>(d_out, sizes.length, sizes.value_dim),
                                            rows<T>(d_query, sizes.length, sizes.latents),
                                            rows<T>(d_scores, sizes.key_length, sizes.latents),
                                            rows<T>(d_values, sizes.key_length, sizes.value_dim)};
-    whole_pool_backward(sizes, arguments(), gradients, team, block.data(), bytes);
-    REQUIRE(block.intact());
+    on_workspace(threads, whole_pool_backward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_backward(sizes, arguments(), gradients, team, space, bytes);
+                 });
   }
 
   std::vector<double> define() const {
@@ -171,22 +143,6 @@ struct WholePool {
   }
 };
 
-double norm(const std::vector<double>& x) {
-  double sum = 0;
-  for (const double each : x) sum += each * each;
-  return std::sqrt(sum);
-}
-
-/// The distance of a gradient relative to its size, or to a small part of the values' gradient:
-/// one that all but vanishes (a softmax over one latent) is rounding of numbers of that size.
-template <class T>
-double off(const std::vector<T>& found, const std::vector<double>& exact, double size) {
-  std::vector<double> difference = exact;
-  for (std::size_t i = 0; i < exact.size(); ++i) difference[i] -= double{widen(found[i])};
-  const double error = norm(difference);
-  return error == 0 ? 0 : error / std::max(norm(exact), 1e-2 * size);
-}
-
 template <class T>
 void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false) {
   CAPTURE(static_cast<int>(sizes.query), sizes.length, sizes.key_length, sizes.latents,
@@ -195,12 +151,12 @@ void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false
   problem.forward(3);
   CHECK(relative_rms(problem.out, problem.define()) < Bars<T>::forward);
   problem.backward(3);
-  auto exact = problem.in_double();
+  auto exact = problem.widened();
   exact.backward(1);
-  const double size = norm(exact.d_values);
-  CHECK(off(problem.d_query, exact.d_query, size) < Bars<T>::backward);
-  CHECK(off(problem.d_scores, exact.d_scores, size) < Bars<T>::backward);
-  CHECK(off(problem.d_values, exact.d_values, size) < Bars<T>::backward);
+  const auto& large = exact.d_values;
+  CHECK(gradient_error(problem.d_query, exact.d_query, large) < Bars<T>::backward);
+  CHECK(gradient_error(problem.d_scores, exact.d_scores, large) < Bars<T>::backward);
+  CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<T>::backward);
 }
 
 /// Derivatives along random directions against central differences of the definition.
@@ -209,33 +165,10 @@ void check_slopes(const WholePoolSizes& sizes, bool masked) {
   WholePool<double> problem(sizes, 1, masked);
   problem.backward(2);
   std::mt19937 engine(3);
-  std::normal_distribution<double> normal;
-  const auto loss = [&] {
-    const auto y = problem.define();
-    double sum = 0;
-    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * problem.d_out[i];
-    return sum;
-  };
-  const auto along = [&](std::vector<double>& x, const std::vector<double>& gradient) {
-    const std::vector<double> saved = x;
-    std::vector<double> direction(x.size());
-    double expected = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      direction[i] = normal(engine);
-      expected += direction[i] * gradient[i];
-    }
-    const auto at = [&](double step) {
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = saved[i] + step * direction[i];
-      return loss();
-    };
-    constexpr double h = 1e-4;
-    const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
-    x = saved;
-    CHECK(expected == Approx(slope).epsilon(1e-7).margin(1e-7));
-  };
-  along(problem.query, problem.d_query);
-  along(problem.scores, problem.d_scores);
-  along(problem.values, problem.d_values);
+  const auto loss = [&] { return inner(problem.define(), problem.d_out); };
+  check_slope(engine, loss, problem.query, problem.d_query);
+  check_slope(engine, loss, problem.scores, problem.d_scores);
+  check_slope(engine, loss, problem.values, problem.d_values);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ struct OnDevice {
                 d_query.rows(heads, length, s.latents), d_key.rows(heads, length, s.latents),
                 d_values.rows(heads, length, s.value_dim), space.data(), bytes);
     space.values();
-    auto exact = problem.in_double();
+    auto exact = problem.widened();
     exact.backward(1);
     const auto error = [&](const DeviceArray<T>& found, const std::vector<double>& expected) {
       return kernels::test::gradient_error(found.values(), expected, exact.d_values);

@@ -7,6 +7,7 @@
 #include "attention/kernels/cuda/softmax.hpp"
 #include "attention/kernels/cuda/softmax_call.hpp"
 #include "tests/attention/kernels/cuda/device_array.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 namespace attnbench::kernels::cuda::test {
@@ -14,24 +15,10 @@ namespace attnbench::kernels::cuda::test {
 using kernels::test::define;
 using kernels::test::Expected;
 using kernels::test::Problem;
+using kernels::test::Bars;
 using kernels::test::relative_rms;
 
 /// Relative errors that a result may have; those of 16-bit numbers are a few of their roundings.
-template <class T>
-struct Bars;
-template <>
-struct Bars<float> {
-  static constexpr double forward = 3e-6, backward = 1e-5;
-};
-template <>
-struct Bars<BFloat16> {
-  static constexpr double forward = 5e-3, backward = 1e-2;
-};
-template <>
-struct Bars<Half> {
-  static constexpr double forward = 1e-3, backward = 2e-3;
-};
-
 /// Whether the kernels run in the emulator, where a product takes a thousand times as long: sizes
 /// shrink there, kinds of cases do not.
 inline bool emulated() { return card().name == "an emulated card"; }
