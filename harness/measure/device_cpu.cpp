@@ -1,6 +1,7 @@
 #include "harness/measure/device_cpu.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,14 +16,30 @@ namespace {
 class SteadyStopwatch final : public Stopwatch {
  public:
   double time(const std::function<void()>& body) override {
+    const long before = page_faults();
     const double start = now();
     body();
-    return now() - start;
+    const double seconds = now() - start;
+    faults_ = page_faults() - before;
+    return seconds;
   }
+  bool cold() const override { return faults_ > few_faults; }
   double now() const override {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double>(since).count();
   }
+
+ private:
+  /// A huge page is one fault, and takes as long to clear as a hundred small ones.
+  static constexpr long few_faults = 8;
+
+  static long page_faults() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  }
+
+  long faults_ = 0;
 };
 
 class Cpu final : public Device {

@@ -22,7 +22,13 @@ void warm_up(Stopwatch& stopwatch, const SamplingRule& rule, const std::function
   for (int calls = 0;; ++calls) {
     const double passed = stopwatch.now() - start;
     const int least = passed > rule.max_seconds ? 1 : 2;
-    if (calls >= least && passed >= rule.warmup_seconds) return;
+    if (calls >= least && passed >= rule.warmup_seconds) break;
+    if (prepare) prepare();
+    stopwatch.time(body);
+  }
+  for (int calls = 0; calls < rule.cold_calls && stopwatch.cold() &&
+                      stopwatch.now() - start < rule.cold_seconds;
+       ++calls) {
     if (prepare) prepare();
     stopwatch.time(body);
   }

@@ -12,6 +12,8 @@ struct SamplingRule {
   int min_samples = 10;
   int max_samples = 2000;
   double warmup_seconds = 0.05;  ///< and at least two calls; one, if it passes max_seconds
+  int cold_calls = 8;            ///< more of them at most while calls are cold, up to cold_seconds
+  double cold_seconds = 10;
   double min_seconds = 0.05;
   double max_seconds = 2.0;  ///< sampling ends at the sample that passes this
 };
@@ -28,6 +30,9 @@ class Stopwatch {
   virtual ~Stopwatch() = default;
   /// Seconds of one call of `body`, the device synchronised.
   virtual double time(const std::function<void()>& body) = 0;
+  /// Whether the call timed last took fresh memory from the system, which clears it: the next may
+  /// find all it needs in what was freed.
+  virtual bool cold() const { return false; }
   /// Seconds since some fixed moment, for warm-up and limits.
   virtual double now() const = 0;
 };

@@ -1,7 +1,11 @@
 #include "harness/measure/sampler.hpp"
 
-#include <algorithm>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "harness/measure/device_cpu.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;
@@ -19,10 +23,12 @@ class FakeStopwatch final : public Stopwatch {
     now_ += seconds;
     return seconds;
   }
+  bool cold() const override { return calls <= cold_until; }
   double now() const override { return now_; }
   void pass(double seconds) { now_ += seconds; }
 
   std::size_t calls = 0;
+  std::size_t cold_until = 0;  ///< calls that take fresh memory
 
  private:
   std::vector<double> durations_;
@@ -56,6 +62,43 @@ TEST_CASE("sampling stops at the first test when nothing varies", "[sampler]") {
   CHECK(samples.seconds.size() == 10);
   CHECK(samples.stop == "interval");
   CHECK(stopwatch.calls == 12);
+}
+
+TEST_CASE("calls that still take fresh memory are no samples", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  FakeStopwatch slow_at_first({9, 9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  slow_at_first.cold_until = 5;
+  rule.cold_seconds = 100;
+  CHECK(sample(slow_at_first, rule, nothing).seconds == std::vector<double>(10, 1.0));
+  SECTION("not for ever") {
+    FakeStopwatch stopwatch({0.001});
+    stopwatch.cold_until = 1000;
+    sample(stopwatch, rule, nothing);
+    CHECK(stopwatch.calls == 2 + 8 + 10);
+  }
+  SECTION("nor for long") {
+    FakeStopwatch stopwatch({4});
+    stopwatch.cold_until = 1000;
+    rule.cold_seconds = 10;
+    sample(stopwatch, rule, nothing);
+    CHECK(stopwatch.calls == 2 + 1 + 10);
+  }
+}
+
+TEST_CASE("the steady clock knows a call that takes fresh memory", "[sampler]") {
+  const auto stopwatch = device_cpu()->stopwatch();
+  constexpr std::size_t bytes = 16 << 20;
+  const auto touch_fresh = [] {
+    void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(fresh != MAP_FAILED);
+    std::memset(fresh, 1, bytes);
+    munmap(fresh, bytes);
+  };
+  stopwatch->time(touch_fresh);
+  CHECK(stopwatch->cold());
+  std::vector<char> held(bytes, 1);
+  stopwatch->time([&held] { std::memset(held.data(), 2, bytes); });
+  CHECK_FALSE(stopwatch->cold());
 }
 
 TEST_CASE("the interval is tested at n = 10, 15, 22, 33, 49, 73 only", "[sampler]") {
