@@ -50,14 +50,21 @@ at::Tensor scores_of(const SoftmaxCall& call, const Chunk& chunk, const at::Tens
   const auto k = call.k.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
   auto scores = at::matmul(q, k.transpose(-2, -1)).to(wide(q));
   const std::int64_t lowest = chunk.t0 + call.offset;
-  const bool inside = lowest + chunk.rows - 1 - call.left <= chunk.s0 &&
-                      lowest + call.right >= chunk.s0 + chunk.keys - 1;
-  if (!inside) {
+  const std::int64_t highest = lowest + chunk.rows - 1;
+  const std::int64_t end = chunk.s0 + chunk.keys;
+  const auto hide = [&](std::int64_t from, std::int64_t to) {
+    if (from >= to) return;
     const auto integers = call.q.options().dtype(at::kLong).requires_grad(false);
-    const auto distance = at::arange(chunk.s0, chunk.s0 + chunk.keys, integers).unsqueeze(0) -
-                          at::arange(lowest, lowest + chunk.rows, integers).unsqueeze(1);
-    scores.masked_fill_((distance < -call.left).logical_or_(distance > call.right), -infinity);
-  }
+    const auto distance = at::arange(from, to, integers).unsqueeze(0) -
+                          at::arange(lowest, highest + 1, integers).unsqueeze(1);
+    scores.narrow(-1, from - chunk.s0, to - from)
+        .masked_fill_((distance < -call.left).logical_or_(distance > call.right), -infinity);
+  };
+  // Keys that the last row no longer sees, and those that the first does not see yet. A mask of
+  // the whole chunk would take longer than its product.
+  const std::int64_t left = std::clamp(highest - call.left, chunk.s0, end);
+  hide(chunk.s0, left);
+  hide(std::clamp(lowest + call.right + 1, left, end), end);
   if (call.key_mask.defined()) {
     const auto real = call.key_mask.narrow(1, chunk.s0, chunk.keys);
     scores.masked_fill_(real.logical_not().view({real.size(0), 1, 1, 1, real.size(1)}), -infinity);

@@ -45,9 +45,10 @@ Cost chunked_cost(Cost cost, const Window& band, const Options& options, const P
       std::min({options.integer("key_chunk"), problem.key_length, seen + rows});
   const double pairs = blocked_pairs(problem, band, rows, keys, false);
   const double block = real(rows) * real(keys);
-  // The mask of a block is made of distances, which are integers of 8 bytes.
+  // The mask of a block's edge is made of distances, which are integers of 8 bytes.
+  const double edge = real(rows) * real(std::min(rows, keys));
   const double mask =
-      band.left < problem.key_length || band.right < problem.key_length ? 19 * block : 0;
+      band.left < problem.key_length || band.right < problem.key_length ? 19 * edge : 0;
   cost.executed_flops = 2 * real(problem.head_dim + problem.value_dim) * heads * pairs;
   cost.exponentials = heads * pairs;
   cost.workspace_bytes =
@@ -147,7 +148,8 @@ Implementation chunked_softmax(const BandedMechanism& mechanism) {
     return chunked_cost(common_softmax_cost(mechanism, options, problem),
                         mechanism.band(options, problem), options, problem);
   };
-  implementation.growth = {2, 1, 0, 0};
+  implementation.growth = {2, 0, 0, 0};  // a chunk of queries against a chunk of keys at a time
+  implementation.growth.from_length = 4096;  // before, there are few chunks and none is left out
   implementation.rank = 1;
   return implementation;
 }
