@@ -58,7 +58,9 @@ bool determined(const Cells& cells, const std::string& key, const std::vector<st
 }
 
 /// The declared axis if it varies; else what varies most; else the declared one, a single point.
-std::string choose_axis(const Cells& cells, const std::string& declared) {
+/// Never one over which trainings are selected.
+std::string choose_axis(const Cells& cells, std::string declared) {
+  if (declared == learning_rate || declared == model_seed) declared.clear();
   if (!declared.empty() && spread_of(cells, declared) > 1) return declared;
   std::string best;
   std::size_t most = 1;

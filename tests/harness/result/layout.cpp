@@ -53,6 +53,18 @@ TEST_CASE("another option becomes the axis when only it varies", "[result]") {
   CHECK(found[0].cells[2].x == nullptr);
 }
 
+TEST_CASE("a learning rate is chosen, not drawn along", "[result]") {
+  const Json settings = {{"length", 64}, {"learning_rate", 0.1}};
+  Json other = settings;
+  other["learning_rate"] = 0.3;
+  const auto found = panels(
+      result_of({cell("latte", settings, {}), cell("latte", other, {})}, "learning_rate"));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].axis.empty());
+  CHECK(found[0].series == std::vector<std::string>{"latte"});
+  CHECK(found[0].cells[1].x == nullptr);
+}
+
 TEST_CASE("further settings make panels, further options make lines", "[result]") {
   std::vector<Json> cells;
   for (const char* pass : {"forward", "backward"}) {
