@@ -38,10 +38,13 @@ struct PackedBases {
   const R* along_of(std::int64_t h) const { return along + h * dim * rows; }
   const R* across_of(std::int64_t h) const { return across + h * count * width; }
 
-  template <class T>
-  void pack(const Rows<const T>& bases, std::int64_t heads) const {
+  void set_fence() const {
     std::fill_n(fence, rows, -std::numeric_limits<R>::infinity());
     std::fill_n(fence, count, R{0});
+  }
+  template <class T>
+  void pack(const Rows<const T>& bases, std::int64_t heads) const {
+    set_fence();
     std::fill_n(along, heads * dim * rows, R{0});
     std::fill_n(across, heads * count * width, R{0});
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -125,14 +128,24 @@ struct RunningMean {
   ATTNBENCH_INLINE void take(const R* sum, std::int64_t tokens, const R* along, std::int64_t dim,
                              std::int64_t rows) {
     using S = Simd<R, Bytes>;
+    const auto total_of = [&](std::int64_t j) ATTNBENCH_INLINE_LAMBDA {
+      auto total = S::all(0);
+      for (std::int64_t d = 0; d < dim; ++d) total += sum[d] * S::load(along + d * rows + j);
+      return total;
+    };
+    take_totals<Bytes>(total_of, tokens, rows);
+  }
+  /// The same of the sum's coordinates, which `total_of(j)` gives a vector at a time.
+  template <int Bytes, class TotalOf>
+  ATTNBENCH_INLINE void take_totals(const TotalOf& total_of, std::int64_t tokens,
+                                    std::int64_t rows) {
+    using S = Simd<R, Bytes>;
     if (tokens == 0) return;
     const R before = static_cast<R>(tokens);
     const R share = R{1} / static_cast<R>(count + tokens);
     for (std::int64_t j = 0; j < rows; j += S::lanes) {
-      auto total = S::all(0);
-      for (std::int64_t d = 0; d < dim; ++d) total += sum[d] * S::load(along + d * rows + j);
       const auto mean = S::load(u + j);
-      S::store(u + j, mean + (total - before * mean) * share);
+      S::store(u + j, mean + (total_of(j) - before * mean) * share);
     }
     count += tokens;
   }

@@ -1,211 +1,17 @@
 #include "attention/kernels/running_memory.hpp"
-
-#include "attention/kernels/running_memory_block.hpp"
+#include "attention/kernels/running_memory_step.hpp"
 
 namespace attnbench::kernels {
 namespace {
 
-/// Parts that a head's tokens are cut into, whatever the threads: the same bits for any number of
-/// them, and a workspace that does not grow with the tokens.
-constexpr std::int64_t most_parts = 16;
-
-/// Parts of whole windows, or of whole blocks.
-struct Parts {
-  std::int64_t tokens, phase, length, count;
-
-  Parts(const RunningMemorySizes& sizes, std::int64_t all)
-      : tokens(0), phase(0), length(all), count(0) {
-    const bool windows = sizes.order == MemoryOrder::windows;
-    const std::int64_t unit = windows ? sizes.window : memory_tokens;
-    if (windows) phase = sizes.phase;
-    const std::int64_t units = (length + phase + unit - 1) / unit;
-    tokens = (units + most_parts - 1) / most_parts * unit;
-    if (windows && tokens < memory_tokens) tokens = (memory_tokens + unit - 1) / unit * unit;
-    count = tokens == 0 ? 0 : (length + phase + tokens - 1) / tokens;
-  }
-  std::int64_t begin(std::int64_t k) const { return std::max<std::int64_t>(0, k * tokens - phase); }
-  std::int64_t end(std::int64_t k) const { return std::min(length, (k + 1) * tokens - phase); }
-};
-
-/// What all workers share: bases, sums of the parts, and the carry as it was.
-template <class R>
-struct Shared {
-  Parts reading, remembering;
-  PackedBases<R> bases;
-  R* sums;               // [batch * heads, parts, width]
-  std::int64_t* counts;  // [batch, parts]
-  R *mean, *sum;         // of the carry
-  std::int64_t *count, *sum_count;
-
-  Shared(Workspace& space, const RunningMemorySizes& sizes)
-      : reading(sizes, sizes.length),
-        remembering(sizes, sizes.memory_length),
-        bases(space, sizes),
-        sums(space.take<R>(sizes.batch * sizes.heads * remembering.count * bases.width)),
-        counts(space.take<std::int64_t>(sizes.batch * remembering.count)),
-        mean(space.take<R>(sizes.batch * sizes.heads * sizes.bases)),
-        sum(space.take<R>(sizes.batch * sizes.heads * sizes.head_dim)),
-        count(space.take<std::int64_t>(sizes.batch)),
-        sum_count(space.take<std::int64_t>(sizes.batch)) {}
-
-  void take(const RunningMemorySizes& sizes, const MemoryCarry<R>& carry) const {
-    const auto copy = [](const auto* from, std::int64_t n, auto* to) {
-      if (from == nullptr) {
-        std::fill_n(to, n, 0);
-      } else {
-        std::copy_n(from, n, to);
-      }
-    };
-    copy(carry.mean, sizes.batch * sizes.heads * sizes.bases, mean);
-    copy(carry.sum, sizes.batch * sizes.heads * sizes.head_dim, sum);
-    copy(carry.count, sizes.batch, count);
-    copy(carry.sum_count, sizes.batch, sum_count);
-  }
-};
-
-/// What one worker holds.
-template <class R>
-struct Scratch {
-  R *query, *tokens, *out;  // [memory_tokens, width]
-  R *logits, *means;        // [memory_tokens, rows]
-  R* mean;                  // [rows]
-  R* sum;                   // [width]
-
-  Scratch(Workspace& space, const PackedBases<R>& bases)
-      : query(space.take<R>(memory_tokens * bases.width)),
-        tokens(space.take<R>(memory_tokens * bases.width)),
-        out(space.take<R>(memory_tokens * bases.width)),
-        logits(space.take<R>(memory_tokens * bases.rows)),
-        means(space.take<R>(memory_tokens * bases.rows)),
-        mean(space.take<R>(bases.rows)),
-        sum(space.take<R>(bases.width)) {}
-};
-
-template <class T>
-struct Call {
-  const RunningMemorySizes& sizes;
-  const RunningMemoryArguments<T>& in;
-  Shared<Compute<T>> shared;
-
-  const std::uint8_t* mask(std::int64_t b, std::int64_t t) const {
-    return in.key_mask == nullptr ? nullptr : in.key_mask + b * in.mask_stride + t;
-  }
-};
-
-/// The sum of one part's tokens.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void sum_part(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                               std::int64_t h, std::int64_t k) {
-  using R = Compute<T>;
-  const Parts& parts = call.shared.remembering;
-  const std::int64_t width = call.shared.bases.width;
-  R* const sum = call.shared.sums + ((b * call.sizes.heads + h) * parts.count + k) * width;
-  std::fill_n(sum, width, R{0});
-  std::int64_t count = 0;
-  for (std::int64_t t = parts.begin(k); t < parts.end(k); t += memory_tokens) {
-    const std::int64_t tokens = std::min(memory_tokens, parts.end(k) - t);
-    load_memory_rows(call.in.tokens.at(b, h, t), call.in.tokens.row_stride, call.mask(b, t), tokens,
-                     call.sizes.head_dim, R{1}, s.tokens, width);
-    add_rows<R, Bytes>(s.tokens, tokens, width, sum);
-    count += real_tokens(call.mask(b, t), tokens);
-  }
-  if (h == 0) call.shared.counts[b * parts.count + k] = count;
-}
-
-/// What was remembered before part k, in s.mean; and, in s.sum, of the window begun. Returns the
-/// tokens of both.
-template <class T, int Bytes>
-ATTNBENCH_INLINE std::pair<std::int64_t, std::int64_t> begin_part(const Call<T>& call,
-                                                                  const Scratch<Compute<T>>& s,
-                                                                  std::int64_t b, std::int64_t h,
-                                                                  std::int64_t k) {
-  using R = Compute<T>;
-  const auto& [sizes, in, shared] = call;
-  const auto& bases = shared.bases;
-  const std::int64_t head = b * sizes.heads + h;
-  std::fill_n(s.mean, bases.rows, R{0});
-  std::fill_n(s.sum, bases.width, R{0});
-  std::copy_n(shared.mean + head * sizes.bases, sizes.bases, s.mean);
-  std::copy_n(shared.sum + head * sizes.head_dim, sizes.head_dim, s.sum);
-  std::int64_t begun = shared.sum_count[b];
-  RunningMean<R> mean{s.mean, shared.count[b]};
-  const bool all = sizes.order == MemoryOrder::all;
-  const std::int64_t before = all ? shared.remembering.count : k;
-  if (before == 0) return {mean.count, begun};
-  for (std::int64_t i = 0; i < before; ++i) {
-    add_rows<R, Bytes>(shared.sums + (head * shared.remembering.count + i) * bases.width, 1,
-                       bases.width, s.sum);
-    begun += shared.counts[b * shared.remembering.count + i];
-  }
-  mean.template take<Bytes>(s.sum, begun, bases.along_of(h), sizes.head_dim, bases.rows);
-  std::fill_n(s.sum, bases.width, R{0});
-  return {mean.count, 0};
-}
-
-/// What the past comes down to after the last part.
-template <class T>
-void end_sequence(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b, std::int64_t h,
-                  std::int64_t count, std::int64_t begun) {
-  const auto& sizes = call.sizes;
-  const auto& carry = call.in.carry;
-  const std::int64_t head = b * sizes.heads + h;
-  if (carry.mean == nullptr) return;
-  std::copy_n(s.mean, sizes.bases, carry.mean + head * sizes.bases);
-  if (h == 0) carry.count[b] = count;
-  if (carry.sum == nullptr) return;
-  std::copy_n(s.sum, sizes.head_dim, carry.sum + head * sizes.head_dim);
-  if (h == 0) carry.sum_count[b] = begun;
-}
-
-/// a u with a = softmax(c u), in place of c; `fence` hides what is past the last basis.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void read_row(R* c, const R* u, const R* fence, std::int64_t rows) {
-  using S = Simd<R, Bytes>;
-  auto most = S::all(-std::numeric_limits<R>::infinity());
-  for (std::int64_t j = 0; j < rows; j += S::lanes) {
-    const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
-    S::store(c + j, logit);
-    most = S::greater(most, logit);
-  }
-  const R base = S::greatest(most);
-  auto total = S::all(0);
-  for (std::int64_t j = 0; j < rows; j += S::lanes) {
-    const auto weight = S::exp2(S::load(c + j) - base);
-    S::store(c + j, weight * S::load(u + j));
-    total += weight;
-  }
-  const R factor = R{1} / S::sum(total);
-  for (std::int64_t j = 0; j < rows; j += S::lanes) S::store(c + j, S::load(c + j) * factor);
-}
-
-template <class T>
-ATTNBENCH_INLINE void store_block(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                                  std::int64_t h, std::int64_t t, std::int64_t tokens, bool empty) {
-  using R = Compute<T>;
-  const auto& sizes = call.sizes;
-  for (std::int64_t i = 0; i < tokens; ++i) {
-    T* const to = call.in.out.at(b, h, t + i);
-    const R* const read = s.out + i * call.shared.bases.width;
-    if (!sizes.averaged) {
-      for (std::int64_t d = 0; d < sizes.head_dim; ++d) narrow(read[d], to[d]);
-      continue;
-    }
-    const T* const own = call.in.tokens.at(b, h, t + i);
-    const R share = empty && sizes.alone ? R{1} : R{1} / 2;
-    for (std::int64_t d = 0; d < sizes.head_dim; ++d) {
-      narrow(share * widen(own[d]) + read[d] / 2, to[d]);
-    }
-  }
-}
-
 /// One part of one head.
 template <class T, int Bytes>
-ATTNBENCH_INLINE void read_part(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                                std::int64_t h, std::int64_t k) {
+ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                                std::int64_t b, std::int64_t h, std::int64_t k) {
   using R = Compute<T>;
   const auto& sizes = call.sizes;
   const auto& bases = call.shared.bases;
-  const Parts& parts = call.shared.reading;
+  const MemoryParts& parts = call.shared.reading;
   const MemoryBlocks blocks(sizes, sizes.length);
   const bool each = sizes.order == MemoryOrder::each_token;
   const bool windows = sizes.order == MemoryOrder::windows;
@@ -250,35 +56,43 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const Scratch<Compute<T>>& 
   if (k == parts.count - 1) end_sequence(call, s, b, h, mean.count, begun);
 }
 
+/// What is done with an item: the sum of a part's tokens, the reading of a part, or a whole step.
+enum class Work { sum, read, step };
+
+bool is_step(const RunningMemorySizes& sizes) {
+  return sizes.length == 1 && sizes.order != MemoryOrder::all;
+}
+
 template <class T, int Bytes>
-ATTNBENCH_INLINE void item(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                           std::int64_t h, std::int64_t k, bool summing) {
-  if (summing) return sum_part<T, Bytes>(call, s, b, h, k);
+ATTNBENCH_INLINE void item(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                           std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
+  if (work == Work::sum) return sum_part<T, Bytes>(call, s, b, h, k);
+  if (work == Work::step) return step_head<T, Bytes>(call, s, b, h);
   read_part<T, Bytes>(call, s, b, h, k);
 }
 
 template <class T>
-void item_baseline(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                   std::int64_t h, std::int64_t k, bool summing) {
-  item<T, 16>(call, s, b, h, k, summing);
+void item_baseline(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s, std::int64_t b,
+                   std::int64_t h, std::int64_t k, Work work) {
+  item<T, 16>(call, s, b, h, k, work);
 }
 template <class T>
-ATTNBENCH_AVX2 void item_avx2(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                              std::int64_t h, std::int64_t k, bool summing) {
-  item<T, 32>(call, s, b, h, k, summing);
+ATTNBENCH_AVX2 void item_avx2(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                              std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
+  item<T, 32>(call, s, b, h, k, work);
 }
 template <class T>
-ATTNBENCH_AVX512 void item_avx512(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t b,
-                                  std::int64_t h, std::int64_t k, bool summing) {
-  item<T, 64>(call, s, b, h, k, summing);
+ATTNBENCH_AVX512 void item_avx512(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                                  std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
+  item<T, 64>(call, s, b, h, k, work);
 }
 
 /// The bytes of what is shared, and of what one worker holds.
 template <class R>
 std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
   Workspace shared, own;
-  const Shared<R> laid(shared, sizes);
-  Scratch<R>(own, laid.bases);
+  const MemoryShared<R> laid(shared, sizes);
+  MemoryScratch<R>(own, laid.bases, is_step(sizes));
   return {shared.used(), own.used()};
 }
 
@@ -297,23 +111,27 @@ void running_memory_forward(const RunningMemorySizes& sizes,
   using R = Compute<T>;
   if (sizes.length == 0) return;
   Workspace space(workspace, workspace_bytes);
-  const Call<T> call{sizes, arguments, {space, sizes}};
+  const MemoryCall<T> call{sizes, arguments, {space, sizes}};
   const auto each = static_cast<std::int64_t>(bytes_of<R>(sizes).second);
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const auto run = pick(item_baseline<T>, item_avx2<T>, item_avx512<T>);
-  call.shared.bases.pack(arguments.bases, sizes.heads);
   call.shared.take(sizes, arguments.carry);
-  const auto over = [&](std::int64_t parts, bool summing) {
+  const auto over = [&](std::int64_t parts, Work work) {
     share(team, sizes.batch * sizes.heads * parts, [&](int worker, std::int64_t index) {
       Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
-      const Scratch<R> s(own, call.shared.bases);
+      const MemoryScratch<R> s(own, call.shared.bases, is_step(sizes));
       const std::int64_t head = index / parts;
-      run(call, s, head / sizes.heads, head % sizes.heads, index % parts, summing);
+      run(call, s, head / sizes.heads, head % sizes.heads, index % parts, work);
     });
   };
+  if (is_step(sizes)) {
+    call.shared.bases.set_fence();
+    return over(1, Work::step);
+  }
+  call.shared.bases.pack(arguments.bases, sizes.heads);
   const std::int64_t parts = call.shared.remembering.count;
-  if (sizes.order == MemoryOrder::all || parts > 1) over(parts, true);
-  over(call.shared.reading.count, false);
+  if (sizes.order == MemoryOrder::all || parts > 1) over(parts, Work::sum);
+  over(call.shared.reading.count, Work::read);
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                                \

@@ -154,14 +154,18 @@ TEST_CASE("kernels running memory: large and rising inputs stay right") {
 TEMPLATE_TEST_CASE("kernels running memory: pieces from a carry give the whole", "", float,
                    double) {
   using R = TestType;
-  for (auto sizes : kinds(150, 7, 9)) {
+  auto all = kinds(150, 7, 9);
+  for (const auto& whole_vectors : kinds(150, 16, 32)) all.push_back(whole_vectors);
+  for (auto sizes : all) {
     if (sizes.order == MemoryOrder::all) continue;
     for (const bool masked : {false, true}) {
       CAPTURE(static_cast<int>(sizes.order), sizes.window, sizes.phase, masked);
       sizes.phase = 0;
       MemoryProblem<R> whole(sizes, 1, masked);
       const auto expected = whole.define();
-      std::vector<R> mean(4 * 7, R{0}), sum(4 * 9, R{0});
+      const auto heads = static_cast<std::size_t>(sizes.batch * sizes.heads);
+      std::vector<R> mean(heads * static_cast<std::size_t>(sizes.bases), R{0});
+      std::vector<R> sum(heads * static_cast<std::size_t>(sizes.head_dim), R{0});
       std::vector<std::int64_t> count(2, 0), sum_count(2, 0);
       std::fill(whole.out.begin(), whole.out.end(), R{0});
       std::int64_t begin = 0;

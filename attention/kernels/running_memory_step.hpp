@@ -1,0 +1,119 @@
+// One token of the running memory, as when it is decoded: to pack the bases as products want them
+// would be most of the work, so they are read as they lie, twice.
+#pragma once
+
+#include "attention/kernels/running_memory_parts.hpp"
+#include "attention/kernels/stored.hpp"
+
+namespace attnbench::kernels {
+
+/// A head's bases in rows of whole vectors; zeros past the last, up to whole vectors of bases.
+template <class R>
+struct BasisRows {
+  const R* data;
+  std::int64_t stride, count, width;  ///< count and width padded
+
+  /// In place, or packed into `room` [count, width].
+  template <class T, int Bytes>
+  static ATTNBENCH_INLINE BasisRows of(const RunningMemorySizes& sizes, const Rows<const T>& bases,
+                                       std::int64_t h, R* room) {
+    const std::int64_t count = padded(sizes.bases, sizeof(R));
+    const std::int64_t width = padded(sizes.head_dim, sizeof(R));
+    if constexpr (std::is_same_v<T, R>) {
+      if (count == sizes.bases && width == sizes.head_dim) {
+        return {bases.at(0, h, 0), bases.row_stride, count, width};
+      }
+    }
+    std::fill_n(room, count * width, R{0});
+    for (std::int64_t j = 0; j < sizes.bases; ++j) {
+      widen_row<T, Bytes>(bases.at(0, h, j), sizes.head_dim, R{1}, room + j * width, width, R{0});
+    }
+    return {room, width, count, width};
+  }
+
+  /// to [count] = B x.
+  template <int Bytes>
+  ATTNBENCH_INLINE void project(const R* x, R* to) const {
+    using S = Simd<R, Bytes>;
+    for (std::int64_t j = 0; j < count; j += S::lanes) {
+      const R* const rows = data + j * stride;
+      typename S::Vector sums[S::lanes] = {};
+      for (std::int64_t d = 0; d < width; d += S::lanes) {
+        const auto numbers = S::load(x + d);
+#pragma GCC unroll 16
+        for (int i = 0; i < S::lanes; ++i) sums[i] += numbers * S::load(rows + i * stride + d);
+      }
+      S::transpose(sums);
+#pragma GCC unroll 16
+      for (int i = 1; i < S::lanes; ++i) sums[0] += sums[i];
+      S::store(to + j, sums[0]);
+    }
+  }
+
+  /// to [width] = B^T weights.
+  template <int Bytes>
+  ATTNBENCH_INLINE void combine(const R* weights, R* to) const {
+    using S = Simd<R, Bytes>;
+    in_runs<4>(width / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+      constexpr int N = decltype(vectors)::value;
+      typename S::Vector sums[2][N] = {};  // two, to hide the latency of the sums
+      const R* row = data + first * S::lanes;
+      for (std::int64_t j = 0; j < count; j += 2) {
+#pragma GCC unroll 2
+        for (int i = 0; i < 2; ++i) {
+#pragma GCC unroll 4
+          for (int v = 0; v < N; ++v) {
+            sums[i][v] += weights[j + i] * S::load(row + i * stride + v * S::lanes);
+          }
+        }
+        row += 2 * stride;
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) {
+        S::store(to + (first + v) * S::lanes, sums[0][v] + sums[1][v]);
+      }
+    });
+  }
+};
+
+/// The only token of one head.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                                std::int64_t b, std::int64_t h) {
+  using R = Compute<T>;
+  const auto& sizes = call.sizes;
+  const auto& bases = call.shared.bases;
+  const auto rows = BasisRows<R>::template of<T, Bytes>(sizes, call.in.bases, h, s.basis_rows);
+  const bool each = sizes.order == MemoryOrder::each_token;
+  const std::uint8_t* const mask = call.mask(b, 0);
+  auto [count, begun] = begin_part<T, Bytes>(call, s, b, h, 0);
+  RunningMean<R> mean{s.mean, count};
+  widen_row<T, Bytes>(call.in.query.at(b, h, 0), sizes.head_dim,
+                      static_cast<R>(sizes.scale * log2_of_e), s.query, bases.width, R{0});
+  load_memory_rows(call.in.tokens.at(b, h, 0), call.in.tokens.row_stride, mask, 1, sizes.head_dim,
+                   R{1}, s.tokens, bases.width);
+  rows.template project<Bytes>(s.query, s.logits);
+  const bool empty = mean.count == 0;
+  if (each) {
+    rows.template project<Bytes>(s.tokens, s.means);
+    mean.template run<Bytes>(s.means, mask, 1, bases.rows);
+  }
+  read_row<R, Bytes>(s.logits, s.mean, bases.fence, bases.rows);
+  rows.template combine<Bytes>(s.logits, s.out);
+  store_block(call, s, b, h, 0, 1, empty);
+  if (!each) {
+    add_rows<R, Bytes>(s.tokens, 1, bases.width, s.sum);
+    begun += real_tokens(mask, 1);
+    if (MemoryBlocks(sizes, 1).ends(1)) {
+      rows.template project<Bytes>(s.sum, s.means);
+      mean.template take_totals<Bytes>(
+          [&](std::int64_t j) ATTNBENCH_INLINE_LAMBDA { return Simd<R, Bytes>::load(s.means + j); },
+          begun, bases.rows);
+      std::fill_n(s.sum, bases.width, R{0});
+      begun = 0;
+    }
+  }
+  end_sequence(call, s, b, h, mean.count, begun);
+}
+
+}  // namespace attnbench::kernels
