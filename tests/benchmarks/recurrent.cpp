@@ -12,6 +12,7 @@
 
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/prefix_pool.hpp"
+#include "attention/kernels/whole_pool.hpp"
 #include "tests/benchmarks/peak.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
@@ -91,11 +92,37 @@ struct Pool {
     return std::max(prefix_pool_forward_bytes<T>(sizes, threads),
                     prefix_pool_backward_bytes<T>(sizes, threads));
   }
+  /// What the past came down to: a memory, and two numbers for each of its rows.
+  void continue_from(float* memory, float* first, float* second) {
+    arguments.carry = {first, second, memory};
+  }
   void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
     if (backward) {
       prefix_pool_backward(sizes, arguments, gradients, team, space, bytes);
     } else {
       prefix_pool_forward(sizes, arguments, team, space, bytes);
+    }
+  }
+};
+
+/// The pool without an order: 4 L D a token forward, 8 L D backward beside computing that anew.
+template <class T>
+struct WholePool : Pool<T> {
+  WholePoolSizes whole;
+
+  explicit WholePool(const Arrays<T>& x) : Pool<T>(x) {
+    static_cast<PrefixPoolSizes&>(whole) = this->sizes;
+    whole.key_length = x.length;
+  }
+  std::size_t bytes(int threads) const {
+    return std::max(whole_pool_forward_bytes<T>(whole, threads),
+                    whole_pool_backward_bytes<T>(whole, threads));
+  }
+  void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
+    if (backward) {
+      whole_pool_backward(whole, this->arguments, this->gradients, team, space, bytes);
+    } else {
+      whole_pool_forward(whole, this->arguments, team, space, bytes);
     }
   }
 };
@@ -121,6 +148,10 @@ struct Linear {
   std::size_t bytes(int threads) const {
     return std::max(causal_product_forward_bytes<T>(sizes, threads),
                     causal_product_backward_bytes<T>(sizes, threads));
+  }
+  void continue_from(float* memory, float* first, float*) {
+    arguments.memory = memory;
+    arguments.total = first;
   }
   void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
     if (backward) {
@@ -173,17 +204,18 @@ void latte_token_scan(benchmark::State& state) {
 
 /// One token from a carried memory: bytes of the memory read and written, and their rate as a share
 /// of that of a plain pass over as much memory right before and after.
-void latte_step(benchmark::State& state) {
+template <template <class> class Family>
+void step(benchmark::State& state) {
   const Arrays<float> x(state);
-  Pool<float> call(x);
+  Family<float> call(x);
   const std::int64_t latents = x.heads * x.latents;
-  const auto maximum = block_of<float>(latents);
-  const auto normaliser = block_of<float>(latents);
-  const auto sum = block_of<float>(latents * x.dim);
-  std::fill_n(maximum.get(), latents, 0.0F);
-  std::fill_n(normaliser.get(), latents, 1.0F);
-  std::fill_n(sum.get(), latents * x.dim, 0.0F);
-  call.arguments.carry = {maximum.get(), normaliser.get(), sum.get()};
+  const auto first = block_of<float>(latents);
+  const auto second = block_of<float>(latents);
+  const auto memory = block_of<float>(latents * x.dim);
+  std::fill_n(first.get(), latents, 0.0F);
+  std::fill_n(second.get(), latents, 1.0F);
+  std::fill_n(memory.get(), latents * x.dim, 0.0F);
+  call.continue_from(memory.get(), first.get(), second.get());
   PoolTeam team(all_threads());
   const std::size_t bytes = call.bytes(team.size());
   const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
@@ -222,9 +254,20 @@ void sizes(benchmark::internal::Benchmark* bench) {
       ->Unit(benchmark::kMillisecond);
 }
 
+void steps(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"heads", "length", "latents", "value_dim"})
+      ->Args({32, 1, 128, 64})
+      ->Args({128, 1, 128, 64})
+      ->Args({512, 1, 128, 64})
+      ->Args({512, 1, 128, 128})
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
 }  // namespace
 
 BENCHMARK(family<Pool, float>)->Name("latte")->Apply(sizes);
+BENCHMARK(family<WholePool, float>)->Name("latte_bidirectional")->Apply(sizes);
 BENCHMARK(latte_token_scan)
     ->ArgNames({"heads", "length", "latents", "value_dim"})
     ->ArgsProduct({{4}, {512, 2048, 8192}, {64, 128, 256, 512}, {64}})
@@ -232,10 +275,5 @@ BENCHMARK(latte_token_scan)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(family<Linear, float>)->Name("linear")->Apply(sizes);
 BENCHMARK(family<Pool, BFloat16>)->Name("latte_bfloat16")->Apply(sizes);
-BENCHMARK(latte_step)
-    ->ArgNames({"heads", "length", "latents", "value_dim"})
-    ->Args({32, 1, 128, 64})
-    ->Args({128, 1, 128, 64})
-    ->Args({512, 1, 128, 64})
-    ->UseRealTime()
-    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(step<Pool>)->Name("latte_step")->Apply(steps);
+BENCHMARK(step<Linear>)->Name("linear_step")->Apply(steps);

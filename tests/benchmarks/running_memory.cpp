@@ -5,13 +5,16 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "tests/support/thread_team.hpp"
+#include "tests/benchmarks/token_scan.hpp"
+#include "tests/support/thread_pool.hpp"
 
 namespace {
 
@@ -61,7 +64,7 @@ void running_memory(benchmark::State& state) {
   const RunningMemoryGradients<float> gradients{read(d_out, sizes.length),
                                                 rows(d_query, sizes.length),
                                                 rows(d_tokens, sizes.length), d_bases.data()};
-  attnbench::test::StdTeam team(static_cast<int>(std::thread::hardware_concurrency()));
+  attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t bytes = backward ? running_memory_backward_bytes<float>(sizes, team.size())
                                      : running_memory_forward_bytes<float>(sizes, team.size());
   const std::unique_ptr<void, Free> space(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
@@ -79,6 +82,68 @@ void running_memory(benchmark::State& state) {
       benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
 
+/// One token from a carried mean: bytes of the bases, which are all that is large, and their rate
+/// as a share of that of reading as much right before and after. Arguments: heads, bases, window.
+void running_memory_step(benchmark::State& state) {
+  constexpr std::int64_t dim = 64;
+  RunningMemorySizes sizes;
+  sizes.heads = state.range(0);
+  sizes.length = sizes.memory_length = 1;
+  sizes.bases = state.range(1);
+  sizes.head_dim = dim;
+  if (state.range(2) != 0) {
+    sizes.order = MemoryOrder::windows;
+    sizes.window = state.range(2);
+    sizes.averaged = true;
+  }
+  const std::int64_t count = sizes.heads * sizes.bases * dim;
+  const auto size = static_cast<std::size_t>(count);
+  const std::unique_ptr<float[], Free> bases(
+      static_cast<float*>(std::aligned_alloc(64, size * sizeof(float))));
+  std::fill_n(bases.get(), count, 0.01F);
+  std::vector<float> query(static_cast<std::size_t>(sizes.heads * dim), 0.5F);
+  auto tokens = query, out = query, sum = query;
+  std::vector<float> mean(static_cast<std::size_t>(sizes.heads * sizes.bases));
+  std::int64_t remembered = 7, begun = 3;
+  const std::int64_t rows = dim;
+  RunningMemoryArguments<float> arguments;
+  arguments.query = {query.data(), sizes.heads * rows, rows, rows};
+  arguments.tokens = {tokens.data(), sizes.heads * rows, rows, rows};
+  arguments.bases = {bases.get(), count, sizes.bases * dim, dim};
+  arguments.out = {out.data(), sizes.heads * rows, rows, rows};
+  arguments.carry.mean = mean.data();
+  arguments.carry.count = &remembered;
+  if (sizes.order == MemoryOrder::windows) {
+    arguments.carry.sum = sum.data();
+    arguments.carry.sum_count = &begun;
+  }
+  attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
+  const std::size_t bytes = running_memory_forward_bytes<float>(sizes, team.size());
+  const std::unique_ptr<void, Free> space(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  std::vector<float> sums(static_cast<std::size_t>(team.size()));
+  const double moved = 4 * static_cast<double>(count);
+  const auto probe = [&] {
+    double best = 0;
+    for (int i = 0; i < 40; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      attnbench::bench::read(bases.get(), count, team, sums.data());
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      best = std::max(best, moved / seconds.count());
+    }
+    return best;
+  };
+  const double before = probe();
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    running_memory_forward(sizes, arguments, team, space.get(), bytes);
+    benchmark::ClobberMemory();
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const double rate = moved * static_cast<double>(state.iterations()) / seconds.count();
+  state.counters["bytes_per_second"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
+  state.counters["of_reading"] = rate / std::max(before, probe());
+}
+
 }  // namespace
 
 BENCHMARK(running_memory)
@@ -87,3 +152,10 @@ BENCHMARK(running_memory)
     ->Args({1, 8192, 64, 0, 0})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(running_memory_step)
+    ->ArgNames({"heads", "bases", "window"})
+    ->Args({64, 64, 0})
+    ->Args({512, 64, 0})
+    ->Args({512, 64, 128})
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);

@@ -122,6 +122,22 @@ ATTNBENCH_INLINE void stream_part(float* x, std::int64_t count) {
   using S = Simd<float, Bytes>;
   for (std::int64_t i = 0; i < count; i += S::lanes) S::store(x + i, S::load(x + i) * 0.5F + 1.0F);
 }
+template <int Bytes>
+ATTNBENCH_INLINE float read_part(const float* x, std::int64_t count) {
+  using S = Simd<float, Bytes>;
+  typename S::Vector sums[4] = {};
+  for (std::int64_t i = 0; i + 4 * S::lanes <= count; i += 4 * S::lanes) {
+    for (int j = 0; j < 4; ++j) sums[j] += S::load(x + i + j * S::lanes);
+  }
+  return S::sum(sums[0] + sums[1] + sums[2] + sums[3]);
+}
+float read_baseline(const float* x, std::int64_t count) { return read_part<16>(x, count); }
+ATTNBENCH_AVX2 float read_avx2(const float* x, std::int64_t count) {
+  return read_part<32>(x, count);
+}
+ATTNBENCH_AVX512 float read_avx512(const float* x, std::int64_t count) {
+  return read_part<64>(x, count);
+}
 void stream_baseline(float* x, std::int64_t count) { stream_part<16>(x, count); }
 ATTNBENCH_AVX2 void stream_avx2(float* x, std::int64_t count) { stream_part<32>(x, count); }
 ATTNBENCH_AVX512 void stream_avx512(float* x, std::int64_t count) { stream_part<64>(x, count); }
@@ -141,6 +157,14 @@ void stream(float* x, std::int64_t count, ThreadTeam& team) {
   const std::int64_t each = (count / team.size() + 15) / 16 * 16;
   share(team, team.size(),
         [&](int, std::int64_t i) { part(x + i * each, std::min(each, count - i * each)); });
+}
+
+void read(const float* x, std::int64_t count, ThreadTeam& team, float* sums) {
+  const auto part = pick(read_baseline, read_avx2, read_avx512);
+  const std::int64_t each = (count / team.size() + 15) / 16 * 16;
+  share(team, team.size(), [&](int, std::int64_t i) {
+    sums[i] = part(x + i * each, std::min(each, count - i * each));
+  });
 }
 
 }  // namespace attnbench::bench

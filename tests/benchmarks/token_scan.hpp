@@ -17,4 +17,7 @@ void token_scan(const kernels::PrefixPoolSizes& sizes,
 /// of that size costs.
 void stream(float* x, std::int64_t count, kernels::ThreadTeam& team);
 
+/// The sum of `count` numbers, one for each of the team's threads: what reading alone costs.
+void read(const float* x, std::int64_t count, kernels::ThreadTeam& team, float* sums);
+
 }  // namespace attnbench::bench
