@@ -1,6 +1,7 @@
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/causal_product_block.hpp"
 #include "attention/kernels/recurrence_gradient.hpp"
+#include "attention/kernels/stored.hpp"
 
 namespace attnbench::kernels {
 namespace {
@@ -62,10 +63,9 @@ struct ProductGradient {
   }
 
   template <int Bytes, bool Backward>
-  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
-                                        std::int64_t loaded) const {
+  std::int64_t prepare(const Block& block, std::int64_t t, std::int64_t loaded) const {
     const Opened<R> opened =
-        open_product<T, Bytes>(sizes, arguments, block, b, h, mask(), t, loaded);
+        open_product<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, loaded});
     weigh_product<R, Bytes, Backward>(sizes.feature, block, opened, 0, block.stride);
     close_product<R, Bytes>(sizes, block, opened.tokens);
     return loaded;
@@ -78,8 +78,8 @@ struct ProductGradient {
 
   /// 1 / n and gamma of each token, from all slices' sums.
   template <int Bytes>
-  ATTNBENCH_INLINE void merge(const TokenSums<R>& all, const TokenSums<R>&, std::int64_t t,
-                              std::int64_t tokens, R* factors, R* deltas) const {
+  void merge(const TokenSums<R>& all, const TokenSums<R>&, std::int64_t t, std::int64_t tokens,
+             R* factors, R* deltas) const {
     for (std::int64_t i = 0; i < tokens; ++i) {
       R total = 0, dot = 0;
       for (std::int64_t slice = 0; slice < all.slices; ++slice) {
@@ -163,14 +163,16 @@ struct ProductGradient {
 
   /// The gradients of queries and keys from X and Z.
   template <int Bytes>
-  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens,
-                               const Panels<R>& x, const Panels<R>& z, const R* factors,
-                               const R* deltas) const {
-    if (sizes.feature == ProductFeature::identity) {
-      finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas);
-    } else {
-      finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, factors, deltas);
-    }
+  void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
+              const Panels<R>& z, const R* factors, const R* deltas) const {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      if (sizes.feature == ProductFeature::identity) {
+        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas);
+      } else {
+        finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, factors,
+                                                            deltas);
+      }
+    });
   }
 };
 

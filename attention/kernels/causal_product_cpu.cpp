@@ -53,20 +53,17 @@ struct Product {
   }
 
   template <int Bytes>
-  static ATTNBENCH_INLINE Opened<R> open(const Sizes& sizes, const Arguments& arguments,
-                                         const Block& block, const RecurrentItem& item,
-                                         const std::uint8_t* mask, std::int64_t t0,
-                                         std::int64_t loaded) {
-    return open_product<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+  static Opened<R> open(const Sizes& sizes, const Arguments& arguments, const Block& block,
+                        const std::uint8_t* mask, const BlockPlace& place) {
+    return open_product<T, Bytes>(sizes, arguments, block, mask, place);
   }
   template <int Bytes>
-  static ATTNBENCH_INLINE void weigh(const Sizes& sizes, const Block& block,
-                                     const Opened<R>& opened, std::int64_t begin,
-                                     std::int64_t end) {
+  static void weigh(const Sizes& sizes, const Block& block, const Opened<R>& opened,
+                    std::int64_t begin, std::int64_t end) {
     weigh_product<R, Bytes, false>(sizes.feature, block, opened, begin, end);
   }
   template <int Bytes>
-  static ATTNBENCH_INLINE void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {
+  static void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {
     close_product<R, Bytes>(sizes, block, tokens);
   }
 };
@@ -90,8 +87,8 @@ void causal_product_forward(const CausalProductSizes& sizes,
   Workspace space(workspace, workspace_bytes);
   const std::int64_t rows = sizes.batch * sizes.heads * sizes.features;
   R* const totals = space.take<R>(rows);
-  Carried<T> carried{arguments, nullptr};
-  if (arguments.total != nullptr) {
+  Carried<T> carried{arguments, arguments.total};
+  if (arguments.total != nullptr && item_slices<R>(sizes, team.size()) > 1) {
     std::copy_n(arguments.total, rows, totals);
     carried.total_before = totals;
   }

@@ -70,27 +70,10 @@ ATTNBENCH_INLINE void in_runs(std::int64_t vectors, const Body& body, std::int64
   if constexpr (Most > 1) in_runs<Most - 1>(vectors, body, first);
 }
 
-/// C (+)= A B with A m x k, B k x n and C m x n, rows of B and C apart by their strides.
+/// C (+)= A B with A m x k, B k x n and C m x n, rows of B and C apart by their strides. For float
+/// and double, vectors of 16, 32 and 64 bytes.
 template <class R, int Bytes, bool Add>
-ATTNBENCH_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a,
-                               const R* b, std::int64_t b_stride, R* c, std::int64_t c_stride) {
-  // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
-  constexpr int M = Bytes == 64 ? 8 : 4;
-  constexpr int lanes = Simd<R, Bytes>::lanes;
-  constexpr Start start = Add ? Start::kept : Start::zero;
-  std::int64_t j = 0;
-  for (; j + 2 * lanes <= n; j += 2 * lanes) {
-    for (std::int64_t i = 0; i < m; i += M) {
-      detail::multiply_tile<R, Bytes, M, 2, start>(k, a.from(i, 0), b + j, b_stride,
-                                                   c + i * c_stride + j, c_stride);
-    }
-  }
-  for (; j < n; j += lanes) {
-    for (std::int64_t i = 0; i < m; i += M) {
-      detail::multiply_tile<R, Bytes, M, 1, start>(k, a.from(i, 0), b + j, b_stride,
-                                                   c + i * c_stride + j, c_stride);
-    }
-  }
-}
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a, const R* b,
+              std::int64_t b_stride, R* c, std::int64_t c_stride);
 
 }  // namespace attnbench::kernels

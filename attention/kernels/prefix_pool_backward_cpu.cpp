@@ -3,6 +3,7 @@
 #include "attention/kernels/prefix_pool.hpp"
 #include "attention/kernels/prefix_pool_block.hpp"
 #include "attention/kernels/recurrence_gradient.hpp"
+#include "attention/kernels/stored.hpp"
 
 namespace attnbench::kernels {
 namespace {
@@ -68,9 +69,9 @@ struct PoolGradient {
   }
 
   template <int Bytes, bool Backward>
-  ATTNBENCH_INLINE std::int64_t prepare(const Block& block, std::int64_t t,
-                                        std::int64_t loaded) const {
-    const Opened<R> opened = open_pool<T, Bytes>(sizes, arguments, block, b, h, mask(), t, loaded);
+  std::int64_t prepare(const Block& block, std::int64_t t, std::int64_t loaded) const {
+    const Opened<R> opened =
+        open_pool<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, loaded});
     weigh_pool<R, Bytes, Backward>(sizes.query, block, opened, 0, block.stride);
     close_pool<R, Bytes>(sizes.query, block, opened.tokens);
     return opened.tokens;
@@ -85,33 +86,35 @@ struct PoolGradient {
 
   /// What a token's weights are to be multiplied by, and sum_l p dLoss/dp, from all slices' sums.
   template <int Bytes>
-  ATTNBENCH_INLINE void merge(const TokenSums<R>& all, const TokenSums<R>& own, std::int64_t t,
-                              std::int64_t tokens, R* factors, R* deltas) const {
-    using S = Simd<R, Bytes>;
+  void merge(const TokenSums<R>& all, const TokenSums<R>& own, std::int64_t t, std::int64_t tokens,
+             R* factors, R* deltas) const {
     if (sizes.query == PoolQuery::weights) {
       std::fill_n(factors, tokens, R{1});
       std::fill_n(deltas, tokens, R{0});
       return;
     }
-    for (std::int64_t i = 0; i < tokens; i += S::lanes) {
-      auto top = S::load(all.top + t + i);
-      for (std::int64_t slice = 1; slice < all.slices; ++slice) {
-        top = S::greater(top, S::load(all.of(slice).top + t + i));
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      using S = Simd<R, Bytes>;
+      for (std::int64_t i = 0; i < tokens; i += S::lanes) {
+        auto top = S::load(all.top + t + i);
+        for (std::int64_t slice = 1; slice < all.slices; ++slice) {
+          top = S::greater(top, S::load(all.of(slice).top + t + i));
+        }
+        // Where nothing was seen: not infinity minus infinity.
+        top = top == -std::numeric_limits<R>::infinity() ? S::all(0) : top;
+        auto total = S::all(0);
+        auto dot = S::all(0);
+        for (std::int64_t slice = 0; slice < all.slices; ++slice) {
+          const TokenSums<R> part = all.of(slice);
+          const auto scale = S::exp2(S::load(part.top + t + i) - top);
+          total += scale * S::load(part.total + t + i);
+          dot += scale * S::load(part.dot + t + i);
+        }
+        const auto scale = S::exp2(S::load(own.top + t + i) - top);
+        S::store(factors + i, total > 0 ? scale / total : S::all(0));
+        S::store(deltas + i, total > 0 ? dot / total : S::all(0));
       }
-      // Where nothing was seen: not infinity minus infinity.
-      top = top == -std::numeric_limits<R>::infinity() ? S::all(0) : top;
-      auto total = S::all(0);
-      auto dot = S::all(0);
-      for (std::int64_t slice = 0; slice < all.slices; ++slice) {
-        const TokenSums<R> part = all.of(slice);
-        const auto scale = S::exp2(S::load(part.top + t + i) - top);
-        total += scale * S::load(part.total + t + i);
-        dot += scale * S::load(part.dot + t + i);
-      }
-      const auto scale = S::exp2(S::load(own.top + t + i) - top);
-      S::store(factors + i, total > 0 ? scale / total : S::all(0));
-      S::store(deltas + i, total > 0 ? dot / total : S::all(0));
-    }
+    });
   }
 
   /// J vectors of latents, from l on.
@@ -195,21 +198,22 @@ struct PoolGradient {
 
   /// The gradients of queries and scores from X and Z.
   template <int Bytes>
-  ATTNBENCH_INLINE void finish(const Block& block, std::int64_t t0, std::int64_t tokens,
-                               const Panels<R>& x, const Panels<R>& z, const R* factors,
-                               const R* deltas) const {
-    switch (sizes.query) {
-      case PoolQuery::weights:
-        finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas);
-        break;
-      case PoolQuery::logits:
-        finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas);
-        break;
-      case PoolQuery::logits_and_normaliser:
-        finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, factors,
-                                                             deltas);
-        break;
-    }
+  void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
+              const Panels<R>& z, const R* factors, const R* deltas) const {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      switch (sizes.query) {
+        case PoolQuery::weights:
+          finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas);
+          break;
+        case PoolQuery::logits:
+          finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas);
+          break;
+        case PoolQuery::logits_and_normaliser:
+          finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, factors,
+                                                               deltas);
+          break;
+      }
+    });
   }
 };
 

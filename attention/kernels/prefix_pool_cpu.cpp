@@ -62,20 +62,17 @@ struct Pool {
   }
 
   template <int Bytes>
-  static ATTNBENCH_INLINE Opened<R> open(const Sizes& sizes, const Arguments& arguments,
-                                         const Block& block, const RecurrentItem& item,
-                                         const std::uint8_t* mask, std::int64_t t0,
-                                         std::int64_t loaded) {
-    return open_pool<T, Bytes>(sizes, arguments, block, item.b, item.h, mask, t0, loaded);
+  static Opened<R> open(const Sizes& sizes, const Arguments& arguments, const Block& block,
+                        const std::uint8_t* mask, const BlockPlace& place) {
+    return open_pool<T, Bytes>(sizes, arguments, block, mask, place);
   }
   template <int Bytes>
-  static ATTNBENCH_INLINE void weigh(const Sizes& sizes, const Block& block,
-                                     const Opened<R>& opened, std::int64_t begin,
-                                     std::int64_t end) {
+  static void weigh(const Sizes& sizes, const Block& block, const Opened<R>& opened,
+                    std::int64_t begin, std::int64_t end) {
     weigh_pool<R, Bytes, false>(sizes.query, block, opened, begin, end);
   }
   template <int Bytes>
-  static ATTNBENCH_INLINE void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {
+  static void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {
     close_pool<R, Bytes>(sizes.query, block, tokens);
   }
 };
@@ -100,7 +97,7 @@ void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments
   R* const maximum = space.take<R>(latents);
   R* const normaliser = space.take<R>(latents);
   Carried<T> carried{arguments, arguments.carry};
-  if (arguments.carry.maximum != nullptr) {
+  if (arguments.carry.maximum != nullptr && item_slices<R>(sizes, team.size()) > 1) {
     std::copy_n(arguments.carry.maximum, latents, maximum);
     std::copy_n(arguments.carry.normaliser, latents, normaliser);
     carried.carry.maximum = maximum;

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-#include "attention/kernels/ahead.hpp"
-#include "attention/kernels/panels.hpp"
-#include "attention/kernels/rows.hpp"
+#include "attention/kernels/block_rows.hpp"
 #include "attention/kernels/state_scan.hpp"
 #include "attention/kernels/team.hpp"
 #include "attention/kernels/workspace.hpp"
@@ -42,42 +40,12 @@ std::int64_t item_columns(const Sizes& sizes, int threads) {
 template <class R>
 constexpr std::int64_t group_columns = 256 / static_cast<std::int64_t>(sizeof(R));
 
-/// Rows of a block as a family's arithmetic reads them: numbers times `factor`.
-template <class R>
-struct Operand {
-  const R* data;
-  std::int64_t stride;
-  R factor;
-};
-
 /// A block's keys and queries.
 template <class R>
 struct Opened {
   Operand<R> keys, queries;
   std::int64_t tokens;
 };
-
-/// `tokens` rows of `width` numbers, to be multiplied by `factor`, from token t0 on; `beyond` after
-/// them up to whole vectors and, where `mask` hides the token, in all of its row. In place where
-/// rows are whole already, else in `room` [tokens, stride].
-template <class T, int Bytes>
-ATTNBENCH_INLINE Operand<Compute<T>> open_rows(const Rows<const T>& rows, const std::uint8_t* mask,
-                                               std::int64_t b, std::int64_t h, std::int64_t t0,
-                                               std::int64_t tokens, std::int64_t width,
-                                               Compute<T> factor, Compute<T> beyond,
-                                               Compute<T>* room, std::int64_t stride) {
-  if constexpr (std::is_same_v<T, Compute<T>>) {
-    if (mask == nullptr && width == stride) return {rows.at(b, h, t0), rows.row_stride, factor};
-  }
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(room + t * stride, stride, beyond);
-    } else {
-      widen_row<T, Bytes>(rows.at(b, h, t0 + t), width, factor, room + t * stride, stride, beyond);
-    }
-  }
-  return {room, stride, 1};
-}
 
 /// What one worker holds: the family's block, the values and results of a block, the memory.
 template <class Family>
@@ -134,9 +102,8 @@ void close_memory(const Memory<R>& memory, R* carried, std::int64_t carried_stri
 
 /// What to fetch of token t0 and those after it, if there are any: inputs, and where results go.
 template <class Family>
-ATTNBENCH_INLINE Ahead inputs_ahead(const typename Family::Sizes& sizes,
-                                    const typename Family::Arguments& arguments,
-                                    const RecurrentItem& item, std::int64_t t0) {
+Ahead inputs_ahead(const typename Family::Sizes& sizes, const typename Family::Arguments& arguments,
+                   const RecurrentItem& item, std::int64_t t0) {
   Ahead ahead(block_tokens);
   if (t0 >= sizes.length) return ahead;
   ahead.add(Family::keys(arguments), item.b, item.h, t0, sizes.memory_rows());
@@ -146,49 +113,39 @@ ATTNBENCH_INLINE Ahead inputs_ahead(const typename Family::Sizes& sizes,
   return ahead;
 }
 
-/// The results of a block, each row times its factor.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void store_results(const Panels<Compute<T>>& from, const Compute<T>* factors,
-                                    const Rows<T>& to, const RecurrentItem& item, std::int64_t t0,
-                                    std::int64_t tokens) {
-  using S = Simd<Compute<T>, Bytes>;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    T* const row = to.at(item.b, item.h, t0 + t) + item.column;
-    const auto scale = S::all(factors[t]);
-    for (std::int64_t d = 0; d < item.columns; d += S::lanes) {
-      store_part<T, Bytes>(row + d, scale * S::load(from.at(t, d)), item.columns - d);
-    }
-  }
-}
-
 template <class Family, int Bytes>
-ATTNBENCH_INLINE void recurrent_item(const typename Family::Sizes& sizes,
-                                     const typename Family::Arguments& arguments,
-                                     const RecurrentItem& item, const RecurrentScratch<Family>& s) {
+void recurrent_item(const typename Family::Sizes& sizes,
+                    const typename Family::Arguments& arguments, const RecurrentItem& item,
+                    const RecurrentScratch<Family>& s) {
   using R = typename Family::R;
   using T = typename Family::T;
   const Memory<R> memory = Family::begin(sizes, arguments, item, s);
   const std::uint8_t* mask =
       arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
   for (std::int64_t t0 = 0; t0 < sizes.length;) {
-    const std::int64_t loaded = std::min(block_tokens, sizes.length - t0);
-    const Opened<R> opened =
-        Family::template open<Bytes>(sizes, arguments, s.block, item, mask, t0, loaded);
-    const std::int64_t tokens = opened.tokens;
-    put_values<T, Bytes>(arguments.values, mask, item.b, item.h, item.column, item.columns, t0,
-                         tokens, s.values);
-    Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + tokens);
+    BlockPlace place{item.b, item.h, t0, std::min(block_tokens, sizes.length - t0)};
+    const Opened<R> opened = Family::template open<Bytes>(sizes, arguments, s.block, mask, place);
+    place.tokens = opened.tokens;
+    load_panels<T, Bytes>(arguments.values, mask, place, item.column, item.columns, s.values);
+    Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + place.tokens);
     for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
       const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);
       Family::template weigh<Bytes>(sizes, s.block, opened, l, end);
-      scan<R, Bytes, Fade::rows, Order::forwards>({tokens, std::min(group_columns<R>, s.rows - l),
-                                                   s.columns, s.block.scores, s.block.weights,
-                                                   s.values, s.out, memory.data + l * memory.stride,
-                                                   memory.stride, s.block.fade + l, &ahead, l > 0});
+      const ScanBlock<R> block{place.tokens,    std::min(group_columns<R>, s.rows - l),
+                               s.columns,       s.block.scores,
+                               s.block.weights, s.values,
+                               s.out,           memory.data + l * memory.stride,
+                               memory.stride,   s.block.fade + l,
+                               &ahead,          l > 0};
+      if (place.tokens == 1) {
+        scan_token<R, Bytes>(block);
+      } else {
+        scan<R, Bytes, Fade::rows, Order::forwards>(block);
+      }
     }
-    Family::template close<Bytes>(sizes, s.block, tokens);
-    store_results<T, Bytes>(s.out, s.block.factors, arguments.out, item, t0, tokens);
-    t0 += tokens;
+    Family::template close<Bytes>(sizes, s.block, place.tokens);
+    store_panels<T, Bytes>(s.out, s.block.factors, arguments.out, place, item.column, item.columns);
+    t0 += place.tokens;
   }
   Family::end(sizes, arguments, item, s, memory);
 }
@@ -197,24 +154,11 @@ template <class Family>
 using RecurrentFunction = void (*)(const typename Family::Sizes&, const typename Family::Arguments&,
                                    const RecurrentItem&, const RecurrentScratch<Family>&);
 
-template <class Family>
-void recurrent_baseline(const typename Family::Sizes& sizes,
-                        const typename Family::Arguments& arguments, const RecurrentItem& item,
-                        const RecurrentScratch<Family>& s) {
-  recurrent_item<Family, 16>(sizes, arguments, item, s);
-}
-template <class Family>
-ATTNBENCH_AVX2 void recurrent_avx2(const typename Family::Sizes& sizes,
-                                   const typename Family::Arguments& arguments,
-                                   const RecurrentItem& item, const RecurrentScratch<Family>& s) {
-  recurrent_item<Family, 32>(sizes, arguments, item, s);
-}
-template <class Family>
-ATTNBENCH_AVX512 void recurrent_avx512(const typename Family::Sizes& sizes,
-                                       const typename Family::Arguments& arguments,
-                                       const RecurrentItem& item,
-                                       const RecurrentScratch<Family>& s) {
-  recurrent_item<Family, 64>(sizes, arguments, item, s);
+/// Items that a head's columns are cut into.
+template <class R, class Sizes>
+std::int64_t item_slices(const Sizes& sizes, int threads) {
+  const std::int64_t columns = item_columns<R>(sizes, threads);
+  return (sizes.value_dim + columns - 1) / columns;
 }
 
 template <class Family>
@@ -229,21 +173,30 @@ template <class Family>
 void recurrent_forward(const typename Family::Sizes& sizes,
                        const typename Family::Arguments& arguments, ThreadTeam& team,
                        Workspace& space) {
+  using R = typename Family::R;
   const auto each = static_cast<std::int64_t>(recurrent_scratch_bytes<Family>(sizes, team.size()));
   std::byte* const scratch = space.take<std::byte>(each * team.size());
-  const RecurrentFunction<Family> run =
-      pick(recurrent_baseline<Family>, recurrent_avx2<Family>, recurrent_avx512<Family>);
-  const std::int64_t columns = item_columns<typename Family::R>(sizes, team.size());
-  const std::int64_t slices = (sizes.value_dim + columns - 1) / columns;
-  share(team, sizes.batch * sizes.heads * slices, [&](int worker, std::int64_t index) {
+  const RecurrentFunction<Family> run = pick<RecurrentFunction<Family>>(
+      recurrent_item<Family, 16>, recurrent_item<Family, 32>, recurrent_item<Family, 64>);
+  const std::int64_t columns = item_columns<R>(sizes, team.size());
+  const std::int64_t slices = item_slices<R>(sizes, team.size());
+  const std::int64_t items = sizes.batch * sizes.heads * slices;
+  // A single token is soon done: its heads are handed out some at a time, in the order in which
+  // their memories lie.
+  const std::int64_t run_length =
+      sizes.length > 1 ? 1 : std::max<std::int64_t>(1, items / (4 * team.size()));
+  share(team, (items + run_length - 1) / run_length, [&](int worker, std::int64_t share_index) {
     Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
     const RecurrentScratch<Family> s(own, sizes, team.size());
-    const std::int64_t head = index / slices;
-    const std::int64_t column = index % slices * columns;
-    run(sizes, arguments,
-        {head / sizes.heads, head % sizes.heads, column,
-         std::min(columns, sizes.value_dim - column)},
-        s);
+    const std::int64_t end = std::min(items, (share_index + 1) * run_length);
+    for (std::int64_t index = share_index * run_length; index < end; ++index) {
+      const std::int64_t head = index / slices;
+      const std::int64_t column = index % slices * columns;
+      run(sizes, arguments,
+          {head / sizes.heads, head % sizes.heads, column,
+           std::min(columns, sizes.value_dim - column)},
+          s);
+    }
   });
 }
 

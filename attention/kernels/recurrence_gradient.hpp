@@ -25,15 +25,13 @@ template <class Family, int Bytes>
 class GradientSweep {
   using R = typename Family::R;
   using T = typename Family::T;
-  using S = Simd<R, Bytes>;
 
  public:
-  ATTNBENCH_INLINE GradientSweep(const Family& family, const GradientScratch<Family>& scratch,
-                                 const GradientKept<Family>& kept, const TokenSums<R>& sums,
-                                 std::int64_t slice)
+  GradientSweep(const Family& family, const GradientScratch<Family>& scratch,
+                const GradientKept<Family>& kept, const TokenSums<R>& sums, std::int64_t slice)
       : f_(family), s_(scratch), kept_(kept), sums_(sums), own_(sums.of(slice)) {}
 
-  ATTNBENCH_INLINE void forwards() const {
+  void forwards() const {
     const std::int64_t length = f_.sizes.length;
     std::fill_n(s_.by_value, s_.height * s_.latents, R{0});
     f_.begin(s_.block);
@@ -45,7 +43,7 @@ class GradientSweep {
     }
   }
 
-  ATTNBENCH_INLINE void backwards() const {
+  void backwards() const {
     const std::int64_t length = f_.sizes.length;
     std::fill_n(s_.by_value, s_.height * s_.latents, R{0});
     std::fill_n(s_.by_latent, s_.rows * s_.width, R{0});
@@ -58,13 +56,12 @@ class GradientSweep {
   }
 
  private:
-  ATTNBENCH_INLINE void load(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
-                             std::int64_t tokens, const Panels<R>& to,
-                             const R* factors = nullptr) const {
-    put_values<T, Bytes>(from, mask, f_.b, f_.h, 0, f_.sizes.value_dim, t, tokens, to, factors);
+  void load(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
+            std::int64_t tokens, const Panels<R>& to, const R* factors = nullptr) const {
+    load_panels<T, Bytes>(from, mask, {f_.b, f_.h, t, tokens}, 0, f_.sizes.value_dim, to, factors);
   }
   /// Calls the inputs of the tokens from t on.
-  ATTNBENCH_INLINE void call(Ahead& ahead, std::int64_t t) const {
+  void call(Ahead& ahead, std::int64_t t) const {
     ahead.add(f_.keys(), f_.b, f_.h, t, f_.sizes.memory_rows());
     ahead.add(f_.arguments.query, f_.b, f_.h, t, f_.sizes.memory_rows());
     ahead.add(f_.arguments.values, f_.b, f_.h, t, f_.sizes.value_dim);
@@ -72,14 +69,14 @@ class GradientSweep {
   }
 
   /// Calls a block of X, which lies in one piece.
-  ATTNBENCH_INLINE void call_x(Ahead& ahead, const R* x) const {
+  void call_x(Ahead& ahead, const R* x) const {
     const std::int64_t bytes = kept_.x_block / block_tokens * static_cast<std::int64_t>(sizeof(R));
     ahead.add(x, bytes, bytes);
   }
 
   /// X of as many tokens from t on as fit, and their sums. Returns the tokens.
-  ATTNBENCH_INLINE std::int64_t advance(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
-                                        std::int64_t end) const {
+  std::int64_t advance(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
+                       std::int64_t end) const {
     const auto& s = s_;
     const std::int64_t n = f_.template prepare<Bytes, false>(s.block, t, end - t);
     load(f_.arguments.values, f_.mask(), t, n, s.values);
@@ -91,19 +88,13 @@ class GradientSweep {
     scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, s.latents, s.values, s.upstream,
                                                     s.block.scores, x, s.by_value, s.latents,
                                                     s.block.fade, &ahead});
-    for (std::int64_t i = 0; i < n; ++i) {
-      auto dot = S::all(0);
-      for (std::int64_t l = 0; l < s.latents; l += S::lanes) {
-        dot += S::load(s.block.weights.at(i, l)) * S::load(x.at(i, l));
-      }
-      own_.dot[t + i] = S::sum(dot);
-    }
+    dot_rows<R, Bytes>(s.block.weights, x, n, s.latents, own_.dot + t);
     f_.keep_sums(s.block, own_, t, n);
     return n;
   }
 
   /// Backwards through block i, which may fall into parts: each is reached from its start.
-  ATTNBENCH_INLINE void back_through(std::int64_t i, std::int64_t t0, std::int64_t end) const {
+  void back_through(std::int64_t i, std::int64_t t0, std::int64_t end) const {
     for (std::int64_t until = end; until > t0;) {
       f_.restore(s_.block, kept_.carried + i * kept_.carried_stride);
       std::int64_t t = t0;
@@ -117,8 +108,7 @@ class GradientSweep {
     }
   }
 
-  ATTNBENCH_INLINE void back(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
-                             std::int64_t n) const {
+  void back(const Panels<R>& x_block, std::int64_t t0, std::int64_t t, std::int64_t n) const {
     const auto& s = s_;
     f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
     load(f_.arguments.values, f_.mask(), t, n, s.values);
@@ -144,17 +134,13 @@ class GradientSweep {
     store_values(t, n);
   }
 
-  ATTNBENCH_INLINE void store_values(std::int64_t t, std::int64_t n) const {
+  void store_values(std::int64_t t, std::int64_t n) const {
     const std::int64_t width = f_.sizes.value_dim;
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t d = 0; d < width; d += S::lanes) {
-        const auto part = S::load(s_.dv.at(i, d));
-        if (kept_.dv != nullptr) {
-          store_part<R, Bytes>(kept_.dv + (t + i) * width + d, part, width - d);
-        } else {
-          store_part<T, Bytes>(f_.gradients.d_values.at(f_.b, f_.h, t + i) + d, part, width - d);
-        }
-      }
+    const BlockPlace place{f_.b, f_.h, t, n};
+    if (kept_.dv == nullptr) {
+      store_panels<T, Bytes>(s_.dv, nullptr, f_.gradients.d_values, place, 0, width);
+    } else {
+      store_panels<R, Bytes>(s_.dv, nullptr, Rows<R>{kept_.dv, 0, 0, width}, place, 0, width);
     }
   }
 
@@ -169,10 +155,9 @@ class GradientSweep {
 enum class Sweep { forwards, backwards, both };
 
 template <class Family, int Bytes>
-ATTNBENCH_INLINE void gradient_slice(const Family& family, const GradientScratch<Family>& scratch,
-                                     const GradientKept<Family>& kept,
-                                     const TokenSums<typename Family::R>& sums, std::int64_t slice,
-                                     Sweep which) {
+void gradient_slice(const Family& family, const GradientScratch<Family>& scratch,
+                    const GradientKept<Family>& kept, const TokenSums<typename Family::R>& sums,
+                    std::int64_t slice, Sweep which) {
   const GradientSweep<Family, Bytes> sweep(family, scratch, kept, sums, slice);
   if (which != Sweep::backwards) sweep.forwards();
   if (which != Sweep::forwards) sweep.backwards();
@@ -182,27 +167,6 @@ template <class Family>
 using GradientFunction = void (*)(const Family&, const GradientScratch<Family>&,
                                   const GradientKept<Family>&, const TokenSums<typename Family::R>&,
                                   std::int64_t, Sweep);
-
-template <class Family>
-void gradient_baseline(const Family& family, const GradientScratch<Family>& scratch,
-                       const GradientKept<Family>& kept, const TokenSums<typename Family::R>& sums,
-                       std::int64_t slice, Sweep which) {
-  gradient_slice<Family, 16>(family, scratch, kept, sums, slice, which);
-}
-template <class Family>
-ATTNBENCH_AVX2 void gradient_avx2(const Family& family, const GradientScratch<Family>& scratch,
-                                  const GradientKept<Family>& kept,
-                                  const TokenSums<typename Family::R>& sums, std::int64_t slice,
-                                  Sweep which) {
-  gradient_slice<Family, 32>(family, scratch, kept, sums, slice, which);
-}
-template <class Family>
-ATTNBENCH_AVX512 void gradient_avx512(const Family& family, const GradientScratch<Family>& scratch,
-                                      const GradientKept<Family>& kept,
-                                      const TokenSums<typename Family::R>& sums, std::int64_t slice,
-                                      Sweep which) {
-  gradient_slice<Family, 64>(family, scratch, kept, sums, slice, which);
-}
 
 /// The sum of the slices' parts of one head's dLoss/dv.
 template <class Family>
@@ -231,8 +195,8 @@ void recurrent_backward(const typename Family::Sizes& sizes, ThreadTeam& team, W
                         const Make& family_of) {
   const GradientWorkspace<Family> work(space, sizes, team.size());
   const GradientPlan& plan = work.plan;
-  const GradientFunction<Family> run =
-      pick(gradient_baseline<Family>, gradient_avx2<Family>, gradient_avx512<Family>);
+  const GradientFunction<Family> run = pick<GradientFunction<Family>>(
+      gradient_slice<Family, 16>, gradient_slice<Family, 32>, gradient_slice<Family, 64>);
   const auto slice_at = [&](std::int64_t head, std::int64_t slice) {
     const std::int64_t first = slice * plan.latents;
     return family_of(head / sizes.heads, head % sizes.heads, first,

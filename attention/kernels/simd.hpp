@@ -1,8 +1,9 @@
 // Vectors of whatever width the machine has, and the choice between them at run time.
 //
 // A kernel is a template over the width in bytes, forced inline into one function per instruction
-// set; `best_isa` says which to call. Nothing is built with -march=native, so that one program runs
-// everywhere. Include this only in the .cpp files of kernels.
+// set, or into several by `Apart`; `best_isa` says which to call. Nothing is built with
+// -march=native, so that one program runs everywhere. Include this only in the .cpp files of
+// kernels.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +43,9 @@ struct Exponential<float> {
                                            1.0f};
 };
 
-/// 2^f on [0, 1), the least greatest relative error: 7.0e-8 by degree 5 among those that are exact at
-/// 0, little more than a rounding; 7.5e-5 by degree 3, for what is rounded to bfloat16. Exact at 0,
-/// since a memory that is faded by 2^0 with every block would vanish in a long stream.
+/// 2^f on [0, 1), the least greatest relative error: 7.0e-8 by degree 5 among those that are exact
+/// at 0, little more than a rounding; 7.5e-5 by degree 3, for what is rounded to bfloat16. Exact at
+/// 0, since a memory that is faded by 2^0 with every block would vanish in a long stream.
 template <int Degree>
 struct FractionPower;
 template <>
@@ -156,6 +157,17 @@ struct Simd {
       for (int i = 0; i < lanes; ++i) rows[i] = next[i];
     }
   }
+  /// 1 / x for normal numbers above 0, within 1.5 roundings.
+  static ATTNBENCH_INLINE Vector inverse(Vector x) {
+#if defined(__x86_64__)
+    if constexpr (Bytes == 64 && std::is_same_v<R, float>) {
+      Vector guess;  // within 2^-14, and a step of Newton's squares that: division takes 16 cycles
+      asm("vrcp14ps %1, %0" : "=v"(guess) : "v"(x));
+      return guess + guess * (R{1} - x * guess);
+    }
+#endif
+    return R{1} / x;
+  }
   /// By halves.
   static ATTNBENCH_INLINE R sum(Vector v) {
     if constexpr (Bytes == 16) {
@@ -188,6 +200,47 @@ struct Simd {
     return __builtin_shufflevector(v, v, First + I...);
   }
 };
+
+/// A function of its own for vectors of Bytes, of what it is given: there forcing inline ends. A
+/// body that several places reach is compiled once.
+template <int Bytes>
+struct Apart {
+  template <class Body>
+  [[gnu::noinline]] static void call(const Body& body) {
+    body();
+  }
+};
+template <>
+struct Apart<32> {
+  template <class Body>
+  ATTNBENCH_AVX2 [[gnu::noinline]] static void call(const Body& body) {
+    body();
+  }
+};
+template <>
+struct Apart<64> {
+  template <class Body>
+  ATTNBENCH_AVX512 [[gnu::noinline]] static void call(const Body& body) {
+    body();
+  }
+};
+
+/// Sums of `count` rows of one vector each.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void sum_rows(const R* rows, std::int64_t count, R* sums) {
+  using S = Simd<R, Bytes>;
+  std::int64_t i = 0;
+  for (; i + S::lanes <= count; i += S::lanes) {
+    typename S::Vector block[S::lanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (i + j) * S::lanes);
+    S::transpose(block);
+#pragma GCC unroll 16
+    for (int j = 1; j < S::lanes; ++j) block[0] += block[j];
+    S::store(sums + i, block[0]);
+  }
+  for (; i < count; ++i) sums[i] = S::sum(S::load(rows + i * S::lanes));
+}
 
 /// `count` rounded up to whole vectors of the widest kind, whatever the machine.
 constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {

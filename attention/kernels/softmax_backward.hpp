@@ -102,42 +102,44 @@ ATTNBENCH_INLINE void add_products(std::int64_t rows, Left<R> left, const R* rig
 /// and `d_scores` hold [gradient_queries, gradient_keys]. `mask` is that of the tile's keys or
 /// null; `bias` a table or null, and so is `d_bias`, to which the biases' gradient is added.
 template <class R, int Bytes>
-ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask,
-                                         const R* bias, const GradientQueries<R>& q,
-                                         const GradientKeys<R>& k, R* weights, R* d_scores,
-                                         R* d_bias) {
-  if (within(seen_keys(sizes, q.t0, q.rows), k.s0, k.count).empty()) return;
-  seen_products<R, Bytes>(sizes, q, k, q.q, q.stride, k.keys_transposed, sizes.head_dim, weights);
-  seen_products<R, Bytes>(sizes, q, k, q.d_out, q.value_stride, k.values_transposed,
-                          sizes.value_dim, d_scores);
-  for (std::int64_t i = 0; i < q.rows; ++i) {
-    constexpr int lanes = Simd<R, Bytes>::lanes;
-    const Range seen = within(seen_keys(sizes, q.t0 + i, 1), k.s0, k.count);
-    R* const row = weights + i * gradient_keys;
-    R* const d_row = d_scores + i * gradient_keys;
-    const std::int64_t begin = seen.begin / lanes * lanes;
-    const std::int64_t distance = k.s0 + begin - q.t0 - i - sizes.offset;
-    const bool biased = bias != nullptr && !seen.empty();
-    if (biased) add_row<R, Bytes>(bias + distance, seen.end - begin, row + begin);
-    differentiate_row<R, Bytes>(seen, mask, q.lse[i] * static_cast<R>(log2_of_e), q.delta[i], row,
-                                d_row);
-    if (biased) add_row<R, Bytes>(d_row + begin, seen.end - begin, d_bias + distance);
-  }
-  // Rows past the last query hold weights of other tiles.
-  std::fill_n(d_scores + q.rows * gradient_keys, (gradient_queries - q.rows) * gradient_keys, R{0});
+void differentiate_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
+                        const GradientQueries<R>& q, const GradientKeys<R>& k, R* weights,
+                        R* d_scores, R* d_bias) {
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+    if (within(seen_keys(sizes, q.t0, q.rows), k.s0, k.count).empty()) return;
+    seen_products<R, Bytes>(sizes, q, k, q.q, q.stride, k.keys_transposed, sizes.head_dim, weights);
+    seen_products<R, Bytes>(sizes, q, k, q.d_out, q.value_stride, k.values_transposed,
+                            sizes.value_dim, d_scores);
+    for (std::int64_t i = 0; i < q.rows; ++i) {
+      constexpr int lanes = Simd<R, Bytes>::lanes;
+      const Range seen = within(seen_keys(sizes, q.t0 + i, 1), k.s0, k.count);
+      R* const row = weights + i * gradient_keys;
+      R* const d_row = d_scores + i * gradient_keys;
+      const std::int64_t begin = seen.begin / lanes * lanes;
+      const std::int64_t distance = k.s0 + begin - q.t0 - i - sizes.offset;
+      const bool biased = bias != nullptr && !seen.empty();
+      if (biased) add_row<R, Bytes>(bias + distance, seen.end - begin, row + begin);
+      differentiate_row<R, Bytes>(seen, mask, q.lse[i] * static_cast<R>(log2_of_e), q.delta[i], row,
+                                  d_row);
+      if (biased) add_row<R, Bytes>(d_row + begin, seen.end - begin, d_bias + distance);
+    }
+    // Rows past the last query hold weights of other tiles.
+    std::fill_n(d_scores + q.rows * gradient_keys, (gradient_queries - q.rows) * gradient_keys,
+                R{0});
 
-  const auto queries_of = [&](std::int64_t j, std::int64_t count) ATTNBENCH_INLINE_LAMBDA {
-    return within(
-        {seeing_queries(sizes, k.s0 + j).begin, seeing_queries(sizes, k.s0 + j + count - 1).end},
-        q.t0, q.rows);
-  };
-  const auto keys_of = [&](std::int64_t i, std::int64_t count) ATTNBENCH_INLINE_LAMBDA {
-    return within(seen_keys(sizes, q.t0 + i, count), k.s0, k.count);
-  };
-  add_products<R, Bytes>(k.count, {weights, 1, gradient_keys}, q.d_out, q.value_stride, k.dv,
-                         queries_of);
-  add_products<R, Bytes>(k.count, {d_scores, 1, gradient_keys}, q.q, q.stride, k.dk, queries_of);
-  add_products<R, Bytes>(q.rows, {d_scores, gradient_keys, 1}, k.keys, q.stride, q.dq, keys_of);
+    const auto queries_of = [&](std::int64_t j, std::int64_t count) ATTNBENCH_INLINE_LAMBDA {
+      return within(
+          {seeing_queries(sizes, k.s0 + j).begin, seeing_queries(sizes, k.s0 + j + count - 1).end},
+          q.t0, q.rows);
+    };
+    const auto keys_of = [&](std::int64_t i, std::int64_t count) ATTNBENCH_INLINE_LAMBDA {
+      return within(seen_keys(sizes, q.t0 + i, count), k.s0, k.count);
+    };
+    add_products<R, Bytes>(k.count, {weights, 1, gradient_keys}, q.d_out, q.value_stride, k.dv,
+                           queries_of);
+    add_products<R, Bytes>(k.count, {d_scores, 1, gradient_keys}, q.q, q.stride, k.dk, queries_of);
+    add_products<R, Bytes>(q.rows, {d_scores, gradient_keys, 1}, k.keys, q.stride, q.dq, keys_of);
+  });
 }
 
 }  // namespace attnbench::kernels

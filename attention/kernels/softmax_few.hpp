@@ -62,35 +62,38 @@ ATTNBENCH_INLINE R few_weights(R* scores, std::int64_t columns, R& greatest, R& 
 /// As `take_tile`, with queries in rows, [rows, key_stride], and `scores` [rows, columns];
 /// `columns` is tile.count rounded up to whole vectors of the widest kind at least.
 template <class R, int Bytes>
-ATTNBENCH_INLINE void take_tile_few(const SoftmaxSizes& sizes, const std::uint8_t* mask,
-                                    const R* bias, const QueryPanel<R>& p, const KeyTile<R>& tile,
-                                    std::int64_t value_dim, R* scores, std::int64_t columns) {
-  using S = Simd<R, Bytes>;
-  constexpr R hidden = -std::numeric_limits<R>::infinity();
-  if (within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count).empty()) return;
-  few_scores<R, Bytes>(p, tile, scores, columns);
-  for (std::int64_t i = 0; i < p.rows; ++i) {
-    R* const row = scores + i * columns;
-    const Range seen = within(seen_keys(sizes, p.t0 + i, 1), tile.s0, tile.count);
-    if (seen.empty()) continue;
-    for (std::int64_t k = seen.begin; bias != nullptr && k < seen.end; ++k) {
-      row[k] += bias[p.t0 + i + sizes.offset - tile.s0 - k];
+void take_tile_few(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
+                   const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t value_dim,
+                   R* scores, std::int64_t columns) {
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+    using S = Simd<R, Bytes>;
+    constexpr R hidden = -std::numeric_limits<R>::infinity();
+    if (within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count).empty()) return;
+    few_scores<R, Bytes>(p, tile, scores, columns);
+    for (std::int64_t i = 0; i < p.rows; ++i) {
+      R* const row = scores + i * columns;
+      const Range seen = within(seen_keys(sizes, p.t0 + i, 1), tile.s0, tile.count);
+      if (seen.empty()) continue;
+      for (std::int64_t k = seen.begin; bias != nullptr && k < seen.end; ++k) {
+        row[k] += bias[p.t0 + i + sizes.offset - tile.s0 - k];
+      }
+      std::fill_n(row, seen.begin, hidden);
+      for (std::int64_t k = seen.begin; mask != nullptr && k < seen.end; ++k) {
+        row[k] = mask[tile.s0 + k] != 0 ? row[k] : hidden;
+      }
+      const std::int64_t end = rounded(seen.end, S::lanes);
+      std::fill(row + seen.end, row + end, hidden);
+      const R fade = few_weights<R, Bytes>(row, end, p.greatest[i], p.sum[i]);
+      in_runs<8>(
+          value_dim / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+            constexpr int N = decltype(vectors)::value;
+            detail::multiply_tile<R, Bytes, 1, N, Start::scaled>(
+                seen.end - seen.begin, {row + seen.begin, columns, 1},
+                tile.values + seen.begin * tile.value_stride + first * S::lanes, tile.value_stride,
+                p.out + i * value_dim + first * S::lanes, value_dim, &fade);
+          });
     }
-    std::fill_n(row, seen.begin, hidden);
-    for (std::int64_t k = seen.begin; mask != nullptr && k < seen.end; ++k) {
-      row[k] = mask[tile.s0 + k] != 0 ? row[k] : hidden;
-    }
-    const std::int64_t end = rounded(seen.end, S::lanes);
-    std::fill(row + seen.end, row + end, hidden);
-    const R fade = few_weights<R, Bytes>(row, end, p.greatest[i], p.sum[i]);
-    in_runs<8>(value_dim / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-      constexpr int N = decltype(vectors)::value;
-      detail::multiply_tile<R, Bytes, 1, N, Start::scaled>(
-          seen.end - seen.begin, {row + seen.begin, columns, 1},
-          tile.values + seen.begin * tile.value_stride + first * S::lanes, tile.value_stride,
-          p.out + i * value_dim + first * S::lanes, value_dim, &fade);
-    });
-  }
+  });
 }
 
 }  // namespace attnbench::kernels

@@ -140,20 +140,22 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
 /// The whole of it: adds one tile's keys to one panel's sums. `scores` holds tile.count rows,
 /// rounded up to 8, of `panel`; `fade` one row; `bias` a turned table, or null.
 template <class R, int Bytes>
-ATTNBENCH_INLINE void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
-                                const QueryPanel<R>& p, const KeyTile<R>& tile,
-                                std::int64_t value_dim, R* scores, R* fade) {
-  const Range seen = within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count);
-  if (seen.empty()) return;
-  const Range range{seen.begin / row_unit * row_unit, seen.end};
-  panel_scores<R, Bytes>(p, tile, sizes.head_dim, range, scores);
-  for (std::int64_t k = range.begin; bias != nullptr && k < range.end; ++k) {
-    const R* const from = bias + p.t0 + sizes.offset - tile.s0 - k;
-    add_row<R, Bytes>(from, rounded(p.rows, Simd<R, Bytes>::lanes), scores + k * panel);
-  }
-  hide(sizes, mask, p.t0, p.rows, tile.s0, range, scores);
-  panel_weights<R, Bytes>(p, range, scores, fade);
-  panel_values<R, Bytes>(sizes, p, tile, range, scores, fade, value_dim);
+void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
+               const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t value_dim, R* scores,
+               R* fade) {
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+    const Range seen = within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count);
+    if (seen.empty()) return;
+    const Range range{seen.begin / row_unit * row_unit, seen.end};
+    panel_scores<R, Bytes>(p, tile, sizes.head_dim, range, scores);
+    for (std::int64_t k = range.begin; bias != nullptr && k < range.end; ++k) {
+      const R* const from = bias + p.t0 + sizes.offset - tile.s0 - k;
+      add_row<R, Bytes>(from, rounded(p.rows, Simd<R, Bytes>::lanes), scores + k * panel);
+    }
+    hide(sizes, mask, p.t0, p.rows, tile.s0, range, scores);
+    panel_weights<R, Bytes>(p, range, scores, fade);
+    panel_values<R, Bytes>(sizes, p, tile, range, scores, fade, value_dim);
+  });
 }
 
 }  // namespace attnbench::kernels

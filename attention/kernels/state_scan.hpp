@@ -11,7 +11,6 @@
 
 #include "attention/kernels/ahead.hpp"
 #include "attention/kernels/panels.hpp"
-#include "attention/kernels/simd.hpp"
 
 namespace attnbench::kernels {
 
@@ -38,102 +37,13 @@ struct ScanBlock {
   bool continued = false;  ///< o is added to
 };
 
-namespace detail {
-
-template <class R, int Bytes, Fade Fades, Order Time, int M, int N, bool First>
-ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::int64_t d) {
-  using S = Simd<R, Bytes>;
-  typename S::Vector sums[M][N];
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      const std::int64_t column = d + j * S::lanes;
-      const auto before = S::load(block.state + (l + i) * block.state_stride + column);
-      if constexpr (Fades == Fade::rows) {
-        sums[i][j] = block.fade[l + i] * before;
-      } else {
-        sums[i][j] = S::load(block.fade + column) * before;
-      }
-    }
-  }
-  // Copies: for all the compiler knows a store to o may change what `block` refers to.
-  constexpr std::int64_t step = Time == Order::forwards ? panel_columns<R> : -panel_columns<R>;
-  const std::int64_t first = Time == Order::forwards ? 0 : block.tokens - 1;
-  const R* e = block.e.at(first, l);
-  const R* p = block.p.at(first, l);
-  const R* v = block.v.at(first, d);
-  R* o = block.o.at(first, d);
-  std::int64_t beside[N];
-#pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) beside[j] = block.o.at(first, d + j * S::lanes) - o;
-  Ahead::Column ahead = block.ahead->next(o);
-  for (std::int64_t t = block.tokens; t > 0; --t) {
-    fetch(ahead.from);
-    ahead.from += static_cast<std::uintptr_t>(ahead.step);
-    typename S::Vector value[N];
-    typename S::Vector read[N];
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      value[j] = S::load(v + beside[j]);
-      read[j] = First ? S::all(0) : S::load(o + beside[j]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 4
-      for (int j = 0; j < N; ++j) {
-        sums[i][j] += e[i] * value[j];
-        read[j] += p[i] * sums[i][j];
-      }
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) S::store(o + beside[j], read[j]);
-    e += step;
-    p += step;
-    v += step;
-    o += step;
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < M; ++i) {
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      S::store(block.state + (l + i) * block.state_stride + d + j * S::lanes, sums[i][j]);
-    }
-  }
-}
-
-/// All rows of N vectors of columns, by tiles of as many rows as the registers hold.
-template <class R, int Bytes, Fade Fades, Order Time, int N>
-ATTNBENCH_INLINE void scan_columns(const ScanBlock<R>& block, std::int64_t d) {
-  constexpr int half = static_cast<int>(latent_unit);
-  // 16 sums, 2 values and 2 results in 32 registers of 64 bytes; half of that in 16 of the others.
-  constexpr int M = Bytes == 64 ? 2 * half : half;
-  std::int64_t l = 0;
-  if (block.rows >= M && !block.continued) {
-    scan_tile<R, Bytes, Fades, Time, M, N, true>(block, 0, d);
-    l = M;
-  }
-  for (; l + M <= block.rows; l += M) scan_tile<R, Bytes, Fades, Time, M, N, false>(block, l, d);
-  if constexpr (M != half) {
-    if (l == block.rows) return;
-    if (l == 0 && !block.continued) {
-      scan_tile<R, Bytes, Fades, Time, half, N, true>(block, l, d);
-    } else {
-      scan_tile<R, Bytes, Fades, Time, half, N, false>(block, l, d);
-    }
-  }
-}
-
-}  // namespace detail
-
+/// For float and double, vectors of 16, 32 and 64 bytes.
 template <class R, int Bytes, Fade Fades, Order Time>
-ATTNBENCH_INLINE void scan(const ScanBlock<R>& block) {
-  constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-  std::int64_t d = 0;
-  for (; d + 2 * lanes <= block.columns; d += 2 * lanes) {
-    detail::scan_columns<R, Bytes, Fades, Time, 2>(block, d);
-  }
-  if (d < block.columns) detail::scan_columns<R, Bytes, Fades, Time, 1>(block, d);
-}
+void scan(const ScanBlock<R>& block);
+
+/// The same of a single token, forwards with a fade of rows: then moving the memory is all the
+/// work, so it is gone through row by row, as it lies.
+template <class R, int Bytes>
+void scan_token(const ScanBlock<R>& block);
 
 }  // namespace attnbench::kernels

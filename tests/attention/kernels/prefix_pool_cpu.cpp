@@ -153,7 +153,9 @@ std::int64_t served(const std::function<float(int)>& score, float before) {
   block.forget();
   std::fill_n(block.maximum, 16, 0.0F);
   block.maximum[1] = before;
-  return fitting<float, 16>(block, {scores.data(), 16, 1.0F}, 64);
+  Opened<float> opened{{scores.data(), 16, 1.0F}, {scores.data(), 16, 1.0F}, 64};
+  measure_pool<float, 16>(PoolQuery::weights, block, opened);
+  return opened.tokens;
 }
 
 }  // namespace
