@@ -15,7 +15,6 @@
 #include "harness/errors.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
-#include "harness/run/catalogue_cache.hpp"
 #include "harness/run/limits.hpp"
 #include "harness/run/signals.hpp"
 #include "harness/run/worker_client.hpp"
@@ -165,9 +164,8 @@ void print(const Json& document, const std::string& out) {
 
 int apply_command(Arguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
-  arguments.asked.mechanism =
-      suite::take_script(arguments.asked.mechanism, "", arguments.plugins);
-  Json request = apply::request_of(run::load_catalogue(arguments.plugins), arguments.asked);
+  arguments.asked.mechanism = suite::take_script(arguments.asked.mechanism, "", arguments.plugins);
+  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.asked);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *

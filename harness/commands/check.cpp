@@ -15,7 +15,6 @@
 #include "harness/measure/device.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/result/format.hpp"
-#include "harness/run/catalogue_cache.hpp"
 #include "harness/run/checking.hpp"
 #include "harness/run/growing.hpp"
 #include "harness/run/limits.hpp"
@@ -213,7 +212,7 @@ int check(Arguments& arguments) {
   for (std::string& name : arguments.choices.mechanisms) {
     name = suite::take_script(name, "", arguments.plugins);
   }
-  const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
   run::WorkerOptions options;
   options.plugins = arguments.plugins;

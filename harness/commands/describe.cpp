@@ -8,7 +8,6 @@
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/format.hpp"
-#include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/scripts.hpp"
 #include "harness/suite/words.hpp"
@@ -139,7 +138,7 @@ Json find(const suite::Catalogue& catalogue, const std::string& name) {
 
 int describe(DescribeArguments& arguments) {
   arguments.name = suite::take_script(arguments.name, "", arguments.plugins);
-  const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const Json item = find(catalogue, arguments.name);
   if (arguments.json) {
     std::cout << item.dump(2) << "\n";

@@ -10,7 +10,6 @@
 #include "harness/commands/known_suites.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/words.hpp"
 
@@ -51,7 +50,7 @@ class Lister {
 
  private:
   const Json& catalogue() {
-    if (!catalogue_) catalogue_ = run::load_catalogue(plugins_).document;
+    if (!catalogue_) catalogue_ = catalogue_with(plugins_).document;
     return *catalogue_;
   }
 

@@ -9,6 +9,7 @@
 
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/catalogue_cache.hpp"
@@ -176,7 +177,7 @@ Json as_json(const suite::Document& document, const Planned& planned) {
 
 int plan(PlanArguments& arguments) {
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
-  const suite::Catalogue catalogue = run::load_catalogue(arguments.suites.plugins);
+  const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
   Json all = Json::array();
   for (const suite::Document& document : documents) {
     Planned planned{suite::expand(document, catalogue, arguments.suites.choices), {}};

@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
+
+#include "harness/run/catalogue_cache.hpp"
+#include "harness/run/plugin_name.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -13,9 +17,12 @@ namespace fs = std::filesystem;
 
 /// The same file under another name is the same plugin.
 bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
-  return std::any_of(plugins.begin(), plugins.end(), [&](const std::string& one) {
+  const run::PluginName asked(wanted);
+  return std::any_of(plugins.begin(), plugins.end(), [&](const std::string& text) {
+    const run::PluginName one(text);
     std::error_code ignored;
-    return one == wanted || fs::equivalent(one, wanted, ignored);
+    return one.as == asked.as &&
+           (one.path == asked.path || fs::equivalent(one.path, asked.path, ignored));
   });
 }
 
@@ -53,8 +60,19 @@ void add_plugin_argument(CLI::App& command, std::vector<std::string>& plugins) {
   command
       .add_option_function<std::vector<std::string>>(
           "--plugin", [&plugins](const std::vector<std::string>& said) { append(plugins, said); },
-          "A plugin's shared object (repeatable; others are found on ATTNBENCH_PLUGIN_PATH)")
+          "A plugin's shared object (repeatable; others are found on ATTNBENCH_PLUGIN_PATH); "
+          "WORD=FILE calls its mechanism NAME NAME_WORD, for two builds side by side")
       ->allow_extra_args(false);
+}
+
+suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
+  suite::Catalogue catalogue = run::load_catalogue(plugins);
+  for (const auto& plugin : catalogue.document.value("plugins", suite::Json::array())) {
+    if (plugin.value("status", "") == "ok") continue;
+    std::cerr << "attnbench: plugin " << plugin.value("path", "") << " "
+              << plugin.value("status", "") << ": " << plugin.value("reason", "") << "\n";
+  }
+  return catalogue;
 }
 
 }  // namespace attnbench::commands

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "harness/commands/command.hpp"
+#include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/errors.hpp"
-#include "harness/run/catalogue_cache.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -50,7 +50,7 @@ int validate(SuiteArguments& arguments) {
     attempt([&] { documents.push_back(load_suite(name, arguments)); });
   }
   if (!documents.empty()) {
-    const suite::Catalogue catalogue = run::load_catalogue(arguments.plugins);
+    const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
     for (const suite::Document& document : documents) {
       attempt([&] {
         const std::string text = verdict(document, catalogue, arguments.choices);

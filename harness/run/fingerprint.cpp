@@ -10,6 +10,7 @@
 
 #include "harness/result/file.hpp"
 #include "harness/result/hash.hpp"
+#include "harness/run/plugin_name.hpp"
 #include "harness/run/worker_client.hpp"
 
 namespace attnbench::run {
@@ -94,7 +95,7 @@ std::string binary_fingerprint(const std::vector<std::string>& plugins) {
   std::string all;
   for (const fs::path& program : programs()) all += memo.hash(program) + "\n";
   for (const std::string& plugin : plugins) {
-    for (const fs::path& file : files_of(plugin)) all += memo.hash(file) + "\n";
+    for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
   }
   return result::hash_text(all);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/run/plugin_name.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/scripts.hpp"
 #include "tasks/plugin.hpp"
@@ -10,28 +11,66 @@
 namespace attnbench::worker {
 namespace {
 
-/// Takes over all that the plugin registers, or nothing.
-void take(const std::string& path, Loaded& loaded) {
-  if (is_script(path)) return add_script(describe_script(path), loaded.registry);
+void register_all(const std::string& path, Registry& registry, tasks::TaskTable& tasks) {
+  if (is_script(path)) return add_script(describe_script(path), registry);
   const PluginLibrary plugin(path);
-  Registry registry = loaded.registry;
-  tasks::TaskTable tasks = loaded.tasks;
   const bool mechanisms = plugin.register_into(registry);
   const bool further_tasks = tasks::register_into(tasks, plugin);
   if (!mechanisms && !further_tasks) plugin.refuse_without("attnbench_plugin_register");
+}
+
+/// Adds to `registry` what `with_plugin` has beyond the built-ins, under names that end in _`word`.
+/// Aliases are left out: they are names, too. Throws PluginError where there is nothing.
+void add_as(const std::string& word, const Registry& with_plugin, Registry& registry) {
+  const Registry builtin = Registry::with_builtins();
+  const std::vector<std::string> known = builtin.mechanisms();
+  bool any = false;
+  for (const std::string& name : with_plugin.mechanisms()) {
+    const Entry& entry = with_plugin.entry(name);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      Entry renamed = entry;
+      renamed.name += "_" + word;
+      renamed.aliases.clear();
+      registry.add(std::move(renamed), with_plugin.reference(name));
+      any = true;
+      continue;
+    }
+    for (const Implementation& one : entry.implementations) {
+      if (builtin.entry(name).find_implementation(one.name) != nullptr) continue;
+      Implementation renamed = one;
+      renamed.name += "_" + word;
+      registry.add_implementation(name, std::move(renamed));
+      any = true;
+    }
+  }
+  if (!any) throw PluginError("it has no mechanism to be called by another name");
+}
+
+/// Takes over all that the plugin registers, or nothing.
+void take(const run::PluginName& plugin, Loaded& loaded) {
+  Registry registry = loaded.registry;
+  tasks::TaskTable tasks = loaded.tasks;
+  if (plugin.as.empty()) {
+    register_all(plugin.path, registry, tasks);
+  } else {
+    Registry fresh = Registry::with_builtins();
+    tasks::TaskTable ignored = tasks::builtin_tasks();
+    register_all(plugin.path, fresh, ignored);
+    add_as(plugin.as, fresh, registry);
+  }
   loaded.registry = std::move(registry);
   loaded.tasks = std::move(tasks);
 }
 
-/// What taking `path` in a child came to.
-Outcome try_plugin(const std::string& path, const Loaded& loaded, double limit_seconds) {
+/// What taking the plugin in a child came to.
+Outcome try_plugin(const run::PluginName& plugin, const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   return run_child(
       setup,
       [&](run::Channel&) {
         Loaded copy = loaded;
-        take(path, copy);
+        take(plugin, copy);
       },
       [](const Json&) {});
 }
@@ -43,13 +82,14 @@ Json verdict(const std::string& path, const char* status, const std::string& rea
 }
 
 Json load(const std::string& path, Loaded& loaded, double limit_seconds) {
-  const Outcome trial = try_plugin(path, loaded, limit_seconds);
+  const run::PluginName plugin(path);
+  const Outcome trial = try_plugin(plugin, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
     return verdict(path, "crashed", "while it was loaded: " + trial.reason);
   }
   if (trial.status != result::Status::ok) return verdict(path, "refused", trial.reason);
   try {
-    take(path, loaded);
+    take(plugin, loaded);
   } catch (...) {
     return verdict(path, "refused", outcome_of(std::current_exception()).reason);
   }

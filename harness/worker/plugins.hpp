@@ -27,8 +27,9 @@ struct Loaded {
 };
 
 /// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
-/// (scripts.hpp). A plugin that crashes, throws, clashes
-/// or does not come back within `limit_seconds` is left out and said to be so.
+/// (scripts.hpp), each as harness/run/plugin_name.hpp reads it; under another name come mechanisms
+/// and implementations alone. A plugin that crashes, throws, clashes or does not come back within
+/// `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
 
 /// What to add to the reason why a cell (or check) failed that needs something of a plugin, such as

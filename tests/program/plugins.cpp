@@ -58,6 +58,26 @@ TEST_CASE("a plugin in trouble is reported, and the rest runs", "[plugins]") {
   }
 }
 
+TEST_CASE("every command that takes a plugin says why it is left out", "[plugins]") {
+  const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
+  write_file(bench / "broken.so", "not a shared object");
+  const std::vector<std::vector<std::string>> commands{
+      {"list", "mechanisms"},
+      {"describe", "mine"},
+      {"check", "mine"},
+      {"validate", bench.suite()},
+      {"plan", bench.suite()},
+      {"ab", "mine", "softmax"},
+      {"apply", "mine", "--out", bench / "applied"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin(), program());
+    command.insert(command.end(), {"--plugin", bench / "broken.so"});
+    const Finished run = bench.run(command);
+    INFO(command[1] << "\n" << run.out << run.err);
+    CHECK_THAT(run.err, Contains("broken.so refused: ") && Contains("is no shared object"));
+  }
+}
+
 TEST_CASE("a suite that needs a plugin which crashed is refused with both reasons", "[plugins]") {
   const Bench bench({{"a", Json::object()}}, 1);
   const Finished run = run_softmax(bench, "segfault");
