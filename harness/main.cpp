@@ -16,6 +16,7 @@ constexpr const char* footer =
     "  attnbench run suites/quickstart.json\n"
     "  attnbench run latte flash --length 256..8192\n"
     "  attnbench plan suites/latte_v1_figure_2.json --profile quick\n"
+    "  attnbench ab latte/chunked latte/fused --length 1024..4096\n"
     "  attnbench report runs/quickstart-latest\n"
     "\n"
     "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
   app.footer(footer);
   Chosen chosen;
   for (auto add : {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate,
-                   add_list, add_describe, add_compare, add_import, add_doctor, add_new}) {
+                   add_list, add_describe, add_compare, add_ab, add_import, add_doctor, add_new}) {
     add(app, chosen);
   }
   try {

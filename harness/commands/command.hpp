@@ -23,6 +23,7 @@ void add_list(CLI::App& app, Chosen& chosen);
 void add_describe(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);
 void add_compare(CLI::App& app, Chosen& chosen);
+void add_ab(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
 void add_new(CLI::App& app, Chosen& chosen);
 

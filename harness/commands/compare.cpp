@@ -1,13 +1,10 @@
 // attnbench compare: two results measured apart, described side by side.
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 
 #include "harness/commands/command.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/compare/compare.hpp"
 #include "harness/result/document.hpp"
 
@@ -21,23 +18,6 @@ struct Arguments {
   bool json = false;
 };
 
-std::size_t terminal_width() {
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 120;
-}
-
-/// Whether the locale's letters go beyond ASCII, by the variables that decide on it.
-bool is_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (!value || !*value) continue;
-    const std::string text = value;
-    return text.find("UTF-8") != std::string::npos || text.find("utf8") != std::string::npos;
-  }
-  return false;
-}
-
 int run_compare(const Arguments& arguments) {
   const auto comparison =
       compare::compare(result::read_result(arguments.base), result::read_result(arguments.changed),
@@ -45,7 +25,7 @@ int run_compare(const Arguments& arguments) {
   if (arguments.json) {
     std::cout << compare::to_json(comparison).dump(1) << "\n";
   } else {
-    std::cout << compare::to_text(comparison, terminal_width(), is_utf8());
+    std::cout << compare::to_text(comparison, terminal_width(120), is_utf8());
   }
   return 0;
 }

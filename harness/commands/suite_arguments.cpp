@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "harness/commands/known_suites.hpp"
 #include "harness/commands/plugin_argument.hpp"
@@ -16,34 +17,55 @@ namespace {
 /// CLI11 knows of no positionals here, so the usage line has to be told.
 class SuiteFormatter : public CLI::Formatter {
  public:
+  explicit SuiteFormatter(std::string usage) : usage_(std::move(usage)) {}
+
   std::string make_usage(const CLI::App*, std::string name) const override {
-    return "Usage: " + name + " SUITE.json…\n       " + name +
-           " MECHANISM… [--SETTING VALUES]…\n\nA mechanism or alias by name (`attnbench list`), or "
-           "with its implementation: latte/scan.\nA setting of the task or an option of a "
-           "mechanism "
-           "takes VALUE, A,B,C, FIRST..LAST (doubling)\nor FIRST..LAST:STEP.\n";
+    std::istringstream lines(usage_);
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      text.append(text.empty() ? "Usage: " : "       ").append(name + " " + line + "\n");
+    }
+    return text +
+           "\nA mechanism or alias by name (`attnbench list`), or with its implementation: "
+           "latte/scan.\n"
+           "A setting of the task or an option of a mechanism takes VALUE, A,B,C, FIRST..LAST "
+           "(doubling)\n"
+           "or FIRST..LAST:STEP.\n";
   }
+
+ private:
+  std::string usage_;
 };
+
+void add_many(CLI::App& command, const char* flag, std::vector<std::string>& values,
+              const char* meaning) {
+  command.add_option(flag, values, meaning)->allow_extra_args(false);
+}
 
 bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
 
 }  // namespace
 
-void add_suite_arguments(CLI::App& command, SuiteArguments& arguments) {
+void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage) {
   arguments.command = &command;
   command.allow_extras();
-  command.formatter(std::make_shared<SuiteFormatter>());
+  command.formatter(std::make_shared<SuiteFormatter>(usage));
+  add_many(command, "--set", arguments.choices.set,
+           "NAME=VALUES: a setting or an option, over the suite's (repeatable)");
+  command.add_option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
+  add_plugin_argument(command, arguments.plugins);
+}
+
+void add_suite_arguments(CLI::App& command, SuiteArguments& arguments) {
+  add_setting_arguments(command, arguments, "SUITE.json…\nMECHANISM… [--SETTING VALUES]…");
   suite::Choices& choices = arguments.choices;
   command.add_option("--profile", choices.profile, "A profile of the suite, such as quick");
-  const auto many = [&](const char* flag, std::vector<std::string>& values, const char* meaning) {
-    command.add_option(flag, values, meaning)->allow_extra_args(false);
-  };
-  many("--set", choices.set, "NAME=VALUES: a setting or an option, over the suite's (repeatable)");
-  many("--with", choices.with, "NAME: one more mechanism, beside the suite's own (repeatable)");
-  many("--only", choices.only, "Regular expression: only cells that it finds (repeatable)");
-  many("--skip", choices.skip, "Regular expression: no cells that it finds (repeatable)");
-  command.add_option("--device", choices.device, "cpu, cuda or cuda:N, over the suite's");
-  add_plugin_argument(command, arguments.plugins);
+  add_many(command, "--with", choices.with,
+           "NAME: one more mechanism, beside the suite's own (repeatable)");
+  add_many(command, "--only", choices.only,
+           "Regular expression: only cells that it finds (repeatable)");
+  add_many(command, "--skip", choices.skip,
+           "Regular expression: no cells that it finds (repeatable)");
 }
 
 bool names_suite(const std::string& name) {

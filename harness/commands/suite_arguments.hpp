@@ -18,9 +18,13 @@ struct SuiteArguments {
   CLI::App* command = nullptr;
 };
 
-/// Adds --profile --set --only --skip --device --plugin to `command`. Everything else that stands
-/// on the command line (suites, mechanisms, `--length 256..8192`) stays with CLI11 until
-/// `take_documents`; the command must therefore declare its own flags, and no positionals.
+/// Adds --set --device --plugin to `command`. Everything else that stands on the command line
+/// (suites, mechanisms, `--length 256..8192`) stays with CLI11 until `take_names`; the command must
+/// therefore declare its own flags, and no positionals. `usage` is how it is called, line after
+/// line.
+void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage);
+
+/// The same with --profile --with --only --skip, for SUITE… or MECHANISM….
 void add_suite_arguments(CLI::App& command, SuiteArguments& arguments);
 
 /// After parsing: loads every suite named, and makes one more of the mechanisms named. Turns
@@ -32,8 +36,8 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 /// has gone to `plugins`.
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
 
-/// The first half of take_documents: the names of suites and mechanisms, the settings having gone to
-/// `choices.set`. An unknown flag that is nearly one of the command's is taken for a slip.
+/// The first half of take_documents: the names of suites and mechanisms, the settings having gone
+/// to `choices.set`. An unknown flag that is nearly one of the command's is taken for a slip.
 std::vector<std::string> take_names(SuiteArguments& arguments);
 
 /// Sorts words as CLI11 leaves them: names go to `names`, settings as NAME=VALUE to `sets`.

@@ -5,10 +5,9 @@
 #include <map>
 #include <set>
 
+#include "harness/compare/place_name.hpp"
 #include "harness/compare/provenance.hpp"
 #include "harness/measure/statistics.hpp"
-#include "harness/result/format.hpp"
-#include "harness/result/layout.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -33,12 +32,8 @@ struct Cells {
     }
     for (const result::Panel& panel : result::panels(result)) {
       for (const result::Placed& placed : panel.cells) {
-        std::string name = panel.task_label;
-        name.append(" ").append(placed.series);
-        if (placed.x)
-          name.append(" ").append(panel.axis + "=").append(result::human_value(*placed.x));
-        if (!panel.facet.empty()) name.append(" ").append(panel.facet_text());
-        names[(*placed.cell)["id"].get<std::string>()] = name;
+        names[(*placed.cell)["id"].get<std::string>()] =
+            panel.task_label + " " + placed.series + place_name(panel, placed);
       }
     }
   }
@@ -75,12 +70,7 @@ struct Ratio {
   Ratio(const Spread& base, const Spread& changed)
       : low(changed.low / base.high), high(changed.high / base.low) {}
   bool disjoint() const { return low > 1 || high < 1; }
-  Verdict verdict(double margin) const {
-    if (low > 1 + margin) return Verdict::slow;
-    if (high < 1 / (1 + margin)) return Verdict::fast;
-    if (high <= 1 + margin && low >= 1 / (1 + margin)) return Verdict::same;
-    return Verdict::unclear;
-  }
+  Verdict verdict(double margin) const { return verdict_of(low, high, 1 + margin); }
 };
 
 void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_machine,
@@ -195,6 +185,13 @@ const char* to_string(Verdict verdict) {
       return "GONE";
   }
   return "";
+}
+
+Verdict verdict_of(double low, double high, double reach) {
+  if (low > reach) return Verdict::slow;
+  if (high < 1 / reach) return Verdict::fast;
+  if (high <= reach && low >= 1 / reach) return Verdict::same;
+  return Verdict::unclear;
 }
 
 double disjoint_by_chance(std::size_t n, std::size_t m) {

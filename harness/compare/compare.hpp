@@ -1,4 +1,5 @@
-// Comparing two results that were measured apart: it describes, and gates nothing.
+// Comparing: two results that were measured apart (which describes, and gates nothing), and two
+// sides that one run measured in turns (which decides).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +11,17 @@ namespace attnbench::compare {
 
 using Json = nlohmann::json;
 
-/// What two results measured apart allow to say of a cell. `slow` and `fast` need at least 3 rounds
-/// in each, one machine, and intervals that lie more than the margin apart, calibrated as well as
-/// not.
+/// What the measurements allow to say of a cell. Of results measured apart, `slow` and `fast` need
+/// at least 3 rounds in each, one machine, and intervals that lie more than the margin apart,
+/// calibrated as well as not; paired.hpp says what they need in one run.
 enum class Verdict { same, slow, fast, unclear, added, gone };
 
 /// "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
 const char* to_string(Verdict verdict);
+
+/// Of an interval for new / base: slow where all of it is above `reach` (1 + margin), fast where
+/// all is below 1 / reach, same where all is between, else unclear.
+Verdict verdict_of(double low, double high, double reach);
 
 /// A median with the bounds over its rounds, in seconds.
 struct Spread {
@@ -25,7 +30,14 @@ struct Spread {
   double high = 0;
 };
 
-/// One timing of one cell in both results.
+/// The same code against itself, in the same rounds: what the machine alone does to a ratio.
+struct Control {
+  double ratio = 1;
+  double low = 0;
+  double high = 0;
+};
+
+/// One timing of one cell on both sides.
 struct Pair {
   std::string id;
   std::string name;  ///< label and settings, for people
@@ -34,16 +46,28 @@ struct Pair {
   std::string reason;  ///< why no more can be said; a status where a side has no time
   std::optional<Spread> base;
   std::optional<Spread> changed;
-  double ratio = 0;      ///< of the medians, new over base; 0 where a side has none
-  double ratio_low = 0;  ///< the least and the greatest that both intervals allow
+  /// New over base: of the medians or, in turns, the median over rounds; 0 where a side has no
+  /// time.
+  double ratio = 0;
+  double ratio_low = 0;  ///< the least and the greatest that both intervals, or the rounds, allow
   double ratio_high = 0;
+  std::optional<Control> control;
   double calibrated_ratio = 0;  ///< of the times in units of each round's calibration probe
   bool disjoint = false;        ///< the intervals over rounds have nothing in common
   std::size_t base_rounds = 0;
   std::size_t changed_rounds = 0;
 };
 
+/// How two sides were measured in turns.
+struct Turns {
+  std::string base;  ///< their labels
+  std::string changed;
+  double margin = 0;
+  double confidence = 0;  ///< of each interval, the number of pairs allowed for
+};
+
 struct Comparison {
+  std::optional<Turns> turns;            ///< nothing where they were measured apart
   std::vector<Pair> pairs;               ///< in the base's order, then what is new
   std::vector<std::string> differences;  ///< of machine, flags, seed, binary, …: sentences
   bool same_machine = false;

@@ -80,6 +80,12 @@ std::string line_of(const Pair& pair, std::size_t name_width, double reach, bool
   return line + "\n";
 }
 
+std::string note_on(const Turns& turns) {
+  return "Each ratio is the median over rounds in which both took turns, in brackets its interval "
+         "(" +
+         percent(turns.confidence) + "); SAME is within " + percent(turns.margin) + ".\n";
+}
+
 std::string summary(const Comparison& comparison) {
   std::string text;
   for (const Verdict verdict : {Verdict::slow, Verdict::fast, Verdict::same, Verdict::unclear,
@@ -91,6 +97,7 @@ std::string summary(const Comparison& comparison) {
     text += std::to_string(count) + " " + to_string(verdict);
   }
   text += "\n";
+  if (comparison.turns) return text + note_on(*comparison.turns);
   if (comparison.timed == 0) return text;
   const double share =
       static_cast<double>(comparison.disjoint) / static_cast<double>(comparison.timed);
@@ -119,9 +126,21 @@ Json json_of(const Pair& pair) {
   json["ratio"] = pair.ratio;
   json["ratio_low"] = pair.ratio_low;
   json["ratio_high"] = pair.ratio_high;
+  if (pair.control) {
+    json["control"] = {{"ratio", pair.control->ratio},
+                       {"ratio_low", pair.control->low},
+                       {"ratio_high", pair.control->high}};
+  }
   if (pair.calibrated_ratio > 0) json["calibrated_ratio"] = pair.calibrated_ratio;
   json["disjoint"] = pair.disjoint;
   return json;
+}
+
+Json json_of(const Turns& turns) {
+  return {{"base", turns.base},
+          {"new", turns.changed},
+          {"margin", turns.margin},
+          {"confidence", turns.confidence}};
 }
 
 }  // namespace
@@ -129,6 +148,9 @@ Json json_of(const Pair& pair) {
 Json to_json(const Comparison& comparison) {
   Json pairs = Json::array();
   for (const Pair& pair : comparison.pairs) pairs.push_back(json_of(pair));
+  if (comparison.turns) {
+    return {{"schema", 1}, {"turns", json_of(*comparison.turns)}, {"pairs", pairs}};
+  }
   return {{"schema", 1},
           {"same_machine", comparison.same_machine},
           {"differences", comparison.differences},
@@ -140,6 +162,9 @@ Json to_json(const Comparison& comparison) {
 
 std::string to_text(const Comparison& comparison, std::size_t width, bool utf8) {
   std::string text;
+  if (comparison.turns) {
+    text += "base  " + comparison.turns->base + "\nnew   " + comparison.turns->changed + "\n";
+  }
   for (const std::string& difference : comparison.differences) {
     text.append("differs: ").append(difference).append("\n");
   }

@@ -29,6 +29,9 @@ struct RunSettings {
   std::optional<double> cell_timeout_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
+  /// Every other round goes from the last cell to the first: of two that stand side by side neither
+  /// always comes first (A B B A).
+  bool in_turns = false;
   bool keep_blas_core = false;
   bool ceilings = true;  ///< measure what the machine can do, for shares of the roofline
   ProgressStyle progress = ProgressStyle::automatic;

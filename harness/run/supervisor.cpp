@@ -140,7 +140,9 @@ void Supervisor::measure_all() {
 }
 
 void Supervisor::measure_round(int round) {
-  for (const Planned& planned : planned_) {
+  const bool backwards = settings_.in_turns && round % 2 == 1;
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    const Planned& planned = planned_[backwards ? planned_.size() - 1 - i : i];
     if (!wanted(planned, round)) continue;
     if (!worker_) start_worker();
     if (interrupts_->count() > 0) throw Cancelled{};

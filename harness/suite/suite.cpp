@@ -49,4 +49,18 @@ Document from_command_line(const std::vector<std::string>& mechanisms) {
   return document;
 }
 
+Document pair_from_command_line(const std::string& base, const std::string& changed,
+                                const std::string& control) {
+  Document document = from_command_line({base, changed});
+  const std::string name = document.value["name"];
+  document.value["name"] = "ab" + name.substr(name.find('-'));
+  document.value["mechanisms"] = {
+      {base, {{"use", base}}}, {changed, {{"use", changed}}}, {control, {{"use", base}}}};
+  // An interval that leaves out the extremes at some sizes needs as many rounds (statistics.hpp).
+  document.value["measure"] = {{"rounds", 12}, {"max_seconds", 0.3}};
+  document.value.erase("profiles");
+  document.hash = result::hash_text(document.value.dump());
+  return document;
+}
+
 }  // namespace attnbench::suite

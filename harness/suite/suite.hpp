@@ -38,6 +38,11 @@ Document load(const std::filesystem::path& file);
 /// A suite made of mechanism names and `--set`s, as `attnbench run latte flash --length 256..8192`.
 Document from_command_line(const std::vector<std::string>& mechanisms);
 
+/// The same of two mechanisms that are to be measured in turns, labelled as they are named, and of
+/// the first once more, labelled `control`; with more and shorter rounds.
+Document pair_from_command_line(const std::string& base, const std::string& changed,
+                                const std::string& control);
+
 /// Profiles, presets, axes, entries, sizes, ids, filters. Throws UsageFailure as `load` does; a
 /// filter that leaves nothing is an error. A --set may also name `implementation`, `task`, or a
 /// value of the measure block, such as rounds.

@@ -1,0 +1,67 @@
+#include "harness/commands/measuring.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "harness/commands/command_line.hpp"
+#include "reports/report.hpp"
+
+namespace attnbench::commands {
+
+bool MeasureArguments::said(const char* flag) const { return command->count(flag) > 0; }
+
+void add_measure_arguments(CLI::App& command, MeasureArguments& arguments) {
+  arguments.command = &command;
+  command.add_option("--out", arguments.out, "Folder of the run (default: runs/NAME-TIME)");
+  command.add_option("--seed", arguments.seed, "Seed of the inputs (default 0)");
+  command.add_option("--threads", arguments.threads, "Threads of a cell (default: all cores)")
+      ->check(CLI::Range(1, 4096));
+  command
+      .add_option("--rounds", arguments.rounds, "Fresh processes per cell (default: the suite's)")
+      ->check(CLI::Range(1, 1000));
+  command.add_option("--cell-timeout", arguments.cell_timeout, "Seconds for one round of a cell")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--memory-limit", arguments.memory_limit,
+                     "Of a cell's tensors, such as 20G (default: 80 % of what is available)");
+  command.add_option("--progress", arguments.progress, "auto, plain or json");
+  command.add_flag("--keep-blas-core", arguments.keep_blas_core,
+                   "Leave OPENBLAS_CORETYPE to the worker; it can halve the speed");
+  command.add_flag("--no-ceilings", arguments.no_ceilings,
+                   "Do not measure what the machine can do: no shares of the roofline");
+  command.add_flag("--no-report", arguments.no_report, "No figures and no page at the end");
+}
+
+run::RunSettings settings_of(const MeasureArguments& arguments) {
+  run::RunSettings settings;
+  settings.command = typed_command();
+  settings.seed = arguments.seed;
+  settings.threads = arguments.threads;
+  if (arguments.said("--rounds")) settings.rounds = arguments.rounds;
+  if (arguments.said("--cell-timeout")) settings.cell_timeout_seconds = arguments.cell_timeout;
+  if (!arguments.memory_limit.empty()) {
+    settings.memory_limit_bytes = run::parse_bytes(arguments.memory_limit);
+  }
+  settings.keep_blas_core = arguments.keep_blas_core;
+  settings.ceilings = !arguments.no_ceilings;
+  settings.progress = run::progress_style_from(arguments.progress);
+  return settings;
+}
+
+void make_report(const std::filesystem::path& folder) {
+  try {
+    const reports::Report report = reports::write_report({folder}, {});
+    for (const std::string& message : report.messages) std::cerr << message << "\n";
+    std::cout << "page    " << report.page.string() << "\n";
+  } catch (const std::exception& error) {
+    // The numbers are safe; `attnbench report` makes the page again.
+    std::cerr << "attnbench: no page: " << error.what() << "\n";
+  }
+}
+
+void tell_of_interruption(const run::RunOutcome& outcome) {
+  if (!outcome.interrupted) return;
+  std::cerr << "attnbench: interrupted; go on with: attnbench run --resume "
+            << outcome.folder.string() << "\n";
+}
+
+}  // namespace attnbench::commands
