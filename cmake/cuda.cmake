@@ -5,25 +5,14 @@
 # every other file is machine code for Ampere and Hopper, and PTX for what comes between and after.
 set(CUDA_FOUND OFF)
 if(ATTNBENCH_CUDA)
-  include(CheckLanguage)
-  if(NOT CMAKE_CUDA_COMPILER)
-    find_program(CMAKE_CUDA_COMPILER nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
-  endif()
-  if(CMAKE_CUDA_COMPILER)
-    set(CUDA_FOUND ON)
-  else()
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # said per file below: CMake 3.25 has no word for 90a
+  include(cmake/cuda_language.cmake)
+  if(NOT CUDA_FOUND)
     message(STATUS "No CUDA toolkit found: the CUDA kernels are left out")
   endif()
 endif()
 if(NOT CUDA_FOUND)
   return()
-endif()
-
-set(CMAKE_CUDA_ARCHITECTURES OFF)  # said per file below: CMake 3.25 has no word for 90a
-set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
-enable_language(CUDA)
-if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 13 has it
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()
 find_package(CUDAToolkit 12 REQUIRED)
 if(CCACHE)

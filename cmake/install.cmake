@@ -30,6 +30,7 @@ function(attnbench_write_package folder)
                                    COMPATIBILITY ExactVersion)
   configure_file(cmake/torch.cmake ${folder}/torch.cmake COPYONLY)
   configure_file(cmake/plugin.cmake ${folder}/plugin.cmake COPYONLY)
+  configure_file(cmake/cuda_language.cmake ${folder}/cuda_language.cmake COPYONLY)
   configure_file(cmake/plugin.map ${folder}/plugin.map COPYONLY)
 endfunction()
 

@@ -5,8 +5,8 @@ set(ATTNBENCH_CROSSING_HEADERS
     attention/plugin_stamp.hpp attention/problem.hpp attention/registry.hpp
     attention/reference/reference.hpp tasks/plugin.hpp tasks/task.hpp)
 set(ATTNBENCH_INTERFACE_HEADERS
-    ${ATTNBENCH_CROSSING_HEADERS} attention/conformance.hpp attention/draw.hpp
-    attention/entry_parts.hpp attention/kernels/team.hpp attention/team.hpp attention/tolerance.hpp
+    ${ATTNBENCH_CROSSING_HEADERS} attention/conformance.hpp attention/cuda_stream.hpp
+    attention/draw.hpp attention/entry_parts.hpp attention/kernels/team.hpp attention/team.hpp attention/tolerance.hpp
     attention/torch.hpp attention/torch_version.hpp)
 set(interface_text "")
 foreach(header IN LISTS ATTNBENCH_CROSSING_HEADERS)

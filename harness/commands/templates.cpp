@@ -12,6 +12,8 @@ extern const char* const mechanism_template;
 extern const char* const reference_template;
 extern const char* const plugin_template;
 extern const char* const project_template;
+extern const char* const readme_template;
+extern const char* const ignore_template;
 extern const char* const ci_script_template;
 extern const char* const ci_template;
 
@@ -121,6 +123,8 @@ std::vector<NewFile> plugin_files(const std::string& name) {
           {"reference.cpp", filled(reference_template, name), "its definition, in double"},
           {"plugin.cpp", filled(plugin_template, name), "the entry point"},
           {"CMakeLists.txt", filled(project_template, name), "the build and two tests"},
+          {"README.md", filled(readme_template, name), "how to build and use it"},
+          {".gitignore", filled(ignore_template, name), "what is built and measured"},
           {"ci.sh", filled(ci_script_template, name), "builds and tests it", true},
           {".github/workflows/ci.yml", filled(ci_template, name), "does so on every push"}};
 }
