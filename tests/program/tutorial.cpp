@@ -1,6 +1,8 @@
 // attention/README.md, followed to the letter in an empty folder with attnbench installed.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/program/installed.hpp"
@@ -13,7 +15,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The page's blocks as one script: `sh` is run, `cpp` is written to the file named in front of it.
+/// The page's blocks as one script: `sh` is run, what has a language else is written to the file
+/// named in front of it, and what has none is there to be read.
 std::string script_of(const std::string& page) {
   std::istringstream lines(page);
   std::ostringstream script;
@@ -24,13 +27,13 @@ std::string script_of(const std::string& page) {
     std::smatch part;
     if (kind.empty()) {
       if (std::regex_match(line, part, std::regex("`([^`]+)`:"))) file = part[1];
-      if (!std::regex_match(line, part, std::regex("```([a-z]+)"))) continue;
-      kind = part[1];
-      if (kind == "cpp") script << "cat > '" << file << "' <<'END_OF_FILE'\n";
+      if (!std::regex_match(line, part, std::regex("```(.*)"))) continue;
+      kind = part[1].length() > 0 ? part[1].str() : "text";
+      if (kind != "sh" && kind != "text") script << "cat > '" << file << "' <<'END_OF_FILE'\n";
     } else if (line == "```") {
-      if (kind == "cpp") script << "END_OF_FILE\n";
+      if (kind != "sh" && kind != "text") script << "END_OF_FILE\n";
       kind.clear();
-    } else {
+    } else if (kind != "text") {
       script << line << "\n";
     }
   }
@@ -52,7 +55,8 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out, Contains("retention recurrent") && Contains("all properties hold") &&
-                               Contains("(from retention/build/libretention.so)"));
+                               Contains("(from retention/build/libretention.so)") &&
+                               Contains("in strips of the memory"));
   CHECK_THAT(read_file(folder / "check.md"), Contains("# attnbench check: all properties hold"));
   int own = 0;
   for (const Json& cell : cells_of(folder / "run")) {
@@ -62,5 +66,40 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   }
   CHECK(own >= 2);
   CHECK_THAT(read_file(folder / "run/index.html"), Contains("retention"));
-  CHECK(cells_of(folder / "forms").size() == 6);
+  CHECK(cells_of(folder / "forms").size() == 8);
+
+  // The kernel: the same properties, and a verdict that is one, whichever it is.
+  const std::string fused = read_file(folder / "fused.md");
+  for (const char* dtype : {"float64", "float32"}) {
+    CHECK_THAT(fused, Contains(std::string("| retention | fused | causal | ") + dtype + " | ok |"));
+  }
+  const Json pair = Json::parse(read_file(folder / "gain/ab.json"))["pairs"].at(0);
+  CHECK(pair["ratio"].get<double>() > 0);
+  CHECK(pair["new"]["rounds"] == 12);
+  for (const Json& cell : cells_of(folder / "forms")) CHECK(cell["status"] == "ok");
+  // What a suite takes where no implementation is named.
+  for (const Json& cell : cells_of(folder / "run")) {
+    if (cell["label"] == "retention") CHECK(cell["chosen"]["implementation"] == "fused");
+  }
+  std::set<std::string> learned;
+  for (const Json& cell : cells_of(folder / "recall")) {
+    INFO(cell.dump(1));
+    CHECK(cell["status"] == "ok");
+    CHECK(cell["training"]["steps"] == 8);
+    learned.insert(cell["label"]);
+  }
+  CHECK(learned == std::set<std::string>{"retention", "softmax"});
+  CHECK_THAT(read_file(folder / "recall/index.html"), Contains("retention"));
+
+  // The CUDA kernel is in the plugin where there is a compiler for it, and needs a device to run.
+  const bool compiled =
+      std::filesystem::exists(folder / "retention/build/CMakeFiles/retention.dir/kernel_cuda.cu.o");
+  CHECK(compiled != (finished.out.find("retention is built without") != std::string::npos));
+  auto environment = installed_environment();
+  environment["ATTNBENCH_PLUGIN_PATH"] = folder / "retention/build";
+  if (std::filesystem::exists("/dev/nvidiactl")) return;
+  const Finished refused =
+      run({installed_program(), "check", "retention", "--device", "cuda"}, 60, environment);
+  CHECK(refused.exit_code == 3);
+  CHECK_THAT(refused.err, Contains("the device cuda cannot be used: "));
 }
