@@ -50,6 +50,27 @@ elseif(Torch_VERSION VERSION_LESS 2.11)
 endif()
 set(ATTNBENCH_TORCH_BUILD "${Torch_VERSION} ${torch_name} ${torch_size}")
 
+# c10d's Gloo, for training in several processes. LibTorch's library must hold it, and Gloo's own
+# headers must be there, of the same version: Debian has them in libgloo-dev, PyTorch's wheels do not
+# bring them. ATTNBENCH_GLOO_REFUSAL says what is missing and is empty where nothing is.
+set(ATTNBENCH_GLOO_REFUSAL "")
+find_path(attnbench_gloo_include gloo/context.h)
+find_library(attnbench_gloo_library gloo)
+if(NOT attnbench_torch_gloo_of STREQUAL "${torch_file} ${torch_size}")
+  execute_process(COMMAND ${CMAKE_NM} -D --defined-only ${torch_file} OUTPUT_VARIABLE symbols
+                  ERROR_QUIET)
+  string(FIND "${symbols}" "_ZN4c10d16ProcessGroupGlooC1E" place)
+  set(attnbench_torch_gloo ${place} CACHE INTERNAL "c10d::ProcessGroupGloo, -1 = is not there")
+  set(attnbench_torch_gloo_of "${torch_file} ${torch_size}" CACHE INTERNAL "the library looked into")
+endif()
+if(attnbench_torch_gloo EQUAL -1)
+  set(ATTNBENCH_GLOO_REFUSAL "LibTorch ${Torch_VERSION} has no c10d::ProcessGroupGloo")
+elseif(ATTNBENCH_TORCH)
+  set(ATTNBENCH_GLOO_REFUSAL "LibTorch ${Torch_VERSION} of ATTNBENCH_TORCH brings no headers of Gloo")
+elseif(NOT attnbench_gloo_include OR NOT attnbench_gloo_library)
+  set(ATTNBENCH_GLOO_REFUSAL "Gloo's headers are not there (Debian: libgloo-dev)")
+endif()
+
 # attnbench_reuse_torch_header(TARGET): the precompiled header of attnbench_attention, which costs half
 # a minute to make.
 function(attnbench_reuse_torch_header target)

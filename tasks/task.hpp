@@ -61,6 +61,15 @@ struct Comparison {
   std::string stop;  ///< "decided", "equal", "time" or "samples"
 };
 
+/// The place of this process among those that train together (torchrun's RANK, WORLD_SIZE,
+/// MASTER_ADDR, MASTER_PORT). Alone, it is the first of one.
+struct Seat {
+  int rank = 0;
+  int size = 1;
+  std::string address;  ///< where the first one listens
+  int port = 0;
+};
+
 /// What the worker gives to work while it runs.
 class Context {
  public:
@@ -83,6 +92,7 @@ class Context {
   virtual int round() const = 0;
   virtual std::uint64_t seed() const = 0;
   virtual const Registry& registry() const = 0;
+  virtual Seat seat() const { return {}; }
 };
 
 /// One cell, ready to be done. Called in the order prepare, check, run; each at most once.

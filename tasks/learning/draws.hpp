@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,18 @@ class Draws {
     const std::uint64_t high = engine_();
     const std::uint64_t bits = (high << 21) ^ (engine_() >> 11);
     return (static_cast<double>(bits) + 0.5) * 0x1p-53;
+  }
+
+  /// `count` different numbers of [first, last), in the order drawn. Draws again what it has: for a
+  /// count well below the range.
+  std::vector<std::int64_t> distinct(std::int64_t first, std::int64_t last, std::int64_t count) {
+    std::vector<std::int64_t> drawn;
+    std::unordered_set<std::int64_t> taken;
+    while (static_cast<std::int64_t>(drawn.size()) < count) {
+      const std::int64_t number = first + below(last - first);
+      if (taken.insert(number).second) drawn.push_back(number);
+    }
+    return drawn;
   }
 
   template <class Item>

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "tasks/learning/crew.hpp"
+
 namespace attnbench::tasks::learning {
 namespace {
 
@@ -10,8 +12,9 @@ constexpr std::size_t ahead = 4;
 
 }  // namespace
 
-Feeder::Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_t last)
-    : data_(data), order_(std::move(order)) {
+Feeder::Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_t last, int rank,
+               int size)
+    : data_(data), order_(std::move(order)), rank_(rank), size_(size) {
   thread_ = std::thread([this, first, last] {
     try {
       make_all(first, last);
@@ -40,7 +43,15 @@ void Feeder::make_all(std::int64_t first, std::int64_t last) {
   for (std::int64_t step = first; step < last; ++step) {
     if (epoch.empty() || step % each == 0) epoch = order_.epoch(step / each);
     const Handful& handful = epoch[static_cast<std::size_t>(step % each)];
-    if (!put(data_.batch(Split::train, handful.segment, handful.examples))) return;
+    const std::vector<std::int64_t>& all = handful.examples;
+    const auto [from, to] = share_of(static_cast<std::int64_t>(all.size()), rank_, size_);
+    Batch batch;
+    if (from < to) {
+      batch = data_.batch(Split::train, handful.segment, {all.begin() + from, all.begin() + to});
+      batch.first_example = from;
+      batch.examples_in_all = static_cast<std::int64_t>(all.size());
+    }
+    if (!put(std::move(batch))) return;
   }
 }
 

@@ -14,9 +14,11 @@ namespace attnbench::tasks::learning {
 
 class Feeder {
  public:
-  /// Batches of the steps [first, last), counted from the first step of the first epoch. `data`
-  /// must outlive the feeder.
-  Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_t last);
+  /// Batches of the steps [first, last), counted from the first step of the first epoch; of each
+  /// the share that process `rank` of `size` takes, a batch without tensors where that is none.
+  /// `data` must outlive the feeder.
+  Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_t last, int rank = 0,
+         int size = 1);
   ~Feeder();
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
@@ -31,6 +33,8 @@ class Feeder {
 
   const DataSet& data_;
   const Order order_;
+  const int rank_;
+  const int size_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Batch> ready_;

@@ -22,18 +22,6 @@ at::Tensor merged_heads(const at::Tensor& latents) {
   return latents.dim() == 4 ? latents.transpose(1, 2).flatten(2) : latents;
 }
 
-/// [T, C]: sines and cosines of t / 10000^(2 i / C) in turns.
-at::Tensor sinusoids(const Problem& problem) {
-  const std::int64_t width = problem.width();
-  const at::Tensor place = at::arange(problem.length, at::kDouble).unsqueeze(1);
-  const at::Tensor rate =
-      at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.0) / double(width)));
-  const at::Tensor both = at::stack({at::sin(place * rate), at::cos(place * rate)}, 2);
-  return both.flatten(1)
-      .narrow(1, 0, width)
-      .to(at::Device(problem.device), scalar_type(problem.dtype));
-}
-
 void refuse_what_does_not_fit(const ModelOptions& options, const Problem& problem) {
   if (problem.pattern == Pattern::cross) {
     throw UnsupportedError(
@@ -153,6 +141,9 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
     blocks_.push_back(register_module("block_" + std::to_string(i), block));
   }
   last_ = register_module("last_norm", std::make_shared<Normalise>(options.norm, problem));
+  if (options.decoder) {
+    decoder_ = register_module("decoder", std::make_shared<Decoder>(options, problem, seed));
+  }
   give_initial_deviation(options);
 }
 
@@ -164,8 +155,8 @@ void Model::give_initial_deviation(const ModelOptions& options) {
   for (auto& item : named_parameters()) {
     const std::string& name = item.key();
     const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
-    const bool projects =
-        holds(".attention.weight_") || holds(".mlp.") || holds(".convolution.gate");
+    const bool projects = holds(".attention.weight_") || holds(".mlp.") ||
+                          holds(".convolution.gate") || holds("decoder.weight_");
     if (!projects || item.value().dim() != 2) continue;
     const bool output = holds("weight_out") || holds("mlp.out");
     item.value().mul_(options.initial_deviation *
@@ -191,9 +182,11 @@ at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
   Stream stream = start(ids);
   if (dropout.share > 0) {
     const double kept = 1 - dropout.share;
-    const at::Tensor mask =
-        at::empty(stream.tokens.sizes(), stream.tokens.options().requires_grad(false))
-            .bernoulli_(kept, dropout.generator);
+    std::vector<std::int64_t> shape = stream.tokens.sizes().vec();
+    if (dropout.rows > 0) shape[0] = dropout.rows;
+    const at::Tensor mask = at::empty(shape, stream.tokens.options().requires_grad(false))
+                                .bernoulli_(kept, dropout.generator)
+                                .narrow(0, dropout.first_row, stream.tokens.size(0));
     stream.tokens = stream.tokens * mask.div_(kept);
   }
   for (const auto& block : blocks_) stream = block->forward(stream, key_mask);
@@ -202,6 +195,11 @@ at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
 
 at::Tensor Model::head(const at::Tensor& features) const {
   return at::matmul(features, head_.transpose(0, 1));
+}
+
+at::Tensor Model::decoded(const at::Tensor& features, const at::Tensor& places) const {
+  if (!decoder_) throw std::logic_error("the model has no decoder");
+  return decoder_->forward(features, places);
 }
 
 at::Tensor Model::forward(const at::Tensor& ids, const at::Tensor& key_mask) {

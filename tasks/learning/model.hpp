@@ -22,10 +22,14 @@ struct Stream {
   at::Tensor latents;
 };
 
-/// Zeroes a share of the embedding's numbers and scales up the others. None by default.
+/// Zeroes a share of the embedding's numbers and scales up the others. None by default. What is
+/// zeroed is drawn for `rows` sequences, of which those from `first_row` on are the model's; rows 0
+/// = no others.
 struct Dropout {
   double share = 0;
   at::Generator generator;
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
 };
 
 class Block : public torch::nn::Module {
@@ -70,6 +74,9 @@ class Model : public torch::nn::Module {
   at::Tensor features(const at::Tensor& ids, const at::Tensor& key_mask = {},
                       const Dropout& dropout = {});
   at::Tensor head(const at::Tensor& features) const;
+  /// What the head is applied to where the features of one position [N, C] stand for the sequence's
+  /// `places` [N]; only of a model with a decoder.
+  at::Tensor decoded(const at::Tensor& features, const at::Tensor& places) const;
 
   /// The blocks that hold the mechanism, and what the mix of the `index`-th of them is given when
   /// the model is run on `ids`.
@@ -92,6 +99,7 @@ class Model : public torch::nn::Module {
   at::Tensor latents_;    ///< [L, C]; undefined without a latent stream
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<Normalise> last_;
+  std::shared_ptr<Decoder> decoder_;  ///< null without one
 };
 
 }  // namespace attnbench::tasks::learning

@@ -89,7 +89,8 @@ std::int64_t weights_around(const ModelOptions& options, const Problem& problem)
   const std::int64_t head = options.tied_head ? 0 : options.vocabulary * width;
   const std::int64_t table = options.positions == Positions::learned ? problem.length * width : 0;
   const std::int64_t convolutions = options.layers - mechanism_blocks(options);
-  return embedding + head + table + options.layers * each + norm +
+  const std::int64_t decoder = options.decoder ? 3 * norm + 2 * (width * width + width) : 0;
+  return embedding + head + table + decoder + options.layers * each + norm +
          convolutions * (options.taps * width + width * width + 2 * width);
 }
 

@@ -45,6 +45,9 @@ struct ModelOptions {
   double initial_deviation = 0;
   /// Tokens that share a position, each with an equal part of the width.
   std::int64_t tokens_per_position = 1;
+  /// Whether one position's features stand for the whole sequence, each of whose places an MLP
+  /// reads out of them (Decoder of parts.hpp).
+  bool decoder = false;
 };
 
 /// `options.mlp_width`, or four times the width of tokens.

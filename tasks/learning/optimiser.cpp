@@ -89,6 +89,23 @@ void Optimiser::forget_gradients() {
   for (auto& [name, weight] : weights_) weight.mutable_grad().reset();
 }
 
+at::Tensor Optimiser::gradients() const {
+  std::vector<at::Tensor> flat;
+  for (const auto& [name, weight] : weights_) {
+    const at::Tensor& own = weight.grad();
+    flat.push_back(own.defined() ? own.flatten() : at::zeros({weight.numel()}, weight.options()));
+  }
+  return at::cat(flat).detach();
+}
+
+void Optimiser::set_gradients(const at::Tensor& flat) {
+  std::int64_t first = 0;
+  for (auto& [name, weight] : weights_) {
+    weight.mutable_grad() = flat.narrow(0, first, weight.numel()).view(weight.sizes()).clone();
+    first += weight.numel();
+  }
+}
+
 NamedTensors Optimiser::state() const {
   NamedTensors named;
   const auto& kept = adam_->state();

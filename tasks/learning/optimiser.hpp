@@ -34,6 +34,10 @@ class Optimiser {
   /// Clips, moves the weights, and forgets the gradients.
   void step(double learning_rate);
   void forget_gradients();
+  /// All gradients one after the other, zero where a weight has none, in the weights' type; and
+  /// back.
+  at::Tensor gradients() const;
+  void set_gradients(const at::Tensor& flat);
 
   /// The running means of each weight that has been moved, as NAME.mean and NAME.square.
   NamedTensors state() const;

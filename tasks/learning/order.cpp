@@ -18,7 +18,7 @@ std::vector<Handful> Order::epoch(std::int64_t number) const {
   Draws draws(key_of({seed, 0x6f72646572 /* "order" */}), static_cast<std::uint64_t>(number));
   for (std::size_t segment = 0; segment < sizes.size(); ++segment) {
     std::vector<std::int64_t> examples(static_cast<std::size_t>(sizes[segment]));
-    std::iota(examples.begin(), examples.end(), 0);
+    std::iota(examples.begin(), examples.end(), fresh ? number * sizes[segment] : 0);
     if (shuffled) draws.shuffle(examples);
     for (auto first = examples.begin(); first != examples.end();) {
       const auto last = first + std::min<std::ptrdiff_t>(batch, examples.end() - first);

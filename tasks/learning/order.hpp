@@ -19,6 +19,8 @@ struct Order {
   /// Whether each epoch shuffles the examples of a segment, and then the batches of all segments;
   /// else both come as they are numbered, the same in every epoch.
   bool shuffled = true;
+  /// Whether each epoch has other examples, as many: none is seen twice.
+  bool fresh = false;
   std::uint64_t seed = 0;
 
   std::int64_t steps_per_epoch() const;

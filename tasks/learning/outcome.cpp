@@ -1,6 +1,7 @@
 #include "tasks/learning/outcome.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attnbench::tasks::learning {
 namespace {
@@ -100,10 +101,11 @@ Json outcome(Model& model, const DataSet& data, const Trainer& trainer, std::int
     mean.add(scores, segments[i].examples);
     all.add(scores);
   }
-  const std::int64_t unique = examples_in(data, Split::train);
+  const std::int64_t in_epoch = examples_in(data, Split::train);
   const auto epochs =
       static_cast<double>(at.step) / static_cast<double>(trainer.course().steps_per_epoch);
-  const auto seen = static_cast<double>(unique) * epochs;
+  const auto seen = static_cast<double>(in_epoch) * epochs;
+  const auto unique = trainer.fresh() ? static_cast<std::int64_t>(std::llround(seen)) : in_epoch;
   std::int64_t state = 0;
   const auto state_parts = model.state_bytes(longest);
   for (const auto& [part, bytes] : state_parts) state += bytes;
@@ -111,6 +113,7 @@ Json outcome(Model& model, const DataSet& data, const Trainer& trainer, std::int
   Json metrics = {{"accuracy", mean.accuracy()},
                   {"validation_accuracy", at.curve.back().at("validation_accuracy")},
                   {"train_accuracy", train_accuracy(model, data, together)},
+                  {"label_accuracy", all.label_accuracy()},
                   {"test_loss", mean.loss()},
                   {"parameters", weights.at("total")},
                   {"train_seconds", at.step_seconds}};

@@ -23,6 +23,17 @@ at::Tensor matrix(std::uint64_t seed, const std::string& name, std::int64_t rows
 
 }  // namespace
 
+at::Tensor sinusoids(const Problem& problem) {
+  const std::int64_t width = problem.width();
+  const at::Tensor place = at::arange(problem.length, at::kDouble).unsqueeze(1);
+  const at::Tensor rate =
+      at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.0) / double(width)));
+  const at::Tensor both = at::stack({at::sin(place * rate), at::cos(place * rate)}, 2);
+  return both.flatten(1)
+      .narrow(1, 0, width)
+      .to(at::Device(problem.device), scalar_type(problem.dtype));
+}
+
 Normalise::Normalise(Norm norm, const Problem& problem)
     : torch::nn::Module("norm"),
       norm_(norm),
@@ -73,6 +84,31 @@ at::Tensor FeedForward::forward(const at::Tensor& x) const {
   at::Tensor hidden = at::matmul(x, in_) + in_bias_;
   hidden = at::gelu(hidden);
   return at::matmul(hidden, out_) + out_bias_;
+}
+
+Decoder::Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed)
+    : torch::nn::Module("decoder"), sinusoids_(sinusoids(problem)) {
+  const std::int64_t width = problem.width();
+  const auto norm = [&](const std::string& name) {
+    return register_module(name, std::make_shared<Normalise>(options.norm, problem));
+  };
+  for (const std::string number : {"0", "1"}) {
+    const std::string name = "weight_" + number;
+    steps_.push_back(
+        {norm("norm_" + number),
+         register_parameter(name, matrix(seed, "decoder_" + name, width, width, problem),
+                            problem.gradient),
+         register_parameter("bias_" + number, constant({width}, 0, problem), problem.gradient)});
+  }
+  last_ = norm("last_norm");
+}
+
+at::Tensor Decoder::forward(const at::Tensor& vectors, const at::Tensor& places) const {
+  at::Tensor x = vectors + sinusoids_.index_select(0, places);
+  for (const Step& step : steps_) {
+    x = at::gelu(at::matmul(step.norm->forward(x), step.weight) + step.bias);
+  }
+  return last_->forward(x);
 }
 
 GatedConvolution::GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed)

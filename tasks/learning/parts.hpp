@@ -35,6 +35,30 @@ class FeedForward : public torch::nn::Module {
   at::Tensor out_bias_;
 };
 
+/// [T, C]: sines and cosines of t / 10000^(2 i / C) in turns (Vaswani et al. 2017).
+at::Tensor sinusoids(const Problem& problem);
+
+/// Reads one place after the other out of a vector that stands for a whole sequence: MAD's decoder,
+/// which is as wide as the model so that it adds no room to remember in (Poli et al. 2024). The
+/// place's sinusoid is added, then twice a norm, a product and a GELU, then a norm.
+class Decoder : public torch::nn::Module {
+ public:
+  Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
+  /// vectors [N, C], places [N] below T; returns [N, C].
+  at::Tensor forward(const at::Tensor& vectors, const at::Tensor& places) const;
+
+ private:
+  struct Step {
+    std::shared_ptr<Normalise> norm;
+    at::Tensor weight;
+    at::Tensor bias;
+  };
+
+  at::Tensor sinusoids_;
+  std::vector<Step> steps_;
+  std::shared_ptr<Normalise> last_;
+};
+
 /// Zoology's BaseConv, x + convolution(x) * (x W + b), the convolution causal, short and channel by
 /// channel (Arora et al. 2024).
 class GatedConvolution : public torch::nn::Module {

@@ -13,7 +13,8 @@ constexpr std::pair<const char*, Schedule> table[] = {
     {"cosine", Schedule::cosine},
     {"cosine_by_epoch", Schedule::cosine_by_epoch},
     {"linear", Schedule::linear},
-    {"inverse_square_root", Schedule::inverse_square_root}};
+    {"inverse_square_root", Schedule::inverse_square_root},
+    {"drop", Schedule::drop}};
 
 double half_cosine(double share) { return (1 + std::cos(M_PI * share)) / 2; }
 
@@ -57,6 +58,8 @@ double Course::factor(std::int64_t step) const {
       return 1 - share;
     case Schedule::inverse_square_root:
       return std::sqrt(std::max(1.0, warm) / (at + 1));
+    case Schedule::drop:
+      return step < drop_after ? 1 : 0.1;
   }
   return 1;
 }

@@ -19,12 +19,26 @@ Scores scores_of(const at::Tensor& logits, const Batch& batch) {
   scores.wrong_from_elsewhere = scores.questions - scores.right - scores.wrong_from_context;
   const at::Tensor flags = right.cpu();
   const at::Tensor distances = batch.distances.cpu();
-  for (std::int64_t i = 0; i < scores.questions; ++i) {
-    Scores::Share& share = scores.by_distance[distances.data_ptr<std::int64_t>()[i]];
+  const at::Tensor labels = batch.labels.cpu();
+  const auto count = [](Scores::Share& share, bool is_right) {
     ++share.questions;
-    share.right += flags.data_ptr<bool>()[i];
+    share.right += is_right;
+  };
+  for (std::int64_t i = 0; i < scores.questions; ++i) {
+    const bool is_right = flags.data_ptr<bool>()[i];
+    const std::int64_t distance = distances.data_ptr<std::int64_t>()[i];
+    if (distance > 0) count(scores.by_distance[distance], is_right);
+    count(scores.by_label[labels.data_ptr<std::int64_t>()[i]], is_right);
   }
   return scores;
+}
+
+void add_shares(std::map<std::int64_t, Scores::Share>& all,
+                const std::map<std::int64_t, Scores::Share>& more) {
+  for (const auto& [key, share] : more) {
+    all[key].questions += share.questions;
+    all[key].right += share.right;
+  }
 }
 
 at::Device device_of(const Model& model) { return model.parameters().front().device(); }
@@ -33,6 +47,14 @@ at::Device device_of(const Model& model) { return model.parameters().front().dev
 
 double Scores::accuracy() const {
   return questions == 0 ? 0 : static_cast<double>(right) / static_cast<double>(questions);
+}
+
+double Scores::label_accuracy() const {
+  double sum = 0;
+  for (const auto& [label, share] : by_label) {
+    sum += static_cast<double>(share.right) / static_cast<double>(share.questions);
+  }
+  return by_label.empty() ? 0 : sum / static_cast<double>(by_label.size());
 }
 
 double Scores::loss() const {
@@ -45,21 +67,24 @@ void Scores::add(const Scores& other) {
   wrong_from_context += other.wrong_from_context;
   wrong_from_elsewhere += other.wrong_from_elsewhere;
   loss_sum += other.loss_sum;
-  for (const auto& [distance, share] : other.by_distance) {
-    by_distance[distance].questions += share.questions;
-    by_distance[distance].right += share.right;
-  }
+  add_shares(by_distance, other.by_distance);
+  add_shares(by_label, other.by_label);
 }
 
 at::Tensor labelled_logits(Model& model, const Batch& batch, const Dropout& dropout) {
   const at::Tensor features = model.features(batch.tokens, {}, dropout).flatten(0, 1);
-  return model.head(features.index_select(0, batch.positions));
+  const at::Tensor asked = features.index_select(0, batch.positions);
+  return model.head(batch.places.defined() ? model.decoded(asked, batch.places) : asked);
 }
 
 Batch moved(const Batch& batch, const at::Device& device) {
   if (device.is_cpu()) return batch;
-  return {batch.tokens.to(device), batch.positions.to(device), batch.labels.to(device),
-          batch.distances.to(device), batch.candidates.to(device)};
+  Batch there = batch;
+  for (at::Tensor* tensor : {&there.tokens, &there.positions, &there.labels, &there.distances,
+                             &there.candidates, &there.places}) {
+    if (tensor->defined()) *tensor = tensor->to(device);
+  }
+  return there;
 }
 
 Scores evaluate(Model& model, const DataSet& data, Split split, std::size_t segment,
@@ -70,7 +95,7 @@ Scores evaluate(Model& model, const DataSet& data, Split split, std::size_t segm
   for (std::int64_t first = 0; first < last; first += together) {
     std::vector<std::int64_t> some(static_cast<std::size_t>(std::min(together, last - first)));
     std::iota(some.begin(), some.end(), first);
-    const Batch batch = moved(data.batch(split, segment, some), device_of(model));
+    const Batch batch = moved(data.questions(split, segment, some), device_of(model));
     scores.add(scores_of(labelled_logits(model, batch), batch));
   }
   return scores;

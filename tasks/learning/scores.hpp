@@ -22,9 +22,13 @@ struct Scores {
     std::int64_t questions = 0;
     std::int64_t right = 0;
   };
-  std::map<std::int64_t, Share> by_distance;  ///< how far back the right answer stands
+  std::map<std::int64_t, Share> by_distance;  ///< how far back the right answer stands, if it does
+  std::map<std::int64_t, Share> by_label;
 
   double accuracy() const;
+  /// The mean over labels of the accuracy where that label is right: each counts alike, however
+  /// often it is asked.
+  double label_accuracy() const;
   double loss() const;
   void add(const Scores& other);
 };

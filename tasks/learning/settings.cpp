@@ -76,6 +76,7 @@ std::vector<Option> optimiser_settings() {
   return {
       number("learning_rate", 1e-3, "the greatest of the schedule"),
       word("schedule", "cosine", "of the learning rate, after the warm-up", schedule_words()),
+      count("drop_after", 3000, "steps after which the schedule drop goes on at a tenth", 0),
       count("warm_up_steps", 0, "steps in which the learning rate grows linearly", 0),
       count("epochs", 10, "times that each training example is seen"),
       number("stop_above", 0, "validation accuracy above which training ends; 0 = after all epochs",
@@ -89,8 +90,10 @@ std::vector<Option> optimiser_settings() {
       number("clip", 1, "greatest norm of all gradients together; 0 = no clipping"),
       word("order", "shuffled",
            "shuffled: examples and batches anew in each epoch; numbered: the same in every epoch, "
-           "segment after segment, as in Zoology since 2024",
-           {"shuffled", "numbered"}),
+           "segment after segment, as in Zoology since 2024; fresh: other examples in each epoch, "
+           "none "
+           "is seen twice",
+           {"shuffled", "numbered", "fresh"}),
       count("data_seed", 0, "of the examples, their order, and dropout", 0),
       number("checkpoint_seconds", 30, "between two checkpoints; 0 = after every step")};
 }
@@ -131,9 +134,11 @@ TrainerOptions trainer_options_from(const Options& settings, std::uint64_t run_s
   options.optimiser.clip = settings.number("clip");
   options.schedule = schedule_from(settings.text("schedule"));
   options.warm_up_steps = settings.integer("warm_up_steps");
+  options.drop_after = settings.integer("drop_after");
   options.batch = settings.integer("batch");
   options.epochs = settings.integer("epochs");
-  options.shuffled = settings.text("order") == "shuffled";
+  options.shuffled = settings.text("order") != "numbered";
+  options.fresh = settings.text("order") == "fresh";
   options.stop_above = settings.number("stop_above");
   options.embedding_dropout = settings.number("embedding_dropout");
   options.data_seed = key_of({run_seed, static_cast<std::uint64_t>(settings.integer("data_seed"))});

@@ -1,5 +1,6 @@
 #include "tasks/learning/trainer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -70,13 +71,14 @@ NamedTensors weights_of(const torch::nn::Module& model) {
 }
 
 Trainer::Trainer(Model& model, const DataSet& data, TrainerOptions options,
-                 Checkpoints* checkpoints)
+                 Checkpoints* checkpoints, Crew* crew)
     : model_(model),
       data_(data),
       options_(std::move(options)),
-      checkpoints_(checkpoints),
-      course_{options_.schedule, options_.warm_up_steps, order().steps_per_epoch(),
-              options_.epochs},
+      checkpoints_(crew != nullptr && crew->rank() > 0 ? nullptr : checkpoints),
+      crew_(crew),
+      course_{options_.schedule, options_.warm_up_steps, order().steps_per_epoch(), options_.epochs,
+              options_.drop_after},
       optimiser_(model, options_.optimiser) {}
 
 Order Trainer::order() const {
@@ -86,13 +88,16 @@ Order Trainer::order() const {
   }
   order.batch = options_.batch;
   order.shuffled = options_.shuffled;
+  order.fresh = options_.fresh;
   order.seed = options_.data_seed;
   return order;
 }
 
 void Trainer::train(const Tell& tell) {
   resume();
-  Feeder feeder(data_, order(), at_.step, at_.stopped.empty() ? course_.steps() : at_.step);
+  if (crew_ != nullptr) start_together();
+  Feeder feeder(data_, order(), at_.step, at_.stopped.empty() ? course_.steps() : at_.step,
+                crew_ == nullptr ? 0 : crew_->rank(), crew_ == nullptr ? 1 : crew_->size());
   saved_at_ = now();
   while (at_.stopped.empty()) {
     take_step(feeder);
@@ -109,25 +114,59 @@ void Trainer::train(const Tell& tell) {
 void Trainer::take_step(Feeder& feeder) {
   const double begin = now();
   const at::AutoGradMode with_grad(true);
-  const at::Device device = model_.parameters().front().device();
-  const Batch batch = moved(feeder.next(), device);
-  Dropout dropout{options_.embedding_dropout, {}};
+  const Batch batch = moved(feeder.next(), model_.parameters().front().device());
+  const Learned learned = crew_ == nullptr ? learn(batch) : learn_together(batch);
+  optimiser_.step(options_.optimiser.learning_rate * course_.factor(at_.step));
+  at_.epoch_loss += learned.loss * static_cast<double>(learned.questions);
+  at_.epoch_questions += learned.questions;
+  at_.epoch_right += learned.right;
+  ++at_.step;
+  at_.step_seconds += now() - begin;
+}
+
+at::Tensor Trainer::logits_of(const Batch& batch) {
+  Dropout dropout{options_.embedding_dropout, {}, batch.first_example, batch.examples_in_all};
   if (dropout.share > 0) {
     const std::uint64_t seed =
         key_of({options_.data_seed, 0x64726f70 /* "drop" */, static_cast<std::uint64_t>(at_.step)});
-    dropout.generator = seeded_generator(seed, device);
+    dropout.generator = seeded_generator(seed, batch.tokens.device());
   }
-  const at::Tensor logits = labelled_logits(model_, batch, dropout);
+  return labelled_logits(model_, batch, dropout);
+}
+
+Trainer::Learned Trainer::learn(const Batch& batch) {
+  const at::Tensor logits = logits_of(batch);
   const at::Tensor loss = at::cross_entropy_loss(logits, batch.labels);
   const double value = loss.item<double>();
   if (!std::isfinite(value)) diverged();
   loss.backward();
-  optimiser_.step(options_.optimiser.learning_rate * course_.factor(at_.step));
-  at_.epoch_loss += value * static_cast<double>(batch.labels.size(0));
-  at_.epoch_questions += batch.labels.size(0);
-  at_.epoch_right += logits.detach().argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
-  ++at_.step;
-  at_.step_seconds += now() - begin;
+  return {value, batch.labels.size(0),
+          logits.detach().argmax(-1).eq(batch.labels).sum().item<std::int64_t>()};
+}
+
+/// Each process adds up over its labels; the mean is that over the labels of all, which differ in
+/// number from one to another.
+Trainer::Learned Trainer::learn_together(const Batch& batch) {
+  double sum = 0;
+  double right = 0;
+  double questions = 0;
+  if (batch.tokens.defined()) {
+    const at::Tensor logits = logits_of(batch);
+    const at::Tensor loss = at::cross_entropy_loss(logits, batch.labels, {}, at::Reduction::Sum);
+    sum = loss.item<double>();
+    loss.backward();
+    questions = static_cast<double>(batch.labels.size(0));
+    right = logits.detach().argmax(-1).eq(batch.labels).sum().item<double>();
+  }
+  at::Tensor counts = at::tensor({sum, questions, right}, at::kDouble);
+  crew_->add_up(counts);
+  const auto* all = counts.data_ptr<double>();
+  const double value = all[0] / all[1];
+  if (!std::isfinite(value)) diverged();
+  at::Tensor gradients = optimiser_.gradients().cpu();
+  crew_->add_up(gradients);
+  optimiser_.set_gradients(gradients.div_(all[1]).to(model_.parameters().front().device()));
+  return {value, std::llround(all[1]), std::llround(all[2])};
 }
 
 void Trainer::end_epoch() {
@@ -190,6 +229,35 @@ void Trainer::resume() {
   at_ = progressed_from(checkpoint->facts);
   optimiser_.set_state(without_prefix(optimiser_prefix, checkpoint->tensors), at_.step);
   resumed_from_ = saved_step_ = at_.step;
+}
+
+/// What the first process goes on from, if it goes on from anything, becomes everybody's.
+void Trainer::start_together() {
+  const std::string text = facts_of(at_).dump();
+  at::Tensor size = at::tensor({static_cast<std::int64_t>(text.size())}, at::kLong);
+  crew_->take_first(size);
+  at::Tensor letters = at::zeros({size.item<std::int64_t>()}, at::kByte);
+  if (crew_->rank() == 0) std::copy(text.begin(), text.end(), letters.data_ptr<std::uint8_t>());
+  crew_->take_first(letters);
+  const auto* begin = letters.data_ptr<std::uint8_t>();
+  at_ = progressed_from(Json::parse(begin, begin + letters.size(0)));
+  if (at_.step == 0) return;
+  const at::NoGradGuard no_grad;
+  for (auto& [name, weight] : weights_of(model_)) {
+    at::Tensor flat = weight.cpu().contiguous();
+    crew_->take_first(flat);
+    at::Tensor(weight).copy_(flat);
+  }
+  NamedTensors state = optimiser_.state();
+  for (const auto& item : model_.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    for (const char* part : {".mean", ".square"}) {
+      at::Tensor& own = state[item.key() + part];
+      own = own.defined() ? own.cpu().contiguous() : at::zeros_like(item.value()).cpu();
+      crew_->take_first(own);
+    }
+  }
+  optimiser_.set_state(state, at_.step);
 }
 
 void Trainer::save_if_due() {

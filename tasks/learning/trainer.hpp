@@ -10,6 +10,7 @@
 
 #include "attention/errors.hpp"
 #include "tasks/learning/checkpoint.hpp"
+#include "tasks/learning/crew.hpp"
 #include "tasks/learning/feeder.hpp"
 #include "tasks/learning/optimiser.hpp"
 #include "tasks/learning/schedule.hpp"
@@ -28,9 +29,11 @@ struct TrainerOptions {
   OptimiserOptions optimiser;
   Schedule schedule = Schedule::cosine;
   std::int64_t warm_up_steps = 0;
-  std::int64_t batch = 64;  ///< examples in a step
+  std::int64_t drop_after = 0;  ///< steps, of the schedule drop
+  std::int64_t batch = 64;      ///< examples in a step
   std::int64_t epochs = 10;
   bool shuffled = true;
+  bool fresh = false;     ///< other examples in each epoch
   double stop_above = 0;  ///< validation accuracy above which training ends; 0 = after all epochs
   double embedding_dropout = 0;
   std::uint64_t data_seed = 0;     ///< of the order and of dropout
@@ -56,14 +59,18 @@ class Trainer {
  public:
   using Tell = std::function<void(double done, double total, std::string_view what)>;
 
-  /// `checkpoints` may be null: then nothing is kept. All must outlive the trainer.
-  Trainer(Model& model, const DataSet& data, TrainerOptions options, Checkpoints* checkpoints);
+  /// `checkpoints` may be null: then nothing is kept. `crew` may be null: then this process trains
+  /// alone; else every process of it has such a trainer, and the first one's checkpoints count. All
+  /// must outlive the trainer.
+  Trainer(Model& model, const DataSet& data, TrainerOptions options, Checkpoints* checkpoints,
+          Crew* crew = nullptr);
 
   /// Goes on from the newest good checkpoint, if there is one, to the end. Throws TrainingDiverged.
   void train(const Tell& tell = {});
 
   const Progressed& progressed() const { return at_; }
   const Course& course() const { return course_; }
+  bool fresh() const { return options_.fresh; }
   std::int64_t resumed_from() const { return resumed_from_; }  ///< step; 0 = from the beginning
   /// Checkpoints that could not be taken or written: sentences.
   std::vector<std::string> notes() const;
@@ -73,6 +80,15 @@ class Trainer {
   void save();
   void save_if_due();
   void take_step(Feeder& feeder);
+  struct Learned {
+    double loss = 0;  ///< the mean over the labels of the step
+    std::int64_t questions = 0;
+    std::int64_t right = 0;
+  };
+  Learned learn(const Batch& batch);
+  Learned learn_together(const Batch& batch);
+  at::Tensor logits_of(const Batch& batch);
+  void start_together();
   void end_epoch();
   Scores validate() const;
   [[noreturn]] void diverged() const;
@@ -82,6 +98,7 @@ class Trainer {
   const DataSet& data_;
   const TrainerOptions options_;
   Checkpoints* checkpoints_;
+  Crew* crew_;
   Course course_;
   Optimiser optimiser_;
   Progressed at_;
@@ -95,8 +112,8 @@ class Trainer {
 /// the last quarter of at least four epochs exceeds the best before by less than `least_gain`.
 bool has_converged(const Progressed& progressed, double least_gain = 0.01);
 
-/// All weights by name, and the buffers that mechanisms keep (Performer's features, which it may draw
-/// again while it learns).
+/// All weights by name, and the buffers that mechanisms keep (Performer's features, which it may
+/// draw again while it learns).
 NamedTensors weights_of(const torch::nn::Module& model);
 
 }  // namespace attnbench::tasks::learning

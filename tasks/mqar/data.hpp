@@ -15,8 +15,6 @@ struct Plan {
   std::uint64_t seed = 0;
 
   const std::vector<Segment>& of(Split split) const;
-  /// The greatest length of any segment.
-  std::int64_t longest() const;
 };
 
 class RecallData final : public learning::DataSet {

@@ -1,131 +1,73 @@
 // The mqar task: multi-query associative recall (Arora et al. 2024), trained from nothing. How many
 // of the values that it was shown a model finds again, by mechanism, size and state.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tasks/call/cost.hpp"
-#include "tasks/forecast.hpp"
-#include "tasks/learning/cost.hpp"
-#include "tasks/learning/order.hpp"
-#include "tasks/learning/settings.hpp"
-#include "tasks/mqar/dump.hpp"
+#include "tasks/learning/task.hpp"
 #include "tasks/mqar/settings.hpp"
-#include "tasks/mqar/work.hpp"
-#include "tasks/sizes.hpp"
 
 namespace attnbench::tasks {
 namespace mqar {
 namespace {
 
-Problem problem_of(const Options& settings, const Plan& plan) {
-  Options sized = settings;
-  sized.set("length", plan.longest());
-  Problem problem = problem_from(sized);
-  problem.gradient = true;
-  return problem;
-}
-
-learning::Effort effort_of(const Options& settings, const Plan& plan) {
-  learning::Order order;
-  double labels = 0;
+/// Of the test's questions, weighted by examples, those whose answer is at most so far back.
+double share_within(const Plan& plan, std::int64_t farthest) {
+  double sum = 0;
   double examples = 0;
-  for (const Segment& segment : plan.train) {
-    order.sizes.push_back(segment.examples);
-    examples += static_cast<double>(segment.examples);
-    labels += static_cast<double>(segment.examples * segment.pairs);
-  }
-  order.batch = settings.integer("batch");
-  return {order.steps_per_epoch() * settings.integer("epochs"),
-          labels / examples * static_cast<double>(order.batch)};
-}
-
-double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast) {
-  const SingleThread alone;
-  const auto mechanism = make_on_cpu(registry, cell, forecast);
-  const Problem& problem = forecast.problem;
-  double weights = static_cast<double>(problem.width() * problem.heads * problem.value_dim);
-  for (const Role& role : mechanism->roles()) {
-    if (role.feed == Feed::slice) continue;
-    const std::int64_t heads = role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
-    weights += static_cast<double>(problem.width() * heads * role.width);
-  }
-  for (const at::Tensor& own : mechanism->parameters()) {
-    weights += static_cast<double>(own.numel());
-  }
-  return weights;
-}
-
-class RecallTaskData final : public TaskData {
- public:
-  std::vector<Option> settings() const override {
-    std::vector<Option> declared = mqar::data_settings();
-    for (Option& one : learning::learning_settings()) {
-      if (one.name == "data_seed") declared.push_back(std::move(one));
+  for (std::size_t i = 0; i < plan.test.size(); ++i) {
+    const Segment& shape = plan.test[i];
+    std::int64_t near = 0;
+    for (std::int64_t j = 0; j < shape.examples; ++j) {
+      const Example example = make_example(plan.recall, shape, plan.seed, Split::test, i,
+                                           static_cast<std::uint64_t>(j));
+      for (const Question& question : example.questions) near += question.distance <= farthest;
     }
-    return declared;
+    sum += static_cast<double>(near) / static_cast<double>(shape.pairs);
+    examples += static_cast<double>(shape.examples);
   }
-  Json write(const Options& settings, std::uint64_t seed,
-             const std::filesystem::path& folder) const override {
-    return dump(plan_from(settings, seed), folder);
-  }
-};
+  return sum / examples;
+}
 
-class RecallTask final : public Task {
+class RecallTask final : public learning::TrainingTask {
  public:
   std::string name() const override { return "mqar"; }
   std::string title() const override {
     return "Recall of values by their keys, after training (MQAR)";
   }
-  std::vector<Option> settings() const override {
-    std::vector<Option> declared = learning::learning_settings();
-    for (Option& one : mqar::data_settings()) declared.push_back(std::move(one));
-    return declared;
+  std::vector<Option> data_settings() const override { return mqar::data_settings(); }
+  std::unique_ptr<learning::DataSet> data_set(const Options& settings,
+                                              std::uint64_t run_seed) const override {
+    return std::make_unique<RecallData>(plan_from(settings, run_seed));
   }
-  const TaskData* data() const override { return &data_; }
-  std::vector<std::string> figures() const override {
-    return {"accuracy", "accuracy_over_state", "accuracy_over_learning_rate", "learning_curves",
-            "accuracy_by_look_back"};
+  void fit(const Options& settings, learning::ModelOptions& model) const override {
+    Recall recall;
+    recall.variant = variant_from(settings.text("variant"));
+    model.tokens_per_position = tokens_per_position(recall);
   }
-  std::string axis() const override { return "length"; }
 
-  Forecast forecast(const Registry& registry, const Cell& cell) const override {
-    const Plan plan = plan_from(cell.settings, 0);
-    const RecallData refuses_what_cannot_be_made(plan);
+  /// What those reach who know nothing, and who know which values the sequence holds, weighted as
+  /// accuracy is, by examples; and what one look-up into a window reaches.
+  Json facts(const Cell& cell, const Forecast& forecast,
+             const learning::DataSet& data) const override {
+    const Plan& plan = dynamic_cast<const RecallData&>(data).plan();
+    double examples = 0;
+    double guesses = 0;
+    for (const Segment& segment : plan.test) {
+      examples += static_cast<double>(segment.examples);
+      guesses += static_cast<double>(segment.examples) / static_cast<double>(segment.pairs);
+    }
+    Json facts = {{"chance", 1.0 / static_cast<double>(plan.recall.vocabulary)},
+                  {"guess", guesses / examples}};
     const learning::ModelOptions model = model_options(cell.settings);
-    if (learning::mechanism_blocks(model) == 0) {
-      throw UsageError("one layer of the layout convolution_first holds no mechanism");
-    }
-    if (model.tokens_per_position > 1 && model.tied_head) {
-      throw UsageError("the variant stacked needs tied_head false: its embedding is narrower");
-    }
-    Forecast forecast = forecast_mix(registry, cell, problem_of(cell.settings, plan));
-    forecast.once = true;
-    if (!forecast.support) return forecast;
-    if (!chosen(registry, cell, forecast).differentiable) {
-      forecast.support = Support::no("the implementation " + forecast.implementation +
-                                     " has no backward pass, and training needs one");
-      return forecast;
-    }
-    call::Settings layer;
-    layer.problem = forecast.problem;
-    layer.pass = call::Pass::forward_backward;
-    layer.scope = Scope::layer;
-    call::price(forecast, registry, cell, layer);
-    const learning::Effort effort = effort_of(cell.settings, plan);
-    forecast.peak_bytes =
-        learning::training_peak_bytes(forecast.peak_bytes, layer_weights(registry, cell, forecast),
-                                      model, forecast.problem, effort);
-    forecast.cost = learning::training_cost(forecast.cost, model, forecast.problem, effort);
-    return forecast;
+    if (cell.mechanism != "window" || learning::mechanism_blocks(model) != 1) return facts;
+    // A convolution below puts key and value at the positions after the value's, too, up to the
+    // last that still holds the key.
+    const bool shifted = model.layout == learning::Layout::convolution_first;
+    const std::int64_t farthest = forecast.options.window("window").left +
+                                  (shifted ? std::max<std::int64_t>(0, model.taps - 2) : 0);
+    facts["reach"] = share_within(plan, farthest);
+    return facts;
   }
-
-  std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    const Forecast known = forecast(registry, cell);
-    if (!known.support) throw UnsupportedError(known.support.reason);
-    return make_work(registry, cell, known);
-  }
-
- private:
-  RecallTaskData data_;
 };
 
 }  // namespace

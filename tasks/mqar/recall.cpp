@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <unordered_set>
 
 #include "attention/errors.hpp"
 #include "tasks/learning/draws.hpp"
@@ -14,18 +13,6 @@ namespace {
 
 using learning::Draws;
 using Tokens = std::vector<std::int64_t>;
-
-/// `count` different tokens of [first, last), in the order drawn. At most half of the range is ever
-/// wanted, so that drawing again is rare.
-Tokens distinct(Draws& draws, std::int64_t first, std::int64_t last, std::int64_t count) {
-  Tokens drawn;
-  std::unordered_set<std::int64_t> taken;
-  while (static_cast<std::int64_t>(drawn.size()) < count) {
-    const std::int64_t token = first + draws.below(last - first);
-    if (taken.insert(token).second) drawn.push_back(token);
-  }
-  return drawn;
-}
 
 /// `count` different slots, one after the other by their weights among those left: the order of
 /// exponential clocks, slot g ringing at the rate g^(power - 1).
@@ -62,8 +49,8 @@ class Page {
   Example pairs(std::int64_t updates) {
     const std::int64_t half = recall_.vocabulary / 2;
     const std::int64_t n = shape_.pairs;
-    Tokens keys = distinct(draws_, 1, half, n);
-    const Tokens values = distinct(draws_, half, recall_.vocabulary, n + updates);
+    Tokens keys = draws_.distinct(1, half, n);
+    const Tokens values = draws_.distinct(half, recall_.vocabulary, n + updates);
     Tokens again(static_cast<std::size_t>(n));
     std::iota(again.begin(), again.end(), 0);
     if (updates > 0) draws_.shuffle(again);
@@ -84,7 +71,7 @@ class Page {
       ask(position, answers[i], places[i]);
     }
     fill(context);
-    example_.values = values;
+    example_.candidates = values;
     return finished();
   }
 
@@ -92,9 +79,9 @@ class Page {
     const std::int64_t third = third_of(recall_.vocabulary);
     const std::int64_t n = shape_.pairs;
     const std::int64_t side = square_root(n);
-    const Tokens first = distinct(draws_, 1, third, side);
-    const Tokens second = distinct(draws_, third, 2 * third, side);
-    const Tokens values = distinct(draws_, 2 * third, recall_.vocabulary, n);
+    const Tokens first = draws_.distinct(1, third, side);
+    const Tokens second = draws_.distinct(third, 2 * third, side);
+    const Tokens values = draws_.distinct(2 * third, recall_.vocabulary, n);
     Tokens order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     draws_.shuffle(order);
@@ -112,15 +99,15 @@ class Page {
       ask(position + 1, values[at], 3 * i + 2);
     }
     fill(3 * n);
-    example_.values = values;
+    example_.candidates = values;
     return finished();
   }
 
   Example stack() {
     const std::int64_t half = recall_.vocabulary / 2;
     const std::int64_t n = shape_.pairs;
-    const Tokens keys = distinct(draws_, 1, half, n);
-    const Tokens values = distinct(draws_, half, recall_.vocabulary, n);
+    const Tokens keys = draws_.distinct(1, half, n);
+    const Tokens values = draws_.distinct(half, recall_.vocabulary, n);
     Tokens order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     draws_.shuffle(order);
@@ -132,7 +119,7 @@ class Page {
       put(2 * (n + i), keys[asked]);
       ask(n + i, values[asked], order[at]);
     }
-    example_.values = values;
+    example_.candidates = values;
     return finished();
   }
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/learning/data.hpp"
+#include "tasks/learning/sheet.hpp"
 
 namespace attnbench::tasks::mqar {
 
@@ -55,19 +55,10 @@ std::string to_string(const std::vector<Segment>& segments);
 /// Throws UsageError saying what does not fit: see the rules in recall.cpp.
 void check(const Recall& recall, const Segment& segment);
 
-/// What is asked at a position, and where in the context the answer stands.
-struct Question {
-  std::int64_t position = 0;
-  std::int64_t answer = 0;
-  std::int64_t distance = 0;  ///< positions from the answer's to the question's
-};
-
-struct Example {
-  /// [length]; of `stacked` [length * 2], the value's place 0 where there is none.
-  std::vector<std::int64_t> tokens;
-  std::vector<Question> questions;   ///< by position
-  std::vector<std::int64_t> values;  ///< all that stand in the context, old ones included
-};
+/// Tokens of `stacked` are [length * 2], the value's place 0 where there is none; candidates are
+/// all values that stand in the context, old ones included.
+using Example = learning::Sheet;
+using learning::Question;
 
 /// Numbers in a position: 2 for `stacked`, else 1.
 std::int64_t tokens_per_position(const Recall& recall);

@@ -35,7 +35,7 @@ class Numbers final : public DataSet {
   mutable std::atomic<int> made_{0};
 };
 
-Order order_of(bool shuffled) { return {{7, 5}, 3, shuffled, 5}; }
+Order order_of(bool shuffled) { return {{7, 5}, 3, shuffled, false, 5}; }
 
 }  // namespace
 
@@ -95,6 +95,21 @@ TEST_CASE("an epoch has every example once, in batches of one segment", "[learni
   CHECK(texts(order_of(true).epoch(3)) != texts(order_of(true).epoch(4)));
 }
 
+TEST_CASE("a fresh order shows no example twice, and all that there are", "[learning]") {
+  Order order = order_of(true);
+  order.fresh = true;
+  std::set<std::pair<std::size_t, std::int64_t>> seen;
+  for (const std::int64_t number : {0, 1, 2}) {
+    for (const Handful& handful : order.epoch(number)) {
+      for (const std::int64_t example : handful.examples) {
+        CHECK(seen.emplace(handful.segment, example).second);
+      }
+    }
+    CHECK(seen.size() == static_cast<std::size_t>(12 * (number + 1)));
+  }
+  CHECK(seen.rbegin()->second == 14);
+}
+
 TEST_CASE("a feeder gives the order's batches from any step on", "[learning]") {
   const Numbers data;
   const Order order = order_of(true);
@@ -146,6 +161,12 @@ TEST_CASE("learning rates follow their schedules", "[learning]") {
   CHECK(course.factor(9) == Approx(1));
   CHECK(course.factor(10) == Approx(0.5));
   CHECK(course.factor(19) == Approx(0.5));
+  course.schedule = Schedule::drop;
+  course.warm_up_steps = 4;
+  course.drop_after = 12;
+  CHECK(course.factor(1) == Approx(0.5));
+  CHECK(course.factor(11) == 1);
+  CHECK(course.factor(12) == Approx(0.1));
   for (const std::string& word : schedule_words()) CHECK(to_string(schedule_from(word)) == word);
   CHECK_THROWS_AS(schedule_from("stairs"), UsageError);
 }

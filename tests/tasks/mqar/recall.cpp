@@ -175,7 +175,7 @@ TEST_CASE("an example is what its rules say", "[mqar]") {
         CHECK(value_of.emplace(key, example.tokens[i + 1]).second);
         values.insert(example.tokens[i + 1]);
       }
-      CHECK(values == std::set<std::int64_t>(example.values.begin(), example.values.end()));
+      CHECK(values == std::set<std::int64_t>(example.candidates.begin(), example.candidates.end()));
       CHECK(values.size() == 16);
       REQUIRE(example.questions.size() == 16);
       std::set<std::int64_t> asked;
@@ -220,7 +220,7 @@ TEST_CASE("a key that comes again has its newest value", "[mqar]") {
       place[key] = i + 1;
     }
     CHECK(newest.size() == 8);
-    CHECK(example.values.size() == 11);
+    CHECK(example.candidates.size() == 11);
     for (const Question& question : example.questions) {
       const std::int64_t key = example.tokens[static_cast<std::size_t>(question.position)];
       CHECK(question.answer == newest.at(key));
