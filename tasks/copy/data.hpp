@@ -1,0 +1,49 @@
+// The sequence duplication task (Katharopoulos et al. 2020, section 4.1.1, after Kitaev et al.
+// 2020): n symbols, a separator, and the same symbols once more,
+//
+//   s_1 … s_n 0 s_1 … s_n 0 0 … 0,
+//
+// n uniform from T / 4 to (T - 1) / 2 - 1. What is learned is the next token from the last symbol
+// on, as in the authors' code: the separator, whose place nobody can know, and the n symbols that
+// come again. What is asked are the symbols.
+#pragma once
+
+#include "tasks/learning/data.hpp"
+
+namespace attnbench::tasks::copy {
+
+using learning::Split;
+
+struct Plan {
+  std::int64_t length = 128;     ///< tokens T, at least 4
+  std::int64_t vocabulary = 11;  ///< the separator 0 and the symbols 1, 2, …
+  std::int64_t train = 0;        ///< examples of each split
+  std::int64_t validation = 0;
+  std::int64_t test = 0;
+  std::uint64_t seed = 0;
+};
+
+/// The tokens of one example, and how many symbols are to be copied.
+struct Example {
+  std::vector<std::int64_t> tokens;
+  std::int64_t symbols = 0;
+};
+
+Example make_example(const Plan& plan, Split split, std::uint64_t number);
+
+class CopyData final : public learning::DataSet {
+ public:
+  /// Throws UsageError for a length below 4 or a vocabulary without two symbols.
+  explicit CopyData(const Plan& plan);
+  std::vector<learning::SegmentSize> segments(Split split) const override;
+  learning::Batch batch(Split split, std::size_t segment,
+                        const std::vector<std::int64_t>& examples) const override;
+  learning::Batch questions(Split split, std::size_t segment,
+                            const std::vector<std::int64_t>& examples) const override;
+  const Plan& plan() const { return plan_; }
+
+ private:
+  Plan plan_;
+};
+
+}  // namespace attnbench::tasks::copy
