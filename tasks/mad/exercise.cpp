@@ -1,0 +1,182 @@
+#include "tasks/mad/exercise.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "attention/errors.hpp"
+
+namespace attnbench::tasks::mad {
+namespace {
+
+constexpr std::pair<const char*, Exercise> table[] = {
+    {"in_context_recall", Exercise::in_context_recall},
+    {"noisy_recall", Exercise::noisy_recall},
+    {"fuzzy_recall", Exercise::fuzzy_recall},
+    {"selective_copying", Exercise::selective_copying},
+    {"compression", Exercise::compression},
+    {"memorization", Exercise::memorization}};
+
+/// Whether every next token is learned.
+bool predicts_all(Exercise exercise) {
+  return exercise == Exercise::in_context_recall || exercise == Exercise::noisy_recall ||
+         exercise == Exercise::fuzzy_recall;
+}
+
+}  // namespace
+
+const char* to_string(Exercise exercise) {
+  for (const auto& [word, value] : table) {
+    if (value == exercise) return word;
+  }
+  return "";
+}
+
+std::vector<std::string> exercise_words() {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : table) words.emplace_back(word);
+  return words;
+}
+
+Exercise exercise_from(const std::string& word) {
+  std::string known;
+  for (const auto& [one, value] : table) {
+    if (word == one) return value;
+    known += (known.empty() ? "" : ", ") + std::string(one);
+  }
+  throw UsageError("exercise must be one of " + known + ", not \"" + word + "\"");
+}
+
+Rules baseline(Exercise exercise) {
+  Rules rules;
+  rules.exercise = exercise;
+  switch (exercise) {
+    case Exercise::in_context_recall:
+      break;
+    case Exercise::noisy_recall:
+      rules.vocabulary = 32;
+      rules.noise_tokens = 16;
+      rules.noise = 0.2;
+      break;
+    case Exercise::fuzzy_recall:
+      rules.motif = 3;
+      break;
+    case Exercise::selective_copying:
+      rules.length = 256;
+      rules.symbols = 16;
+      break;
+    case Exercise::compression:
+      rules.length = 32;
+      break;
+    case Exercise::memorization:
+      rules.vocabulary = 256;
+      rules.length = 32;
+      rules.train = 256;
+      break;
+  }
+  return rules;
+}
+
+void check(const Rules& rules) {
+  const auto need = [&](bool holds, const std::string& rule) {
+    if (holds) return;
+    throw UsageError(std::string(to_string(rules.exercise)) + " of length " +
+                     std::to_string(rules.length) + " with " + std::to_string(rules.vocabulary) +
+                     " tokens: " + rule);
+  };
+  need(rules.vocabulary <= std::numeric_limits<std::int32_t>::max(),
+       "the vocabulary must be below 2^31");
+  switch (rules.exercise) {
+    case Exercise::in_context_recall:
+    case Exercise::noisy_recall:
+      need(rules.length >= 4 && rules.length % 2 == 0, "the length must be even and at least 4");
+      need(rules.vocabulary - rules.noise_tokens >= 4,
+           "at least two keys and two values are needed besides the noise");
+      need(rules.noise == 0 || rules.noise_tokens > 0, "noise needs noise_tokens");
+      need(rules.noise >= 0 && rules.noise < 1, "the share of noise must be below 1");
+      return;
+    case Exercise::fuzzy_recall:
+      need(rules.motif >= 1, "a motif needs a token");
+      need((rules.vocabulary - 1) / 2 >= rules.motif,
+           "a motif's tokens are different: fewer keys than the motif's tokens");
+      need(rules.length >= 8 * rules.motif, "the length must be at least eight motifs");
+      return;
+    case Exercise::selective_copying:
+      need(rules.symbols >= 1, "at least one symbol is to be copied");
+      need(rules.length > 2 * rules.symbols, "each symbol takes two tokens, and the sign one");
+      need(rules.vocabulary >= 4, "at least two symbols, the blank and the sign are needed");
+      return;
+    case Exercise::compression:
+      need(rules.length >= 2, "at least a symbol and the sign are needed");
+      need(rules.vocabulary >= 3, "at least two symbols and the sign are needed");
+      return;
+    case Exercise::memorization:
+      need(rules.length >= 2 && rules.length % 2 == 0, "the length must be even");
+      need(rules.vocabulary >= 5, "at least two keys, two values and the sign are needed");
+      return;
+  }
+}
+
+std::int64_t answers(const Rules& rules) {
+  switch (rules.exercise) {
+    case Exercise::in_context_recall:
+    case Exercise::noisy_recall: {
+      const std::int64_t clear = rules.vocabulary - rules.noise_tokens;
+      return clear - clear / 2;
+    }
+    case Exercise::fuzzy_recall:
+    case Exercise::memorization:
+      return rules.vocabulary - 1 - (rules.vocabulary - 1) / 2;
+    case Exercise::selective_copying:
+      return rules.vocabulary - 2;
+    case Exercise::compression:
+      return rules.vocabulary - 1;
+  }
+  return 1;
+}
+
+double labels(const Rules& rules) {
+  const auto length = static_cast<double>(rules.length);
+  if (rules.exercise == Exercise::selective_copying) return static_cast<double>(rules.symbols);
+  return rules.exercise == Exercise::memorization ? length / 2 : length - 1;
+}
+
+Sheet make_example(const Rules& rules, std::uint64_t seed, Split split, std::uint64_t number) {
+  Draws draws(learning::key_of({seed, static_cast<std::uint64_t>(split),
+                                static_cast<std::uint64_t>(rules.exercise)}),
+              number);
+  switch (rules.exercise) {
+    case Exercise::in_context_recall:
+    case Exercise::noisy_recall:
+      return in_context_recall(rules, draws);
+    case Exercise::fuzzy_recall:
+      return fuzzy_recall(rules, split, draws);
+    case Exercise::selective_copying:
+      return selective_copying(rules, draws);
+    case Exercise::compression:
+      return compression(rules, draws);
+    case Exercise::memorization:
+      return memorization(rules, seed, draws);
+  }
+  return {};
+}
+
+Sheet learned(const Rules& rules, Sheet asked) {
+  if (!predicts_all(rules.exercise)) return asked;
+  std::vector<learning::Question> all;
+  auto known = asked.questions.begin();
+  for (std::size_t i = 0; i + 1 < asked.tokens.size(); ++i) {
+    const auto position = static_cast<std::int64_t>(i);
+    const bool is_asked = known != asked.questions.end() && known->position == position;
+    all.push_back(is_asked ? *known++ : learning::Question{position, asked.tokens[i + 1], 0});
+  }
+  asked.questions = std::move(all);
+  return asked;
+}
+
+Tokens different(Tokens tokens) {
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
+}  // namespace attnbench::tasks::mad

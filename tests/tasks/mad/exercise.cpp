@@ -1,0 +1,313 @@
+// The six exercises held against their rules as mad-lab states them, example by example and by
+// their statistics.
+#include "tasks/mad/exercise.hpp"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "attention/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::tasks::mad;
+using attnbench::tasks::learning::Question;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr std::uint64_t seed = 3;
+
+Sheet example_of(const Rules& rules, std::uint64_t number, Split split = Split::test) {
+  return make_example(rules, seed, split, number);
+}
+
+std::size_t spot(std::int64_t place) { return static_cast<std::size_t>(place); }
+
+/// Five standard errors of a share counted over `count`.
+double bar(double share, double count) { return 5 * std::sqrt(share * (1 - share) / count); }
+
+/// Whether every question's answer is the token after it, and stands `distance` before it.
+bool answers_stand(const Sheet& sheet) {
+  for (const Question& question : sheet.questions) {
+    if (sheet.tokens[spot(question.position + 1)] != question.answer) return false;
+    if (sheet.tokens[spot(question.position - question.distance)] != question.answer) return false;
+    if (question.distance < 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("in-context recall asks for each key that was there before", "[mad]") {
+  const Rules rules = baseline(Exercise::in_context_recall);
+  CHECK((rules.vocabulary == 16 && rules.length == 128 && rules.train == 12800));
+  std::map<std::int64_t, int> values;
+  double asked = 0;
+  const int examples = 4000;
+  for (int i = 0; i < examples; ++i) {
+    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
+    REQUIRE(sheet.tokens.size() == 128);
+    std::map<std::int64_t, std::int64_t> value_of;
+    std::vector<std::int64_t> wanted;
+    for (std::size_t t = 0; t < 128; t += 2) {
+      const std::int64_t key = sheet.tokens[t];
+      REQUIRE((key >= 0 && key < 8 && sheet.tokens[t + 1] >= 8 && sheet.tokens[t + 1] < 16));
+      const auto [found, is_new] = value_of.emplace(key, sheet.tokens[t + 1]);
+      REQUIRE(found->second == sheet.tokens[t + 1]);
+      if (!is_new) wanted.push_back(static_cast<std::int64_t>(t));
+      if (is_new) ++values[found->second];
+    }
+    REQUIRE(sheet.questions.size() == wanted.size());
+    for (std::size_t q = 0; q < wanted.size(); ++q) {
+      REQUIRE(sheet.questions[q].position == wanted[q]);
+    }
+    REQUIRE(wanted.back() == 126);  // the last pair's key was there
+    REQUIRE(answers_stand(sheet));
+    asked += static_cast<double>(wanted.size());
+  }
+  // 63 keys drawn among 8, and one more that is known: 64 less the keys that are there.
+  const double known = 8 * (1 - std::pow(7.0 / 8, 63));
+  CHECK(asked / examples == Approx(64 - known).epsilon(0.001));
+  // Chance: a constant answer is right once in eight.
+  CHECK(answers(rules) == 8);
+  double all = 0;
+  for (const auto& [value, count] : values) all += count;
+  CHECK(values.size() == 8);
+  for (const auto& [value, count] : values) {
+    CHECK(std::abs(count / all - 0.125) < bar(0.125, all));
+  }
+}
+
+TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
+  const Rules rules = baseline(Exercise::noisy_recall);
+  CHECK((rules.vocabulary == 32 && rules.noise_tokens == 16 && rules.noise == 0.2));
+  CHECK(answers(rules) == 8);
+  double noise = 0;
+  const int examples = 4000;
+  for (int i = 0; i < examples; ++i) {
+    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
+    for (std::size_t t = 0; t < 128; t += 2) {
+      const bool noisy = sheet.tokens[t] >= 16;
+      REQUIRE(noisy == (sheet.tokens[t + 1] >= 16));
+      noise += noisy;
+    }
+    REQUIRE(answers_stand(sheet));
+    REQUIRE(sheet.questions.back().position == 126);
+  }
+  // Of 64 pairs the last and one other are never noise.
+  const double pairs = 62.0 * examples;
+  CHECK(std::abs(noise / pairs - 0.2) < bar(0.2, pairs));
+  Rules loud = rules;
+  loud.noise = 0.99;
+  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_stand(example_of(loud, i)));
+}
+
+TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest", "[mad]") {
+  const Rules rules = baseline(Exercise::fuzzy_recall);
+  CHECK((rules.vocabulary == 16 && rules.length == 128 && rules.motif == 3));
+  CHECK(answers(rules) == 8);
+  for (const Split split : {Split::train, Split::test}) {
+    std::map<std::size_t, int> key_sizes, value_sizes;
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      const Sheet sheet = example_of(rules, i, split);
+      REQUIRE(sheet.tokens.size() == 128);
+      REQUIRE(answers_stand(sheet));
+      REQUIRE(sheet.questions.back().position == 126);
+      // Runs of keys (0 to 6) and values (7 to 14) after the padding (15).
+      std::size_t t = 0;
+      while (sheet.tokens[t] == 15) ++t;
+      REQUIRE(t >= 1);
+      while (t < 128) {
+        std::set<std::int64_t> key, value;
+        for (; t < 128 && sheet.tokens[t] < 7; ++t) REQUIRE(key.insert(sheet.tokens[t]).second);
+        for (; t < 128 && sheet.tokens[t] >= 7; ++t) {
+          REQUIRE((sheet.tokens[t] < 15 && value.insert(sheet.tokens[t]).second));
+        }
+        REQUIRE((key.size() <= 3 && value.size() <= 3 && !key.empty() && !value.empty()));
+        ++key_sizes[key.size()];
+        ++value_sizes[value.size()];
+      }
+    }
+    double keys = 0, values = 0;
+    for (const auto& [size, count] : key_sizes) keys += count;
+    for (const auto& [size, count] : value_sizes) values += count;
+    CHECK(key_sizes.size() == (split == Split::train ? 3u : 1u));
+    CHECK(key_sizes.count(3) == 1);
+    // The probe's sizes come twice, and long motifs fill the room sooner: a third, roughly.
+    for (const auto& [size, count] : value_sizes) CHECK(std::abs(count / values - 1.0 / 3) < 0.03);
+    if (split == Split::test) continue;
+    for (const auto& [size, count] : key_sizes) CHECK(std::abs(count / keys - 1.0 / 3) < 0.03);
+  }
+}
+
+TEST_CASE("selective copying asks for the symbols in their order, at the blanks", "[mad]") {
+  const Rules rules = baseline(Exercise::selective_copying);
+  CHECK((rules.vocabulary == 16 && rules.length == 256 && rules.symbols == 16));
+  CHECK(answers(rules) == 14);
+  double blanks_first = 0;
+  const int examples = 4000;
+  for (int i = 0; i < examples; ++i) {
+    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
+    REQUIRE(sheet.tokens.size() == 256);
+    REQUIRE(sheet.tokens[239] == 15);
+    REQUIRE(sheet.tokens[238] < 14);  // no blank between the last symbol and the sign
+    std::vector<std::int64_t> symbols;
+    for (std::size_t t = 0; t < 239; ++t) {
+      REQUIRE(sheet.tokens[t] < 15);
+      if (sheet.tokens[t] < 14) symbols.push_back(sheet.tokens[t]);
+    }
+    REQUIRE((symbols.size() == 16 && sheet.questions.size() == 16));
+    for (std::size_t q = 0; q < 16; ++q) {
+      const Question& question = sheet.questions[q];
+      REQUIRE((question.position == 240 + static_cast<std::int64_t>(q) &&
+               sheet.tokens[240 + q] == 14 && question.answer == symbols[q]));
+      REQUIRE(sheet.tokens[spot(question.position - question.distance)] == question.answer);
+    }
+    std::size_t t = 0;
+    while (sheet.tokens[t] == 14) ++t;
+    blanks_first += static_cast<double>(t);
+  }
+  // 223 blanks, each before one of 16 symbols.
+  CHECK(blanks_first / examples == Approx(223.0 / 16).epsilon(0.02));
+}
+
+TEST_CASE("compression asks the sign's position for every symbol", "[mad]") {
+  const Rules rules = baseline(Exercise::compression);
+  CHECK((rules.vocabulary == 16 && rules.length == 32));
+  CHECK(answers(rules) == 15);
+  std::map<std::int64_t, double> symbols;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const Sheet sheet = example_of(rules, i);
+    REQUIRE((sheet.tokens.size() == 32 && sheet.tokens[31] == 15));
+    REQUIRE(sheet.questions.size() == 31);
+    for (std::size_t q = 0; q < 31; ++q) {
+      const Question& question = sheet.questions[q];
+      REQUIRE((question.position == 31 && question.place == static_cast<std::int64_t>(q)));
+      REQUIRE((question.answer == sheet.tokens[q] && question.answer < 15));
+      REQUIRE(question.distance == 31 - question.place);
+      ++symbols[question.answer];
+    }
+  }
+  for (const auto& [symbol, count] : symbols) {
+    CHECK(std::abs(count / 31000 - 1.0 / 15) < bar(1.0 / 15, 31000));
+  }
+}
+
+TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad]") {
+  const Rules rules = baseline(Exercise::memorization);
+  CHECK((rules.vocabulary == 256 && rules.length == 32 && rules.train == 256));
+  CHECK(answers(rules) == 128);
+  std::map<std::int64_t, std::int64_t> value_of;
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    for (std::uint64_t i = 0; i < 256; ++i) {
+      const Sheet sheet = example_of(rules, i, split);
+      REQUIRE((sheet.tokens.size() == 32 && sheet.questions.size() == 16));
+      for (const Question& question : sheet.questions) {
+        REQUIRE((question.position % 2 == 1 && sheet.tokens[spot(question.position)] == 255));
+        const std::int64_t key = sheet.tokens[spot(question.position - 1)];
+        REQUIRE((key >= 0 && key < 127 && question.answer >= 127 && question.answer < 255));
+        REQUIRE(value_of.emplace(key, question.answer).first->second == question.answer);
+        REQUIRE(question.distance == 0);
+      }
+    }
+  }
+  CHECK(value_of.size() == 127);
+  std::set<std::int64_t> values;
+  for (const auto& [key, value] : value_of) values.insert(value);
+  CHECK(values.size() == 127);
+  CHECK(make_example(rules, seed + 1, Split::test, 0).questions[0].answer !=
+        value_of[make_example(rules, seed + 1, Split::test, 0).tokens[0]]);
+}
+
+TEST_CASE("recall is learned from every next token, the others from what is asked", "[mad]") {
+  for (const std::string& word : exercise_words()) {
+    const Rules rules = baseline(exercise_from(word));
+    INFO(word);
+    const Sheet asked = example_of(rules, 1, Split::train);
+    const Sheet all = learned(rules, asked);
+    CHECK(static_cast<double>(all.questions.size()) == labels(rules));
+    const bool next = word.find("recall") != std::string::npos;
+    if (!next) {
+      CHECK(all.questions.size() == asked.questions.size());
+      continue;
+    }
+    std::size_t with_distance = 0;
+    for (std::size_t i = 0; i < all.questions.size(); ++i) {
+      REQUIRE(all.questions[i].position == static_cast<std::int64_t>(i));
+      REQUIRE(all.questions[i].answer == all.tokens[i + 1]);
+      with_distance += all.questions[i].distance > 0;
+    }
+    CHECK(with_distance == asked.questions.size());
+  }
+}
+
+TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
+  for (const std::string& word : exercise_words()) {
+    INFO(word);
+    const Rules rules = baseline(exercise_from(word));
+    const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t number) {
+      return make_example(rules, of, split, number).tokens;
+    };
+    CHECK(tokens(1, Split::train, 4) == tokens(1, Split::train, 4));
+    CHECK(tokens(1, Split::train, 4) != tokens(2, Split::train, 4));
+    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::validation, 4));
+    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::train, 5));
+    CHECK(to_string(exercise_from(word)) == word);
+  }
+  CHECK_THROWS_WITH(exercise_from("recall"), Contains("in_context_recall"));
+}
+
+TEST_CASE("exercises of any size that is allowed can be made, others are refused", "[mad]") {
+  const auto with = [](Exercise exercise, auto change) {
+    Rules rules = baseline(exercise);
+    change(rules);
+    return rules;
+  };
+  using E = Exercise;
+  const std::vector<Rules> small{
+      with(E::in_context_recall, [](Rules& r) { r.length = 4, r.vocabulary = 4; }),
+      with(E::noisy_recall, [](Rules& r) { r.length = 4, r.noise = 0.9; }),
+      with(E::fuzzy_recall, [](Rules& r) { r.length = 24; }),
+      with(E::fuzzy_recall, [](Rules& r) { r.length = 8, r.motif = 1, r.vocabulary = 3; }),
+      with(E::selective_copying, [](Rules& r) { r.length = 33; }),
+      with(E::selective_copying, [](Rules& r) { r.length = 3, r.symbols = 1, r.vocabulary = 4; }),
+      with(E::compression, [](Rules& r) { r.length = 2, r.vocabulary = 3; }),
+      with(E::memorization, [](Rules& r) { r.length = 2, r.vocabulary = 5; })};
+  for (const Rules& rules : small) {
+    INFO(to_string(rules.exercise) << " " << rules.length);
+    CHECK_NOTHROW(check(rules));
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      for (const Split split : {Split::train, Split::test}) {
+        const Sheet sheet = example_of(rules, i, split);
+        REQUIRE(static_cast<std::int64_t>(sheet.tokens.size()) == rules.length);
+        REQUIRE_FALSE(sheet.questions.empty());
+        for (const std::int64_t token : sheet.tokens) {
+          REQUIRE((token >= 0 && token < rules.vocabulary));
+        }
+      }
+    }
+  }
+  const std::vector<std::pair<Rules, const char*>> wrong{
+      {with(E::in_context_recall, [](Rules& r) { r.length = 7; }), "even"},
+      {with(E::in_context_recall, [](Rules& r) { r.vocabulary = 3; }), "two keys"},
+      {with(E::noisy_recall, [](Rules& r) { r.noise_tokens = 30; }), "besides the noise"},
+      {with(E::noisy_recall, [](Rules& r) { r.noise_tokens = 0; }), "noise_tokens"},
+      {with(E::noisy_recall, [](Rules& r) { r.noise = 1; }), "below 1"},
+      {with(E::fuzzy_recall, [](Rules& r) { r.length = 23; }), "eight motifs"},
+      {with(E::fuzzy_recall, [](Rules& r) { r.motif = 8; }), "fewer keys"},
+      {with(E::fuzzy_recall, [](Rules& r) { r.motif = 0; }), "needs a token"},
+      {with(E::selective_copying, [](Rules& r) { r.length = 32; }), "two tokens"},
+      {with(E::selective_copying, [](Rules& r) { r.symbols = 0; }), "one symbol"},
+      {with(E::selective_copying, [](Rules& r) { r.vocabulary = 3; }), "two symbols"},
+      {with(E::compression, [](Rules& r) { r.length = 1; }), "a symbol"},
+      {with(E::compression, [](Rules& r) { r.vocabulary = 2; }), "two symbols"},
+      {with(E::memorization, [](Rules& r) { r.length = 3; }), "even"},
+      {with(E::memorization, [](Rules& r) { r.vocabulary = 4; }), "two keys"},
+      {with(E::memorization, [](Rules& r) { r.vocabulary = std::int64_t{1} << 31; }), "2^31"}};
+  for (const auto& [rules, why] : wrong) {
+    INFO(why);
+    CHECK_THROWS_WITH(check(rules), Contains(why));
+    CHECK_THROWS_AS(check(rules), UsageError);
+  }
+}
