@@ -177,6 +177,7 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"accuracy_over_state", draw_one<accuracy_over_state_figure>},
       {"accuracy_over_learning_rate", draw_one<accuracy_over_rate_figure>},
       {"learning_curves", draw_one<learning_curves_figure>},
+      {"loss_curves", draw_one<loss_curves_figure>},
       {"accuracy_by_look_back", draw_one<look_back_figure>}};
   return table;
 }

@@ -102,6 +102,8 @@ std::string machine_line(const Json& ours) {
   add(fact_text("", machine.value("cpu_model", Json(""))));
   const Json threads = ours["run"].value("threads", Json());
   if (threads.is_number()) add(threads.dump() + (threads == 1 ? " thread" : " threads"));
+  const int jobs = ours["run"].value("jobs", 1);
+  if (jobs > 1) add(std::to_string(jobs) + " trainings at a time");
   add(fact_text("", machine.value("host", Json(""))));
   add(ours["run"].value("started_at", ""));
   return text;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "harness/result/format.hpp"
 #include "reports/points.hpp"
@@ -19,14 +20,6 @@ using Order = std::vector<std::string>;
 
 const char* const chosen_words =
     "Dots: every seed, at the learning rate with the best mean validation accuracy.";
-
-std::vector<std::pair<std::string, std::string>> told_of(const char* what) {
-  return {{"series", "label"},
-          {"said", what},
-          {"rate", "learning rate"},
-          {"seed", "seed"},
-          {"ended", "training"}};
-}
 
 Json logarithmic(const char* title, double base, const char* format) {
   return {{"field", "x"},
@@ -61,9 +54,26 @@ void add_reach(Json& rows, const Selection& selection, const Json& x) {
   if (reach > 0) rows.push_back(row_of(cell, selection.series, "reach", x, reach));
 }
 
-bool any_reach(const Json& rows) {
-  return std::any_of(rows.begin(), rows.end(),
-                     [](const Json& row) { return row["kind"] == "reach"; });
+/// What guessing reaches, at each place of its own, where the places differ in it.
+void add_chances(Json& rows, const Panel& panel) {
+  std::map<std::string, std::pair<Json, double>> chances;
+  std::set<double> different;
+  for (const result::Placed& placed : panel.cells) {
+    if (!placed.x || !placed.cell->contains("training")) continue;
+    const double level = (*placed.cell)["training"].value("chance", 0.0);
+    chances[placed.x->dump()] = {*placed.x, level};
+    different.insert(level);
+  }
+  if (different.size() < 2) return;
+  for (const auto& [key, place] : chances) {
+    rows.push_back({{"kind", "chance"}, {"x", place.first}, {"y", place.second}});
+  }
+}
+
+bool has_words(const Panel& panel) {
+  const std::vector<const Json*> values = result::axis_values(panel);
+  return std::any_of(values.begin(), values.end(),
+                     [](const Json* value) { return value->is_string(); });
 }
 
 const char* const reach_words =
@@ -91,6 +101,7 @@ std::vector<std::pair<double, double>> front_of(std::vector<std::pair<double, do
 
 std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order) {
   const bool along = result::axis_values(panel).size() > 1;
+  const bool joined = along && !has_words(panel);  // between words there is nothing
   Sketch sketch;
   sketch.what = "accuracy";
   sketch.title = "Accuracy on the test";
@@ -107,13 +118,15 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order) {
   for (const Selection& selection : result::selections(panel)) {
     const Json x = along && selection.x ? *selection.x : Json(selection.series);
     if (along && !selection.x) continue;
-    if (along) sketch.rows.push_back(mean_row(selection.series, x, selection.choice().accuracy));
+    if (joined) sketch.rows.push_back(mean_row(selection.series, x, selection.choice().accuracy));
     for (const Json* cell : selection.choice().cells) {
       sketch.rows.push_back(row_of(*cell, selection.series, "dot", x, metric(*cell, "accuracy")));
     }
     add_reach(sketch.rows, selection, x);
   }
-  if (any_reach(sketch.rows)) sketch.caption += reach_words;
+  if (along && !sketch.rows.empty()) add_chances(sketch.rows, panel);
+  if (any_of_kind(sketch.rows, "chance")) sketch.caption += " Grey ticks: chance.";
+  if (any_of_kind(sketch.rows, "reach")) sketch.caption += reach_words;
   return sketched(panel, order, std::move(sketch));
 }
 
@@ -146,7 +159,7 @@ std::optional<Figure> accuracy_over_state_figure(const Panel& panel, const Order
       sketch.rows.push_back({{"kind", "front"}, {"x", bytes}, {"y", accuracy}});
     }
   }
-  if (any_reach(sketch.rows)) sketch.caption += reach_words;
+  if (any_of_kind(sketch.rows, "reach")) sketch.caption += reach_words;
   return sketched(panel, order, std::move(sketch));
 }
 
@@ -171,36 +184,6 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
       for (const Json* cell : rate.cells) {
         sketch.rows.push_back(row_of(*cell, selection.series, "dot", rate.learning_rate,
                                      metric(*cell, "validation_accuracy")));
-      }
-    }
-  }
-  return sketched(panel, order, std::move(sketch));
-}
-
-std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& order) {
-  Sketch sketch;
-  sketch.what = "learning_curves";
-  sketch.title = "Learning curves";
-  sketch.caption = "Every seed at the learning rate with the best mean validation accuracy.";
-  sketch.y = "accuracy on the validation split";
-  sketch.told = told_of("validation accuracy");
-  sketch.told.emplace_back("loss", "loss of the epoch");
-  sketch.told.emplace_back("train", "accuracy while learning");
-  sketch.x = {{"field", "x"},
-              {"type", "quantitative"},
-              {"title", "epochs"},
-              {"axis", {{"tickMinStep", 1}, {"grid", false}}}};
-  for (const Selection& selection : result::selections(panel)) {
-    for (const Json* cell : selection.choice().cells) {
-      for (const Json& point : (*cell)["training"]["curve"]) {
-        const double y = point["validation_accuracy"].get<double>();
-        Json dot = row_of(*cell, selection.series, "dot", point["epoch"], y);
-        dot["loss"] = share_words(point["loss"].get<double>());
-        dot["train"] = share_words(point["train_accuracy"].get<double>());
-        Json mean = mean_row(selection.series, point["epoch"], y);
-        mean["id"] = (*cell)["id"];
-        sketch.rows.push_back(std::move(dot));
-        sketch.rows.push_back(std::move(mean));
       }
     }
   }

@@ -27,6 +27,10 @@ std::optional<Figure> accuracy_over_rate_figure(const result::Panel& panel,
 std::optional<Figure> learning_curves_figure(const result::Panel& panel,
                                              const std::vector<std::string>& order);
 
+/// Loss over steps, logarithmic, of every seed at the chosen rate.
+std::optional<Figure> loss_curves_figure(const result::Panel& panel,
+                                         const std::vector<std::string>& order);
+
 /// Test accuracy over how far back the answer stands.
 std::optional<Figure> look_back_figure(const result::Panel& panel,
                                        const std::vector<std::string>& order);

@@ -18,13 +18,6 @@ Json layer_of(const char* kind, Json mark, Json encoding) {
   return {{"transform", only(kind)}, {"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
 }
 
-bool any_of_kind(const Json& rows, const std::string& kind) {
-  for (const Json& row : rows) {
-    if (row["kind"] == kind) return true;
-  }
-  return false;
-}
-
 /// A front belongs to no series, and joins its points in steps.
 Json front_layer(const Json& y) {
   return layer_of("front",
@@ -42,6 +35,21 @@ std::size_t failures_in(const result::Panel& panel) {
 }
 
 }  // namespace
+
+bool any_of_kind(const Json& rows, const std::string& kind) {
+  for (const Json& row : rows) {
+    if (row["kind"] == kind) return true;
+  }
+  return false;
+}
+
+std::vector<std::pair<std::string, std::string>> told_of(const char* what) {
+  return {{"series", "label"},
+          {"said", what},
+          {"rate", "learning rate"},
+          {"seed", "seed"},
+          {"ended", "training"}};
+}
 
 std::string share_words(double share) {
   std::array<char, 32> text{};
@@ -98,13 +106,14 @@ Json level_line(double y, const std::string& what) {
 std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
                                Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
-  const Json y = {{"field", "y"},
-                  {"type", "quantitative"},
-                  {"title", sketch.y},
-                  {"scale", {{"domain", {0, 1.02}}, {"nice", false}}},
-                  {"axis", {{"format", ".1f"}}}};
+  Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", sketch.y}};
+  y.update(sketch.y_encoding);
   Json layers = std::move(sketch.layers);
   if (any_of_kind(sketch.rows, "front")) layers.push_back(front_layer(y));
+  if (any_of_kind(sketch.rows, "chance")) {
+    layers.push_back(layer_of("chance", {{"type", "tick"}, {"thickness", 2}, {"size", 28}},
+                              {{"y", y}, {"color", {{"value", "#888888"}}}}));
+  }
   if (any_of_kind(sketch.rows, "mean")) {
     layers.push_back(
         layer_of("mean", {{"type", "line"}, {"strokeWidth", 2}},

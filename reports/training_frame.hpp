@@ -11,18 +11,26 @@
 namespace attnbench::reports {
 
 /// A figure before it is framed. Rows carry `kind`: "dot" for one training, "mean" for what lines
-/// join, "reach" and "front" for what is drawn apart.
+/// join, "reach", "chance" and "front" for what is drawn apart.
 struct Sketch {
   std::string what;
   std::string title;
   std::string caption;
   Json x;         ///< the encoding of field x
   std::string y;  ///< the title of the other axis
+  Json y_encoding = {{"scale", {{"domain", {0, 1.02}}, {"nice", false}}},
+                     {"axis", {{"format", ".1f"}}}};  ///< its scale and axis: those of a share
   Json rows = Json::array();
   Json layers = Json::array();  ///< drawn beneath the rows
   /// Columns that tooltips show first, as (field, title).
   std::vector<std::pair<std::string, std::string>> told;
 };
+
+/// Columns that tooltips of trainings begin with; `what` names the number.
+std::vector<std::pair<std::string, std::string>> told_of(const char* what);
+
+/// Whether one of the rows is of that kind.
+bool any_of_kind(const Json& rows, const std::string& kind);
 
 /// "0.987".
 std::string share_words(double share);

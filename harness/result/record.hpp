@@ -11,7 +11,7 @@
 //     schema     1
 //     suite      {name, title, source, published, profile, hash, tasks: {TASK_LABEL: {task, axis,
 //                figures: [NAME…]}}, labels: [LABEL…] in the suite's order}
-//     run        {command, started_at, finished_at, wall_seconds, seed, threads, rounds,
+//     run        {command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds,
 //                state: complete | interrupted | stopped, reason}
 //     machine    the machine card (harness/measure/machine.hpp)
 //     ceilings   {DEVICE: {fma_float32_flops_per_second, gemm_DTYPE_flops_per_second,
@@ -25,6 +25,7 @@
 //   options, settings       every value, derived ones such as latents_per_head included
 //   problem                 {batch, heads, kv_heads, length, key_length, head_dim, value_dim,
 //   pattern, dtype} status, reason, detail  a Status; one sentence; the log's tail or more numbers
+//   side_by_side            {jobs, threads}: trained while others were, with so many threads
 //   reproduce               the command line that does this cell alone
 //   chosen                  {implementation, reason}
 //   cost                    {model_flops, executed_flops, minimal_bytes, exponentials,
@@ -53,9 +54,10 @@
 //                           look_back: {distances: [tokens…], questions: [count…], right:
 //                           [count…]}, parameters: {total, mechanism}, state_bytes: {mechanism,
 //                           convolution}, chance, guess, reach (of one look-up into a window,
-//                           computed), weights_hash, resumed_from_step, checkpoint_notes}   of
-//                           tasks that train, whose metrics are accuracy (on the test),
-//                           validation_accuracy, train_accuracy, test_loss, parameters,
+//                           computed), rules (sizes that a task derived), weights_hash,
+//                           resumed_from_step, checkpoint_notes, processes}   of tasks that train,
+//                           whose metrics are accuracy (on the test), label_accuracy (mean over
+//                           labels), validation_accuracy, train_accuracy, test_loss, parameters,
 //                           state_bytes, train_seconds, examples_per_second
 //   primary                 the WHAT that figures and tables show first
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}

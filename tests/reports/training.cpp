@@ -91,6 +91,39 @@ TEST_CASE("curves have a point for each epoch, bins are powers of two", "[traini
   CHECK(bins[1]["y"].get<double>() == Approx(0.1));
 }
 
+TEST_CASE("loss falls over steps on a logarithmic axis", "[training]") {
+  Json result = some_trainings();
+  const auto figure = reports::loss_curves_figure(result::panels(result).at(0), order);
+  REQUIRE(figure.has_value());
+  const auto dots = rows_of(*figure, "dot");
+  REQUIRE(dots.size() == 16);
+  CHECK(dots[1]["x"] == 20);
+  CHECK(dots[1]["y"] == 1.0);
+  CHECK(figure->spec["layer"][0]["encoding"]["y"]["scale"]["type"] == "log");
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell.contains("training")) cell["training"]["curve"][3]["loss"] = 0.0;
+  }
+  const auto exact = reports::loss_curves_figure(result::panels(result).at(0), order);
+  CHECK(rows_of(*exact, "dot").size() == 12);  // no logarithm of 0
+}
+
+TEST_CASE("an axis of words has dots and their own chance, and no lines", "[training]") {
+  Json easy = training_cell("a", 0.1, 1, 0.5, 0.5, {{"exercise", "recall"}});
+  Json hard = training_cell("a", 0.1, 1, 0.4, 0.3, {{"exercise", "copying"}});
+  hard["training"]["chance"] = 0.1;
+  Json result = trainings({easy, hard});
+  result["attnbench"]["suite"]["tasks"]["mqar"]["axis"] = "exercise";
+  const auto figure = reports::accuracy_figure(result::panels(result).at(0), {"a"});
+  REQUIRE(figure.has_value());
+  CHECK(rows_of(*figure, "dot").size() == 2);
+  CHECK(rows_of(*figure, "mean").empty());
+  const auto chances = rows_of(*figure, "chance");
+  REQUIRE(chances.size() == 2);
+  CHECK(chances[0]["x"] == "copying");
+  CHECK(chances[0]["y"] == 0.1);
+  CHECK(figure->spec["encoding"]["x"]["type"] == "ordinal");
+}
+
 TEST_CASE("along an axis the means are joined, and without trainings there is nothing",
           "[training]") {
   const Json result = trainings({training_cell("a", 0.1, 1, 0.5, 0.5, {{"length", 64}}),
@@ -102,7 +135,7 @@ TEST_CASE("along an axis the means are joined, and without trainings there is no
   const Json failed = trainings({diverged_cell("a", 0.1, 1)});
   const auto panel = result::panels(failed).at(0);
   for (const char* name : {"accuracy", "accuracy_over_state", "accuracy_over_learning_rate",
-                           "learning_curves", "accuracy_by_look_back"}) {
+                           "learning_curves", "loss_curves", "accuracy_by_look_back"}) {
     CHECK(reports::draw(name, panel, order, {}).empty());
   }
 }
