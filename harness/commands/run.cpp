@@ -32,12 +32,6 @@ struct RunArguments {
 };
 
 run::RunSettings settings_of(const RunArguments& arguments) {
-  if (arguments.jobs != 1) {
-    throw UsageFailure("--jobs " + std::to_string(arguments.jobs) +
-                       ": cells that are timed run one at a time, because two would share caches, "
-                       "cores and clock; "
-                       "use --shard on several machines");
-  }
   run::RunSettings settings = settings_of(arguments.measure);
   settings.plugins = arguments.suites.plugins;
   settings.resume = arguments.resume;
@@ -48,6 +42,8 @@ run::RunSettings settings_of(const RunArguments& arguments) {
         "--retry says which cells of an earlier run to repeat: add --resume or --reuse");
   }
   settings.shard = run::parse_shard(arguments.shard);
+  settings.jobs = arguments.jobs;
+  settings.seat = run::seat_from_environment();
   return settings;
 }
 
@@ -57,6 +53,7 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
   const auto header = run::read_journal(folder.journal()).header;
   if (!arguments.said("--seed")) settings.seed = header.value("seed", settings.seed);
   if (!arguments.said("--threads")) settings.threads = header.value("threads", settings.threads);
+  if (!arguments.said("--jobs")) settings.jobs = header.value("jobs", settings.jobs);
   if (!arguments.said("--rounds") && header.contains("rounds")) {
     settings.rounds = header.at("rounds").get<int>();
   }
@@ -69,14 +66,31 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
   settings.suite.measure = header.at("measure");
 }
 
+/// Where several processes train together the first one's folder is the run; the others have one
+/// beside it for what they need themselves.
+void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
+  if (settings.seat.alone()) return;
+  if (arguments.measure.out.empty() && arguments.resume.empty()) {
+    throw UsageFailure("several processes train together: say --out, the same for all");
+  }
+  if (settings.seat.rank == 0) return;
+  const std::string beside = ".process_" + std::to_string(settings.seat.rank);
+  if (!settings.out.empty()) settings.out += beside;
+  if (!settings.resume.empty()) settings.resume += beside;
+}
+
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
+  take_seat(arguments, settings);
+  const bool first = settings.seat.rank == 0;
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
   result::TableStyle style;
   style.width = terminal_width(style.width);
-  std::cout << result::table(outcome.result, style) << result::status_line(outcome.result) << "\n"
-            << "result  " << (outcome.folder / "result.json").string() << "\n";
-  if (!arguments.measure.no_report) make_report(outcome.folder);
+  if (first) {
+    std::cout << result::table(outcome.result, style) << result::status_line(outcome.result) << "\n"
+              << "result  " << (outcome.folder / "result.json").string() << "\n";
+  }
+  if (first && !arguments.measure.no_report) make_report(outcome.folder);
   tell_of_interruption(outcome);
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
@@ -127,7 +141,11 @@ void add_flags(CLI::App& command, RunArguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_option("--shard", arguments.shard, "I/N: only this share of the cells");
-  command.add_option("--jobs", arguments.jobs, "1: timed cells run one at a time");
+  command
+      .add_option(
+          "--jobs", arguments.jobs,
+          "Trainings at a time, which share the threads (default 1); what is timed runs alone")
+      ->check(CLI::Range(1, 256));
 }
 
 }  // namespace

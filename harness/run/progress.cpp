@@ -88,8 +88,7 @@ Progress::~Progress() { clear(); }
 
 void Progress::begin(const std::string& cell, const std::string& what, int round) {
   cell_ = cell;
-  what_ = what;
-  round_ = round;
+  at_work_[cell] = {what, round};
   if (done_ == 0)
     begin_ = std::chrono::steady_clock::now();  // starting up tells nothing of the rate
   if (terminal_) draw();
@@ -99,7 +98,14 @@ void Progress::begin(const std::string& cell, const std::string& what, int round
   std::fprintf(stream_, "%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
+/// A message that names no cell is of the last one.
+void Progress::hear_of(const Json& message) {
+  const std::string cell = message.value("cell", cell_);
+  if (at_work_.count(cell) != 0) cell_ = cell;
+}
+
 void Progress::event(const Json& message) {
+  hear_of(message);
   if (style_ == ProgressStyle::json) {
     std::fprintf(stream_, "%s\n",
                  message.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -113,11 +119,14 @@ void Progress::event(const Json& message) {
 }
 
 void Progress::end(const Json& record, std::size_t dropped) {
+  hear_of(record);
+  const Begun ended = at_work_[cell_];
+  at_work_.erase(cell_);
   ++done_;
   steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
   const std::string status = record.value("status", "error");
   if (style_ == ProgressStyle::json) {
-    Json line = {{"type", "end"},    {"cell", cell_}, {"round", round_},
+    Json line = {{"type", "end"},    {"cell", cell_}, {"round", ended.round},
                  {"status", status}, {"done", done_}, {"total", steps_}};
     if (record.contains("reason")) line["reason"] = record["reason"];
     std::fprintf(stream_, "%s\n",
@@ -125,8 +134,8 @@ void Progress::end(const Json& record, std::size_t dropped) {
     return;
   }
   // Later rounds of a cell that is well say nothing that is new.
-  if (terminal_ ? status != "ok" : status != "ok" || round_ == 0) {
-    say(place(done_) + what_ + "  " + finding(record));
+  if (terminal_ ? status != "ok" : status != "ok" || ended.round == 0) {
+    say(place(done_) + ended.what + "  " + finding(record));
   }
 }
 
@@ -168,7 +177,8 @@ std::string Progress::rate() const {
 
 void Progress::draw(const std::string& extra) {
   std::string line = place(std::min(done_ + 1, steps_)) + bar(bar_width) + rate();
-  line += "  " + what_;
+  const auto found = at_work_.find(cell_);
+  if (found != at_work_.end()) line += "  " + found->second.what;
   if (!extra.empty()) line += "  " + extra;
   line = result::shorten(line, columns_of(stream_) - 1);
   std::fprintf(stream_, "\r\x1b[K%s", line.c_str());

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -24,7 +25,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `what` names the cell for people.
+  /// `what` names the cell for people. Several may be at work at once.
   void begin(const std::string& cell, const std::string& what, int round);
   /// A heartbeat or a progress message of the worker.
   void event(const Json& message);
@@ -34,6 +35,7 @@ class Progress {
   void say(const std::string& sentence);
 
  private:
+  void hear_of(const Json& message);
   void draw(const std::string& extra = {});
   void clear();
   std::string place(std::size_t step) const;
@@ -45,9 +47,12 @@ class Progress {
   bool terminal_ = false;
   std::size_t steps_;
   std::size_t done_ = 0;
-  std::string what_;
-  std::string cell_;
-  int round_ = 0;
+  struct Begun {
+    std::string what;
+    int round = 0;
+  };
+  std::map<std::string, Begun> at_work_;  ///< by cell
+  std::string cell_;                      ///< the one that was heard of last
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;
 };

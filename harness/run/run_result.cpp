@@ -21,6 +21,7 @@ Json run_part(const RunFacts& facts) {
               {"threads", facts.threads},  {"rounds", facts.rounds},
               {"state", facts.state}};
   run["wall_seconds"] = std::difftime(std::time(nullptr), moment_of(facts.started_at));
+  if (facts.jobs > 1) run["jobs"] = facts.jobs;
   if (!facts.reason.empty()) run["reason"] = facts.reason;
   if (!facts.plugins.empty()) run["plugins"] = facts.plugins;
   if (facts.shard.count > 1) {
@@ -57,7 +58,9 @@ Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<
   Json cell = result::combine(planned.cell, planned.forecast, told, ceilings);
   if (!facts.reproduce.empty()) cell["reproduce"] = facts.reproduce + " --only " + planned.id();
   for (const Json& round : told) {
-    if (round.contains("reused_from")) cell["reused_from"] = round.at("reused_from");
+    for (const char* part : {"reused_from", "side_by_side"}) {
+      if (round.contains(part)) cell[part] = round.at(part);
+    }
   }
   return cell;
 }

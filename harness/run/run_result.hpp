@@ -20,6 +20,7 @@ struct RunFacts {
   std::string reproduce;
   std::uint64_t seed = 0;
   int threads = 0;
+  int jobs = 1;
   int rounds = 0;
   std::vector<std::string> plugins;
   Shard shard;

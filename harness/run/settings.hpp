@@ -10,6 +10,7 @@
 
 #include "harness/run/limits.hpp"
 #include "harness/run/progress.hpp"
+#include "harness/run/seat.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::run {
@@ -26,6 +27,8 @@ struct RunSettings {
   Shard shard;
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0 = one for each core we may use
+  int jobs = 1;     ///< trainings at a time, which share the threads
+  Seat seat;        ///< among the processes that train together
   std::optional<double> cell_timeout_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;

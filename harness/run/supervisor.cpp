@@ -10,6 +10,7 @@
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/keeping.hpp"
 #include "harness/run/run_result.hpp"
+#include "harness/run/side_by_side.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -95,6 +96,8 @@ void Supervisor::plan() {
   planned_ = plan_cells(cells, forecasts, [this](const Json& cell) {
     return memory_limit(cell.value("device", "cpu"));
   });
+  refuse_needless_jobs();
+  refuse_what_is_no_team_work();
 }
 
 /// That tensors of a cell on `device` may take: the limit that was said, else a share of what is
@@ -135,6 +138,7 @@ void Supervisor::open_folder() {
 }
 
 void Supervisor::measure_all() {
+  train_side_by_side();
   for (int round = 0; round < rounds_; ++round) measure_round(round);
   if (interrupts_->count() > 0) throw Cancelled{};
 }
@@ -146,7 +150,7 @@ void Supervisor::measure_round(int round) {
     if (!wanted(planned, round)) continue;
     if (!worker_) start_worker();
     if (interrupts_->count() > 0) throw Cancelled{};
-    measure_cell(planned, round);
+    measure_cell(*worker_, planned, round);
   }
 }
 
@@ -170,7 +174,8 @@ std::size_t Supervisor::steps_left(const Planned& planned) const {
   return rounds - std::min(found->second.size(), rounds);
 }
 
-void Supervisor::start_worker() {
+/// One that is told of Ctrl-C, and stops where another of the `lanes` (may be null) has failed.
+std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
   WorkerOptions options;
   options.plugins = settings_.plugins;
   options.threads = settings_.threads;
@@ -180,9 +185,17 @@ void Supervisor::start_worker() {
     if (planned.runs() && device != "cpu") options.device = device;
   }
   options.log = folder_.worker_log();
-  worker_ = std::make_unique<WorkerClient>(std::move(options));
-  worker_->on_tick([this] { on_tick(); });
-  worker_->start();
+  auto worker = std::make_unique<WorkerClient>(std::move(options));
+  worker->on_tick([this, lanes, told = 0, client = worker.get()]() mutable {
+    if (lanes != nullptr && lanes->failed()) throw Cancelled{};
+    on_tick(*client, told);
+  });
+  worker->start();
+  return worker;
+}
+
+void Supervisor::start_worker() {
+  worker_ = make_worker(nullptr);
   probe_devices();
 }
 
@@ -217,15 +230,22 @@ void Supervisor::probe(const std::string& device) {
   }
 }
 
-void Supervisor::measure_cell(const Planned& planned, int round) {
+void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int round) {
   const std::string id = planned.id();
-  progress_->begin(id, suite::describe(planned.cell), round);
-  Json record = ask_for_record(planned, round);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    progress_->begin(id, suite::describe(planned.cell), round);
+  }
+  Json record = ask_for_record(worker, planned, round);
+  const std::lock_guard<std::mutex> lock(mutex_);
   std::error_code ignored;
   if (std::filesystem::file_size(folder_.cell_log(id), ignored) == 0) {
     std::filesystem::remove(folder_.cell_log(id), ignored);
   }
   if (record.value("type", "") == "cancelled") throw Cancelled{};
+  if (shares(planned)) {
+    record["side_by_side"] = {{"jobs", settings_.jobs}, {"threads", threads_of(planned)}};
+  }
   journal_->append(record);
   records_[id].push_back(record);
   const bool ok = record.value("status", "") == "ok";
@@ -234,31 +254,38 @@ void Supervisor::measure_cell(const Planned& planned, int round) {
   progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
 }
 
-Json Supervisor::ask_for_record(const Planned& planned, int round) {
+Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, int round) {
   const std::string id = planned.id();
   const auto begin = std::chrono::steady_clock::now();
   Json record = {{"type", "record"}, {"cell", id}, {"round", round}, {"started_at", now_text()}};
   const std::string device = planned.cell.value("device", "cpu");
   try {
-    return worker_->request(
-        {{"type", "run"},
-         {"cell", planned.cell},
-         {"round", round},
-         {"seed", settings_.seed},
-         {"threads", settings_.threads},
-         {"limits",
-          {{"seconds", cell_seconds_},
-           {"memory_bytes", memory_bytes_},
-           {"device_bytes", memory_limit(device)}}},
-         {"measure", identity_["measure"]},
-         {"log", folder_.cell_log(id)},
-         {"checkpoint", folder_.checkpoints(id)}},
-        [this](const Json& event) { progress_->event(event); }, cell_seconds_ + grace_seconds);
+    Json request = {{"type", "run"},
+                    {"cell", planned.cell},
+                    {"round", round},
+                    {"seed", settings_.seed},
+                    {"threads", threads_of(planned)},
+                    {"pinned", !shares(planned)},  // two might take the same CPU
+                    {"limits",
+                     {{"seconds", cell_seconds_},
+                      {"memory_bytes", memory_bytes_},
+                      {"device_bytes", memory_limit(device)}}},
+                    {"measure", identity_["measure"]},
+                    {"log", folder_.cell_log(id)},
+                    {"checkpoint", folder_.checkpoints(id)}};
+    if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
+    return worker.request(
+        request,
+        [this](const Json& event) {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          progress_->event(event);
+        },
+        cell_seconds_ + grace_seconds);
   } catch (const WorkerDied& error) {
     record["status"] = "crashed";
     record["reason"] = error.what();
   } catch (const WorkerSilent&) {
-    worker_->kill();
+    worker.kill();
     record["status"] = "timeout";
     record["reason"] = "neither the cell nor the worker came to an end within the cell's limit";
   } catch (const WorkerRefused& error) {
@@ -270,16 +297,20 @@ Json Supervisor::ask_for_record(const Planned& planned, int round) {
   return record;
 }
 
-void Supervisor::on_tick() {
+/// `told` is how many interrupts this worker knows of.
+void Supervisor::on_tick(WorkerClient& worker, int& told) {
   const int count = interrupts_->count();
-  if (count == interrupts_told_) return;
-  interrupts_told_ = count;
+  if (count == told) return;
+  told = count;
   if (count > 1) {
-    worker_->kill();
+    worker.kill();
     throw Cancelled{};
   }
-  progress_->say("Stopping; what was measured is kept. Once more ends it at once.");
-  worker_->tell({{"type", "cancel"}});
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (interrupts_told_++ == 0) {
+    progress_->say("Stopping; what was measured is kept. Once more ends it at once.");
+  }
+  worker.tell({{"type", "cancel"}});
 }
 
 std::string Supervisor::how_to_go_on() const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "harness/run/worker_client.hpp"
 
 namespace attnbench::run {
+
+class SideBySide;
 
 class Supervisor {
  public:
@@ -33,16 +36,22 @@ class Supervisor {
   void take_earlier(const JournalContents& contents);
   void take_from_other_run();
   void start_worker();
+  std::unique_ptr<WorkerClient> make_worker(const SideBySide* lanes);
   std::int64_t memory_limit(const std::string& device) const;
   void probe(const std::string& device);
   void probe_devices();
   void measure_all();
   void measure_round(int round);
-  void measure_cell(const Planned& planned, int round);
-  Json ask_for_record(const Planned& planned, int round);
+  void measure_cell(WorkerClient& worker, const Planned& planned, int round);
+  Json ask_for_record(WorkerClient& worker, const Planned& planned, int round);
+  bool shares(const Planned& planned) const;
+  int threads_of(const Planned& planned) const;
+  void refuse_needless_jobs() const;
+  void refuse_what_is_no_team_work() const;
+  void train_side_by_side();
   bool wanted(const Planned& planned, int round) const;
   std::size_t steps_left(const Planned& planned) const;
-  void on_tick();
+  void on_tick(WorkerClient& worker, int& told);
   Json header() const;
   Json result(const std::string& state, const std::string& reason) const;
   std::string how_to_go_on() const;
@@ -60,6 +69,7 @@ class Supervisor {
   RunFolder folder_;
   std::unique_ptr<Interrupts> interrupts_;
   int interrupts_told_ = 0;
+  std::mutex mutex_;  ///< of records, journal and progress, where trainings run side by side
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<WorkerClient> worker_;
   std::unique_ptr<Progress> progress_;

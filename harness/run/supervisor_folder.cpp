@@ -26,6 +26,7 @@ Json Supervisor::header() const {
           {"plugins", settings_.plugins},
           {"seed", settings_.seed},
           {"threads", settings_.threads},
+          {"jobs", settings_.jobs},
           {"command", settings_.command},
           {"reproduce", settings_.reproduce},
           {"started_at", started_at_},
@@ -78,6 +79,7 @@ Json Supervisor::result(const std::string& state, const std::string& reason) con
   facts.reproduce = settings_.reproduce;
   facts.seed = settings_.seed;
   facts.threads = settings_.threads;
+  facts.jobs = settings_.jobs;
   facts.rounds = rounds_;
   facts.plugins = settings_.plugins;
   facts.shard = settings_.shard;

@@ -1,6 +1,7 @@
 #include "harness/worker/context.hpp"
 
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "attention/torch_cuda.hpp"
@@ -20,6 +21,9 @@ void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(
 
 /// A body that takes no longer is timed as a graph: launching it takes as long as doing it.
 constexpr double recorded_below_seconds = 1e-4;
+
+/// More threads than there are CPUs are pinned to none.
+constexpr int every_cpu = std::numeric_limits<int>::max();
 
 }  // namespace
 
@@ -43,7 +47,7 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
       cancelled_(std::move(cancelled)),
       device_(measure::usable_device(settings_.device)),
       stopwatch_(device_.stopwatch()),
-      cpus_(measure::pin_to_cpus(at::get_num_threads())),
+      cpus_(measure::pin_to_cpus(settings_.pinned ? at::get_num_threads() : every_cpu)),
       timing_(Json::object()) {
   if (is_cuda(settings_.device)) {
     meter_ = std::make_unique<DeviceMeter>(settings_.device, settings_.device_bytes);

@@ -26,6 +26,8 @@ struct RunSettings {
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
+  tasks::Seat seat;
+  bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
 
 class ChildContext final : public tasks::Context {
@@ -33,9 +35,9 @@ class ChildContext final : public tasks::Context {
   using Progress = std::function<void(double done, double total, std::string_view what)>;
 
   /// The number of threads is ATen's; construct after setting it and before the first operation,
-  /// because this pins the process to as many CPUs. The device is the one that the process took (see
-  /// take_device). `progress` is called at most ten times a second. `registry` must outlive the
-  /// context.
+  /// because this pins the process to as many CPUs, unless it is not to be pinned. The device is
+  /// the one that the process took (see take_device). `progress` is called at most ten times a
+  /// second. `registry` must outlive the context.
   ChildContext(RunSettings settings, const Registry& registry, Progress progress,
                std::function<bool()> cancelled = {});
   ~ChildContext() override;
@@ -51,14 +53,16 @@ class ChildContext final : public tasks::Context {
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
+  tasks::Seat seat() const override { return settings_.seat; }
 
-  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?}: what
-  /// the context saw. The caller adds `check`, and the sections that Work::run returns (memory,
-  /// metrics, chosen).
+  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?}:
+  /// what the context saw. The caller adds `check`, and the sections that Work::run returns
+  /// (memory, metrics, chosen).
   Json measured() const;
 
  private:
-  /// The samples, of a recorded graph where the body is short and can be recorded; `timing` says so.
+  /// The samples, of a recorded graph where the body is short and can be recorded; `timing` says
+  /// so.
   measure::Samples sampled(const std::function<void()>& body, const std::function<void()>& prepare,
                            Json& timing);
 

@@ -15,6 +15,11 @@ RunSettings settings_of(const Json& request) {
   settings.seed = request.value("seed", std::uint64_t{0});
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
+  if (request.contains("seat")) {
+    const Json& seat = request.at("seat");
+    settings.seat = {seat.at("rank"), seat.at("size"), seat.at("address"), seat.at("port")};
+  }
+  settings.pinned = request.value("pinned", true);
   settings.device = request.at("cell").value("device", "cpu");
   settings.device_bytes =
       request.value("limits", Json::object()).value("device_bytes", std::int64_t{0});
