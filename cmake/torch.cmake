@@ -68,7 +68,7 @@ if(attnbench_torch_gloo EQUAL -1)
 elseif(ATTNBENCH_TORCH)
   set(ATTNBENCH_GLOO_REFUSAL "LibTorch ${Torch_VERSION} of ATTNBENCH_TORCH brings no headers of Gloo")
 elseif(NOT attnbench_gloo_include OR NOT attnbench_gloo_library)
-  set(ATTNBENCH_GLOO_REFUSAL "Gloo's headers are not there (Debian: libgloo-dev)")
+  set(ATTNBENCH_GLOO_REFUSAL "the headers of Gloo are missing, which Debian has in libgloo-dev")
 endif()
 
 # attnbench_reuse_torch_header(TARGET): the precompiled header of attnbench_attention, which costs half
