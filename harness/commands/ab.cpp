@@ -1,7 +1,6 @@
 // attnbench ab BASE NEW: two mechanisms, implementations or builds measured in turns, and a
 // verdict.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -52,16 +51,6 @@ compare::Sides take_sides(SuiteArguments& arguments) {
   return {names[0], names[1], names[0] + ", again"};
 }
 
-/// A verdict that is not there is no verdict, and a gate that cannot tell is not passed.
-ExitCode exit_code(const compare::Comparison& comparison, bool gate) {
-  const auto any = [&](compare::Verdict verdict) {
-    return std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
-                       [&](const compare::Pair& pair) { return pair.verdict == verdict; });
-  };
-  if (gate && any(compare::Verdict::slow)) return ExitCode::failed;
-  return any(compare::Verdict::unclear) ? ExitCode::undecided : ExitCode::done;
-}
-
 int run_ab(AbArguments& arguments) {
   run::RunSettings settings = settings_of(arguments.measure);
   const compare::Sides sides = take_sides(arguments.suites);
@@ -90,8 +79,8 @@ int run_ab(AbArguments& arguments) {
     std::cerr << "attnbench: interrupted; the verdict is that of the rounds that were measured\n";
   }
   const ExitCode run_code = run::verdict(outcome, {});
-  return static_cast<int>(run_code == ExitCode::done ? exit_code(comparison, arguments.gate)
-                                                     : run_code);
+  return static_cast<int>(
+      run_code == ExitCode::done ? compare::exit_code(comparison, arguments.gate) : run_code);
 }
 
 }  // namespace

@@ -204,4 +204,13 @@ Comparison paired(const Json& result, const Sides& sides, double margin) {
   return comparison;
 }
 
+ExitCode exit_code(const Comparison& comparison, bool gate) {
+  const auto any = [&](Verdict verdict) {
+    return std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
+                       [&](const Pair& pair) { return pair.verdict == verdict; });
+  };
+  if (gate && any(Verdict::slow)) return ExitCode::failed;
+  return any(Verdict::unclear) ? ExitCode::undecided : ExitCode::done;
+}
+
 }  // namespace attnbench::compare

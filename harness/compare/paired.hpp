@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/compare/compare.hpp"
+#include "harness/errors.hpp"
 
 namespace attnbench::compare {
 
@@ -25,5 +26,8 @@ std::vector<Json> in_turns(const std::vector<Json>& cells);
 /// interval beyond, or within, the margin. Where the control's interval is beyond the margin, too,
 /// the machine moved, and a difference counts only as far as it goes beyond that.
 Comparison paired(const Json& result, const Sides& sides, double margin = 0.03);
+
+/// What they come to: undecided where any pair is unclear; of a `gate`, failed where one is slow.
+ExitCode exit_code(const Comparison& comparison, bool gate);
 
 }  // namespace attnbench::compare

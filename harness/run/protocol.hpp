@@ -3,12 +3,13 @@
 // its own name (record for run) or error; heartbeat and progress come in between.
 //
 // Supervisor to worker
-//   hello      {protocol, plugins: [PATH…], threads, device} device: what the worker loads
-//   beforehand catalogue  {} plan       {cells: [cell…]} probe      {device} ceilings and the torch
-//   part of the
+//   hello      {protocol, plugins: [PluginName…], threads, device}   device: loaded beforehand
+//   catalogue  {}
+//   plan       {cells: [cell…]}
+//   probe      {device}                                      ceilings and the torch part of the
 //                                                            machine card
-//   run        {cell, round, seed, threads, pinned?, limits: {seconds, memory_bytes,
-//   device_bytes?},
+//   run        {cell, round, seed, threads, pinned?,
+//              limits: {seconds, memory_bytes, device_bytes?},
 //              measure: {…}, log, checkpoint, seat?}         seat: see harness/run/seat.hpp
 //   check      {mechanism, implementation, pattern, dtypes, device?, limits, log}
 //   apply      {mechanism, implementation, pattern, options, roles: {ROLE: FILE}, parameters:

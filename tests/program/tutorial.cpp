@@ -75,7 +75,7 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   }
   const Json pair = Json::parse(read_file(folder / "gain/ab.json"))["pairs"].at(0);
   CHECK(pair["ratio"].get<double>() > 0);
-  CHECK(pair["new"]["rounds"] == 12);
+  CHECK(pair["new"]["rounds"] == 6);
   for (const Json& cell : cells_of(folder / "forms")) CHECK(cell["status"] == "ok");
   // What a suite takes where no implementation is named.
   for (const Json& cell : cells_of(folder / "run")) {

@@ -162,6 +162,22 @@ TEST_CASE("a size that one side cannot do says so, and the others have their ver
   CHECK_FALSE(json["pairs"][1].contains("ratio"));
 }
 
+TEST_CASE("a gate fails on SLOW, and passes nothing that is UNCLEAR", "[compare]") {
+  const auto code = [](std::vector<Verdict> verdicts, bool gate) {
+    compare::Comparison comparison;
+    for (const Verdict verdict : verdicts) {
+      comparison.pairs.emplace_back().verdict = verdict;
+    }
+    return compare::exit_code(comparison, gate);
+  };
+  CHECK(code({Verdict::fast, Verdict::slow, Verdict::same}, false) == ExitCode::done);
+  CHECK(code({Verdict::fast, Verdict::slow, Verdict::same}, true) == ExitCode::failed);
+  CHECK(code({Verdict::fast, Verdict::same}, true) == ExitCode::done);
+  CHECK(code({Verdict::fast, Verdict::unclear}, true) == ExitCode::undecided);
+  CHECK(code({Verdict::slow, Verdict::unclear}, false) == ExitCode::undecided);
+  CHECK(code({Verdict::slow, Verdict::unclear}, true) == ExitCode::failed);
+}
+
 TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[compare]") {
   suite::Choices choices;
   choices.set = {"length=256,512", "pattern=causal"};
