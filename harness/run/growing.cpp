@@ -105,6 +105,22 @@ void excuse_caches(const GrowthPlan& plan, const Series& series, result::GrowthF
   }
 }
 
+/// Exponents that rise with the size and reach the claimed one at the last doubling do not refute
+/// it: before, terms of lower order weigh too. A claim that is wrong is not reached.
+void excuse_lower_orders(result::GrowthFit& fit) {
+  if (fit.verdict != result::GrowthVerdict::differs || *fit.measured > fit.claimed) return;
+  const auto less = [](const result::LocalSlope& a, const result::LocalSlope& b) {
+    return a.slope < b.slope;
+  };
+  if (!std::is_sorted(fit.local.begin(), fit.local.end(), less)) return;
+  const double last = fit.local.back().slope;
+  if (last < fit.claimed - fit.tolerance) return;
+  fit.verdict = result::GrowthVerdict::below;
+  fit.reason = "the exponent is " + result::exponent_text(*fit.measured) +
+               ", but rises with the size, at the last doubling to " + result::exponent_text(last) +
+               ": terms of lower order still weigh at the sizes that can be measured";
+}
+
 /// What is claimed of time and workspace along one axis.
 void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPlan& plan, Axis axis,
                   const Json& claims, const Say& say, std::vector<GrowthRow>& rows) {
@@ -141,6 +157,7 @@ void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPla
     // A neighbour on the machine may have come and gone: both series together decide.
     timed = measured(axis);
     excuse_caches(plan, series, timed.fit);
+    excuse_lower_orders(timed.fit);
   }
   rows.push_back(std::move(timed));
   if (!claims.contains(workspace)) return;
