@@ -13,7 +13,7 @@ struct SamplingRule {
   int max_samples = 2000;
   double warmup_seconds = 0.05;  ///< and at least two calls; one, if it passes max_seconds
   int cold_calls = 8;            ///< more of them at most while calls are cold, up to cold_seconds
-  double cold_seconds = 10;
+  double cold_seconds = 30;
   double min_seconds = 0.05;
   double max_seconds = 2.0;  ///< sampling ends at the sample that passes this
 };

@@ -44,8 +44,9 @@ using Say = std::function<void(const std::string&)>;
 /// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
 /// cells'. An exponent in length that is smaller than claimed is looked for at twice the sizes, as
 /// often as `most_moves` and memory allow. A claim that is missed then is measured once more and
-/// judged by both; one that the last of rising local slopes keeps is below, one that is missed by no more than the ladder explains of what is touched
-/// (workspace, all tensors, state) is undecided. Empty where the implementation does not support the problem.
+/// judged by both. It is below where local slopes rise with the size and the last one keeps it, and
+/// undecided where it is missed by no more than the ladder explains of what is touched (workspace,
+/// all tensors, state). Empty where the implementation does not support the problem.
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say);
 
