@@ -196,7 +196,7 @@ std::vector<Implementation> implementations() {
       "composite", "whole score matrices and all prefixes at once, in tensor operations",
       Form::composite);
   composite.growth = {2, 2, 1, 1};
-  composite.growth.from_length = 2048;  // before, all prefixes at once outweigh the score matrices
+  composite.growth.from_length = 4096;  // before, all prefixes at once outweigh the score matrices
   Implementation scan =
       implementation_of("scan", "the latents token by token, the window in tiles", Form::scan);
   scan.rank = -1;
