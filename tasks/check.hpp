@@ -32,9 +32,16 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
 /// of the composite form, where it is not itself the one checked, and fits.
 Json check_values(const MixCase& mix);
 
-/// {error, tolerance, rows, roles: {ROLE: error}}: for each role the derivative of a random
-/// function of sampled output rows along a random direction, against the central difference of the
-/// definition, relative to the gradient's norm; `error` is the root mean square over roles.
+/// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}. For
+/// each role the derivative of a random function of sampled output rows along a random direction,
+/// against the central difference of the definition, relative to the gradient's norm; `error` is the
+/// root mean square over roles.
+///
+/// A gradient may be small beside what cancels in it: that of queries over slots which are nearly
+/// equal, as they are before training. So where `error` is above the bar, whole gradients are held
+/// against those of the composite form in double, which must follow the definition itself
+/// (`exact_error`), and the bar follows `naive_error`, that of the composite form in the same dtype,
+/// or, where that is the one checked, of another form.
 Json check_gradient(const MixCase& mix, std::int64_t rows);
 
 /// The verdict of values and, where there is one, of the gradient, in one section.

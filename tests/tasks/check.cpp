@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attention/layer.hpp"
+#include "attention/tolerance.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -94,6 +95,31 @@ TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {
   const tasks::Json cut =
       Spoiled([](const at::Tensor& y) { return 0.5 * y + 0.5 * y.detach(); }).check();
   CHECK(cut["verdict"] == "wrong");
+}
+
+TEST_CASE("a gradient in which much cancels is held to what another form achieves", "[check]") {
+  // With keys that are almost one, what remains of the queries' gradient is a ten-thousandth of
+  // what is added up: float's rounding of that is more than the plain bar.
+  const auto almost_one_key = [](Spoiled& spoiled) {
+    at::Tensor& keys = spoiled.inputs.tensors.at("key");
+    keys = at::ones_like(keys) + 1e-4 * keys;
+  };
+  Spoiled honest([](const at::Tensor& y) { return y.clone(); });
+  almost_one_key(honest);
+  const tasks::Json section = honest.check();
+  INFO(section.dump());
+  CHECK(section["verdict"] == "ok");
+  const tasks::Json& gradient = section["gradient"];
+  CHECK(gradient["error"].get<double>() > tolerance(Dtype::float32).gradient);
+  CHECK(gradient["tolerance"].get<double>() == Approx(2 * gradient["naive_error"].get<double>()));
+  CHECK(gradient["exact_error"].get<double>() < 1e-5);
+
+  // The value of y, the gradient of 1.01 y.
+  Spoiled wrong([](const at::Tensor& y) { return y + 0.01 * (y - y.detach()); });
+  almost_one_key(wrong);
+  const tasks::Json found = wrong.check();
+  INFO(found.dump());
+  CHECK(found["verdict"] == "wrong");
 }
 
 TEST_CASE("larger inputs move more when they are rounded once more", "[check]") {

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "attention/tolerance.hpp"
+#include "tasks/check.hpp"
+
+namespace attnbench::tasks {
+namespace {
+
+/// The composite form in double judges others only if it follows the definition this much more
+/// closely than they have to. Not more: a central difference resolves little of a small gradient.
+constexpr double judge_share = 0.1;
+
+/// Of the composite form in double that judges others.
+constexpr double judge_bytes_limit = 2.0 * (1 << 30);
+
+using Gradients = std::map<std::string, at::Tensor>;
+
+/// A random function of sampled rows: sum over rows of weights . output row.
+struct RowFunction {
+  Rows rows;
+  std::vector<double> weights;  ///< in the rows' order, as the dtype rounds them
+  at::Tensor upstream;          ///< the same as a gradient of the output, in double
+};
+
+RowFunction row_function(const MixCase& mix, std::int64_t count) {
+  const Problem& problem = mix.mechanism.problem;
+  RowFunction function{sampled_rows(problem, count, mix.seed + 1), {}, {}};
+  const std::int64_t found = static_cast<std::int64_t>(function.rows.size());
+  const at::Tensor some =
+      seeded_normal({found, problem.value_dim}, mix.seed + 2, 1, scalar_type(problem.dtype));
+  function.upstream =
+      at::zeros({problem.batch, problem.heads, problem.length, problem.value_dim}, at::kDouble);
+  for (std::int64_t i = 0; i < found; ++i) {
+    const auto& [b, h, t] = function.rows[static_cast<std::size_t>(i)];
+    function.upstream[b][h][t].copy_(some[i]);
+  }
+  function.weights = rows_of(function.upstream, function.rows);
+  return function;
+}
+
+/// Its gradients by the implementation's own backward on inputs of `type`, in double.
+Gradients gradients_of(const Implementation& implementation, Mechanism& mechanism,
+                       const Inputs& inputs, at::ScalarType type, const RowFunction& function) {
+  const at::AutoGradMode with_grad(true);
+  Inputs leaves;
+  leaves.key_mask = inputs.key_mask;
+  for (const auto& [role, tensor] : inputs.tensors) {
+    leaves.tensors[role] = tensor.detach().clone().to(type).requires_grad_(true);
+  }
+  const at::Tensor output = implementation.mix(mechanism, leaves, nullptr).output;
+  output.backward(function.upstream.to(output.options().requires_grad(false)));
+  Gradients gradients;
+  for (const auto& [role, leaf] : leaves.tensors) {
+    gradients[role] = leaf.grad().defined() ? leaf.grad().cpu().to(at::kDouble)
+                                            : at::zeros(leaf.sizes(), at::kDouble);
+  }
+  return gradients;
+}
+
+/// The same by the composite form in double, on the CPU.
+Gradients exact_gradients(const MixCase& mix, const RowFunction& function) {
+  Problem problem = mix.mechanism.problem;
+  problem.dtype = Dtype::float64;
+  problem.device = "cpu";
+  const auto mechanism = mix.entry.make(mix.mechanism.options, problem);
+  {
+    const at::NoGradGuard no_grad;
+    const auto parameters = mix.mechanism.named_parameters();
+    for (auto& item : mechanism->named_parameters()) item.value().copy_(parameters[item.key()]);
+    const auto buffers = mix.mechanism.named_buffers();
+    for (auto& item : mechanism->named_buffers()) item.value().copy_(buffers[item.key()]);
+  }
+  Inputs inputs;
+  if (mix.inputs.key_mask.defined()) inputs.key_mask = mix.inputs.key_mask.cpu();
+  for (const auto& [role, tensor] : mix.inputs.tensors) inputs.tensors[role] = tensor.cpu();
+  return gradients_of(mix.entry.implementations.front(), *mechanism, inputs, at::kDouble, function);
+}
+
+/// A form other than the checked one that can take the same problem. None where there is none, or
+/// where the composite form in double, which is to judge both, would not fit.
+const Implementation* another_form(const MixCase& mix) {
+  Problem wide = mix.mechanism.problem;
+  wide.dtype = Dtype::float64;
+  const Cost cost = mix.entry.implementations.front().cost(mix.mechanism.options, wide);
+  if (cost.minimal_bytes + cost.workspace_bytes >= judge_bytes_limit) return nullptr;
+  for (const Implementation& form : mix.entry.implementations) {
+    if (form.name != mix.implementation.name && form.differentiable &&
+        form.supports(mix.mechanism.options, mix.mechanism.problem)) {
+      return &form;
+    }
+  }
+  return nullptr;
+}
+
+/// The function by the definition, along `direction` of one role. The step is small enough that
+/// logits of a hundred leave the error of the difference below 1e-6, and large enough that double's
+/// rounding does as well.
+double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
+                          const std::string& role, const at::Tensor& direction,
+                          const RowFunction& function) {
+  constexpr double step = 1e-5;
+  std::vector<double>& values = inputs.roles.at(role).values;
+  const std::vector<double> centre = values;
+  const std::vector<double> towards = to_array(direction).values;
+  double difference = 0;
+  for (const double sign : {1.0, -1.0}) {
+    for (std::size_t i = 0; i < centre.size(); ++i)
+      values[i] = centre[i] + sign * step * towards[i];
+    const std::vector<double> found = reference_rows(mix.reference, mix.mechanism.options,
+                                                     mix.mechanism.problem, inputs, function.rows);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      difference += sign * function.weights[i] * found[i] / (2 * step);
+    }
+  }
+  values = centre;
+  return difference;
+}
+
+/// One role's derivative along a direction, by the definition.
+struct Slope {
+  at::Tensor direction;
+  double difference;
+};
+
+std::map<std::string, Slope> slopes_of(const MixCase& mix, const Gradients& like,
+                                       const RowFunction& function) {
+  reference::ReferenceInputs inputs = to_reference(mix.mechanism, mix.inputs);
+  std::map<std::string, Slope> slopes;
+  std::uint64_t seed = mix.seed + 3;
+  for (const auto& [role, gradient] : like) {
+    const at::Tensor direction = seeded_normal(gradient.sizes(), seed++, 1, at::kDouble);
+    slopes[role] = {direction, central_difference(mix, inputs, role, direction, function)};
+  }
+  return slopes;
+}
+
+using Errors = std::map<std::string, double>;
+
+Errors errors_along(const Gradients& gradients, const std::map<std::string, Slope>& slopes) {
+  Errors errors;
+  for (const auto& [role, gradient] : gradients) {
+    const auto& [direction, difference] = slopes.at(role);
+    const double along = (gradient * direction).sum().item<double>();
+    const double scale = std::max(gradient.norm().item<double>(), std::abs(difference));
+    errors[role] = scale > 0 ? std::abs(along - difference) / scale : std::abs(along - difference);
+  }
+  return errors;
+}
+
+Errors errors_from(const Gradients& gradients, const Gradients& exact) {
+  Errors errors;
+  for (const auto& [role, gradient] : gradients) {
+    const at::Tensor& want = exact.at(role);
+    const double scale = want.norm().item<double>();
+    const double off = (gradient - want).norm().item<double>();
+    errors[role] = scale > 0 ? off / scale : off;
+  }
+  return errors;
+}
+
+double root_mean_square(const Errors& errors) {
+  double squares = 0;
+  for (const auto& [role, error] : errors) squares += error * error;
+  return errors.empty() ? 0 : std::sqrt(squares / static_cast<double>(errors.size()));
+}
+
+/// Replaces errors by those of whole gradients and the bar by what another form achieves, unless
+/// there is no other form or the composite in double does not follow the definition itself.
+void judge_by_other_forms(const MixCase& mix, const RowFunction& function,
+                          const Gradients& gradients, const std::map<std::string, Slope>& slopes,
+                          Json& section, Errors& errors, double& bar) {
+  const Implementation* const other = another_form(mix);
+  if (other == nullptr) return;
+  const Gradients exact = exact_gradients(mix, function);
+  const double exact_error = root_mean_square(errors_along(exact, slopes));
+  if (std::isfinite(exact_error)) section["exact_error"] = exact_error;
+  if (!(exact_error <= judge_share * bar)) return;
+  errors = errors_from(gradients, exact);
+  const Dtype dtype = mix.mechanism.problem.dtype;
+  const Gradients naive =
+      gradients_of(*other, mix.mechanism, mix.inputs, scalar_type(dtype), function);
+  const double naive_error = root_mean_square(errors_from(naive, exact));
+  if (std::isfinite(naive_error)) section["naive_error"] = naive_error;
+  bar = allowed(bar, tolerance(dtype), naive_error);
+}
+
+}  // namespace
+
+Json check_gradient(const MixCase& mix, std::int64_t count) {
+  const Dtype dtype = mix.mechanism.problem.dtype;
+  const RowFunction function = row_function(mix, count);
+  const Gradients gradients =
+      gradients_of(mix.implementation, mix.mechanism, mix.inputs, scalar_type(dtype), function);
+  const std::map<std::string, Slope> slopes = slopes_of(mix, gradients, function);
+  Errors errors = errors_along(gradients, slopes);
+  double bar = tolerance(dtype).gradient;
+  Json section = {{"rows", function.rows.size()}, {"roles", Json::object()}};
+  if (const double error = root_mean_square(errors); error > bar && std::isfinite(error)) {
+    judge_by_other_forms(mix, function, gradients, slopes, section, errors, bar);
+  }
+  const double error = root_mean_square(errors);
+  section["tolerance"] = bar;
+  for (const auto& [role, off] : errors) {
+    if (std::isfinite(off)) section["roles"][role] = off;
+  }
+  if (std::isfinite(error)) section["error"] = error;
+  section["verdict"] = error <= bar ? "ok" : "wrong";
+  if (!(error <= bar)) {
+    section["reason"] =
+        "its gradient differs from that of the reference by more than the tolerance";
+  }
+  return section;
+}
+
+}  // namespace attnbench::tasks
