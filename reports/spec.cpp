@@ -174,6 +174,7 @@ std::string axis_title(const std::string& axis) {
       {"latents_total", "latents, all heads together"},
       {"latents_per_head", "latents per head"},
       {"size_per_head", "size per head"},
+      {"state_bytes", "state (bytes)"},
       {"batch", "batch B (sequences)"},
       {"heads", "heads H"},
       {"steps", "generated tokens"},

@@ -58,19 +58,23 @@ bool determined(const Cells& cells, const std::string& key, const std::vector<st
 }
 
 /// The declared axis if it varies; else what varies most; else the declared one, a single point.
-/// Never one over which trainings are selected.
-std::string choose_axis(const Cells& cells, std::string declared) {
-  if (declared == learning_rate || declared == model_seed) declared.clear();
+/// Never one over which trainings are selected, nor one of several numbers at once (a window).
+std::string widest_axis(const Cells& cells, std::string declared) {
+  const auto all_are = [&](const std::string& key, const auto& is) {
+    return std::all_of(cells.begin(), cells.end(), [&](const Json* cell) {
+      const Json* value = value_of(*cell, key);
+      return !value || is(*value);
+    });
+  };
+  const bool simple = all_are(declared, [](const Json& value) { return !value.is_structured(); });
+  if (declared == learning_rate || declared == model_seed || !simple) declared.clear();
   if (!declared.empty() && spread_of(cells, declared) > 1) return declared;
   std::string best;
   std::size_t most = 1;
   for (const char* part : {"settings", "options"}) {
     for (const std::string& key : keys_of(cells, part)) {
       const std::size_t spread = spread_of(cells, key);
-      const bool numeric = std::all_of(cells.begin(), cells.end(), [&](const Json* cell) {
-        const Json* value = value_of(*cell, key);
-        return !value || value->is_number();
-      });
+      const bool numeric = all_are(key, [](const Json& value) { return value.is_number(); });
       if (numeric && spread > most) {
         most = spread;
         best = key;
@@ -78,6 +82,26 @@ std::string choose_axis(const Cells& cells, std::string declared) {
     }
   }
   return best.empty() ? declared : best;
+}
+
+/// Whether each mechanism has sizes of its own (windows here, latents there), so that `axis` says
+/// nothing of some that vary, while the bytes of their states do.
+bool only_states_compare(const Cells& cells, const std::string& axis) {
+  std::map<std::string, Cells> by_label;
+  for (const Json* cell : cells) {
+    const Json* const bytes = value_of(*cell, state_bytes);
+    if (cell->value("status", "") == "ok" && (!bytes || bytes->get<double>() <= 0)) return false;
+    if ((*cell)["settings"].contains(axis)) return false;
+    by_label[label_of(*cell)].push_back(cell);
+  }
+  return std::any_of(by_label.begin(), by_label.end(), [&](const auto& one) {
+    return spread_of(one.second, axis) < 2 && spread_of(one.second, state_bytes) > 1;
+  });
+}
+
+std::string choose_axis(const Cells& cells, const std::string& declared) {
+  const std::string axis = widest_axis(cells, declared);
+  return only_states_compare(cells, axis) ? state_bytes : axis;
 }
 
 /// Keys of `part` that still vary once label, axis and the ones chosen before are fixed.
@@ -150,6 +174,13 @@ const Json* value_of(const Json& cell, const std::string& key) {
   for (const char* part : {"settings", "options", "problem"}) {
     const auto found = cell.find(part);
     if (found != cell.end() && found->is_object() && found->contains(key)) return &(*found)[key];
+  }
+  if (key == state_bytes) {
+    for (const char* part : {"metrics", "cost"}) {
+      const auto found = cell.find(part);
+      if (found == cell.end() || !found->is_object() || !found->contains(key)) continue;
+      return (*found)[key].is_number() ? &(*found)[key] : nullptr;
+    }
   }
   const bool own = key == "implementation" || key == "device";
   return own && cell.contains(key) ? &cell[key] : nullptr;

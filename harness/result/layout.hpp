@@ -45,8 +45,12 @@ std::vector<Panel> panels(const Json& result);
 /// features, bases or projected length. An axis on which they can be set side by side.
 inline constexpr const char* size_per_head = "size_per_head";
 
-/// A cell's setting, option, size of its problem, implementation or device by name; null where it
-/// has none.
+/// The bytes of a mechanism's state: of one sequence where a task measured them, else of the whole
+/// call. The axis on which mechanisms of different options can be set side by side.
+inline constexpr const char* state_bytes = "state_bytes";
+
+/// A cell's setting, option, size of its problem, implementation, device or state by name; null
+/// where it has none.
 const Json* value_of(const Json& cell, const std::string& key);
 
 /// The distinct axis values of a panel, ascending (numbers first, then words in the plan's order).

@@ -53,12 +53,43 @@ TEST_CASE("another option becomes the axis when only it varies", "[result]") {
   CHECK(found[0].cells[2].x == nullptr);
 }
 
+TEST_CASE("mechanisms of different options stand along the bytes of their states", "[result]") {
+  const auto with_state = [](Json one, double bytes) {
+    one["status"] = "ok";
+    one["cost"] = {{"state_bytes", bytes}};
+    return one;
+  };
+  const auto window = [](int left) { return Json{{"window", {{"left", left}, {"right", 0}}}}; };
+  const Json settings = {{"length", 64}};
+  std::vector<Json> cells{with_state(cell("softmax", settings, Json::object()), 4096),
+                          with_state(cell("window", settings, window(15)), 1024),
+                          with_state(cell("window", settings, window(31)), 2048),
+                          with_state(cell("latte", settings, {{"latents_total", 16}}), 512),
+                          with_state(cell("latte", settings, {{"latents_total", 64}}), 2048)};
+  for (const char* declared : {"window", "length", "latents_total"}) {
+    const Json result = result_of(cells, declared);
+    const auto found = panels(result);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].axis == "state_bytes");
+    CHECK(found[0].series == std::vector<std::string>{"softmax", "window", "latte"});
+    CHECK(axis_values(found[0]).size() == 4);
+  }
+  // One that shares the axis, or does not vary at all, needs no other.
+  cells.erase(cells.begin() + 2);
+  const Json result = result_of(cells);
+  CHECK(panels(result)[0].axis == "latents_total");
+  // Where somebody's state is not known, nobody stands along it.
+  cells[0]["cost"].erase("state_bytes");
+  cells.push_back(with_state(cell("window", settings, window(31)), 2048));
+  CHECK(panels(result_of(cells))[0].axis == "latents_total");
+}
+
 TEST_CASE("a learning rate is chosen, not drawn along", "[result]") {
   const Json settings = {{"length", 64}, {"learning_rate", 0.1}};
   Json other = settings;
   other["learning_rate"] = 0.3;
-  const auto found = panels(
-      result_of({cell("latte", settings, {}), cell("latte", other, {})}, "learning_rate"));
+  const auto found =
+      panels(result_of({cell("latte", settings, {}), cell("latte", other, {})}, "learning_rate"));
   REQUIRE(found.size() == 1);
   CHECK(found[0].axis.empty());
   CHECK(found[0].series == std::vector<std::string>{"latte"});
