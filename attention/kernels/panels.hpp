@@ -15,14 +15,21 @@ constexpr std::int64_t panel_columns = 64 / static_cast<std::int64_t>(sizeof(R))
 template <class R>
 struct Panels {
   R* data = nullptr;
-  std::int64_t stride = 0;  ///< from one panel to the next
+  std::int64_t stride = 0;                ///< from one panel to the next
+  std::int64_t token = panel_columns<R>;  ///< from one token to the next
 
   ATTNBENCH_INLINE R* at(std::int64_t t, std::int64_t c) const {
     constexpr std::int64_t width = panel_columns<R>;
-    return data + c / width * stride + t * width + c % width;
+    return data + c / width * stride + t * token + c % width;
   }
-  operator Panels<const R>() const { return {data, stride}; }
+  operator Panels<const R>() const { return {data, stride, token}; }
 };
+
+/// Whole rows as panels, where they lie: few and close enough for the first cache.
+template <class R>
+Panels<R> panels_of_rows(R* first, std::int64_t row_stride) {
+  return {first, panel_columns<R>, row_stride};
+}
 
 /// Numbers in the panels of a block.
 template <class R>

@@ -113,6 +113,17 @@ Ahead inputs_ahead(const typename Family::Sizes& sizes, const typename Family::A
   return ahead;
 }
 
+/// Whether the item's columns of rows can be scanned where they lie: as they are computed with,
+/// unpadded, in whole cache lines, and no further apart than lets a block of them into the first
+/// cache.
+template <class R, class T>
+bool lie_ready(const Rows<T>& rows, const RecurrentItem& item, std::int64_t padded_columns) {
+  constexpr std::int64_t line = panel_columns<R>;
+  const auto first = reinterpret_cast<std::uintptr_t>(rows.at(item.b, item.h, 0) + item.column);
+  return std::is_same_v<std::remove_const_t<T>, R> && item.columns == padded_columns &&
+         first % 64 == 0 && rows.row_stride % line == 0 && rows.row_stride <= 4 * line;
+}
+
 template <class Family, int Bytes>
 void recurrent_item(const typename Family::Sizes& sizes,
                     const typename Family::Arguments& arguments, const RecurrentItem& item,
@@ -122,21 +133,43 @@ void recurrent_item(const typename Family::Sizes& sizes,
   const Memory<R> memory = Family::begin(sizes, arguments, item, s);
   const std::uint8_t* mask =
       arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
+  const bool values_lie = mask == nullptr && lie_ready<R>(arguments.values, item, s.columns);
+  const bool out_lies = lie_ready<R>(arguments.out, item, s.columns);
   for (std::int64_t t0 = 0; t0 < sizes.length;) {
     BlockPlace place{item.b, item.h, t0, std::min(block_tokens, sizes.length - t0)};
     const Opened<R> opened = Family::template open<Bytes>(sizes, arguments, s.block, mask, place);
     place.tokens = opened.tokens;
-    load_panels<T, Bytes>(arguments.values, mask, place, item.column, item.columns, s.values);
+    Panels<const R> values = s.values;
+    Panels<R> out = s.out;
+    if constexpr (std::is_same_v<T, R>) {
+      if (values_lie) {
+        values = panels_of_rows(arguments.values.at(item.b, item.h, t0) + item.column,
+                                arguments.values.row_stride);
+      }
+      if (out_lies) {
+        out = panels_of_rows(arguments.out.at(item.b, item.h, t0) + item.column,
+                             arguments.out.row_stride);
+      }
+    }
+    if (!values_lie) {
+      load_panels<T, Bytes>(arguments.values, mask, place, item.column, item.columns, s.values);
+    }
     Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + place.tokens);
     for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
       const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);
       Family::template weigh<Bytes>(sizes, s.block, opened, l, end);
-      const ScanBlock<R> block{place.tokens,    std::min(group_columns<R>, s.rows - l),
-                               s.columns,       s.block.scores,
-                               s.block.weights, s.values,
-                               s.out,           memory.data + l * memory.stride,
-                               memory.stride,   s.block.fade + l,
-                               &ahead,          l > 0};
+      const ScanBlock<R> block{place.tokens,
+                               std::min(group_columns<R>, s.rows - l),
+                               s.columns,
+                               s.block.scores,
+                               s.block.weights,
+                               values,
+                               out,
+                               memory.data + l * memory.stride,
+                               memory.stride,
+                               s.block.fade + l,
+                               &ahead,
+                               l > 0};
       if (place.tokens == 1) {
         scan_token<R, Bytes>(block);
       } else {
@@ -144,7 +177,7 @@ void recurrent_item(const typename Family::Sizes& sizes,
       }
     }
     Family::template close<Bytes>(sizes, s.block, place.tokens);
-    store_panels<T, Bytes>(s.out, s.block.factors, arguments.out, place, item.column, item.columns);
+    store_panels<T, Bytes>(out, s.block.factors, arguments.out, place, item.column, item.columns);
     t0 += place.tokens;
   }
   Family::end(sizes, arguments, item, s, memory);

@@ -26,15 +26,22 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
     }
   }
   // Copies: for all the compiler knows a store to o may change what `block` refers to.
-  constexpr std::int64_t step = Time == Order::forwards ? panel_columns<R> : -panel_columns<R>;
+  constexpr std::int64_t sign = Time == Order::forwards ? 1 : -1;
+  constexpr std::int64_t step = sign * panel_columns<R>;
+  const std::int64_t v_step = sign * block.v.token;
+  const std::int64_t o_step = sign * block.o.token;
   const std::int64_t first = Time == Order::forwards ? 0 : block.tokens - 1;
   const R* e = block.e.at(first, l);
   const R* p = block.p.at(first, l);
   const R* v = block.v.at(first, d);
   R* o = block.o.at(first, d);
-  std::int64_t beside[N];
+  std::int64_t v_beside[N];
+  std::int64_t o_beside[N];
 #pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) beside[j] = block.o.at(first, d + j * S::lanes) - o;
+  for (int j = 0; j < N; ++j) {
+    v_beside[j] = block.v.at(first, d + j * S::lanes) - v;
+    o_beside[j] = block.o.at(first, d + j * S::lanes) - o;
+  }
   Ahead::Column ahead = block.ahead->next(o);
   for (std::int64_t t = block.tokens; t > 0; --t) {
     fetch(ahead.from);
@@ -43,8 +50,8 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
     typename S::Vector read[N];
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      value[j] = S::load(v + beside[j]);
-      read[j] = First ? S::all(0) : S::load(o + beside[j]);
+      value[j] = S::load(v + v_beside[j]);
+      read[j] = First ? S::all(0) : S::load(o + o_beside[j]);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
@@ -55,11 +62,11 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
       }
     }
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) S::store(o + beside[j], read[j]);
+    for (int j = 0; j < N; ++j) S::store(o + o_beside[j], read[j]);
     e += step;
     p += step;
-    v += step;
-    o += step;
+    v += v_step;
+    o += o_step;
   }
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
