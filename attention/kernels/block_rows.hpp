@@ -41,9 +41,13 @@ template <class T, int Bytes>
 void store_panels(const Panels<Compute<T>>& from, const Compute<T>* factors, const Rows<T>& to,
                   const BlockPlace& place, std::int64_t column, std::int64_t columns);
 
-/// For each of `tokens` tokens the product of its row of a and its row of b.
+/// For each of `tokens` tokens the product of its row of a and its row of b, in parts [tokens,
+/// lanes] that are yet to be summed; added to what is there, if `more`.
 template <class R, int Bytes>
 void dot_rows(const Panels<R>& a, const Panels<R>& b, std::int64_t tokens, std::int64_t columns,
-              R* products);
+              bool more, R* parts);
+/// The sums of parts.
+template <class R, int Bytes>
+void sum_parts(const R* parts, std::int64_t tokens, R* sums);
 
 }  // namespace attnbench::kernels

@@ -98,22 +98,27 @@ void store_panels(const Panels<Compute<T>>& from, const Compute<T>* factors, con
 
 template <class R, int Bytes>
 void dot_rows(const Panels<R>& a, const Panels<R>& b, std::int64_t tokens, std::int64_t columns,
-              R* products) {
+              bool more, R* parts) {
   using S = Simd<R, Bytes>;
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    for (std::int64_t t = 0; t < tokens; t += S::lanes) {
-      const std::int64_t count = std::min<std::int64_t>(S::lanes, tokens - t);
-      alignas(64) R rows[S::lanes * S::lanes];
-      for (std::int64_t i = 0; i < count; ++i) {
-        auto sum = S::all(0);
-        for (std::int64_t c = 0; c < columns; c += S::lanes) {
-          sum += S::load(a.at(t + i, c)) * S::load(b.at(t + i, c));
-        }
-        S::store(rows + i * S::lanes, sum);
+    // Copies: for all the compiler knows a store may change what is referred to.
+    const Panels<R> left = a;
+    const Panels<R> right = b;
+    const std::int64_t width = columns;
+    R* part = parts;
+    for (std::int64_t t = 0; t < tokens; ++t, part += S::lanes) {
+      auto sum = more ? S::load(part) : S::all(0);
+      for (std::int64_t c = 0; c < width; c += S::lanes) {
+        sum += S::load(left.at(t, c)) * S::load(right.at(t, c));
       }
-      sum_rows<R, Bytes>(rows, count, products + t);
+      S::store(part, sum);
     }
   });
+}
+
+template <class R, int Bytes>
+void sum_parts(const R* parts, std::int64_t tokens, R* sums) {
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA { sum_rows<R, Bytes>(parts, tokens, sums); });
 }
 
 #define ATTNBENCH_INSTANTIATE(T, BYTES)                                                         \
@@ -128,7 +133,8 @@ void dot_rows(const Panels<R>& a, const Panels<R>& b, std::int64_t tokens, std::
                                        std::int64_t);
 #define ATTNBENCH_INSTANTIATE_DOTS(R, BYTES)                                                       \
   template void dot_rows<R, BYTES>(const Panels<R>&, const Panels<R>&, std::int64_t, std::int64_t, \
-                                   R*);
+                                   bool, R*);                                                      \
+  template void sum_parts<R, BYTES>(const R*, std::int64_t, R*);
 #define ATTNBENCH_FOR_WIDTHS(INSTANTIATE, T) \
   INSTANTIATE(T, 16) INSTANTIATE(T, 32) INSTANTIATE(T, 64)
 ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE, float)

@@ -62,17 +62,24 @@ struct ProductGradient {
     std::copy_n(from, block.stride, block.sum);
   }
 
-  template <int Bytes, bool Backward>
-  std::int64_t prepare(const Block& block, std::int64_t t, std::int64_t loaded) const {
-    const Opened<R> opened =
-        open_product<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, loaded});
-    weigh_product<R, Bytes, Backward>(sizes.feature, block, opened, 0, block.stride);
-    close_product<R, Bytes>(sizes, block, opened.tokens);
-    return loaded;
+  template <int Bytes>
+  Opened<R> open(const Block& block, std::int64_t t, std::int64_t tokens) const {
+    return open_product<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, tokens});
   }
-
+  template <int Bytes>
+  Opened<R> open_again(const Block& block, const TokenSums<R>&, std::int64_t t,
+                       std::int64_t tokens) const {
+    return open<Bytes>(block, t, tokens);
+  }
+  template <int Bytes, bool Backward>
+  void weigh(const Block& block, const Opened<R>& opened, std::int64_t begin,
+             std::int64_t end) const {
+    weigh_product<R, Bytes, Backward>(sizes.feature, block, opened, begin, end);
+  }
+  template <int Bytes>
   void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,
                  std::int64_t tokens) const {
+    close_product<R, Bytes>(sizes, block, tokens);
     std::copy_n(block.totals, tokens, to.total + t);
   }
 
@@ -95,7 +102,7 @@ struct ProductGradient {
   template <int Bytes, ProductFeature Feature, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas, std::int64_t f) const {
+                                       const R* deltas, std::int64_t f, std::int64_t column) const {
     using S = Simd<R, Bytes>;
     const auto slope_of = [](typename S::Vector phi) {
       return Feature == ProductFeature::identity ? S::all(1) : (phi < 1 ? phi : S::all(1));
@@ -107,11 +114,11 @@ struct ProductGradient {
     // Copies: for all the compiler knows a store may change what `block` refers to. All panels have
     // as much room.
     const std::int64_t last = tokens - 1;
-    const R* weights = block.weights.at(last, f);
-    const R* scores = block.scores.at(last, f);
-    const R* sums = block.sums.at(last, f);
+    const R* weights = block.weights.at(last, column);
+    const R* scores = block.scores.at(last, column);
+    const R* sums = block.sums.at(last, column);
     const R* slopes = x.at(last, f);
-    const R* meetings = z.at(last, f);
+    const R* meetings = z.at(last, column);
     T* dq = gradients.d_query.at(b, h, t0 + last) + f;
     T* dk = gradients.d_key.at(b, h, t0 + last) + f;
     const std::int64_t query_stride = gradients.d_query.row_stride;
@@ -119,7 +126,9 @@ struct ProductGradient {
     const std::int64_t features = sizes.features - f;
     std::int64_t beside[J];
 #pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) beside[j] = block.weights.at(last, f + j * S::lanes) - weights;
+    for (int j = 0; j < J; ++j) {
+      beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
+    }
     for (std::int64_t t = last; t >= 0; --t) {
       const auto factor = S::all(factors[t]);
       const auto gamma = S::all(deltas[t]);
@@ -150,27 +159,31 @@ struct ProductGradient {
   template <int Bytes, ProductFeature Feature>
   ATTNBENCH_INLINE void finish_feature(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas) const {
+                                       const R* deltas, std::int64_t begin,
+                                       std::int64_t end) const {
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-    std::int64_t f = 0;
-    for (; f + 4 * lanes <= sizes.features; f += 4 * lanes) {
-      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, factors, deltas, f);
+    const std::int64_t last = std::min(end, sizes.features);
+    std::int64_t f = begin;
+    for (; f + 4 * lanes <= last; f += 4 * lanes) {
+      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, factors, deltas, f, f - begin);
     }
-    for (; f < sizes.features; f += lanes) {
-      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, factors, deltas, f);
+    for (; f < last; f += lanes) {
+      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, factors, deltas, f, f - begin);
     }
   }
 
-  /// The gradients of queries and keys from X and Z.
+  /// The gradients of queries and keys from X and Z, this of features [begin, end) alone.
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
-              const Panels<R>& z, const R* factors, const R* deltas) const {
+              const Panels<R>& z, const R* factors, const R* deltas, std::int64_t begin,
+              std::int64_t end) const {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
       if (sizes.feature == ProductFeature::identity) {
-        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas);
+        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas,
+                                                        begin, end);
       } else {
         finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, factors,
-                                                            deltas);
+                                                            deltas, begin, end);
       }
     });
   }

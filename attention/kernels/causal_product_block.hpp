@@ -14,7 +14,7 @@ namespace attnbench::kernels {
 template <class R>
 struct ProductBlock {
   std::int64_t stride;  ///< features in whole vectors
-  /// phi of keys and of queries, [tokens, features], forwards of one group of features at a time
+  /// phi of keys and of queries, [tokens, features] of one group of features at a time
   Panels<R> scores, weights;
   Panels<R> sums;     ///< the sum of the keys' phi after each token; null where not wanted
   R* sum;             ///< [stride]: the same after the block
@@ -27,9 +27,9 @@ struct ProductBlock {
   ProductBlock(Workspace& space, const CausalProductSizes& sizes, std::int64_t tokens,
                bool backward)
       : stride(padded(sizes.features, sizeof(R))),
-        scores(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
-        weights(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
-        sums(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
+        scores(take_panels<R>(space, tokens, group_columns<R>)),
+        weights(take_panels<R>(space, tokens, group_columns<R>)),
+        sums(backward ? take_panels<R>(space, tokens, group_columns<R>) : Panels<R>{}),
         sum(space.take<R>(stride)),
         fade(space.take<R>(stride)),
         totals(space.take<R>(tokens)),
@@ -70,7 +70,8 @@ Opened<Compute<T>> open_product(const CausalProductSizes& sizes,
 }
 
 /// Makes of features [begin, end) of opened tokens what `scan` takes, in panels from column 0 on,
-/// and advances their sums. In rising order.
+/// and advances their sums. In rising order. `Backward` for what gradients take, without what
+/// close_product does.
 template <class R, int Bytes, bool Backward>
 void weigh_product(ProductFeature feature, const ProductBlock<R>& block, const Opened<R>& opened,
                    std::int64_t begin, std::int64_t end);

@@ -58,8 +58,10 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
       S::store(weights + at, weight[j]);
       if constexpr (Backward) S::store(sums + at, sum[j]);
     }
-    S::store(part, f == 0 ? total : S::load(part) + total);
-    part += S::lanes;
+    if constexpr (!Backward) {
+      S::store(part, f == 0 ? total : S::load(part) + total);
+      part += S::lanes;
+    }
     key_row += key_stride;
     query_row += query_stride;
     scores += panel_columns<R>;

@@ -71,12 +71,13 @@ struct GradientScratch {
   typename Family::Block block;
   std::int64_t latents, width, rows, height;  // padded: as columns, and as rows of a memory
   Panels<R> upstream, values;                 // [tokens, width]
-  Panels<R> z;                                // [tokens, latents]
+  Panels<R> z;                                // [tokens, latents] of a group
   Panels<R> dv;                               // [tokens, width]
   R* by_value;          // [height, latents]: sum v E^T forwards, sum g P^T backwards
   R* by_latent;         // [rows, width]: sum P g^T backwards
   R* fade;              // [latents]: of the block after the one that is at work
   R *factors, *deltas;  // [tokens]
+  R* parts;             // [tokens, lanes]: room for sums over latents
 
   GradientScratch(Workspace& space, const typename Family::Sizes& whole, const GradientPlan& plan)
       : block(space, Family::slice_of(whole, std::min(plan.latents, whole.memory_rows())),
@@ -87,13 +88,14 @@ struct GradientScratch {
         height(width),
         upstream(take_panels<R>(space, tokens_in_block(whole), width)),
         values(take_panels<R>(space, tokens_in_block(whole), width)),
-        z(take_panels<R>(space, tokens_in_block(whole), latents)),
+        z(take_panels<R>(space, tokens_in_block(whole), group_columns<R>)),
         dv(take_panels<R>(space, tokens_in_block(whole), width)),
         by_value(space.take<R>(height * latents)),
         by_latent(space.take<R>(rows * width)),
         fade(space.take<R>(latents)),
         factors(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
-        deltas(space.take<R>(tokens_in_block(whole) + panel_columns<R>)) {}
+        deltas(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
+        parts(space.take<R>(tokens_in_block(whole) * panel_columns<R>)) {}
 };
 
 /// The workspace of the backward pass, laid out; without memory it only counts.

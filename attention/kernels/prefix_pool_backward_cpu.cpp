@@ -68,18 +68,27 @@ struct PoolGradient {
     std::copy_n(from + block.stride, block.stride, block.normaliser);
   }
 
-  template <int Bytes, bool Backward>
-  std::int64_t prepare(const Block& block, std::int64_t t, std::int64_t loaded) const {
-    const Opened<R> opened =
-        open_pool<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, loaded});
-    weigh_pool<R, Bytes, Backward>(sizes.query, block, opened, 0, block.stride);
-    close_pool<R, Bytes>(sizes.query, block, opened.tokens);
-    return opened.tokens;
+  template <int Bytes>
+  Opened<R> open(const Block& block, std::int64_t t, std::int64_t tokens) const {
+    return open_pool<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, tokens});
   }
-
+  /// The same, when `kept` holds the sums of these tokens.
+  template <int Bytes>
+  Opened<R> open_again(const Block& block, const TokenSums<R>& kept, std::int64_t t,
+                       std::int64_t tokens) const {
+    const R* const tops = sizes.query == PoolQuery::weights ? nullptr : kept.top + t;
+    return open_pool<T, Bytes>(sizes, arguments, block, mask(), {b, h, t, tokens}, tops);
+  }
+  template <int Bytes, bool Backward>
+  void weigh(const Block& block, const Opened<R>& opened, std::int64_t begin,
+             std::int64_t end) const {
+    weigh_pool<R, Bytes, Backward>(sizes.query, block, opened, begin, end);
+  }
+  template <int Bytes>
   void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,
                  std::int64_t tokens) const {
     if (sizes.query == PoolQuery::weights) return;
+    close_pool<R, Bytes>(sizes.query, block, tokens);
     std::copy_n(block.tops, tokens, to.top + t);
     std::copy_n(block.totals, tokens, to.total + t);
   }
@@ -121,7 +130,7 @@ struct PoolGradient {
   template <int Bytes, PoolQuery Kind, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas, std::int64_t l) const {
+                                       const R* deltas, std::int64_t l, std::int64_t column) const {
     using S = Simd<R, Bytes>;
     const auto scale = S::all(static_cast<R>(sizes.scale));
     typename S::Vector later[J];
@@ -130,12 +139,11 @@ struct PoolGradient {
     // Copies: for all the compiler knows a store may change what `block` refers to. All panels have
     // as much room.
     const std::int64_t last = tokens - 1;
-    const R* weights = block.weights.at(last, l);
-    const R* shares = block.shares.at(last, l);
-    const R* inverses = block.inverses.at(last, l);
-    const R* scores = block.scores.at(last, l);
+    const R* weights = block.weights.at(last, column);
+    const R* sums = block.sums.at(last, column);
+    const R* scores = block.scores.at(last, column);
     const R* slopes = x.at(last, l);
-    const R* meetings = z.at(last, l);
+    const R* meetings = z.at(last, column);
     T* dq = gradients.d_query.at(b, h, t0 + last) + l;
     T* dk = gradients.d_scores.at(b, h, t0 + last) + l;
     const std::int64_t query_stride = gradients.d_query.row_stride;
@@ -143,7 +151,9 @@ struct PoolGradient {
     const std::int64_t latents = sizes.latents - l;
     std::int64_t beside[J];
 #pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) beside[j] = block.weights.at(last, l + j * S::lanes) - weights;
+    for (int j = 0; j < J; ++j) {
+      beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
+    }
     for (std::int64_t t = last; t >= 0; --t) {
       const auto factor = S::all(factors[t]);
       const auto delta = S::all(deltas[t]);
@@ -152,23 +162,21 @@ struct PoolGradient {
         const std::int64_t at = beside[j];
         const auto weight = factor * S::load(weights + at);
         const auto slope = S::load(slopes + at);
+        const auto sum = S::load(sums + at);
         typename S::Vector d_query;
         if constexpr (Kind == PoolQuery::weights) {
-          d_query = slope * S::load(inverses + at);
+          d_query = slope * S::inverse(sum);
           later[j] += weight * d_query;
         } else {
-          const auto share = factor * S::load(shares + at);
-          const auto mixed = weight * slope;
-          d_query = scale * (mixed - share * delta);
-          later[j] += Kind == PoolQuery::logits ? mixed * S::load(inverses + at) : weight * delta;
+          d_query = scale * weight * (slope - sum * delta);
+          later[j] += weight * (Kind == PoolQuery::logits ? slope * S::inverse(sum) : delta);
         }
         const auto d_score = scale * S::load(scores + at) * (S::load(meetings + at) - later[j]);
         store_columns<T, Bytes, J>(dq + j * S::lanes, d_query, latents);
         store_columns<T, Bytes, J>(dk + j * S::lanes, d_score, latents);
       }
       weights -= panel_columns<R>;
-      shares -= panel_columns<R>;
-      inverses -= panel_columns<R>;
+      sums -= panel_columns<R>;
       scores -= panel_columns<R>;
       slopes -= panel_columns<R>;
       meetings -= panel_columns<R>;
@@ -185,32 +193,36 @@ struct PoolGradient {
   template <int Bytes, PoolQuery Kind>
   ATTNBENCH_INLINE void finish_kind(const Block& block, std::int64_t t0, std::int64_t tokens,
                                     const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                    const R* deltas) const {
+                                    const R* deltas, std::int64_t begin, std::int64_t end) const {
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-    std::int64_t l = 0;
-    for (; l + 4 * lanes <= sizes.latents; l += 4 * lanes) {
-      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, factors, deltas, l);
+    const std::int64_t last = std::min(end, sizes.latents);
+    std::int64_t l = begin;
+    for (; l + 4 * lanes <= last; l += 4 * lanes) {
+      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, factors, deltas, l, l - begin);
     }
-    for (; l < sizes.latents; l += lanes) {
-      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, factors, deltas, l);
+    for (; l < last; l += lanes) {
+      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, factors, deltas, l, l - begin);
     }
   }
 
-  /// The gradients of queries and scores from X and Z.
+  /// The gradients of queries and scores from X and Z, this of latents [begin, end) alone.
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
-              const Panels<R>& z, const R* factors, const R* deltas) const {
+              const Panels<R>& z, const R* factors, const R* deltas, std::int64_t begin,
+              std::int64_t end) const {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
       switch (sizes.query) {
         case PoolQuery::weights:
-          finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas);
+          finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas, begin,
+                                                 end);
           break;
         case PoolQuery::logits:
-          finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas);
+          finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas, begin,
+                                                end);
           break;
         case PoolQuery::logits_and_normaliser:
           finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, factors,
-                                                               deltas);
+                                                               deltas, begin, end);
           break;
       }
     });

@@ -20,12 +20,12 @@ constexpr R pool_range = sizeof(R) == 8 ? R{800} : R{90};
 template <class R>
 struct PoolBlock {
   std::int64_t stride;  ///< latents in whole vectors
-  /// [tokens, latents], forwards of one group of latents at a time: exp2(score - maximum)
+  /// [tokens, latents] of one group of latents at a time: exp2(score - maximum)
   Panels<R> scores;
-  Panels<R> weights;   ///< what p / normaliser is after the token's factor
-  Panels<R> shares;    ///< what p is after it; null where it is not wanted
-  Panels<R> inverses;  ///< 1 / normaliser, 1 where nothing was seen; null where not wanted
-  R* maximum;          ///< [stride], after the block
+  Panels<R> weights;  ///< what p / normaliser is after the token's factor
+  Panels<R> sums;     ///< the normalisers, where nothing was seen 1, or 0 if they are in p; null
+                      ///< where not wanted
+  R* maximum;         ///< [stride], after the block
   R* normaliser;
   R* fade;            ///< [stride]: exp2(maximum before - maximum after)
   R* next;            ///< [stride]: room for the maximum to come
@@ -37,10 +37,9 @@ struct PoolBlock {
 
   PoolBlock(Workspace& space, const PrefixPoolSizes& sizes, std::int64_t tokens, bool backward)
       : stride(padded(sizes.latents, sizeof(R))),
-        scores(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
-        weights(take_panels<R>(space, tokens, backward ? stride : group_columns<R>)),
-        shares(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
-        inverses(backward ? take_panels<R>(space, tokens, stride) : Panels<R>{}),
+        scores(take_panels<R>(space, tokens, group_columns<R>)),
+        weights(take_panels<R>(space, tokens, group_columns<R>)),
+        sums(backward ? take_panels<R>(space, tokens, group_columns<R>) : Panels<R>{}),
         maximum(space.take<R>(stride)),
         normaliser(space.take<R>(stride)),
         fade(space.take<R>(stride)),
@@ -64,7 +63,8 @@ template <class R, int Bytes>
 void measure_pool(PoolQuery kind, const PoolBlock<R>& block, Opened<R>& opened);
 
 /// Makes of latents [begin, end) of opened tokens what `scan` takes, in panels from column 0 on,
-/// and advances their maxima and normalisers. In rising order.
+/// and advances their maxima and normalisers. In rising order. `Backward` for what gradients take,
+/// without what close_pool does.
 template <class R, int Bytes, bool Backward>
 void weigh_pool(PoolQuery kind, const PoolBlock<R>& block, const Opened<R>& opened,
                 std::int64_t begin, std::int64_t end);
@@ -73,11 +73,12 @@ void weigh_pool(PoolQuery kind, const PoolBlock<R>& block, const Opened<R>& open
 template <class R, int Bytes>
 void close_pool(PoolQuery kind, const PoolBlock<R>& block, std::int64_t tokens);
 
-/// Opens as many of the tokens at `place` as one maximum a latent serves.
+/// Opens as many of the tokens at `place` as one maximum a latent serves. `tops`: with what their
+/// weights are to be measured against, where that is known; else it is found.
 template <class T, int Bytes>
 Opened<Compute<T>> open_pool(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
                              const PoolBlock<Compute<T>>& block, const std::uint8_t* mask,
-                             const BlockPlace& place) {
+                             const BlockPlace& place, const Compute<T>* tops = nullptr) {
   using R = Compute<T>;
   constexpr R none = -std::numeric_limits<R>::infinity();
   const auto factor = static_cast<R>(sizes.scale * log2_of_e);
@@ -88,7 +89,9 @@ Opened<Compute<T>> open_pool(const PrefixPoolSizes& sizes, const PrefixPoolArgum
       open_rows<T, Bytes>(arguments.query, nullptr, place, sizes.latents, weights ? R{1} : factor,
                           weights ? R{0} : none, block.queries, block.stride),
       place.tokens};
-  measure_pool<R, Bytes>(sizes.query, block, opened);
+  const bool known = weights || tops != nullptr;
+  measure_pool<R, Bytes>(known ? PoolQuery::weights : sizes.query, block, opened);
+  if (tops != nullptr) std::copy_n(tops, opened.tokens, block.tops);
   return opened;
 }
 

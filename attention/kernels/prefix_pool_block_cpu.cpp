@@ -56,11 +56,28 @@ ATTNBENCH_INLINE std::int64_t fitting(const PoolBlock<R>& block, const Operand<R
   return tokens;
 }
 
+/// The greatest number of each of `count` rows of one vector.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void greatest_of_rows(const R* rows, std::int64_t count, R* greatest) {
+  using S = Simd<R, Bytes>;
+  std::int64_t i = 0;
+  for (; i + S::lanes <= count; i += S::lanes) {
+    typename S::Vector block[S::lanes];
+#pragma GCC unroll 16
+    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (i + j) * S::lanes);
+    S::transpose(block);
+#pragma GCC unroll 16
+    for (int j = 1; j < S::lanes; ++j) block[0] = S::greater(block[0], block[j]);
+    S::store(greatest + i, block[0]);
+  }
+  for (; i < count; ++i) greatest[i] = S::greatest(S::load(rows + i * S::lanes));
+}
+
 /// Each query's greatest logit, with the maximum of the latent added where z decides.
 template <class R, int Bytes, bool WithZ>
 ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, Operand<R> q, std::int64_t tokens) {
   using S = Simd<R, Bytes>;
-  R* const tops = block.tops;
+  R* const parts = block.parts;
   const R* const next = block.next;
   const std::int64_t stride = block.stride;
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -71,8 +88,9 @@ ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, Operand<R> q, std::in
       if constexpr (WithZ) logit += S::load(next + l);
       most = S::greater(most, logit);
     }
-    tops[t] = S::greatest(most);
+    S::store(parts + t * S::lanes, most);
   }
+  greatest_of_rows<R, Bytes>(parts, tokens, block.tops);
 }
 
 /// J vectors of latents, from l on: exponentials, normalisers and the weights over them, to the
@@ -113,8 +131,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
   R* part = block.parts;
   R* scores = block.scores.at(0, column);
   R* weights = block.weights.at(0, column);
-  R* shares = Backward ? block.shares.at(0, column) : nullptr;
-  R* inverses = Backward ? block.inverses.at(0, column) : nullptr;
+  R* sums = Backward ? block.sums.at(0, column) : nullptr;
   std::int64_t beside[J];
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) beside[j] = block.scores.at(0, column + j * S::lanes) - scores;
@@ -142,17 +159,13 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
       if constexpr (with_z) {
         S::store(weights + at, share[j]);
         share[j] *= sum[j];
-      } else if constexpr (Backward) {
-        const auto inverse = S::inverse(sum[j]);
-        S::store(weights + at, share[j] * inverse);
-        S::store(inverses + at, inverse);
       } else {
         S::store(weights + at, share[j] * S::inverse(sum[j]));
       }
-      if constexpr (Backward) S::store(shares + at, share[j]);
+      if constexpr (Backward) S::store(sums + at, sum[j]);
       total += share[j];
     }
-    if constexpr (Kind != PoolQuery::weights) {
+    if constexpr (Kind != PoolQuery::weights && !Backward) {
       S::store(part, l == 0 ? total : S::load(part) + total);
       part += S::lanes;
     }
@@ -160,10 +173,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
     query_row += query_stride;
     scores += panel_columns<R>;
     weights += panel_columns<R>;
-    if constexpr (Backward) {
-      shares += panel_columns<R>;
-      inverses += panel_columns<R>;
-    }
+    if constexpr (Backward) sums += panel_columns<R>;
   }
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) {

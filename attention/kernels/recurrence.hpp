@@ -13,7 +13,7 @@
 namespace attnbench::kernels {
 
 /// Tokens of one block: longer ones fall out of the first cache, shorter ones move the memory more.
-constexpr std::int64_t block_tokens = 64;
+constexpr std::int64_t block_tokens = 48;
 
 template <class Sizes>
 std::int64_t tokens_in_block(const Sizes& sizes) {

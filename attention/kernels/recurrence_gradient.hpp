@@ -12,7 +12,6 @@
 // there, the number of threads shows in the last bits.
 #pragma once
 
-#include <cstring>
 #include <vector>
 
 #include "attention/kernels/gradient_plan.hpp"
@@ -74,22 +73,35 @@ class GradientSweep {
     ahead.add(x, bytes, bytes);
   }
 
+  /// `body(begin, end)` for the groups of latents, in rising order.
+  template <class Body>
+  void for_groups(const Body& body) const {
+    for (std::int64_t l = 0; l < s_.latents; l += group_columns<R>) {
+      body(l, std::min(l + group_columns<R>, s_.latents));
+    }
+  }
+
   /// X of as many tokens from t on as fit, and their sums. Returns the tokens.
   std::int64_t advance(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
                        std::int64_t end) const {
     const auto& s = s_;
-    const std::int64_t n = f_.template prepare<Bytes, false>(s.block, t, end - t);
+    const Opened<R> opened = f_.template open<Bytes>(s.block, t, end - t);
+    const std::int64_t n = opened.tokens;
     load(f_.arguments.values, f_.mask(), t, n, s.values);
     load(f_.gradients.d_out, nullptr, t, n, s.upstream);
-    const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
     Ahead ahead(block_tokens);
     if (t + n < f_.sizes.length) call(ahead, t + n);
     if (t0 + block_tokens < f_.sizes.length) call_x(ahead, x_block.data + kept_.x_block);
-    scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, s.latents, s.values, s.upstream,
-                                                    s.block.scores, x, s.by_value, s.latents,
-                                                    s.block.fade, &ahead});
-    dot_rows<R, Bytes>(s.block.weights, x, n, s.latents, own_.dot + t);
-    f_.keep_sums(s.block, own_, t, n);
+    for_groups([&](std::int64_t l, std::int64_t last) {
+      f_.template weigh<Bytes, false>(s.block, opened, l, last);
+      const Panels<R> x{x_block.at(t - t0, l), x_block.stride};
+      scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, last - l, s.values, s.upstream,
+                                                      s.block.scores, x, s.by_value + l, s.latents,
+                                                      s.block.fade + l, &ahead});
+      dot_rows<R, Bytes>(s.block.weights, x, n, last - l, l > 0, s.parts);
+    });
+    sum_parts<R, Bytes>(s.parts, n, own_.dot + t);
+    f_.template keep_sums<Bytes>(s.block, own_, t, n);
     return n;
   }
 
@@ -98,18 +110,23 @@ class GradientSweep {
     for (std::int64_t until = end; until > t0;) {
       f_.restore(s_.block, kept_.carried + i * kept_.carried_stride);
       std::int64_t t = t0;
-      std::int64_t n = f_.template prepare<Bytes, true>(s_.block, t, end - t);
-      while (t + n < until) {
-        t += n;
-        n = f_.template prepare<Bytes, true>(s_.block, t, end - t);
+      Opened<R> opened = f_.template open_again<Bytes>(s_.block, own_, t, end - t);
+      while (t + opened.tokens < until) {
+        for_groups([&](std::int64_t l, std::int64_t last) {
+          f_.template weigh<Bytes, true>(s_.block, opened, l, last);
+        });
+        t += opened.tokens;
+        opened = f_.template open_again<Bytes>(s_.block, own_, t, end - t);
       }
-      back(kept_.x_of(i), t0, t, n);
+      back(kept_.x_of(i), t0, t, opened);
       until = t;
     }
   }
 
-  void back(const Panels<R>& x_block, std::int64_t t0, std::int64_t t, std::int64_t n) const {
+  void back(const Panels<R>& x_block, std::int64_t t0, std::int64_t t,
+            const Opened<R>& opened) const {
     const auto& s = s_;
+    const std::int64_t n = opened.tokens;
     f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
     load(f_.arguments.values, f_.mask(), t, n, s.values);
     load(f_.gradients.d_out, nullptr, t, n, s.upstream, s.factors);
@@ -122,15 +139,18 @@ class GradientSweep {
       ahead.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
       ahead.add(f_.gradients.d_values, f_.b, f_.h, before, f_.sizes.value_dim);
     }
-    scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, s.latents, s.upstream, s.values,
-                                                     s.block.weights, s.z, s.by_value, s.latents,
-                                                     s.fade, &ahead});
-    scan<R, Bytes, Fade::rows, Order::backwards>({n, s.rows, s.width, s.block.weights,
-                                                  s.block.scores, s.upstream, s.dv, s.by_latent,
-                                                  s.width, s.fade, &ahead});
-    std::memcpy(s.fade, s.block.fade, static_cast<std::size_t>(s.latents) * sizeof(R));
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
-    f_.template finish<Bytes>(s.block, t, n, x, s.z, s.factors, s.deltas);
+    for_groups([&](std::int64_t l, std::int64_t last) {
+      f_.template weigh<Bytes, true>(s.block, opened, l, last);
+      scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, last - l, s.upstream, s.values,
+                                                       s.block.weights, s.z, s.by_value + l,
+                                                       s.latents, s.fade + l, &ahead});
+      scan<R, Bytes, Fade::rows, Order::backwards>(
+          {n, last - l, s.width, s.block.weights, s.block.scores, s.upstream, s.dv,
+           s.by_latent + l * s.width, s.width, s.fade + l, &ahead, l > 0});
+      std::copy(s.block.fade + l, s.block.fade + last, s.fade + l);
+      f_.template finish<Bytes>(s.block, t, n, x, s.z, s.factors, s.deltas, l, last);
+    });
     store_values(t, n);
   }
 

@@ -9,7 +9,7 @@ using namespace attnbench::kernels::test;
 TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward sizes", "", float,
                    double, BFloat16) {
   for (const CausalProductSizes& kind : product_kinds()) {
-    for (const std::int64_t length : {1, 2, 31, 33, 64, 131}) {
+    for (const std::int64_t length : {1, 2, 31, 47, 48, 49, 149}) {
       compare<Product, TestType>({length, 7, 43}, kind);
     }
     compare<Product, TestType>({70, 1, 5}, kind);
@@ -80,6 +80,14 @@ TEST_CASE("kernels causal product: same bits for any number of threads, every IS
       compare<Product, float>({97, 20, 43}, kind);
       compare<Product, double>({97, 20, 43}, kind);
     }
+  }
+}
+
+TEST_CASE("kernels causal product: rows that lie ready give the same bits as copies") {
+  for (const CausalProductSizes& kind : product_kinds()) {
+    check_lying<Product>({131, 20, 64}, kind, 2);
+    check_lying<Product>({97, 70, 64, 1, 1}, kind, 2);  // columns of a head apart
+    check_lying<Product>({49, 7, 32, 2, 2, 1, true}, kind, 1);
   }
 }
 

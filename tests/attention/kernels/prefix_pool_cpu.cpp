@@ -10,7 +10,7 @@ using namespace attnbench::kernels::test;
 TEMPLATE_TEST_CASE("kernels prefix pool: values and gradients at awkward sizes", "", float, double,
                    BFloat16) {
   for (const PoolQuery kind : pool_kinds) {
-    for (const std::int64_t length : {1, 2, 31, 33, 64, 131}) {
+    for (const std::int64_t length : {1, 2, 31, 47, 48, 49, 149}) {
       compare<Pool, TestType>({length, 7, 43}, of(kind));
     }
     compare<Pool, TestType>({70, 1, 5}, of(kind));
@@ -111,6 +111,15 @@ TEST_CASE("kernels prefix pool: the same bits for any number of threads, and eve
       compare<Pool, float>({97, 20, 43}, of(kind));
       compare<Pool, double>({97, 20, 43}, of(kind));
     }
+  }
+}
+
+TEST_CASE("kernels prefix pool: rows that lie ready give the same bits as copies") {
+  for (const PoolQuery kind : pool_kinds) {
+    check_lying<Pool>({131, 20, 64}, of(kind), 2);
+    check_lying<Pool>({97, 70, 64, 1, 1}, of(kind), 2);  // columns of a head apart
+    check_lying<Pool>({49, 7, 32, 2, 2, 1, true}, of(kind), 1);
+    check_lying<Pool>({50, 7, 128}, of(kind), 1);  // too long to lie ready
   }
 }
 

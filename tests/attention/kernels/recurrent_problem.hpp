@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "tests/attention/kernels/arrays.hpp"
@@ -123,10 +124,34 @@ void compare(const Shape& shape, const typename Family<T>::Sizes& like, int thre
   auto exact = problem.widened();
   exact.forward(1);
   exact.backward(1);
-  CHECK(gradient_error(problem.d_query, exact.d_query, exact.d_values) <
-        Bars<T>::backward);
+  CHECK(gradient_error(problem.d_query, exact.d_query, exact.d_values) < Bars<T>::backward);
   CHECK(gradient_error(problem.d_key, exact.d_key, exact.d_values) < Bars<T>::backward);
   CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<T>::backward);
+}
+
+/// Values and results that fill whole cache lines are scanned where they lie, others in copies: the
+/// same bits.
+template <template <class> class Family>
+void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, int threads) {
+  CAPTURE(shape.length, shape.latents, shape.value_dim, threads);
+  Recurrent<Family, float> problem(shape, like);
+  const std::size_t bytes = problem.values.size() * sizeof(float);
+  Block values(bytes + 4), out(bytes + 4);
+  std::vector<float> first;
+  for (const std::size_t beside : {std::size_t{0}, std::size_t{4}}) {
+    auto arguments = problem.arguments();
+    std::byte* const from = static_cast<std::byte*>(values.data()) + beside;
+    std::byte* const to = static_cast<std::byte*>(out.data()) + beside;
+    std::memcpy(from, problem.values.data(), bytes);
+    arguments.values.data = reinterpret_cast<const float*>(from);
+    arguments.out.data = reinterpret_cast<float*>(to);
+    problem.run(problem.sizes, arguments, threads);
+    std::memcpy(problem.out.data(), to, bytes);
+    if (beside == 0) first = problem.out;
+  }
+  REQUIRE(out.intact());
+  CHECK(first == problem.out);
+  CHECK(relative_rms(first, problem.define()) < Bars<float>::forward);
 }
 
 /// Derivatives along random directions against central differences of the definition.
