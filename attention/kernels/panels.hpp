@@ -25,12 +25,6 @@ struct Panels {
   operator Panels<const R>() const { return {data, stride, token}; }
 };
 
-/// Whole rows as panels, where they lie: few and close enough for the first cache.
-template <class R>
-Panels<R> panels_of_rows(R* first, std::int64_t row_stride) {
-  return {first, panel_columns<R>, row_stride};
-}
-
 /// Numbers in the panels of a block.
 template <class R>
 constexpr std::int64_t panel_numbers(std::int64_t tokens, std::int64_t columns) {

@@ -113,15 +113,41 @@ Ahead inputs_ahead(const typename Family::Sizes& sizes, const typename Family::A
   return ahead;
 }
 
-/// Whether the item's columns of rows can be scanned where they lie: as they are computed with,
-/// unpadded, in whole cache lines, and no further apart than lets a block of them into the first
-/// cache.
+/// Some columns of rows.
+struct Columns {
+  std::int64_t first, count;
+  std::int64_t padded;  ///< what the scan takes for `count`
+};
+
+/// These columns of the rows at `place` where they lie, if they can be scanned there: as they are
+/// computed with, unpadded, in whole cache lines, and no further apart than lets a block of them
+/// into the first cache. Else no data.
 template <class R, class T>
-bool lie_ready(const Rows<T>& rows, const RecurrentItem& item, std::int64_t padded_columns) {
+Panels<std::conditional_t<std::is_const_v<T>, const R, R>> lying_panels(const Rows<T>& rows,
+                                                                        const BlockPlace& place,
+                                                                        const Columns& columns) {
   constexpr std::int64_t line = panel_columns<R>;
-  const auto first = reinterpret_cast<std::uintptr_t>(rows.at(item.b, item.h, 0) + item.column);
-  return std::is_same_v<std::remove_const_t<T>, R> && item.columns == padded_columns &&
-         first % 64 == 0 && rows.row_stride % line == 0 && rows.row_stride <= 4 * line;
+  if constexpr (std::is_same_v<std::remove_const_t<T>, R>) {
+    T* const first = rows.at(place.b, place.h, place.t0) + columns.first;
+    if (columns.count == columns.padded && reinterpret_cast<std::uintptr_t>(first) % 64 == 0 &&
+        rows.row_stride % line == 0 && rows.row_stride <= 4 * line) {
+      return {first, line, rows.row_stride};
+    }
+  }
+  return {};
+}
+
+/// Values, scanned where they lie if they can be, else from panels `to`.
+template <class T, int Bytes>
+Panels<const Compute<T>> open_values(const Rows<const T>& rows, const std::uint8_t* mask,
+                                     const BlockPlace& place, const Columns& columns,
+                                     const Panels<Compute<T>>& to) {
+  if (mask == nullptr) {
+    const auto lying = lying_panels<Compute<T>>(rows, place, columns);
+    if (lying.data != nullptr) return lying;
+  }
+  load_panels<T, Bytes>(rows, mask, place, columns.first, columns.count, to);
+  return to;
 }
 
 template <class Family, int Bytes>
@@ -133,27 +159,15 @@ void recurrent_item(const typename Family::Sizes& sizes,
   const Memory<R> memory = Family::begin(sizes, arguments, item, s);
   const std::uint8_t* mask =
       arguments.key_mask == nullptr ? nullptr : arguments.key_mask + item.b * arguments.mask_stride;
-  const bool values_lie = mask == nullptr && lie_ready<R>(arguments.values, item, s.columns);
-  const bool out_lies = lie_ready<R>(arguments.out, item, s.columns);
   for (std::int64_t t0 = 0; t0 < sizes.length;) {
     BlockPlace place{item.b, item.h, t0, std::min(block_tokens, sizes.length - t0)};
     const Opened<R> opened = Family::template open<Bytes>(sizes, arguments, s.block, mask, place);
     place.tokens = opened.tokens;
-    Panels<const R> values = s.values;
-    Panels<R> out = s.out;
-    if constexpr (std::is_same_v<T, R>) {
-      if (values_lie) {
-        values = panels_of_rows(arguments.values.at(item.b, item.h, t0) + item.column,
-                                arguments.values.row_stride);
-      }
-      if (out_lies) {
-        out = panels_of_rows(arguments.out.at(item.b, item.h, t0) + item.column,
-                             arguments.out.row_stride);
-      }
-    }
-    if (!values_lie) {
-      load_panels<T, Bytes>(arguments.values, mask, place, item.column, item.columns, s.values);
-    }
+    const Columns columns{item.column, item.columns, s.columns};
+    const Panels<const R> values =
+        open_values<T, Bytes>(arguments.values, mask, place, columns, s.values);
+    Panels<R> out = lying_panels<R>(arguments.out, place, columns);
+    if (out.data == nullptr) out = s.out;
     Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + place.tokens);
     for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
       const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);

@@ -55,9 +55,10 @@ class GradientSweep {
   }
 
  private:
-  void load(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
-            std::int64_t tokens, const Panels<R>& to, const R* factors = nullptr) const {
-    load_panels<T, Bytes>(from, mask, {f_.b, f_.h, t, tokens}, 0, f_.sizes.value_dim, to, factors);
+  Panels<const R> open(const Rows<const T>& from, const std::uint8_t* mask, std::int64_t t,
+                       std::int64_t tokens, const Panels<R>& room) const {
+    return open_values<T, Bytes>(from, mask, {f_.b, f_.h, t, tokens},
+                                 {0, f_.sizes.value_dim, s_.width}, room);
   }
   /// Calls the inputs of the tokens from t on.
   void call(Ahead& ahead, std::int64_t t) const {
@@ -87,15 +88,15 @@ class GradientSweep {
     const auto& s = s_;
     const Opened<R> opened = f_.template open<Bytes>(s.block, t, end - t);
     const std::int64_t n = opened.tokens;
-    load(f_.arguments.values, f_.mask(), t, n, s.values);
-    load(f_.gradients.d_out, nullptr, t, n, s.upstream);
+    const Panels<const R> values = open(f_.arguments.values, f_.mask(), t, n, s.values);
+    const Panels<const R> upstream = open(f_.gradients.d_out, nullptr, t, n, s.upstream);
     Ahead ahead(block_tokens);
     if (t + n < f_.sizes.length) call(ahead, t + n);
     if (t0 + block_tokens < f_.sizes.length) call_x(ahead, x_block.data + kept_.x_block);
     for_groups([&](std::int64_t l, std::int64_t last) {
       f_.template weigh<Bytes, false>(s.block, opened, l, last);
       const Panels<R> x{x_block.at(t - t0, l), x_block.stride};
-      scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, last - l, s.values, s.upstream,
+      scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, last - l, values, upstream,
                                                       s.block.scores, x, s.by_value + l, s.latents,
                                                       s.block.fade + l, &ahead});
       dot_rows<R, Bytes>(s.block.weights, x, n, last - l, l > 0, s.parts);
@@ -128,8 +129,9 @@ class GradientSweep {
     const auto& s = s_;
     const std::int64_t n = opened.tokens;
     f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
-    load(f_.arguments.values, f_.mask(), t, n, s.values);
-    load(f_.gradients.d_out, nullptr, t, n, s.upstream, s.factors);
+    const Panels<const R> values = open(f_.arguments.values, f_.mask(), t, n, s.values);
+    load_panels<T, Bytes>(f_.gradients.d_out, nullptr, {f_.b, f_.h, t, n}, 0, f_.sizes.value_dim,
+                          s.upstream, s.factors);
     Ahead ahead(block_tokens);
     const std::int64_t before = t - block_tokens;
     if (before >= 0) {
@@ -142,7 +144,7 @@ class GradientSweep {
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
     for_groups([&](std::int64_t l, std::int64_t last) {
       f_.template weigh<Bytes, true>(s.block, opened, l, last);
-      scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, last - l, s.upstream, s.values,
+      scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, last - l, s.upstream, values,
                                                        s.block.weights, s.z, s.by_value + l,
                                                        s.latents, s.fade + l, &ahead});
       scan<R, Bytes, Fade::rows, Order::backwards>(

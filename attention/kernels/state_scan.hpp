@@ -22,7 +22,7 @@ enum class Fade { rows, columns };
 /// The order in which the tokens of a block are taken in.
 enum class Order { forwards, backwards };
 
-/// A block of tokens: e and p [tokens, rows], in panels of their own, v and o [tokens, columns].
+/// A block of tokens: e and p [tokens, rows], v and o [tokens, columns].
 /// `columns` is in whole vectors, `rows` a multiple of latent_unit. o is
 /// written, not added to.
 template <class R>

@@ -27,7 +27,8 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
   }
   // Copies: for all the compiler knows a store to o may change what `block` refers to.
   constexpr std::int64_t sign = Time == Order::forwards ? 1 : -1;
-  constexpr std::int64_t step = sign * panel_columns<R>;
+  const std::int64_t e_step = sign * block.e.token;
+  const std::int64_t p_step = sign * block.p.token;
   const std::int64_t v_step = sign * block.v.token;
   const std::int64_t o_step = sign * block.o.token;
   const std::int64_t first = Time == Order::forwards ? 0 : block.tokens - 1;
@@ -63,8 +64,8 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
     }
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) S::store(o + o_beside[j], read[j]);
-    e += step;
-    p += step;
+    e += e_step;
+    p += p_step;
     v += v_step;
     o += o_step;
   }

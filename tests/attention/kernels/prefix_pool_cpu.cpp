@@ -118,6 +118,7 @@ TEST_CASE("kernels prefix pool: rows that lie ready give the same bits as copies
   for (const PoolQuery kind : pool_kinds) {
     check_lying<Pool>({131, 20, 64}, of(kind), 2);
     check_lying<Pool>({97, 70, 64, 1, 1}, of(kind), 2);  // columns of a head apart
+    check_lying<Pool>({50, 7, 48, 1, 1}, of(kind), 2);   // and not all as many
     check_lying<Pool>({49, 7, 32, 2, 2, 1, true}, of(kind), 1);
     check_lying<Pool>({50, 7, 128}, of(kind), 1);  // too long to lie ready
   }

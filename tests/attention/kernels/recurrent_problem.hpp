@@ -77,12 +77,15 @@ struct Recurrent {
                    F::forward(sizes, arguments, team, space, bytes);
                  });
   }
-  void backward(int threads) {
+  void backward(int threads) { backward(threads, arguments(), d_out.data()); }
+  void backward(int threads, const typename F::Arguments& a, const T* upstream) {
+    auto from = rows<const T>(d_out, shape.value_dim);
+    from.data = upstream;
     on_workspace(threads, F::backward_bytes(sizes, threads),
                  [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   F::backward(sizes, arguments(), rows<const T>(d_out, shape.value_dim),
-                               rows<T>(d_query, shape.latents), rows<T>(d_key, shape.latents),
-                               rows<T>(d_values, shape.value_dim), team, space, bytes);
+                   F::backward(sizes, a, from, rows<T>(d_query, shape.latents),
+                               rows<T>(d_key, shape.latents), rows<T>(d_values, shape.value_dim),
+                               team, space, bytes);
                  });
   }
   bool real(std::int64_t b, std::int64_t t) const {
@@ -136,8 +139,8 @@ void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, 
   CAPTURE(shape.length, shape.latents, shape.value_dim, threads);
   Recurrent<Family, float> problem(shape, like);
   const std::size_t bytes = problem.values.size() * sizeof(float);
-  Block values(bytes + 4), out(bytes + 4);
-  std::vector<float> first;
+  Block values(bytes + 4), out(bytes + 4), d_out(bytes + 4);
+  std::vector<float> first, slopes;
   for (const std::size_t beside : {std::size_t{0}, std::size_t{4}}) {
     auto arguments = problem.arguments();
     std::byte* const from = static_cast<std::byte*>(values.data()) + beside;
@@ -147,10 +150,15 @@ void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, 
     arguments.out.data = reinterpret_cast<float*>(to);
     problem.run(problem.sizes, arguments, threads);
     std::memcpy(problem.out.data(), to, bytes);
+    std::byte* const upstream = static_cast<std::byte*>(d_out.data()) + beside;
+    std::memcpy(upstream, problem.d_out.data(), bytes);
+    problem.backward(threads, arguments, reinterpret_cast<const float*>(upstream));
     if (beside == 0) first = problem.out;
+    if (beside == 0) slopes = problem.d_key;
   }
   REQUIRE(out.intact());
   CHECK(first == problem.out);
+  CHECK(slopes == problem.d_key);
   CHECK(relative_rms(first, problem.define()) < Bars<float>::forward);
 }
 
