@@ -56,7 +56,8 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
   if (k == parts.count - 1) end_sequence(call, s, b, h, mean.count, begun);
 }
 
-/// What is done with an item: the sum of a part's tokens, the reading of a part, or a whole step.
+/// What is done with an item: the sum of a part's tokens, the reading of a part, or the whole steps
+/// of some heads.
 enum class Work { sum, read, step };
 
 bool is_step(const RunningMemorySizes& sizes) {
@@ -67,7 +68,7 @@ template <class T, int Bytes>
 ATTNBENCH_INLINE void item(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
                            std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
   if (work == Work::sum) return sum_part<T, Bytes>(call, s, b, h, k);
-  if (work == Work::step) return step_head<T, Bytes>(call, s, b, h);
+  if (work == Work::step) return step_heads<T, Bytes>(call, s, k);
   read_part<T, Bytes>(call, s, b, h, k);
 }
 
@@ -116,18 +117,24 @@ void running_memory_forward(const RunningMemorySizes& sizes,
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const auto run = pick(item_baseline<T>, item_avx2<T>, item_avx512<T>);
   call.shared.take(sizes, arguments.carry);
-  const auto over = [&](std::int64_t parts, Work work) {
-    share(team, sizes.batch * sizes.heads * parts, [&](int worker, std::int64_t index) {
-      Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
-      const MemoryScratch<R> s(own, call.shared.bases, is_step(sizes));
-      const std::int64_t head = index / parts;
-      run(call, s, head / sizes.heads, head % sizes.heads, index % parts, work);
-    });
+  const auto scratch_of = [&](int worker) {
+    Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
+    return MemoryScratch<R>(own, call.shared.bases, is_step(sizes));
   };
+  const std::int64_t heads = sizes.batch * sizes.heads;
   if (is_step(sizes)) {
     call.shared.bases.set_fence();
-    return over(1, Work::step);
+    const std::int64_t together = heads_together(sizes);
+    return share(team, (heads + together - 1) / together, [&](int worker, std::int64_t index) {
+      run(call, scratch_of(worker), 0, 0, index, Work::step);
+    });
   }
+  const auto over = [&](std::int64_t parts, Work work) {
+    share(team, heads * parts, [&](int worker, std::int64_t index) {
+      const std::int64_t head = index / parts;
+      run(call, scratch_of(worker), head / sizes.heads, head % sizes.heads, index % parts, work);
+    });
+  };
   call.shared.bases.pack(arguments.bases, sizes.heads);
   const std::int64_t parts = call.shared.remembering.count;
   if (sizes.order == MemoryOrder::all || parts > 1) over(parts, Work::sum);

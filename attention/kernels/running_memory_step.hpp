@@ -1,11 +1,34 @@
 // One token of the running memory, as when it is decoded: to pack the bases as products want them
-// would be most of the work, so they are read as they lie, twice.
+// would be most of the work, so they are read as they lie, twice. To read them from memory is most
+// of what is left, so the next head's are fetched while one head is computed.
 #pragma once
 
+#include "attention/kernels/ahead.hpp"
 #include "attention/kernels/running_memory_parts.hpp"
 #include "attention/kernels/stored.hpp"
 
 namespace attnbench::kernels {
+
+/// The bases of the head that comes next, fetched a few lines at a time; of none where that is
+/// unknown.
+class NextBases {
+ public:
+  NextBases() = default;
+  template <class T>
+  NextBases(const RunningMemorySizes& sizes, const Rows<const T>& bases, std::int64_t h)
+      : line_(reinterpret_cast<std::uintptr_t>(bases.at(0, h, 0))),
+        step_(bases.row_stride == sizes.head_dim ? Ahead::line : 0) {}
+  template <int Lines>
+  ATTNBENCH_INLINE void fetch_some() {
+#pragma GCC unroll 8
+    for (int i = 0; i < Lines; ++i) fetch(line_ + static_cast<std::uintptr_t>(i) * step_);
+    line_ += Lines * step_;
+  }
+
+ private:
+  std::uintptr_t line_ = 0;
+  std::uintptr_t step_ = 0;
+};
 
 /// A head's bases in rows of whole vectors; zeros past the last, up to whole vectors of bases.
 template <class R>
@@ -31,15 +54,17 @@ struct BasisRows {
     return {room, width, count, width};
   }
 
-  /// to [count] = B x.
-  template <int Bytes>
-  ATTNBENCH_INLINE void project(const R* x, R* to) const {
+  /// to [count] = B x. Fetches that part of what comes next.
+  template <int Bytes, int Part>
+  ATTNBENCH_INLINE void project(const R* x, R* to, NextBases& next) const {
     using S = Simd<R, Bytes>;
+    constexpr int lines = S::lanes * Bytes / static_cast<int>(Ahead::line) / Part;
     for (std::int64_t j = 0; j < count; j += S::lanes) {
       const R* const rows = data + j * stride;
       typename S::Vector sums[S::lanes] = {};
       for (std::int64_t d = 0; d < width; d += S::lanes) {
         const auto numbers = S::load(x + d);
+        next.fetch_some<lines>();
 #pragma GCC unroll 16
         for (int i = 0; i < S::lanes; ++i) sums[i] += numbers * S::load(rows + i * stride + d);
       }
@@ -50,15 +75,16 @@ struct BasisRows {
     }
   }
 
-  /// to [width] = B^T weights.
+  /// to [width] = B^T weights. Fetches half of what comes next.
   template <int Bytes>
-  ATTNBENCH_INLINE void combine(const R* weights, R* to) const {
+  ATTNBENCH_INLINE void combine(const R* weights, R* to, NextBases& next) const {
     using S = Simd<R, Bytes>;
     in_runs<4>(width / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
       constexpr int N = decltype(vectors)::value;
       typename S::Vector sums[2][N] = {};  // two, to hide the latency of the sums
       const R* row = data + first * S::lanes;
       for (std::int64_t j = 0; j < count; j += 2) {
+        next.fetch_some<N * Bytes / static_cast<int>(Ahead::line)>();
 #pragma GCC unroll 2
         for (int i = 0; i < 2; ++i) {
 #pragma GCC unroll 4
@@ -79,7 +105,7 @@ struct BasisRows {
 /// The only token of one head.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
-                                std::int64_t b, std::int64_t h) {
+                                std::int64_t b, std::int64_t h, NextBases next) {
   using R = Compute<T>;
   const auto& sizes = call.sizes;
   const auto& bases = call.shared.bases;
@@ -92,20 +118,25 @@ ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<C
                       static_cast<R>(sizes.scale * log2_of_e), s.query, bases.width, R{0});
   load_memory_rows(call.in.tokens.at(b, h, 0), call.in.tokens.row_stride, mask, 1, sizes.head_dim,
                    R{1}, s.tokens, bases.width);
-  rows.template project<Bytes>(s.query, s.logits);
+  if (each) {
+    rows.template project<Bytes, 4>(s.query, s.logits, next);
+  } else {
+    rows.template project<Bytes, 2>(s.query, s.logits, next);
+  }
   const bool empty = mean.count == 0;
   if (each) {
-    rows.template project<Bytes>(s.tokens, s.means);
+    rows.template project<Bytes, 4>(s.tokens, s.means, next);
     mean.template run<Bytes>(s.means, mask, 1, bases.rows);
   }
   read_row<R, Bytes>(s.logits, s.mean, bases.fence, bases.rows);
-  rows.template combine<Bytes>(s.logits, s.out);
+  rows.template combine<Bytes>(s.logits, s.out, next);
   store_block(call, s, b, h, 0, 1, empty);
   if (!each) {
     add_rows<R, Bytes>(s.tokens, 1, bases.width, s.sum);
     begun += real_tokens(mask, 1);
     if (MemoryBlocks(sizes, 1).ends(1)) {
-      rows.template project<Bytes>(s.sum, s.means);
+      NextBases none;
+      rows.template project<Bytes, 2>(s.sum, s.means, none);
       mean.template take_totals<Bytes>(
           [&](std::int64_t j) ATTNBENCH_INLINE_LAMBDA { return Simd<R, Bytes>::load(s.means + j); },
           begun, bases.rows);
@@ -114,6 +145,26 @@ ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<C
     }
   }
   end_sequence(call, s, b, h, mean.count, begun);
+}
+
+/// Heads that one worker takes together, one after the other.
+inline std::int64_t heads_together(const RunningMemorySizes& sizes) {
+  return std::clamp<std::int64_t>(sizes.batch * sizes.heads / 32, 1, 16);
+}
+
+/// Run k of all heads' only tokens.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void step_heads(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
+                                 std::int64_t k) {
+  const auto& sizes = call.sizes;
+  const std::int64_t together = heads_together(sizes);
+  const std::int64_t end = std::min((k + 1) * together, sizes.batch * sizes.heads);
+  for (std::int64_t head = k * together; head < end; ++head) {
+    const bool last = head + 1 == end;
+    step_head<T, Bytes>(
+        call, s, head / sizes.heads, head % sizes.heads,
+        last ? NextBases() : NextBases(sizes, call.in.bases, (head + 1) % sizes.heads));
+  }
 }
 
 }  // namespace attnbench::kernels

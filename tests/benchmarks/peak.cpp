@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "attention/kernels/amx.hpp"
 #include "harness/measure/cpu_loops.hpp"
+#include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
 
 namespace attnbench::bench {
@@ -70,6 +74,32 @@ Loop loop_of(Unit unit) {
   return {};
 }
 
+struct Free {
+  void operator()(void* block) const { std::free(block); }
+};
+using Floats = std::unique_ptr<float[], Free>;
+
+/// Numbers that their pages are there for, 64-byte aligned; `count` is a multiple of 16.
+Floats floats(std::int64_t count) {
+  Floats x(
+      static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>(count) * sizeof(float))));
+  std::fill_n(x.get(), count, 0.5F);
+  return x;
+}
+
+/// The greatest rate of `amount` a call in `trials` calls.
+template <class Call>
+double best_rate(double amount, int trials, const Call& call) {
+  double best = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    best = std::max(best, amount / seconds.count());
+  }
+  return best;
+}
+
 void ceiling(benchmark::State& state, Unit unit) {
   test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   double best = 0;
@@ -94,6 +124,36 @@ double peak(Unit unit, kernels::ThreadTeam& team) {
     best = std::max(best, flops / seconds.count());
   }
   return best;
+}
+
+double exponential_peak(kernels::ThreadTeam& team) {
+  constexpr std::int64_t count = 2048;
+  constexpr int repeats = 4'000;
+  std::vector<Floats> from, to;
+  for (int i = 0; i < team.size(); ++i) {
+    from.push_back(floats(count));
+    to.push_back(floats(count));
+  }
+  return best_rate(static_cast<double>(count) * repeats * team.size(), 40, [&] {
+    team.run([&](int worker) {
+      const auto i = static_cast<std::size_t>(worker);
+      for (int r = 0; r < repeats; ++r) {
+        measure::cpu_loops().exponentials(from[i].get(), to[i].get(), count);
+        benchmark::ClobberMemory();
+      }
+    });
+  });
+}
+
+double reading_peak(double bytes, kernels::ThreadTeam& team) {
+  const auto count = static_cast<std::int64_t>(bytes / 4) / 16 * 16;
+  const Floats x = floats(count);
+  std::vector<float> sums(static_cast<std::size_t>(team.size()));
+  const int trials = std::clamp(static_cast<int>(1e9 / bytes), 5, 200);
+  return best_rate(4 * static_cast<double>(count), trials, [&] {
+    read(x.get(), count, team, sums.data());
+    benchmark::DoNotOptimize(sums.data());
+  });
 }
 
 BENCHMARK_CAPTURE(ceiling, fma_float32, Unit::fma_float32)->Iterations(3);

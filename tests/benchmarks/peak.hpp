@@ -15,4 +15,9 @@ enum class Unit {
 /// of some 20 ms. 0 where the machine has no such unit.
 double peak(Unit unit, kernels::ThreadTeam& team);
 
+/// Powers of two per second of all the team's threads at once, of floats in the first cache, and
+/// bytes per second of reading `bytes` bytes over and over; the best of some 20 ms.
+double exponential_peak(kernels::ThreadTeam& team);
+double reading_peak(double bytes, kernels::ThreadTeam& team);
+
 }  // namespace attnbench::bench
