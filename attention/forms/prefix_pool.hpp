@@ -75,10 +75,12 @@ double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
 /// The same in one kernel (attention/kernels/whole_pool.hpp): float32, float64 and bfloat16 on the
-/// CPU. Its gradient keeps the inputs alone.
-at::Tensor whole_fused(const at::Tensor& query, Query kind, const at::Tensor& scores,
+/// CPU. Random features, of query and scores by the same omega, are made in the kernel; where a
+/// gradient is wanted they are made before it. The gradient keeps the logits and the values alone.
+at::Tensor whole_fused(const Operand& query, Query kind, const Operand& scores,
                        const at::Tensor& values);
-double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind);
+double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
+                                   bool features = false);
 
 // ---- what the forms share
 

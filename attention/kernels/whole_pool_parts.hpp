@@ -1,11 +1,12 @@
-// What the forward and backward passes of the whole pool share: the tokens of a head in parts, the
-// sums of one part, the averages that come of all.
+// What the forward and backward passes of the whole pool share: a head's tokens in parts and its
+// latents in groups, what all workers and each of them hold, and how a block is read and written.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "attention/kernels/block_rows.hpp"
 #include "attention/kernels/multiply.hpp"
 #include "attention/kernels/stored.hpp"
 #include "attention/kernels/whole_pool.hpp"
@@ -14,6 +15,9 @@
 namespace attnbench::kernels {
 
 constexpr std::int64_t pool_tokens = 64;  ///< of one block
+/// Latents that are weighed together: a block's weights and values and their sums fit the first
+/// cache.
+constexpr std::int64_t pool_group = 64;
 
 /// A head's tokens in parts of whole blocks, so many whatever the threads that few heads keep many
 /// of them busy: the same bits for any number.
@@ -43,245 +47,139 @@ struct PoolLayout {
   std::int64_t latents, value_dim;
   std::int64_t stride, width;  ///< latents and value_dim in whole vectors
   std::int64_t units;          ///< latents in whole units of rows
+  std::int64_t groups;         ///< of latents, the last one of what is left
+  std::int64_t token_width;    ///< of tokens with directions, in whole vectors
 
   explicit PoolLayout(const WholePoolSizes& sizes)
       : latents(sizes.latents),
         value_dim(sizes.value_dim),
         stride(padded(sizes.latents, sizeof(R))),
         width(padded(sizes.value_dim, sizeof(R))),
-        units((sizes.latents + row_unit - 1) / row_unit * row_unit) {}
+        units((sizes.latents + row_unit - 1) / row_unit * row_unit),
+        groups((stride + pool_group - 1) / pool_group),
+        token_width(padded(sizes.directions.dim, sizeof(R))) {}
   std::int64_t size() const { return 2 * stride + units * width; }
   PoolSums<R> sums(R* at) const { return {at, at + stride, at + 2 * stride}; }
+  /// Of group g: latents, and those in whole units of rows and in whole vectors.
+  std::int64_t latents_in(std::int64_t g) const { return in(g, latents); }
+  std::int64_t units_in(std::int64_t g) const { return in(g, units); }
+  std::int64_t columns_in(std::int64_t g) const { return in(g, stride); }
+
+ private:
+  static std::int64_t in(std::int64_t g, std::int64_t all) {
+    return std::min(pool_group, all - g * pool_group);
+  }
 };
 
-/// The sums of all parts, and what comes of them.
+/// The sums of all parts, and what comes of them; the directions as products want them.
 template <class R>
 struct PoolShared {
   PoolLayout<R> layout;
   PoolParts keys, queries;
-  R* parts;   // [batch * heads, keys.count, layout.size()]
-  R* totals;  // [batch * heads, layout.size()]: the sums are the averages M
+  R* parts;       // [batch * heads, keys.count, layout.size()]
+  R* totals;      // [batch * heads, layout.size()]: the sums are the averages M
+  R* z;           // [batch * heads, stride]: in powers of two, -infinity where nothing was seen
+  R* fence;       // [stride]: 0, and -infinity past the last latent
+  R* directions;  // [heads, groups, dim, pool_group]: times scale and log2(e)
 
   PoolShared(Workspace& space, const WholePoolSizes& sizes)
       : layout(sizes),
         keys(sizes, sizes.key_length),
         queries(sizes, sizes.length),
         parts(space.take<R>(sizes.batch * sizes.heads * keys.count * layout.size())),
-        totals(space.take<R>(sizes.batch * sizes.heads * layout.size())) {}
+        totals(space.take<R>(sizes.batch * sizes.heads * layout.size())),
+        z(space.take<R>(sizes.batch * sizes.heads * layout.stride)),
+        fence(space.take<R>(layout.stride)),
+        directions(space.take<R>(sizes.heads * directions_size(sizes))) {}
   PoolSums<R> part(std::int64_t head, std::int64_t k) const {
     return layout.sums(parts + (head * keys.count + k) * layout.size());
   }
   PoolSums<R> total(std::int64_t head) const { return layout.sums(totals + head * layout.size()); }
+  R* z_of(std::int64_t head) const { return z + head * layout.stride; }
+  std::int64_t directions_size(const WholePoolSizes& sizes) const {
+    return layout.groups * sizes.directions.dim * pool_group;
+  }
+  const R* directions_of(const WholePoolSizes& sizes, std::int64_t h, std::int64_t g) const {
+    return directions + h * directions_size(sizes) + g * sizes.directions.dim * pool_group;
+  }
+
+  /// To be called before any part is looked at.
+  void prepare(const WholePoolSizes& sizes, const Rows<const R>& given) const {
+    std::fill_n(fence, layout.stride, -std::numeric_limits<R>::infinity());
+    std::fill_n(fence, layout.latents, R{0});
+    std::fill_n(directions, sizes.heads * directions_size(sizes), R{0});
+    if (sizes.directions.dim == 0) return;
+    const R factor = static_cast<R>(sizes.scale * log2_of_e);
+    for (std::int64_t h = 0; h < sizes.heads; ++h) {
+      for (std::int64_t l = 0; l < layout.latents; ++l) {
+        const R* const from = given.at(0, h, l);
+        R* const to = directions + h * directions_size(sizes) +
+                      l / pool_group * sizes.directions.dim * pool_group + l % pool_group;
+        for (std::int64_t d = 0; d < sizes.directions.dim; ++d)
+          to[d * pool_group] = factor * from[d];
+      }
+    }
+  }
 };
 
 /// What one worker holds: a block of tokens.
 template <class R>
 struct PoolScratch {
-  R* weights;  // [pool_tokens, stride]
-  R* rows;     // [pool_tokens, width]
-  R* fade;     // [stride]
+  R* weights;  // [groups, pool_tokens, pool_group]; backwards [pool_tokens, stride]
+  R* logits;   // [pool_tokens, stride or token_width]: room for rows that are not whole
+  R* rows;     // [pool_tokens, width]: the same for values
+  R* fade;     // [pool_group]
+  R* less;     // [pool_tokens]
+  R* lanes;    // [pool_tokens, of the widest vector]: room for sums and maxima of rows
 
   PoolScratch(Workspace& space, const PoolLayout<R>& layout)
-      : weights(space.take<R>(pool_tokens * layout.stride)),
+      : weights(space.take<R>(layout.groups * pool_tokens * pool_group)),
+        logits(space.take<R>(pool_tokens * std::max(layout.stride, layout.token_width))),
         rows(space.take<R>(pool_tokens * layout.width)),
-        fade(space.take<R>(layout.stride)) {}
+        fade(space.take<R>(pool_group)),
+        less(space.take<R>(pool_tokens)),
+        lanes(space.take<R>(pool_tokens * padded(1, sizeof(R)))) {}
 };
 
 inline std::int64_t pool_rows(std::int64_t tokens) {
   return (tokens + row_unit - 1) / row_unit * row_unit;
 }
 
-/// Scores of `tokens` tokens from t0 on in powers of two, -infinity where hidden or beyond.
+/// The rows at `place` in whole units, zeros past the last; 0 for a hidden one, whatever stands
+/// there. In place where they are whole already, else in `room` [pool_tokens, stride].
 template <class T, int Bytes>
-ATTNBENCH_INLINE void load_scores(const WholePoolSizes& sizes, const PrefixPoolArguments<T>& in,
-                                  const std::uint8_t* mask, std::int64_t b, std::int64_t h,
-                                  std::int64_t t0, std::int64_t tokens, std::int64_t stride,
-                                  Compute<T>* to) {
+ATTNBENCH_INLINE Operand<Compute<T>> open_units(const Rows<const T>& rows, const std::uint8_t* mask,
+                                                const BlockPlace& place, std::int64_t width,
+                                                Compute<T>* room, std::int64_t stride) {
   using R = Compute<T>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(to + t * stride, stride, none);
+  const std::int64_t units = pool_rows(place.tokens);
+  if (units == place.tokens) {
+    return open_rows<T, Bytes>(rows, mask, place, width, R{1}, R{0}, room, stride);
+  }
+  for (std::int64_t t = 0; t < place.tokens; ++t) {
+    if (mask != nullptr && mask[place.t0 + t] == 0) {
+      std::fill_n(room + t * stride, stride, R{0});
     } else {
-      widen_row<T, Bytes>(in.scores.at(b, h, t0 + t), sizes.latents,
-                          static_cast<R>(sizes.scale * log2_of_e), to + t * stride, stride, none);
+      widen_row<T, Bytes>(rows.at(place.b, place.h, place.t0 + t), width, R{1}, room + t * stride,
+                          stride, R{0});
     }
   }
+  std::fill_n(room + place.tokens * stride, (units - place.tokens) * stride, R{0});
+  return {room, stride, 1};
 }
 
-/// `tokens` rows from t0 on, 0 for a hidden one, whatever stands there, and in whole units.
+/// Rows times `factor`, to `place`.
 template <class T, int Bytes>
-ATTNBENCH_INLINE void load_rows(const Rows<const T>& rows, const std::uint8_t* mask, std::int64_t b,
-                                std::int64_t h, std::int64_t t0, std::int64_t tokens,
-                                std::int64_t count, Compute<T>* to, std::int64_t width) {
-  using R = Compute<T>;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    if (mask != nullptr && mask[t0 + t] == 0) {
-      std::fill_n(to + t * width, width, R{0});
-    } else {
-      widen_row<T, Bytes>(rows.at(b, h, t0 + t), count, R{1}, to + t * width, width, R{0});
-    }
-  }
-  std::fill_n(to + tokens * width, (pool_rows(tokens) - tokens) * width, R{0});
-}
-
-/// `tokens` rows times `factor`, to row t0 and on of `to`.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void put_rows(const Compute<T>* from, std::int64_t stride, std::int64_t tokens,
-                               std::int64_t count, Compute<T> factor, const Rows<T>& to,
-                               std::int64_t b, std::int64_t h, std::int64_t t0) {
+ATTNBENCH_INLINE void put_rows(const Compute<T>* from, std::int64_t stride, std::int64_t count,
+                               Compute<T> factor, const Rows<T>& to, const BlockPlace& place) {
   using S = Simd<Compute<T>, Bytes>;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    T* const row = to.at(b, h, t0 + t);
-    for (std::int64_t i = 0; i < count; i += S::lanes) {
-      store_part<T, Bytes>(row + i, factor * S::load(from + t * stride + i), count - i);
+  for (std::int64_t t = 0; t < place.tokens; ++t, from += stride) {
+    T* const row = to.at(place.b, place.h, place.t0 + t);
+    std::int64_t i = 0;
+    for (; i + S::lanes <= count; i += S::lanes) {
+      Stored<T, Bytes>::store(row + i, factor * S::load(from + i));
     }
-  }
-}
-
-/// exp2 of a row against its greatest number, over their sum; 0 where all are -infinity.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void pool_softmax(R* row, std::int64_t stride) {
-  using S = Simd<R, Bytes>;
-  auto most = S::load(row);
-  for (std::int64_t l = S::lanes; l < stride; l += S::lanes) {
-    most = S::greater(most, S::load(row + l));
-  }
-  const R top = S::greatest(most);
-  if (top == -std::numeric_limits<R>::infinity()) {
-    std::fill_n(row, stride, R{0});
-    return;
-  }
-  auto total = S::all(0);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    const auto weight = S::exp2(S::load(row + l) - top);
-    S::store(row + l, weight);
-    total += weight;
-  }
-  const R factor = R{1} / S::sum(total);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) {
-    S::store(row + l, S::load(row + l) * factor);
-  }
-}
-
-/// Turns a block's scores into exponentials against maxima that it raises; s.fade is what its sums
-/// so far shrink by. Whether any does.
-template <class R, int Bytes>
-ATTNBENCH_INLINE bool raise_maxima(const PoolLayout<R>& n, const PoolSums<R>& sums,
-                                   const PoolScratch<R>& s, std::int64_t tokens) {
-  using S = Simd<R, Bytes>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  bool fades = false;
-  for (std::int64_t l = 0; l < n.stride; l += S::lanes) {
-    const auto before = S::load(sums.maximum + l);
-    auto top = before;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      top = S::greater(top, S::load(s.weights + t * n.stride + l));
-    }
-    // A latent that has seen nothing must not compute infinity minus infinity.
-    const auto base = top == none ? S::all(0) : top;
-    const auto fade = S::exp2(before - base);
-    auto sum = fade * S::load(sums.normaliser + l);
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      R* const at = s.weights + t * n.stride + l;
-      const auto weight = S::exp2(S::load(at) - base);
-      S::store(at, weight);
-      sum += weight;
-    }
-    S::store(sums.maximum + l, top);
-    S::store(sums.normaliser + l, sum);
-    S::store(s.fade + l, fade);
-    for (int i = 0; i < S::lanes; ++i) fades = fades || fade[i] != 1;
-  }
-  return fades;
-}
-
-/// The sums of one part.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const PrefixPoolArguments<T>& in,
-                               const PoolShared<Compute<T>>& shared,
-                               const PoolScratch<Compute<T>>& s, std::int64_t b, std::int64_t h,
-                               std::int64_t k) {
-  using R = Compute<T>;
-  using S = Simd<R, Bytes>;
-  const auto& n = shared.layout;
-  const PoolSums<R> sums = shared.part(b * sizes.heads + h, k);
-  const std::uint8_t* mask = in.key_mask == nullptr ? nullptr : in.key_mask + b * in.mask_stride;
-  std::fill_n(sums.maximum, n.stride, -std::numeric_limits<R>::infinity());
-  std::fill_n(sums.normaliser, n.stride + n.units * n.width, R{0});
-  for (std::int64_t t = shared.keys.begin(k); t < shared.keys.end(k); t += pool_tokens) {
-    const std::int64_t tokens = std::min(pool_tokens, shared.keys.end(k) - t);
-    load_scores<T, Bytes>(sizes, in, mask, b, h, t, tokens, n.stride, s.weights);
-    load_rows<T, Bytes>(in.values, mask, b, h, t, tokens, sizes.value_dim, s.rows, n.width);
-    if (raise_maxima<R, Bytes>(n, sums, s, tokens)) {
-      for (std::int64_t l = 0; l < n.latents; ++l) {
-        R* const row = sums.sum + l * n.width;
-        for (std::int64_t d = 0; d < n.width; d += S::lanes) {
-          S::store(row + d, s.fade[l] * S::load(row + d));
-        }
-      }
-    }
-    multiply<R, Bytes, true>(n.units, n.width, tokens, {s.weights, 1, n.stride}, s.rows, n.width,
-                             sums.sum, n.width);
-  }
-}
-
-/// One head's maxima, normalisers and averages from its parts.
-template <class R>
-void average(const PoolShared<R>& shared, std::int64_t head) {
-  const auto& n = shared.layout;
-  const PoolSums<R> total = shared.total(head);
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  std::fill_n(total.maximum, n.stride, none);
-  std::fill_n(total.normaliser, n.stride + n.units * n.width, R{0});
-  for (std::int64_t l = 0; l < n.latents; ++l) {
-    for (std::int64_t k = 0; k < shared.keys.count; ++k) {
-      total.maximum[l] = std::max(total.maximum[l], shared.part(head, k).maximum[l]);
-    }
-    if (total.maximum[l] == none) continue;
-    R* const row = total.sum + l * n.width;
-    for (std::int64_t k = 0; k < shared.keys.count; ++k) {
-      const PoolSums<R> part = shared.part(head, k);
-      const R fade = std::exp2(part.maximum[l] - total.maximum[l]);
-      total.normaliser[l] += fade * part.normaliser[l];
-      for (std::int64_t d = 0; d < n.width; ++d) row[d] += fade * part.sum[l * n.width + d];
-    }
-    for (std::int64_t d = 0; d < n.width; ++d) row[d] /= total.normaliser[l];
-  }
-}
-
-/// The weights p of `tokens` queries from t0 on, 0 beyond the latents; z in powers of two where it
-/// is in them.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void load_weights(const WholePoolSizes& sizes, const PrefixPoolArguments<T>& in,
-                                   const PoolLayout<Compute<T>>& n, const Compute<T>* z,
-                                   std::int64_t b, std::int64_t h, std::int64_t t0,
-                                   std::int64_t tokens, Compute<T>* to) {
-  using R = Compute<T>;
-  using S = Simd<R, Bytes>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  const bool given = sizes.query == PoolQuery::weights;
-  const R factor = given ? R{1} : static_cast<R>(sizes.scale * log2_of_e);
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    R* const row = to + t * n.stride;
-    widen_row<T, Bytes>(in.query.at(b, h, t0 + t), sizes.latents, factor, row, n.stride,
-                        given ? R{0} : none);
-    if (given) continue;
-    for (std::int64_t l = 0; sizes.query == PoolQuery::logits_and_normaliser && l < n.stride;
-         l += S::lanes) {
-      S::store(row + l, S::load(row + l) + S::load(z + l));
-    }
-    pool_softmax<R, Bytes>(row, n.stride);
-  }
-  std::fill_n(to + tokens * n.stride, (pool_rows(tokens) - tokens) * n.stride, R{0});
-}
-
-/// z [stride] in powers of two, -infinity for a latent that has seen nothing.
-template <class R>
-void normalisers_of(const PoolLayout<R>& n, const PoolSums<R>& total, R* z) {
-  for (std::int64_t l = 0; l < n.stride; ++l) {
-    z[l] = total.normaliser[l] > 0 ? total.maximum[l] + std::log2(total.normaliser[l])
-                                   : -std::numeric_limits<R>::infinity();
+    if (i < count) store_part<T, Bytes>(row + i, factor * S::load(from + i), count - i);
   }
 }
 

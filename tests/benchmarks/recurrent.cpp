@@ -119,10 +119,11 @@ struct WholePool : Pool<T> {
                     whole_pool_backward_bytes<T>(whole, threads));
   }
   void run(bool backward, ThreadTeam& team, void* space, std::size_t bytes) const {
+    const WholePoolArguments<T> given{this->arguments, {}};
     if (backward) {
-      whole_pool_backward(whole, this->arguments, this->gradients, team, space, bytes);
+      whole_pool_backward(whole, given, this->gradients, team, space, bytes);
     } else {
-      whole_pool_forward(whole, this->arguments, team, space, bytes);
+      whole_pool_forward(whole, given, team, space, bytes);
     }
   }
 };

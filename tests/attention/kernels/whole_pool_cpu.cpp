@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <tuple>
 
 #include "attention/kernels/simd.hpp"
 #include "tests/attention/kernels/arrays.hpp"
@@ -60,8 +62,8 @@ struct WholePool {
   Rows<U> rows(std::vector<T>& x, std::int64_t length, std::int64_t width) const {
     return rows_of<U>(x, sizes.heads, length, width);
   }
-  PrefixPoolArguments<T> arguments() {
-    PrefixPoolArguments<T> a;
+  WholePoolArguments<T> arguments() {
+    WholePoolArguments<T> a;
     a.query = rows<const T>(query, sizes.length, sizes.latents);
     a.scores = rows<const T>(scores, sizes.key_length, sizes.latents);
     a.values = rows<const T>(values, sizes.key_length, sizes.value_dim);
@@ -257,6 +259,114 @@ TEST_CASE("kernels whole pool: the same bits for any number of threads, and ever
       compare<double>(sized(kind, 97, 70, 20, 43));
     }
   }
+}
+
+namespace {
+
+/// Tokens and directions whose products are the logits, and the same logits in double.
+template <class T>
+struct Directed {
+  WholePool<T> given;
+  std::vector<Compute<T>> directions;
+  std::int64_t dim;
+
+  Directed(WholePoolSizes sizes, std::int64_t width, bool half_square, bool masked)
+      : given(sizes, 1, masked), dim(width) {
+    std::mt19937 engine(5);
+    const std::int64_t heads = sizes.batch * sizes.heads;
+    given.sizes.directions = {dim, half_square};
+    given.query = drawn<T>(engine, heads * sizes.length * dim, 1);
+    given.scores = drawn<T>(engine, heads * sizes.key_length * dim, 1);
+    directions = drawn<Compute<T>>(engine, sizes.heads * sizes.latents * dim, 1);
+  }
+  void forward(int threads) {
+    auto& sizes = given.sizes;
+    auto arguments = given.arguments();
+    arguments.query = given.template rows<const T>(given.query, sizes.length, dim);
+    arguments.scores = given.template rows<const T>(given.scores, sizes.key_length, dim);
+    arguments.directions = rows_of<const Compute<T>>(directions, sizes.heads, sizes.latents, dim);
+    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_forward(sizes, arguments, team, space, bytes);
+                 });
+  }
+  std::vector<double> define() const {
+    const auto& sizes = given.sizes;
+    WholePool<double> logits = given.widened();
+    logits.sizes.scale = 1;
+    const auto made = [&](const std::vector<T>& tokens, std::int64_t length, bool less) {
+      std::vector<double> to;
+      for (std::int64_t row = 0; row < sizes.batch * sizes.heads * length; ++row) {
+        const T* x = tokens.data() + row * dim;
+        double square = 0;
+        for (std::int64_t d = 0; d < dim; ++d) square += double{widen(x[d])} * double{widen(x[d])};
+        for (std::int64_t l = 0; l < sizes.latents; ++l) {
+          const auto* w =
+              directions.data() + (row / length % sizes.heads * sizes.latents + l) * dim;
+          double product = 0;
+          for (std::int64_t d = 0; d < dim; ++d) product += double{widen(x[d])} * double{w[d]};
+          to.push_back(sizes.scale * product - (less ? sizes.scale * sizes.scale * square / 2 : 0));
+        }
+      }
+      return to;
+    };
+    logits.query = made(given.query, sizes.length, false);
+    logits.scores = made(given.scores, sizes.key_length, sizes.directions.half_square);
+    return logits.define();
+  }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directions", "", float,
+                   double, BFloat16) {
+  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_and_normaliser}) {
+    for (const bool half_square : {false, true}) {
+      for (const bool masked : {false, true}) {
+        for (const auto& [length, latents, dim] :
+             {std::tuple{1, 1, 1}, {65, 7, 5}, {70, 130, 16}, {64, 266, 20}, {300, 64, 64}}) {
+          CAPTURE(static_cast<int>(kind), half_square, masked, length, latents, dim);
+          auto sizes = sized(kind, length, length + 9, latents, 18);
+          sizes.scale = 0.5;
+          Directed<TestType> problem(sizes, dim, half_square, masked);
+          problem.forward(3);
+          CHECK(relative_rms(problem.given.out, problem.define()) < Bars<TestType>::forward);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels whole pool: directions keep to bits, instruction sets, hidden tokens, bounds") {
+  auto sizes = sized(PoolQuery::logits_and_normaliser, 300, 500, 70, 24);
+  sizes.scale = 0.5;
+  Directed<float> one(sizes, 33, true, true);
+  Directed<float> many = one;
+  one.forward(1);
+  many.forward(4);
+  CHECK(one.given.out == many.given.out);
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
+    limit_isa(isa);
+    many.forward(2);
+    CHECK(relative_rms(many.given.out, one.define()) < Bars<float>::forward);
+  }
+  const auto before = one.given.out;
+  for (std::size_t i = 0; i < one.given.scores.size(); ++i) {
+    const std::size_t token = i / 33 % 500, batch = i / 33 / 500 / 2;
+    if (one.given.mask[batch * 500 + token] == 0) {
+      one.given.scores[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  one.forward(2);
+  CHECK(one.given.out == before);
+  // Logits of hundreds, in both directions.
+  for (float& each : many.given.scores) each *= 10;
+  many.forward(2);
+  CHECK(relative_rms(many.given.out, many.define()) < 2e-4);
+
+  one.given.sizes.query = PoolQuery::weights;
+  CHECK_THROWS_AS(one.forward(1), std::logic_error);
+  CHECK_THROWS_AS(one.given.backward(1), std::logic_error);
 }
 
 }  // namespace attnbench::kernels::test

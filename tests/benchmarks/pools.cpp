@@ -1,0 +1,267 @@
+// The families without an order on the CPU, and LAVO, forward, in float32, as shares of their own
+// floors: the greatest of three times at ceilings that are measured right before and after,
+// operations over the FMA peak, bytes over the rate of reading as many, exponentials over theirs.
+// A floor counts what the definition needs: products of 2 operations a pair of numbers; inputs read
+// and outputs written once (logits where they are inputs, never weights); one exponential a weight.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "attention/kernels/running_memory.hpp"
+#include "attention/kernels/softmax.hpp"
+#include "attention/kernels/whole_pool.hpp"
+#include "tests/benchmarks/peak.hpp"
+#include "tests/support/thread_pool.hpp"
+
+namespace {
+
+using namespace attnbench::kernels;
+using attnbench::bench::Unit;
+using attnbench::test::PoolTeam;
+
+constexpr std::int64_t heads = 4, dim = 64;
+
+struct Free {
+  void operator()(void* block) const { std::free(block); }
+};
+
+std::unique_ptr<std::byte[], Free> bytes_of(std::size_t bytes) {
+  return std::unique_ptr<std::byte[], Free>(
+      static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+}
+
+/// Normal numbers [1, heads, rows, width], 64-byte aligned as LibTorch's are.
+struct Array {
+  std::int64_t rows, width;
+  std::unique_ptr<std::byte[], Free> room;
+
+  Array(std::int64_t count, std::int64_t columns)
+      : rows(count),
+        width(columns),
+        room(bytes_of(static_cast<std::size_t>(heads * rows * width) * sizeof(float))) {
+    std::mt19937 engine(1);
+    std::normal_distribution<float> normal;
+    for (std::int64_t i = 0; i < heads * rows * width; ++i) data()[i] = normal(engine);
+  }
+  float* data() const { return reinterpret_cast<float*>(room.get()); }
+  operator Rows<const float>() const { return {data(), heads * rows * width, rows * width, width}; }
+  operator Rows<float>() const { return {data(), heads * rows * width, rows * width, width}; }
+};
+
+/// What the definition needs.
+struct Needed {
+  double operations = 0, numbers = 0, exponentials = 0;
+};
+
+/// One kernel's call, with a workspace.
+using Call = std::function<void(ThreadTeam&)>;
+
+void measure(benchmark::State& state, const Needed& needed, const Call& call) {
+  PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
+  const double bytes = 4 * needed.numbers;
+  double fma = 0, reading = 0, exponentials = 0;
+  const auto look = [&] {
+    fma = std::max(fma, attnbench::bench::peak(Unit::fma_float32, team));
+    reading = std::max(reading, attnbench::bench::reading_peak(bytes, team));
+    exponentials = std::max(exponentials, attnbench::bench::exponential_peak(team));
+  };
+  call(team);
+  look();
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) {
+    call(team);
+    benchmark::ClobberMemory();
+  }
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  look();
+  const double seconds = passed.count() / static_cast<double>(state.iterations());
+  const double computing = needed.operations / fma;
+  const double moving = bytes / reading;
+  const double raising = needed.exponentials / exponentials;
+  const double floor = std::max({computing, moving, raising});
+  state.counters["of_floor"] = floor / seconds;
+  state.counters["floor_us"] = 1e6 * floor;
+  state.counters["of_fma_float32"] = computing / seconds;
+  state.SetLabel(floor == computing ? "operations" : floor == moving ? "bytes" : "exponentials");
+}
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+/// Latte: weights of queries and of keys from logits of L latents, two products.
+void latte(benchmark::State& state) {
+  const std::int64_t length = state.range(0), latents = state.range(1);
+  const Array query(length, latents), scores(length, latents), values(length, dim);
+  const Array out(length, dim);
+  WholePoolSizes sizes;
+  sizes.heads = heads;
+  sizes.length = sizes.key_length = length;
+  sizes.latents = latents;
+  sizes.value_dim = dim;
+  WholePoolArguments<float> arguments;
+  arguments.query = query;
+  arguments.scores = scores;
+  arguments.values = values;
+  arguments.out = out;
+  const double tokens = real(heads * length);
+  const auto space = bytes_of(whole_pool_forward_bytes<float>(sizes, 64));
+  measure(state,
+          {4 * tokens * real(latents * dim), 2 * tokens * real(latents + dim),
+           2 * tokens * real(latents)},
+          [&](ThreadTeam& team) {
+            whole_pool_forward(sizes, arguments, team, space.get(),
+                               whole_pool_forward_bytes<float>(sizes, team.size()));
+          });
+}
+
+/// Performer: the same of random features; their logits are two more products of all tokens.
+void performer(benchmark::State& state) {
+  const std::int64_t length = state.range(0), features = state.range(1);
+  const Array query(length, dim), keys(length, dim), values(length, dim), out(length, dim);
+  const Array omega(features, dim);
+  WholePoolSizes sizes;
+  sizes.heads = heads;
+  sizes.length = sizes.key_length = length;
+  sizes.latents = features;
+  sizes.value_dim = dim;
+  sizes.query = PoolQuery::logits_and_normaliser;
+  sizes.scale = std::pow(real(dim), -0.25);
+  sizes.directions = {dim, true};
+  WholePoolArguments<float> arguments;
+  arguments.query = query;
+  arguments.scores = keys;
+  arguments.values = values;
+  arguments.out = out;
+  arguments.directions = omega;
+  const double tokens = real(heads * length);
+  const auto space = bytes_of(whole_pool_forward_bytes<float>(sizes, 64));
+  measure(state,
+          {8 * tokens * real(features * dim), 4 * tokens * real(dim) + real(heads * features * dim),
+           2 * tokens * real(features)},
+          [&](ThreadTeam& team) {
+            whole_pool_forward(sizes, arguments, team, space.get(),
+                               whole_pool_forward_bytes<float>(sizes, team.size()));
+          });
+}
+
+/// Softmax of `queries` queries over `keys` keys, beside whatever else a mechanism does.
+struct Attention {
+  SoftmaxSizes sizes;
+  SoftmaxArguments<float> arguments;
+  std::unique_ptr<std::byte[], Free> space;
+
+  Attention(const Array& q, const Array& k, const Array& v, const Array& out) {
+    sizes.heads = sizes.kv_heads = heads;
+    sizes.length = q.rows;
+    sizes.key_length = k.rows;
+    sizes.head_dim = q.width;
+    sizes.value_dim = v.width;
+    sizes.scale = 1 / std::sqrt(real(dim));
+    arguments.q = q;
+    arguments.k = k;
+    arguments.v = v;
+    arguments.out = out;
+    space = bytes_of(softmax_forward_bytes<float>(sizes, 64));
+  }
+  void operator()(ThreadTeam& team) const {
+    softmax_forward(sizes, arguments, team, space.get(),
+                    softmax_forward_bytes<float>(sizes, team.size()));
+  }
+};
+
+/// Luna, tied: L slots over all tokens, the tokens over the slots; four products. The slots'
+/// product with W_c between them is left out here: it does not grow with the tokens.
+void luna(benchmark::State& state) {
+  const std::int64_t length = state.range(0), latents = state.range(1);
+  const Array slots(latents, dim), query(length, dim), tokens(length, dim), pack(latents, dim);
+  const Array out(length, dim);
+  const Attention packing(slots, tokens, tokens, pack), reading(query, pack, pack, out);
+  const double count = real(heads * length);
+  measure(state,
+          {8 * count * real(latents * dim), real(heads * latents * dim) + 3 * count * real(dim),
+           2 * count * real(latents)},
+          [&](ThreadTeam& team) {
+            packing(team);
+            reading(team);
+          });
+}
+
+/// Perceiver: the same weights pool keys and values, so five products.
+void perceiver(benchmark::State& state) {
+  const std::int64_t length = state.range(0), latents = state.range(1);
+  const Array slots(latents, dim), query(length, dim), keys(length, dim), values(length, dim);
+  const Array pooled_keys(latents, dim), pooled_values(latents, dim), out(length, dim);
+  const Attention of_keys(slots, keys, keys, pooled_keys);
+  const Attention of_values(slots, keys, values, pooled_values);
+  const Attention reading(query, pooled_keys, pooled_values, out);
+  const double count = real(heads * length);
+  measure(state,
+          {10 * count * real(latents * dim), real(heads * latents * dim) + 4 * count * real(dim),
+           2 * count * real(latents)},
+          [&](ThreadTeam& team) {
+            of_keys(team);
+            of_values(team);
+            reading(team);
+          });
+}
+
+/// LAVO, causal: softmax over windows of 128 with a bias by distance, averaged with the memory of
+/// the windows before; two products of each pair in a window and of each token with the bases.
+void lavo(benchmark::State& state) {
+  const std::int64_t length = state.range(0), count = state.range(1);
+  constexpr std::int64_t window = 128;
+  const Array query(length, dim), keys(length, dim), values(length, dim), out(length, dim);
+  const Array bases(count, dim), bias(2 * window - 1, 1);
+  Attention local(query, keys, values, out);
+  local.sizes.left = window - 1;
+  local.sizes.right = 0;
+  local.sizes.bias_reach = window - 1;
+  local.arguments.bias = bias.data();
+  local.space = bytes_of(softmax_forward_bytes<float>(local.sizes, 64));
+  RunningMemorySizes sizes;
+  sizes.heads = heads;
+  sizes.length = sizes.memory_length = length;
+  sizes.bases = count;
+  sizes.head_dim = dim;
+  sizes.scale = 1 / std::sqrt(real(dim));
+  sizes.order = MemoryOrder::windows;
+  sizes.window = window;
+  sizes.averaged = true;
+  RunningMemoryArguments<float> arguments;
+  arguments.query = query;
+  arguments.tokens = out;
+  arguments.out = out;
+  arguments.bases = bases;
+  const auto space = bytes_of(running_memory_forward_bytes<float>(sizes, 64));
+  const double tokens = real(heads * length);
+  const double pairs = tokens * window - real(heads) * window * (window - 1) / 2;
+  measure(state,
+          {4 * real(dim) * (pairs + tokens * real(count)), 4 * tokens * real(dim),
+           pairs + tokens * real(count)},
+          [&](ThreadTeam& team) {
+            local(team);
+            running_memory_forward(sizes, arguments, team, space.get(),
+                                   running_memory_forward_bytes<float>(sizes, team.size()));
+          });
+}
+
+void sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"length", "latents"})
+      ->ArgsProduct({{2048, 8192}, {64, 256}})
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace
+
+BENCHMARK(latte)->Name("pool_latte")->Apply(sizes);
+BENCHMARK(performer)->Name("pool_performer")->Apply(sizes);
+BENCHMARK(luna)->Name("pool_luna")->Apply(sizes);
+BENCHMARK(perceiver)->Name("pool_perceiver")->Apply(sizes);
+BENCHMARK(lavo)->Name("pool_lavo")->Apply(sizes);
