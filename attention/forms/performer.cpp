@@ -66,7 +66,7 @@ Tensor published_features(const Operand& x, bool of_all, double epsilon, at::Sca
   return x.features.hidden.defined() ? phi.masked_fill(x.features.hidden, 0) : phi;
 }
 
-Tensor bidirectional(const Performer& self, const Call& call) {
+Tensor bidirectional(Way way, const Performer& self, const Call& call) {
   const auto type = compute_type(call.value.scalar_type());
   if (self.published()) {
     const double epsilon = self.options.number("epsilon");
@@ -77,7 +77,9 @@ Tensor bidirectional(const Performer& self, const Call& call) {
     return product(causal_product::feature_of(call.query.all(type), kRelu.feature),
                    causal_product::feature_of(call.key.all(type), kRelu.feature), call.value);
   }
-  return prefix_pool::whole(call.query, Query::logits_plus_z, call.key, call.value);
+  constexpr auto kind = Query::logits_plus_z;
+  return way == Way::fused ? prefix_pool::whole_fused(call.query, kind, call.key, call.value)
+                           : prefix_pool::whole(call.query, kind, call.key, call.value);
 }
 
 /// `carry`, where there is one, is continued from and advanced.
@@ -198,7 +200,7 @@ Mixed mix_performer(Way way, Mechanism& mechanism, const Inputs& inputs, State* 
   const Call call = call_of(self, inputs);
   if (self.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("performer: only the causal pattern continues from a state");
-    return {bidirectional(self, call), {}};
+    return {bidirectional(way, self, call), {}};
   }
   if (state) return {continued(way, self, call, *state), {}};
   const auto chunk = self.options.integer("chunk");

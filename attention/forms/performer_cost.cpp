@@ -91,6 +91,16 @@ Cost performer_fused_cost(const Options& options, const Problem& problem) {
   const auto& n = of.n;
   const auto features = static_cast<std::int64_t>(n.features);
   Cost cost;
+  if (!n.causal) {
+    // With a gradient the features are made before the kernel, and kept.
+    cost = causal_product::materialised_cost(n);
+    cost.workspace_bytes = prefix_pool::whole_fused_workspace_bytes(
+        problem, features, prefix_pool::Query::logits_plus_z, true);
+    cost.saved_bytes = n.heads * (n.queries + n.keys) * (n.features + of.dim) * n.wide_bytes() +
+                       n.heads * n.keys * n.width * n.wide_bytes();
+    cost.backward_flops = 2.5;
+    return with_features(cost, of, 1);
+  }
   if (of.pools) {
     cost = prefix_pool::fused_cost(of.pool(), problem);
     cost.workspace_bytes =

@@ -81,7 +81,11 @@ TEST_CASE("every form of performer equals its definition") {
     }
     for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
       const Held held = performer(65, 43, said, pattern);
-      CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
+      for (const std::string name : {"composite", "fused"}) {
+        CAPTURE(name, to_string(pattern));
+        CHECK(relative_error(held.output(name), held.expected()) < 1e-12);
+        CHECK(relative_error(held.output(name, at::kFloat), held.expected()) < 5e-6);
+      }
     }
   }
 }
@@ -212,6 +216,38 @@ TEST_CASE("performer's scan, chunks and kernel make their features as they go") 
       };
       CHECK(workspace(2048) == workspace(4096));
     }
+  }
+}
+
+TEST_CASE("performer's kernel without an order: what it takes, and what it refuses") {
+  Problem problem;
+  problem.heads = 2;
+  problem.head_dim = problem.value_dim = 16;
+  problem.pattern = Pattern::bidirectional;
+  const Entry entry = mechanisms::performer();
+  const auto& fused = entry.implementation("fused");
+  for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16}) {
+    problem.dtype = dtype;
+    problem.length = problem.key_length = 1024;
+    const auto mechanism = made(problem, {{"features", count(70)}});
+    Inputs inputs;
+    for (const char* role : {"query", "key", "value"}) {
+      inputs.tensors[role] = at::randn({1, 2, 1024, 16}).to(scalar_type(dtype));
+    }
+    const at::NoGradGuard no_grad;
+    const test::MemoryCount memory;
+    const at::Tensor y = fused.mix(*mechanism, inputs, nullptr).output;
+    const auto taken = memory.peak() - static_cast<std::int64_t>(y.nbytes());
+    const double predicted = fused.cost(mechanism->options, problem).workspace_bytes;
+    CAPTURE(to_string(dtype), taken, predicted);
+    CHECK(static_cast<double>(taken) < 1.05 * predicted);
+    CHECK(static_cast<double>(taken) > 0.95 * predicted);
+  }
+  for (const Said& said : {Said{{"kernel", text("relu")}}, Said{{"form", text("published")}}}) {
+    const Options options = entry.derive(Options::resolve(entry.options, said), problem);
+    const Support answer = fused.supports(options, problem);
+    CHECK_FALSE(answer);
+    CHECK_THAT(answer.reason, Catch::Contains("use composite"));
   }
 }
 
