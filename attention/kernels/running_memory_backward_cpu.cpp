@@ -60,7 +60,7 @@ class Sweep : MemoryGradient<T, Bytes> {
       for (std::int64_t t = 0; t < sizes_.memory_length; t += memory_tokens) {
         const std::int64_t count = std::min(memory_tokens, sizes_.memory_length - t);
         load_tokens(t, count);
-        add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+        add_rows<R, Bytes>(s_.tokens, bases_.width, count, bases_.width, s_.sum);
         begun += real_tokens(mask(t), count);
       }
       fold();
@@ -72,7 +72,7 @@ class Sweep : MemoryGradient<T, Bytes> {
       t += count;
       if (all()) continue;
       load_tokens(t - count, count);
-      add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+      add_rows<R, Bytes>(s_.tokens, bases_.width, count, bases_.width, s_.sum);
       begun += real_tokens(mask(t - count), count);
       if (each() || blocks_.ends(t)) fold();
     }
@@ -118,7 +118,7 @@ class Sweep : MemoryGradient<T, Bytes> {
       }
     }
     if (each()) return back_through_tokens(t, count, before);
-    add_rows<R, Bytes>(s_.d_mean, count, stride, s_.inside);
+    add_rows<R, Bytes>(s_.d_mean, stride, count, stride, s_.inside);
     if (windows()) back_through_window(t, count, before, alone ? R{1} : read);
   }
 
@@ -136,7 +136,7 @@ class Sweep : MemoryGradient<T, Bytes> {
   ATTNBENCH_INLINE void back_through_window(std::int64_t t, std::int64_t count, std::int64_t before,
                                             R own) const {
     std::fill_n(s_.sum, bases_.width, R{0});
-    add_rows<R, Bytes>(s_.tokens, count, bases_.width, s_.sum);
+    add_rows<R, Bytes>(s_.tokens, bases_.width, count, bases_.width, s_.sum);
     add_outer(s_.later, s_.sum);
     turn_back(s_.later);
     store_tokens(s_.back, 0, t, count, own);
@@ -155,7 +155,7 @@ class Sweep : MemoryGradient<T, Bytes> {
     for (std::int64_t t = 0; t < sizes_.memory_length; t += memory_tokens) {
       const std::int64_t tokens = std::min(memory_tokens, sizes_.memory_length - t);
       load_tokens(t, tokens);
-      add_rows<R, Bytes>(s_.tokens, tokens, bases_.width, s_.sum);
+      add_rows<R, Bytes>(s_.tokens, bases_.width, tokens, bases_.width, s_.sum);
       count += real_tokens(mask(t), tokens);
     }
     const R share = count == 0 ? R{0} : R{1} / static_cast<R>(count);

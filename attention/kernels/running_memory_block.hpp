@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/kernels/multiply.hpp"
+#include "attention/kernels/block_units.hpp"
 #include "attention/kernels/running_memory.hpp"
 #include "attention/kernels/workspace.hpp"
 
@@ -12,10 +12,6 @@ namespace attnbench::kernels {
 
 /// Tokens of one block; none crosses the border of a window.
 constexpr std::int64_t memory_tokens = 64;
-
-inline std::int64_t whole_units(std::int64_t rows) {
-  return (rows + row_unit - 1) / row_unit * row_unit;
-}
 
 /// The bases of all heads as products want them.
 template <class R>
@@ -106,13 +102,14 @@ inline std::int64_t real_tokens(const std::uint8_t* mask, std::int64_t count) {
   return real;
 }
 
-/// Adds `count` rows to `sum`.
+/// Adds `count` rows, `stride` apart, to `sum`.
 template <class R, int Bytes>
-ATTNBENCH_INLINE void add_rows(const R* rows, std::int64_t count, std::int64_t width, R* sum) {
+ATTNBENCH_INLINE void add_rows(const R* rows, std::int64_t stride, std::int64_t count,
+                               std::int64_t width, R* sum) {
   using S = Simd<R, Bytes>;
   for (std::int64_t d = 0; d < width; d += S::lanes) {
     auto total = S::load(sum + d);
-    for (std::int64_t i = 0; i < count; ++i) total += S::load(rows + i * width + d);
+    for (std::int64_t i = 0; i < count; ++i) total += S::load(rows + i * stride + d);
     S::store(sum + d, total);
   }
 }

@@ -1,4 +1,5 @@
 #include "attention/kernels/running_memory.hpp"
+#include "attention/kernels/running_memory_read.hpp"
 #include "attention/kernels/running_memory_step.hpp"
 
 namespace attnbench::kernels {
@@ -19,33 +20,39 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
   RunningMean<R> mean{s.mean, count};
   for (std::int64_t t = parts.begin(k); t < parts.end(k);) {
     const std::int64_t tokens = blocks.tokens(t, parts.end(k));
-    const std::int64_t rows = whole_units(tokens);
+    const std::int64_t rows = whole_units(tokens), stride = bases.rows;
+    const BlockPlace place{b, h, t, tokens};
     const std::uint8_t* const mask = each || windows ? call.mask(b, t) : nullptr;
-    load_memory_rows<T>(call.in.query.at(b, h, t), call.in.query.row_stride, nullptr, tokens,
-                        sizes.head_dim, static_cast<R>(sizes.scale * log2_of_e), s.query,
-                        bases.width);
-    multiply<R, Bytes, false>(rows, bases.rows, sizes.head_dim, {s.query, bases.width, 1},
-                              bases.along_of(h), bases.rows, s.logits, bases.rows);
-    if (each || windows) {
-      load_memory_rows(call.in.tokens.at(b, h, t), call.in.tokens.row_stride, mask, tokens,
-                       sizes.head_dim, R{1}, s.tokens, bases.width);
+    SpreadAhead ahead(tokens);
+    if (const std::int64_t next = t + tokens; next < parts.end(k)) {
+      ahead.add(call.in.query, b, h, next, sizes.head_dim);
+      if (each || windows) ahead.add(call.in.tokens, b, h, next, sizes.head_dim);
     }
+    ahead.spread(FetchingProduct<R>::tiles(rows, stride) +
+                 FetchingProduct<R>::tiles(rows, bases.width));
+    const auto coordinates = [&](const Operand<R>& x, R* to) ATTNBENCH_INLINE_LAMBDA {
+      FetchingProduct<R>{
+          rows, stride, sizes.head_dim, {x.data, x.stride, 1}, bases.along_of(h), stride, nullptr,
+          0,    to,     stride}
+          .template run<Bytes>(ahead);
+    };
+    coordinates(
+        open_units<T, Bytes>(call.in.query, nullptr, place, sizes.head_dim, s.query, bases.width),
+        s.logits);
     const bool empty = mean.count == 0;
-    if (each) {
-      multiply<R, Bytes, false>(rows, bases.rows, sizes.head_dim, {s.tokens, bases.width, 1},
-                                bases.along_of(h), bases.rows, s.means, bases.rows);
-      mean.template run<Bytes>(s.means, mask, tokens, bases.rows);
+    if (each || windows) {
+      const Operand<R> x = open_tokens<T, Bytes>(call, s, place);
+      if (windows) add_rows<R, Bytes>(x.data, x.stride, tokens, bases.width, s.sum);
+      if (each) {
+        coordinates(x, s.means);
+        mean.template run<Bytes>(s.means, mask, tokens, stride);
+      }
     }
-    for (std::int64_t i = 0; i < tokens; ++i) {
-      read_row<R, Bytes>(s.logits + i * bases.rows, each ? s.means + i * bases.rows : s.mean,
-                         bases.fence, bases.rows);
-    }
-    multiply<R, Bytes, false>(rows, bases.width, sizes.bases, {s.logits, bases.rows, 1},
-                              bases.across_of(h), bases.width, s.out, bases.width);
-    store_block(call, s, b, h, t, tokens, empty);
+    weigh_memory<R, Bytes>(bases, s, each ? s.means : s.mean, each ? stride : 0,
+                           static_cast<R>(sizes.scale * log2_of_e), tokens);
+    put_memory<T, Bytes>(call, s, place, empty, ahead);
     t += tokens;
     if (!windows) continue;
-    add_rows<R, Bytes>(s.tokens, tokens, bases.width, s.sum);
     begun += real_tokens(mask, tokens);
     if (blocks.ends(t)) {
       mean.template take<Bytes>(s.sum, begun, bases.along_of(h), sizes.head_dim, bases.rows);

@@ -76,6 +76,9 @@ struct MemoryScratch {
   R* mean;                  // [rows]
   R* sum;                   // [width]
   R* basis_rows;            // [rows, width], for a step
+  R *tops, *factors, *own;  // [memory_tokens]: what a query's weights are measured against, 1 /
+                            // their sum, and a token's own share over that
+  R* lanes;                 // [memory_tokens, of the widest vector]
 
   MemoryScratch(Workspace& space, const PackedBases<R>& bases, bool step)
       : query(space.take<R>(memory_tokens * bases.width)),
@@ -85,7 +88,11 @@ struct MemoryScratch {
         means(space.take<R>(memory_tokens * bases.rows)),
         mean(space.take<R>(bases.rows)),
         sum(space.take<R>(bases.width)),
-        basis_rows(space.take<R>(step ? bases.rows * bases.width : 0)) {}
+        basis_rows(space.take<R>(step ? bases.rows * bases.width : 0)),
+        tops(space.take<R>(memory_tokens)),
+        factors(space.take<R>(memory_tokens)),
+        own(space.take<R>(memory_tokens)),
+        lanes(space.take<R>(memory_tokens * padded(1, sizeof(R)))) {}
 };
 
 template <class T>
@@ -99,6 +106,15 @@ struct MemoryCall {
   }
 };
 
+/// The tokens at `place`, 0 where they are hidden, in whole units: in place or in s.tokens.
+template <class T, int Bytes>
+ATTNBENCH_INLINE Operand<Compute<T>> open_tokens(const MemoryCall<T>& call,
+                                                 const MemoryScratch<Compute<T>>& s,
+                                                 const BlockPlace& place) {
+  return open_units<T, Bytes>(call.in.tokens, call.mask(place.b, 0), place, call.sizes.head_dim,
+                              s.tokens, call.shared.bases.width);
+}
+
 /// The sum of one part's tokens.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void sum_part(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
@@ -111,9 +127,8 @@ ATTNBENCH_INLINE void sum_part(const MemoryCall<T>& call, const MemoryScratch<Co
   std::int64_t count = 0;
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += memory_tokens) {
     const std::int64_t tokens = std::min(memory_tokens, parts.end(k) - t);
-    load_memory_rows(call.in.tokens.at(b, h, t), call.in.tokens.row_stride, call.mask(b, t), tokens,
-                     call.sizes.head_dim, R{1}, s.tokens, width);
-    add_rows<R, Bytes>(s.tokens, tokens, width, sum);
+    const Operand<R> x = open_tokens<T, Bytes>(call, s, {b, h, t, tokens});
+    add_rows<R, Bytes>(x.data, x.stride, tokens, width, sum);
     count += real_tokens(call.mask(b, t), tokens);
   }
   if (h == 0) call.shared.counts[b * parts.count + k] = count;
@@ -139,8 +154,8 @@ ATTNBENCH_INLINE std::pair<std::int64_t, std::int64_t> begin_part(
   const std::int64_t before = all ? shared.remembering.count : k;
   if (before == 0) return {mean.count, begun};
   for (std::int64_t i = 0; i < before; ++i) {
-    add_rows<R, Bytes>(shared.sums + (head * shared.remembering.count + i) * bases.width, 1,
-                       bases.width, s.sum);
+    add_rows<R, Bytes>(shared.sums + (head * shared.remembering.count + i) * bases.width,
+                       bases.width, 1, bases.width, s.sum);
     begun += shared.counts[b * shared.remembering.count + i];
   }
   mean.template take<Bytes>(s.sum, begun, bases.along_of(h), sizes.head_dim, bases.rows);
@@ -161,27 +176,6 @@ void end_sequence(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
   if (carry.sum == nullptr) return;
   std::copy_n(s.sum, sizes.head_dim, carry.sum + head * sizes.head_dim);
   if (h == 0) carry.sum_count[b] = begun;
-}
-
-/// a u with a = softmax(c u), in place of c; `fence` hides what is past the last basis.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void read_row(R* c, const R* u, const R* fence, std::int64_t rows) {
-  using S = Simd<R, Bytes>;
-  auto most = S::all(-std::numeric_limits<R>::infinity());
-  for (std::int64_t j = 0; j < rows; j += S::lanes) {
-    const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
-    S::store(c + j, logit);
-    most = S::greater(most, logit);
-  }
-  const R base = S::greatest(most);
-  auto total = S::all(0);
-  for (std::int64_t j = 0; j < rows; j += S::lanes) {
-    const auto weight = S::exp2(S::load(c + j) - base);
-    S::store(c + j, weight * S::load(u + j));
-    total += weight;
-  }
-  const R factor = R{1} / S::sum(total);
-  for (std::int64_t j = 0; j < rows; j += S::lanes) S::store(c + j, S::load(c + j) * factor);
 }
 
 /// What `tokens` queries from t on have read, in s.out, becomes results.

@@ -102,6 +102,27 @@ struct BasisRows {
   }
 };
 
+/// a u with a = softmax(c u), in place of c; `fence` hides what is past the last basis.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void read_row(R* c, const R* u, const R* fence, std::int64_t rows) {
+  using S = Simd<R, Bytes>;
+  auto most = S::all(-std::numeric_limits<R>::infinity());
+  for (std::int64_t j = 0; j < rows; j += S::lanes) {
+    const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
+    S::store(c + j, logit);
+    most = S::greater(most, logit);
+  }
+  const R base = S::greatest(most);
+  auto total = S::all(0);
+  for (std::int64_t j = 0; j < rows; j += S::lanes) {
+    const auto weight = S::exp2(S::load(c + j) - base);
+    S::store(c + j, weight * S::load(u + j));
+    total += weight;
+  }
+  const R factor = R{1} / S::sum(total);
+  for (std::int64_t j = 0; j < rows; j += S::lanes) S::store(c + j, S::load(c + j) * factor);
+}
+
 /// The only token of one head.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
@@ -132,7 +153,7 @@ ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<C
   rows.template combine<Bytes>(s.logits, s.out, next);
   store_block(call, s, b, h, 0, 1, empty);
   if (!each) {
-    add_rows<R, Bytes>(s.tokens, 1, bases.width, s.sum);
+    add_rows<R, Bytes>(s.tokens, bases.width, 1, bases.width, s.sum);
     begun += real_tokens(mask, 1);
     if (MemoryBlocks(sizes, 1).ends(1)) {
       NextBases none;

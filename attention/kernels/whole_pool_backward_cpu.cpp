@@ -56,7 +56,7 @@ ATTNBENCH_INLINE void query_part(const Call<T>& call, const PoolGradientScratch<
                            s.weights);
     const Operand<R> upstream =
         open_units<T, Bytes>(call.out.d_out, nullptr, place, n.value_dim, s.rows, n.width);
-    multiply<R, Bytes, false>(pool_rows(tokens), n.stride, n.value_dim,
+    multiply<R, Bytes, false>(whole_units(tokens), n.stride, n.value_dim,
                               {upstream.data, upstream.stride, 1}, turned.average, n.stride,
                               s.slopes, n.stride);
     multiply<R, Bytes, true>(n.units, n.width, tokens, {s.weights, 1, n.stride}, upstream.data,
@@ -114,7 +114,7 @@ ATTNBENCH_INLINE void key_part(const Call<T>& call, const PoolGradientScratch<Co
   }
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += pool_tokens) {
     const std::int64_t tokens = std::min(pool_tokens, parts.end(k) - t);
-    const std::int64_t rows = pool_rows(tokens);
+    const std::int64_t rows = whole_units(tokens);
     const BlockPlace place{b, h, t, tokens};
     const Operand<R> scores = open_rows<T, Bytes>(
         call.in.scores, mask, place, n.latents, static_cast<R>(sizes.scale * log2_of_e),

@@ -29,14 +29,14 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T
   const bool weighed = call.sizes.query == PoolQuery::weights;
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += pool_tokens) {
     const BlockPlace place{b, h, t, std::min(pool_tokens, parts.end(k) - t)};
-    const std::int64_t rows = pool_rows(place.tokens);
-    PoolAhead ahead(place.tokens);
+    const std::int64_t rows = whole_units(place.tokens);
+    SpreadAhead ahead(place.tokens);
     ahead.add(call.in.out, b, h, t, n.value_dim);
     if (const std::int64_t next = t + place.tokens; next < parts.end(k)) {
       ahead.add(call.in.query, b, h, next,
                 call.sizes.directions.dim != 0 ? call.sizes.directions.dim : n.latents);
     }
-    ahead.spread(n.groups * PoolProduct<R>::tiles(rows, n.width));
+    ahead.spread(n.groups * FetchingProduct<R>::tiles(rows, n.width));
     Operand<R> given{};
     if (weighed) {
       given = open_units<T, Bytes>(call.in.query, nullptr, place, n.latents, s.logits, n.stride);
@@ -57,18 +57,18 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T
           weighed ? Left<R>{given.data + g * pool_group, given.stride, 1}
                   : Left<R>{s.weights + g * pool_tokens * pool_group, pool_group, 1};
       const bool last = g == n.groups - 1;
-      PoolProduct<R>{rows,
-                     n.width,
-                     n.latents_in(g),
-                     weights,
-                     total.sum + g * pool_group * n.width,
-                     n.width,
-                     g == 0 ? nullptr : s.out,
-                     n.width,
-                     last ? to : s.out,
-                     last ? to_stride : n.width,
-                     nullptr,
-                     last && !weighed ? s.factors : nullptr}
+      FetchingProduct<R>{rows,
+                         n.width,
+                         n.latents_in(g),
+                         weights,
+                         total.sum + g * pool_group * n.width,
+                         n.width,
+                         g == 0 ? nullptr : s.out,
+                         n.width,
+                         last ? to : s.out,
+                         last ? to_stride : n.width,
+                         nullptr,
+                         last && !weighed ? s.factors : nullptr}
           .template run<Bytes>(ahead);
     }
     if (to == s.out) {

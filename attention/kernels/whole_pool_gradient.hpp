@@ -101,7 +101,8 @@ ATTNBENCH_INLINE void load_weights(const WholePoolSizes& sizes, const Rows<const
     }
     pool_softmax<R, Bytes>(row, stride);
   }
-  std::fill_n(to + place.tokens * stride, (pool_rows(place.tokens) - place.tokens) * stride, R{0});
+  std::fill_n(to + place.tokens * stride, (whole_units(place.tokens) - place.tokens) * stride,
+              R{0});
 }
 
 /// One row's dp becomes dq, without the scale.

@@ -1,14 +1,12 @@
 // What the forward and backward passes of the whole pool share: a head's tokens in parts and its
-// latents in groups, what all workers and each of them hold, and how a block is read and written.
+// latents in groups, and what all workers and each of them hold.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "attention/kernels/block_rows.hpp"
-#include "attention/kernels/multiply.hpp"
-#include "attention/kernels/stored.hpp"
+#include "attention/kernels/block_units.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #include "attention/kernels/workspace.hpp"
 
@@ -140,47 +138,5 @@ struct PoolScratch {
         less(space.take<R>(pool_tokens)),
         lanes(space.take<R>(pool_tokens * padded(1, sizeof(R)))) {}
 };
-
-inline std::int64_t pool_rows(std::int64_t tokens) {
-  return (tokens + row_unit - 1) / row_unit * row_unit;
-}
-
-/// The rows at `place` in whole units, zeros past the last; 0 for a hidden one, whatever stands
-/// there. In place where they are whole already, else in `room` [pool_tokens, stride].
-template <class T, int Bytes>
-ATTNBENCH_INLINE Operand<Compute<T>> open_units(const Rows<const T>& rows, const std::uint8_t* mask,
-                                                const BlockPlace& place, std::int64_t width,
-                                                Compute<T>* room, std::int64_t stride) {
-  using R = Compute<T>;
-  const std::int64_t units = pool_rows(place.tokens);
-  if (units == place.tokens) {
-    return open_rows<T, Bytes>(rows, mask, place, width, R{1}, R{0}, room, stride);
-  }
-  for (std::int64_t t = 0; t < place.tokens; ++t) {
-    if (mask != nullptr && mask[place.t0 + t] == 0) {
-      std::fill_n(room + t * stride, stride, R{0});
-    } else {
-      widen_row<T, Bytes>(rows.at(place.b, place.h, place.t0 + t), width, R{1}, room + t * stride,
-                          stride, R{0});
-    }
-  }
-  std::fill_n(room + place.tokens * stride, (units - place.tokens) * stride, R{0});
-  return {room, stride, 1};
-}
-
-/// Rows times `factor`, to `place`.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void put_rows(const Compute<T>* from, std::int64_t stride, std::int64_t count,
-                               Compute<T> factor, const Rows<T>& to, const BlockPlace& place) {
-  using S = Simd<Compute<T>, Bytes>;
-  for (std::int64_t t = 0; t < place.tokens; ++t, from += stride) {
-    T* const row = to.at(place.b, place.h, place.t0 + t);
-    std::int64_t i = 0;
-    for (; i + S::lanes <= count; i += S::lanes) {
-      Stored<T, Bytes>::store(row + i, factor * S::load(from + i));
-    }
-    if (i < count) store_part<T, Bytes>(row + i, factor * S::load(from + i), count - i);
-  }
-}
 
 }  // namespace attnbench::kernels

@@ -2,8 +2,8 @@
 // that come of all parts.
 #pragma once
 
+#include "attention/kernels/fetching_product.hpp"
 #include "attention/kernels/whole_pool_parts.hpp"
-#include "attention/kernels/whole_pool_product.hpp"
 
 namespace attnbench::kernels {
 
@@ -113,26 +113,26 @@ ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const WholePoolArgum
                                   : open_rows<T, Bytes>(in.scores, mask, place, sizes.latents,
                                                         static_cast<R>(sizes.scale * log2_of_e),
                                                         none, s.logits, n.stride);
-    PoolAhead ahead(tokens);
+    SpreadAhead ahead(tokens);
     if (const std::int64_t next = t + tokens; next < shared.keys.end(k)) {
       ahead.add(in.scores, b, h, next, made ? sizes.directions.dim : sizes.latents);
       ahead.add(in.values, b, h, next, sizes.value_dim);
     }
-    ahead.spread(n.groups * PoolProduct<R>::tiles(std::min(n.units, pool_group), n.width));
+    ahead.spread(n.groups * FetchingProduct<R>::tiles(std::min(n.units, pool_group), n.width));
     for (std::int64_t g = 0; g < n.groups; ++g) {
       const std::int64_t first = g * pool_group, columns = n.columns_in(g);
       R* const sum = sums.sum + first * n.width;
       if (made) {
-        PoolProduct<R>{pool_rows(tokens),
-                       columns,
-                       sizes.directions.dim,
-                       {given.data, given.stride, 1},
-                       shared.directions_of(sizes, h, g),
-                       pool_group,
-                       nullptr,
-                       0,
-                       s.weights,
-                       pool_group}
+        FetchingProduct<R>{whole_units(tokens),
+                           columns,
+                           sizes.directions.dim,
+                           {given.data, given.stride, 1},
+                           shared.directions_of(sizes, h, g),
+                           pool_group,
+                           nullptr,
+                           0,
+                           s.weights,
+                           pool_group}
             .template run<Bytes>(ahead);
         raise_maxima<R, Bytes, true>({s.weights, pool_group, 1}, s.less, tokens, columns,
                                      sums.maximum + first, sums.normaliser + first, s.fade,
@@ -142,9 +142,9 @@ ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const WholePoolArgum
                                       tokens, columns, sums.maximum + first,
                                       sums.normaliser + first, s.fade, s.weights);
       }
-      PoolProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
-                     values.data,   values.stride, sum,    n.width,
-                     sum,           n.width,       s.fade}
+      FetchingProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
+                         values.data,   values.stride, sum,    n.width,
+                         sum,           n.width,       s.fade}
           .template run<Bytes>(ahead);
     }
   }

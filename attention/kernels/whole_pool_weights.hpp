@@ -1,8 +1,8 @@
 // The weights by which a block of queries reads the whole pool's averages.
 #pragma once
 
+#include "attention/kernels/fetching_product.hpp"
 #include "attention/kernels/whole_pool_parts.hpp"
-#include "attention/kernels/whole_pool_product.hpp"
 
 namespace attnbench::kernels {
 
@@ -81,35 +81,18 @@ ATTNBENCH_INLINE void weigh(const Operand<R>& q, const R* shift, const R* tops, 
   });
 }
 
-/// The greatest number of each of `count` rows of one vector, 0 where that is -infinity: a query
-/// that sees nothing must not compute infinity minus infinity.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void find_tops(const R* rows, std::int64_t count, R* tops) {
-  using S = Simd<R, Bytes>;
-  constexpr R none = -std::numeric_limits<R>::infinity();
-  for (std::int64_t t = 0; t < count; t += S::lanes) {
-    typename S::Vector block[S::lanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (t + j) * S::lanes);
-    S::transpose(block);
-#pragma GCC unroll 16
-    for (int j = 1; j < S::lanes; ++j) block[0] = S::greater(block[0], block[j]);
-    S::store(tops + t, block[0] == none ? S::all(0) : block[0]);
-  }
-}
-
 /// Weights of a block's queries, unless they are given, in groups of latents, and s.factors.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void weigh_queries(const WholePoolSizes& sizes, const Rows<const T>& query,
                                     const PoolShared<Compute<T>>& shared,
                                     const PoolReading<Compute<T>>& s, const BlockPlace& place,
-                                    PoolAhead& ahead) {
+                                    SpreadAhead& ahead) {
   using R = Compute<T>;
   using S = Simd<R, Bytes>;
   constexpr R none = -std::numeric_limits<R>::infinity();
   const auto& n = shared.layout;
   const bool made = sizes.directions.dim != 0;
-  const std::int64_t tokens = place.tokens, rows = pool_rows(tokens);
+  const std::int64_t tokens = place.tokens, rows = whole_units(tokens);
   const R* const shift = sizes.query == PoolQuery::logits
                              ? shared.fence
                              : shared.z_of(place.b * sizes.heads + place.h);
@@ -126,16 +109,16 @@ ATTNBENCH_INLINE void weigh_queries(const WholePoolSizes& sizes, const Rows<cons
   std::fill_n(s.lanes, pool_tokens * S::lanes, none);
   for (std::int64_t g = 0; g < n.groups; ++g) {
     if (made) {
-      PoolProduct<R>{rows,
-                     n.columns_in(g),
-                     sizes.directions.dim,
-                     {given.data, given.stride, 1},
-                     shared.directions_of(sizes, place.h, g),
-                     pool_group,
-                     nullptr,
-                     0,
-                     weights_of(g),
-                     pool_group}
+      FetchingProduct<R>{rows,
+                         n.columns_in(g),
+                         sizes.directions.dim,
+                         {given.data, given.stride, 1},
+                         shared.directions_of(sizes, place.h, g),
+                         pool_group,
+                         nullptr,
+                         0,
+                         weights_of(g),
+                         pool_group}
           .template run<Bytes>(ahead);
     }
     raise_tops<R, Bytes>(logits_of(g), shift + g * pool_group, tokens, n.columns_in(g), s.lanes);

@@ -1,4 +1,4 @@
-#include "attention/kernels/whole_pool_product.hpp"
+#include "attention/kernels/fetching_product.hpp"
 
 namespace attnbench::kernels {
 namespace {
@@ -6,8 +6,8 @@ namespace {
 /// M rows and N vectors of a product from row i and column j on; `Across` where the numbers of one
 /// column of a lie side by side.
 template <class R, int Bytes, bool Across, int M, int N>
-ATTNBENCH_INLINE void tile(const PoolProduct<R>& p, std::int64_t i, std::int64_t j,
-                           PoolAhead& ahead) {
+ATTNBENCH_INLINE void tile(const FetchingProduct<R>& p, std::int64_t i, std::int64_t j,
+                           SpreadAhead& ahead) {
   using S = Simd<R, Bytes>;
   typename S::Vector sums[M][N];
 #pragma GCC unroll 8
@@ -37,7 +37,7 @@ ATTNBENCH_INLINE void tile(const PoolProduct<R>& p, std::int64_t i, std::int64_t
     left += column_stride;
     right += step;
   };
-  PoolAhead::Lines lines = ahead.next(p.b);
+  SpreadAhead::Lines lines = ahead.next(p.b);
   // By twos: what counts steps takes the units that multiply.
   for (std::int64_t pairs = p.k / 2; pairs > 0; --pairs) {
     add();
@@ -58,12 +58,12 @@ ATTNBENCH_INLINE void tile(const PoolProduct<R>& p, std::int64_t i, std::int64_t
 }
 
 template <class R, int Bytes, bool Across>
-void run_as(const PoolProduct<R>& given, PoolAhead& ahead) {
+void run_as(const FetchingProduct<R>& given, SpreadAhead& ahead) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
     constexpr int M = Bytes == 64 ? 6 : 4;
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-    const PoolProduct<R> p = given;  // a store cannot change a copy
+    const FetchingProduct<R> p = given;  // a store cannot change a copy
     in_runs<Bytes == 64 ? 4 : 2>(p.n / lanes,
                                  [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
                                    constexpr int N = decltype(vectors)::value;
@@ -84,7 +84,7 @@ void run_as(const PoolProduct<R>& given, PoolAhead& ahead) {
 
 template <class R>
 template <int Bytes>
-void PoolProduct<R>::run(PoolAhead& ahead) const {
+void FetchingProduct<R>::run(SpreadAhead& ahead) const {
   if (a.row_stride == 1) {
     run_as<R, Bytes, true>(*this, ahead);
   } else {
@@ -92,10 +92,10 @@ void PoolProduct<R>::run(PoolAhead& ahead) const {
   }
 }
 
-#define ATTNBENCH_INSTANTIATE(R)                           \
-  template void PoolProduct<R>::run<16>(PoolAhead&) const; \
-  template void PoolProduct<R>::run<32>(PoolAhead&) const; \
-  template void PoolProduct<R>::run<64>(PoolAhead&) const;
+#define ATTNBENCH_INSTANTIATE(R)                                 \
+  template void FetchingProduct<R>::run<16>(SpreadAhead&) const; \
+  template void FetchingProduct<R>::run<32>(SpreadAhead&) const; \
+  template void FetchingProduct<R>::run<64>(SpreadAhead&) const;
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 

@@ -1,5 +1,5 @@
-// The matrix products of the whole pool: small ones, one after the other, so that what the next
-// block reads is fetched on the way, and results go where they belong.
+// Products of matrices that fit the cache, one after the other: what the next block reads is
+// fetched on the way, and results go where they belong.
 #pragma once
 
 #include "attention/kernels/ahead.hpp"
@@ -9,9 +9,9 @@ namespace attnbench::kernels {
 
 /// Rows that come next, fetched evenly over the tiles of a block's products: memory that is asked
 /// for too much at once holds the products up.
-class PoolAhead {
+class SpreadAhead {
  public:
-  explicit PoolAhead(std::int64_t tokens) : tokens_(tokens), lines_(tokens) {}
+  explicit SpreadAhead(std::int64_t tokens) : tokens_(tokens), lines_(tokens) {}
   template <class T>
   void add(const Rows<T>& rows, std::int64_t b, std::int64_t h, std::int64_t t,
            std::int64_t width) {
@@ -44,7 +44,7 @@ class PoolAhead {
 
 /// to = (fades from + a b) factors: m x n numbers, m in whole units of rows, n in whole vectors.
 template <class R>
-struct PoolProduct {
+struct FetchingProduct {
   std::int64_t m, n, k;
   Left<R> a;
   const R* b;
@@ -63,7 +63,7 @@ struct PoolProduct {
   }
   /// For float and double, vectors of 16, 32 and 64 bytes.
   template <int Bytes>
-  void run(PoolAhead& ahead) const;
+  void run(SpreadAhead& ahead) const;
 };
 
 }  // namespace attnbench::kernels
