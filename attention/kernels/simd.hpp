@@ -97,8 +97,8 @@ struct Simd {
   static ATTNBENCH_INLINE Vector all(R x) { return Vector{} + x; }
   static ATTNBENCH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
 
-  /// 2^x for x <= 0, below the normal numbers 0. Values slightly above 0 are fine too. float: at
-  /// most 2.5e-7 off, relatively; double: 5e-16.
+  /// 2^x for x <= 0, below the normal numbers 0, of NaN NaN. Values slightly above 0 are fine too.
+  /// float: at most 2.5e-7 off, relatively; double: 5e-16.
   static ATTNBENCH_INLINE Vector exp2(Vector x) {
 #if defined(__x86_64__)
     if constexpr (Bytes == 64 && std::is_same_v<R, float>) return exp2_by_scaling(x);
@@ -112,8 +112,8 @@ struct Simd {
     }
     const Integers scaled = reinterpret_cast<Integers&>(y) +
                             (reinterpret_cast<const Integers&>(shifted) << E::mantissa);
-    const auto normal = x >= E::least;
-    const Integers result = scaled & reinterpret_cast<const Integers&>(normal);
+    const auto tiny = x < E::least;  // a NaN is not, and stays one
+    const Integers result = scaled & ~reinterpret_cast<const Integers&>(tiny);
     return reinterpret_cast<const Vector&>(result);
   }
 #if defined(__x86_64__)

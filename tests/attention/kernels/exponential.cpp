@@ -115,5 +115,6 @@ TEMPLATE_TEST_CASE("exp2 of what is no exponent of a normal number", "", float, 
     for (const double below : {least - 0.5, least - 30, -2000.0, -1e30, -infinity}) {
       CHECK(of_one(exp2, below) == 0);
     }
+    CHECK(std::isnan(of_one(exp2, std::numeric_limits<double>::quiet_NaN())));
   }
 }
