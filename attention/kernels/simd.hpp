@@ -96,6 +96,8 @@ struct Simd {
   static ATTNBENCH_INLINE void store(R* to, Vector v) { std::memcpy(to, &v, sizeof v); }
   static ATTNBENCH_INLINE Vector all(R x) { return Vector{} + x; }
   static ATTNBENCH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
+  /// b where a is NaN.
+  static ATTNBENCH_INLINE Vector smaller(Vector a, Vector b) { return a < b ? a : b; }
 
   /// 2^x for x <= 0, below the normal numbers 0, of NaN NaN. Values slightly above 0 are fine too.
   /// float: at most 2.5e-7 off, relatively; double: 5e-16.

@@ -80,21 +80,26 @@ ATTNBENCH_INLINE void forward_item(const ForwardCall<T>& call, void* scratch,
   std::fill_n(s.greatest, rounded(rows, panel), -std::numeric_limits<R>::infinity());
   std::fill_n(s.sum, rounded(rows, panel), R{0});
 
+  // The next tile is fetched meanwhile, a little with every group of keys of every panel.
+  const std::int64_t groups = (rows + panel - 1) / panel * (key_tile / row_unit);
+  const std::int64_t fetched = (key_tile + groups - 1) / groups;
   const Range tiles = tiles_of(sizes, call.cut, item, key_tile);
   for (std::int64_t s0 = tiles.begin * key_tile; s0 < tiles.end * key_tile; s0 += key_tile) {
     const std::int64_t keys = std::min(key_tile, sizes.key_length - s0);
-    const KeyTile<R> tile{s0,
-                          keys,
-                          rows_in_vectors(call.in.k.at(item.b, kv, s0), call.in.k.row_stride, keys,
-                                          sizes.head_dim, s.keys, s.dim),
-                          rows_in_vectors(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys,
-                                          sizes.value_dim, s.values, s.value_dim),
-                          s.dim,
-                          s.value_dim};
+    const T* const k = call.in.k.at(item.b, kv, s0);
+    const T* const v = call.in.v.at(item.b, kv, s0);
+    const R* const key_rows =
+        rows_in_vectors(k, call.in.k.row_stride, keys, sizes.head_dim, s.keys, s.dim);
+    const R* const value_rows =
+        rows_in_vectors(v, call.in.v.row_stride, keys, sizes.value_dim, s.values, s.value_dim);
+    const bool fetches =
+        key_rows != s.keys && value_rows != s.values && s0 + key_tile < tiles.end * key_tile;
+    const KeyTile<R> tile{
+        s0, keys, key_rows, value_rows, s.dim, s.value_dim, fetches ? fetched : 0};
     for (std::int64_t i = 0; i < rows; i += panel) {
-      const QueryPanel<R> p{t0 + i,          std::min(panel, rows - i),
-                            s.q + i * s.dim, s.out + i * s.value_dim,
-                            s.greatest + i,  s.sum + i};
+      const QueryPanel<R> p{t0 + i,          std::min(panel, rows - i), i / panel,
+                            s.q + i * s.dim, s.out + i * s.value_dim,   s.greatest + i,
+                            s.sum + i};
       if (few) {
         take_tile_few<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, key_tile);
       } else {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "attention/kernels/ahead.hpp"
 #include "attention/kernels/softmax_bias.hpp"
 #include "attention/kernels/softmax_tile.hpp"
 
@@ -16,6 +17,7 @@ namespace attnbench::kernels {
 template <class R>
 struct QueryPanel {
   std::int64_t t0, rows;  ///< the first query, and how many there are, up to `panel`
+  std::int64_t index;     ///< among the panels that work on the same keys
   const R* q;             ///< [head_dim, panel]: times scale and log2(e)
   R* out;                 ///< [panel, value_dim, padded]: sums of weighted values
   R *greatest, *sum;      ///< [panel]: in base 2
@@ -28,73 +30,130 @@ struct KeyTile {
   const R* keys;
   const R* values;
   std::int64_t key_stride, value_stride;
+  std::int64_t fetched;  ///< rows of the next tile, behind it, for each group of 8 keys; or 0
 };
 
-/// scores[k, i] for keys in `range`, which begins at a multiple of 8, and i < panel. Computes whole
-/// groups of 8 keys: the tile has that many rows.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void panel_scores(const QueryPanel<R>& p, const KeyTile<R>& tile,
-                                   std::int64_t head_dim, Range range, R* scores) {
-  constexpr int lanes = Simd<R, Bytes>::lanes;
-  constexpr int M = Bytes == 64 ? 8 : 4;
-  in_runs<3>((p.rows + lanes - 1) / lanes,
-             [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-               constexpr int N = decltype(vectors)::value;
-               for (std::int64_t k = range.begin; k < range.end; k += M) {
-                 detail::multiply_tile<R, Bytes, M, N, Start::zero>(
-                     head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
-                     p.q + first * lanes, panel, scores + k * panel + first * lanes, panel);
-               }
-             });
+/// Calls what of the next tile falls to the group of keys from k on: in order over all panels, as
+/// the machine's own prefetcher likes it.
+template <class R>
+ATTNBENCH_INLINE void fetch_next(const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t k) {
+  constexpr std::int64_t line = Ahead::line / sizeof(R);
+  const std::int64_t begin = (p.index * tile.count + k) / row_unit * tile.fetched;
+  const std::int64_t end = std::min(begin + tile.fetched, tile.count);
+  const auto call = [&](const R* rows, std::int64_t stride) ATTNBENCH_INLINE_LAMBDA {
+    for (std::int64_t i = begin * stride; i < end * stride; i += line) {
+      fetch(reinterpret_cast<std::uintptr_t>(rows + tile.count * stride + i));
+    }
+  };
+  call(tile.keys, tile.key_stride);
+  call(tile.values, tile.value_stride);
 }
 
-/// Minus infinity where a query does not see a key. By selection: a product with 0 would turn
-/// infinities into NaN.
-template <class R>
-ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, std::int64_t t0,
-                           std::int64_t rows, std::int64_t s0, Range range, R* scores) {
-  constexpr R hidden = -std::numeric_limits<R>::infinity();
-  const bool inside = sizes.first_key(t0 + rows - 1) <= s0 + range.begin &&
-                      sizes.last_key(t0) >= s0 + range.end - 1;
-  if (inside && mask == nullptr) return;
-  for (std::int64_t k = range.begin; k < range.end; ++k) {
-    R* const row = scores + k * panel;
-    const std::int64_t key = s0 + k;
-    if (key >= sizes.key_length || (mask != nullptr && mask[key] == 0)) {
-      std::fill_n(row, panel, hidden);
-      continue;
+/// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
+/// for the vectors of queries that see any key of the group: the tile has that many rows.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
+                                   const KeyTile<R>& tile, Range range, bool whole, R* scores) {
+  constexpr int lanes = Simd<R, Bytes>::lanes;
+  constexpr int M = Bytes == 64 ? 8 : 4;
+  for (std::int64_t begin = range.begin; begin < range.end;) {
+    // One group after the other, but all at once where all see all.
+    const std::int64_t end = whole ? range.end : begin + M;
+    Range queries{0, p.rows};
+    if (!whole) {
+      queries = within({seeing_queries(sizes, tile.s0 + begin).begin,
+                        seeing_queries(sizes, tile.s0 + end - 1).end},
+                       p.t0, p.rows);
     }
-    if (inside) continue;
-    const Range seen = within(seeing_queries(sizes, key), t0, panel);
-    std::fill_n(row, seen.begin, hidden);
-    std::fill(row + std::max(seen.begin, seen.end), row + panel, hidden);
+    in_runs<3>((queries.end + lanes - 1) / lanes,
+               [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+                 constexpr int N = decltype(vectors)::value;
+                 for (std::int64_t k = begin; k < end; k += M) {
+                   if (tile.fetched != 0) fetch_next(p, tile, k);
+                   detail::multiply_tile<R, Bytes, M, N, Start::zero>(
+                       sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
+                       p.q + first * lanes, panel, scores + k * panel + first * lanes, panel);
+                 }
+               },
+               queries.begin / lanes);
+    begin = end;
+  }
+}
+
+/// Numbers of which `lanes` neighbours, that no score is above, hide the first or last lanes.
+template <class R, std::int64_t lanes>
+struct Bounds {
+  R numbers[3 * lanes] = {};
+  constexpr Bounds() {
+    constexpr R infinity = std::numeric_limits<R>::infinity();
+    for (std::int64_t i = 0; i < 3 * lanes; ++i) numbers[i] = i / lanes == 1 ? infinity : -infinity;
+  }
+};
+
+/// Minus infinity where a query does not see a key, in one vector of queries from t on, `rows` of
+/// which there are, and the keys of `range`. By selection, which hides a NaN too: a product with 0
+/// would turn infinities into NaN.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, std::int64_t t,
+                           std::int64_t rows, std::int64_t s0, Range range, R* column) {
+  using S = Simd<R, Bytes>;
+  constexpr std::int64_t lanes = S::lanes;
+  static constexpr Bounds<R, lanes> bounds;
+  const auto hide_some = [&](std::int64_t begin, std::int64_t end) ATTNBENCH_INLINE_LAMBDA {
+    for (std::int64_t k = begin; k < end; ++k) {
+      const Range seen = within(seeing_queries(sizes, s0 + k), t, lanes);
+      const auto late =
+          S::smaller(S::load(column + k * panel), S::load(bounds.numbers + lanes - seen.begin));
+      S::store(column + k * panel,
+               S::smaller(late, S::load(bounds.numbers + 2 * lanes - seen.end)));
+    }
+  };
+  // The keys between are seen by all.
+  const std::int64_t begin = sizes.first_key(t + rows - 1) - s0;
+  const std::int64_t end = sizes.last_key(t) + 1 - s0;
+  hide_some(range.begin, std::min(begin, range.end));
+  hide_some(std::max({range.begin, begin, end}), range.end);
+  for (std::int64_t k = range.begin; mask != nullptr && k < range.end; ++k) {
+    if (mask[s0 + k] == 0) {
+      S::store(column + k * panel, S::all(-std::numeric_limits<R>::infinity()));
+    }
   }
 }
 
 /// Scores become weights relative to the greatest score so far, which moves with them; `fade` is
-/// what sums made before are worth now.
+/// what sums made before are worth now. For all keys of `range`; a vector of queries that does not
+/// see some of them has no scores there, and gets 0.
 template <class R, int Bytes>
-ATTNBENCH_INLINE void panel_weights(const QueryPanel<R>& p, Range range, R* scores, R* fade) {
+ATTNBENCH_INLINE void panel_weights(const SoftmaxSizes& sizes, const std::uint8_t* mask,
+                                    const QueryPanel<R>& p, const KeyTile<R>& tile, Range range,
+                                    bool whole, R* scores, R* fade) {
   using S = Simd<R, Bytes>;
   constexpr R lowest = -std::numeric_limits<R>::infinity();
   constexpr int unit = 4;  // chains of comparisons that hide each other's latency
-  for (std::int64_t i = 0; i < rounded(p.rows, S::lanes); i += S::lanes) {
+  for (std::int64_t i = 0; i < p.rows; i += S::lanes) {
     R* const column = scores + i;
+    Range seen = range;
+    if (!whole || mask != nullptr) {
+      const std::int64_t rows = std::min<std::int64_t>(S::lanes, p.rows - i);
+      seen = within(seen_keys(sizes, p.t0 + i, rows), tile.s0, tile.count);
+      if (seen.empty()) seen = {range.begin, range.begin};
+      hide<R, Bytes>(sizes, mask, p.t0 + i, rows, tile.s0, seen, column);
+    }
     const auto before = S::load(p.greatest + i);
     typename S::Vector most[unit] = {before, before, before, before};
-    std::int64_t k = range.begin;
-    for (; k + unit <= range.end; k += unit) {
+    std::int64_t k = seen.begin;
+    for (; k + unit <= seen.end; k += unit) {
 #pragma GCC unroll 4
       for (int u = 0; u < unit; ++u) {
         most[u] = S::greater(most[u], S::load(column + (k + u) * panel));
       }
     }
-    for (; k < range.end; ++k) most[0] = S::greater(most[0], S::load(column + k * panel));
+    for (; k < seen.end; ++k) most[0] = S::greater(most[0], S::load(column + k * panel));
     const auto after = S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3]));
     // A row that has seen no key yet must not compute infinity minus infinity.
     const auto base = after == lowest ? S::all(0) : after;
     typename S::Vector total[2] = {};
-    for (k = range.begin; k + 2 <= range.end; k += 2) {
+    for (k = seen.begin; k + 2 <= seen.end; k += 2) {
 #pragma GCC unroll 2
       for (int u = 0; u < 2; ++u) {
         const auto weight = S::exp2(S::load(column + (k + u) * panel) - base);
@@ -102,11 +161,13 @@ ATTNBENCH_INLINE void panel_weights(const QueryPanel<R>& p, Range range, R* scor
         total[u] += weight;
       }
     }
-    for (; k < range.end; ++k) {
+    for (; k < seen.end; ++k) {
       const auto weight = S::exp2(S::load(column + k * panel) - base);
       S::store(column + k * panel, weight);
       total[0] += weight;
     }
+    for (k = range.begin; k < seen.begin; ++k) S::store(column + k * panel, S::all(0));
+    for (k = seen.end; k < range.end; ++k) S::store(column + k * panel, S::all(0));
     const auto factor = S::exp2(before - base);
     S::store(fade + i, factor);
     S::store(p.greatest + i, after);
@@ -117,14 +178,14 @@ ATTNBENCH_INLINE void panel_weights(const QueryPanel<R>& p, Range range, R* scor
 /// out = fade * out + weights * values, six queries at a time, against the keys that they see.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
-                                   const KeyTile<R>& tile, Range range, const R* scores,
+                                   const KeyTile<R>& tile, Range range, bool whole, const R* scores,
                                    const R* fade, std::int64_t value_dim) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
   constexpr int M = 6;
   for (std::int64_t i = 0; i < p.rows; i += M) {
     const std::int64_t rows = std::min<std::int64_t>(M, p.rows - i);
-    Range seen = within(seen_keys(sizes, p.t0 + i, rows), tile.s0, tile.count);
-    seen = {std::max(seen.begin, range.begin), std::min(seen.end, range.end)};
+    const Range seen =
+        whole ? range : within(seen_keys(sizes, p.t0 + i, rows), tile.s0, tile.count);
     if (seen.empty()) continue;
     in_runs<Bytes == 64 ? 4 : 2>(
         value_dim / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
@@ -143,18 +204,24 @@ template <class R, int Bytes>
 void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
                const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t value_dim, R* scores,
                R* fade) {
+  const Range seen = within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count);
+  if (seen.empty()) return;
+  const Range range{seen.begin / row_unit * row_unit, seen.end};
+  const bool whole = sizes.first_key(p.t0 + p.rows - 1) <= tile.s0 + range.begin &&
+                     sizes.last_key(p.t0) >= tile.s0 + range.end - 1;
+  // Apart from each other, for each wants all registers.
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    const Range seen = within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count);
-    if (seen.empty()) return;
-    const Range range{seen.begin / row_unit * row_unit, seen.end};
-    panel_scores<R, Bytes>(p, tile, sizes.head_dim, range, scores);
+    panel_scores<R, Bytes>(sizes, p, tile, range, whole, scores);
+  });
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     for (std::int64_t k = range.begin; bias != nullptr && k < range.end; ++k) {
       const R* const from = bias + p.t0 + sizes.offset - tile.s0 - k;
       add_row<R, Bytes>(from, rounded(p.rows, Simd<R, Bytes>::lanes), scores + k * panel);
     }
-    hide(sizes, mask, p.t0, p.rows, tile.s0, range, scores);
-    panel_weights<R, Bytes>(p, range, scores, fade);
-    panel_values<R, Bytes>(sizes, p, tile, range, scores, fade, value_dim);
+    panel_weights<R, Bytes>(sizes, mask, p, tile, range, whole, scores, fade);
+  });
+  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+    panel_values<R, Bytes>(sizes, p, tile, range, whole, scores, fade, value_dim);
   });
 }
 

@@ -178,7 +178,34 @@ TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
     compare<double>(square(97, 43, false));
     compare<BFloat16>(square(97, 43, true));
     compare<BFloat16>(square(150, 64, false), 1.0, true);
+    SoftmaxSizes band = square(150, 43, true);
+    band.left = 21;
+    compare<float>(band);
+    band.right = 5;
+    compare<float>(band, 1.0, true);
+    compare<double>(band);
   }
+}
+
+TEST_CASE("kernels softmax: a NaN in a key reaches the queries that see it, and no other") {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    limit_isa(isa);
+    CAPTURE(static_cast<int>(best_isa()));
+    SoftmaxSizes band = square(200, 32, true);
+    band.left = 25;
+    Problem<float> problem(band);
+    problem.forward(2);
+    const auto out = problem.out;
+    problem.k[100 * 32 + 7] = std::numeric_limits<float>::quiet_NaN();
+    problem.forward(2);
+    bool right = true;
+    for (std::size_t i = 0; i < 200 * 32; ++i) {
+      const bool sees = i / 32 >= 100 && i / 32 <= 125;
+      right = right && (sees ? std::isnan(problem.out[i]) : problem.out[i] == out[i]);
+    }
+    CHECK(right);
+  }
+  limit_isa(Isa::amx);
 }
 
 TEMPLATE_TEST_CASE("kernels softmax: a negative scale", "", float, BFloat16) {
