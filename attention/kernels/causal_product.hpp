@@ -37,7 +37,9 @@ struct CausalProductArguments {
   /// [batch, length], rows apart by mask_stride; 0 hides the token. Null = all are real.
   const std::uint8_t* key_mask = nullptr;
   std::int64_t mask_stride = 0;
-  Rows<T> out;  ///< [batch, heads, length, value_dim]; 0 where nothing was seen
+  /// [batch, heads, length, value_dim], apart from the inputs: results gather there. 0 where
+  /// nothing was seen.
+  Rows<T> out;
   /// The sums of b_s c_s^T [batch, heads, features, value_dim] and, where the form is normalised, of
   /// b_s [batch, heads, features], dense; continued from and advanced in place. Null: nothing came
   /// before, and nothing is kept.

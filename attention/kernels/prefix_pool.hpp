@@ -51,7 +51,8 @@ struct PrefixPoolArguments {
   /// [batch, length], rows apart by mask_stride; 0 hides the token. Null = all are real.
   const std::uint8_t* key_mask = nullptr;
   std::int64_t mask_stride = 0;
-  Rows<T> out;  ///< [batch, heads, length, value_dim]
+  /// [batch, heads, length, value_dim], apart from the inputs: results gather there
+  Rows<T> out;
   /// Continued from and advanced in place.
   PoolCarry<Compute<T>> carry;
 };
