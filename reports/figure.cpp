@@ -10,6 +10,8 @@
 #include "reports/slopes.hpp"
 #include "reports/speedup.hpp"
 #include "reports/training.hpp"
+#include "reports/training_curves.hpp"
+#include "reports/training_state.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -146,7 +148,17 @@ Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
 }
 
 Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
-  return draw_across("crossover", {&panel}, order);
+  return draw_across("crossover", {&panel}, order, {});
+}
+
+Figures draw_accuracy(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, accuracy_figure(panel, order, published));
+  return figures;
+}
+
+Figures draw_accuracy_over_state(const Panel& panel, const Order& order, const Rows& published) {
+  return accuracy_over_state_figures({&panel}, order, published);
 }
 
 /// A figure that needs nothing but the panel and the series' order.
@@ -173,8 +185,8 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"generation_time", draw_generation_time},
       {"generation_speedup", draw_generation_speedup},
       {"crossover", draw_crossover},
-      {"accuracy", draw_one<accuracy_figure>},
-      {"accuracy_over_state", draw_one<accuracy_over_state_figure>},
+      {"accuracy", draw_accuracy},
+      {"accuracy_over_state", draw_accuracy_over_state},
       {"accuracy_over_learning_rate", draw_one<accuracy_over_rate_figure>},
       {"learning_curves", draw_one<learning_curves_figure>},
       {"loss_curves", draw_one<loss_curves_figure>},
@@ -201,12 +213,17 @@ std::vector<Figure> draw(const std::string& name, const Panel& panel,
   throw UsageFailure("no figure is called " + name + "; there are " + known);
 }
 
-bool is_drawn_across(const std::string& name) { return name == "crossover"; }
+bool is_drawn_across(const std::string& name) {
+  return name == "crossover" || name == "accuracy_over_state";
+}
 
 std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
-                                const std::vector<std::string>& order) {
+                                const std::vector<std::string>& order,
+                                const std::vector<PublishedRow>& published) {
+  if (panels.empty()) return {};
+  if (name == "accuracy_over_state") return accuracy_over_state_figures(panels, order, published);
   Figures figures;
-  if (is_drawn_across(name) && !panels.empty()) add(figures, crossover_figure(panels, order));
+  if (name == "crossover") add(figures, crossover_figure(panels, order));
   return figures;
 }
 

@@ -31,11 +31,12 @@ std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
                          const std::vector<std::string>& order,
                          const std::vector<PublishedRow>& published);
 
-/// Whether `name` is one figure over all panels of a task, side by side, rather than one for each.
+/// Whether `name` is drawn over all panels of a task together, rather than for each.
 bool is_drawn_across(const std::string& name);
 /// The figures of such a name; none where the cells hold nothing to draw.
 std::vector<Figure> draw_across(const std::string& name,
                                 const std::vector<const result::Panel*>& panels,
-                                const std::vector<std::string>& order);
+                                const std::vector<std::string>& order,
+                                const std::vector<PublishedRow>& published);
 
 }  // namespace attnbench::reports

@@ -51,7 +51,8 @@ const Quantity* quantity_of(const std::string& column) {
       {"bytes", {&PublishedRow::bytes, 1}},
       {"megabytes", {&PublishedRow::bytes, 1e6}},
       {"mebibytes", {&PublishedRow::bytes, 1024.0 * 1024}},
-      {"speedup", {&PublishedRow::speedup, 1}}};
+      {"speedup", {&PublishedRow::speedup, 1}},
+      {"accuracy", {&PublishedRow::accuracy, 1}}};
   const auto found = quantities.find(column);
   return found == quantities.end() ? nullptr : &found->second;
 }
@@ -80,12 +81,19 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
 }
 
 /// Whether a published number belongs beside the panel's cells of its label: what it says of task
-/// and settings must be so for one of them.
-bool holds(const result::Panel& panel, const PublishedRow& row) {
+/// and settings must be so for one of them. `strangers` may have a label of their own, for which
+/// any cell will do.
+bool holds(const result::Panel& panel, const PublishedRow& row, const std::string& axis,
+           bool strangers) {
+  const auto of_its_label = [&](const result::Placed& placed) {
+    return placed.series == row.label || (strangers && (*placed.cell)["label"] == row.label);
+  };
+  const bool known = std::any_of(panel.cells.begin(), panel.cells.end(), of_its_label);
+  if (!known && !strangers) return false;
   return std::any_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
-    if (placed.series != row.label) return false;
+    if (known && !of_its_label(placed)) return false;
     return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& setting) {
-      if (setting.second.empty() || setting.first == panel.axis) return true;
+      if (setting.second.empty() || setting.first == axis) return true;
       if (setting.first == "task") return setting.second == panel.task_label;
       const auto* value = result::value_of(*placed.cell, setting.first);
       return !value || result::human_value(*value) == setting.second;
@@ -95,14 +103,14 @@ bool holds(const result::Panel& panel, const PublishedRow& row) {
 
 template <typename Member>
 std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const result::Panel& panel,
-                              Member member) {
+                              Member member, const std::string& axis, bool strangers = false) {
   std::vector<Published> numbers;
   for (const PublishedRow& row : rows) {
-    const auto x = row.settings.find(panel.axis);
-    if (!(row.*member) || x == row.settings.end() || !holds(panel, row)) continue;
-    if (const auto place = number_of(x->second)) {
-      numbers.push_back({row.label, *place, *(row.*member)});
-    }
+    const auto x = row.settings.find(axis);
+    if (!(row.*member) || x == row.settings.end()) continue;
+    const auto place = number_of(x->second);
+    if (!place || !holds(panel, row, axis, strangers)) continue;
+    numbers.push_back({row.label, *place, *(row.*member), row.source});
   }
   return numbers;
 }
@@ -114,12 +122,19 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
   if (!stream) throw UsageFailure(file.string() + ": cannot be read; expected published numbers");
   std::vector<std::string> columns;
   std::vector<PublishedRow> rows;
+  const std::string source_mark = "# source: ";
+  std::string source;
   std::size_t number = 0;
   for (std::string line; std::getline(stream, line);) {
     const std::string place = file.string() + ":" + std::to_string(++number) + ": ";
+    if (line.rfind(source_mark, 0) == 0) {
+      source = line.substr(source_mark.size());
+      if (!source.empty() && source.back() == '\r') source.pop_back();
+    }
     if (line.empty() || line == "\r" || line[0] == '#') continue;
     if (!columns.empty()) {
       rows.push_back(row_of(columns, fields_of(line), place));
+      rows.back().source = source;
       continue;
     }
     columns = fields_of(line);
@@ -132,17 +147,22 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
 
 std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel) {
-  return chosen(rows, panel, &PublishedRow::seconds);
+  return chosen(rows, panel, &PublishedRow::seconds, panel.axis);
 }
 
 std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
                                           const result::Panel& panel) {
-  return chosen(rows, panel, &PublishedRow::speedup);
+  return chosen(rows, panel, &PublishedRow::speedup, panel.axis);
 }
 
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel) {
-  return chosen(rows, panel, &PublishedRow::bytes);
+  return chosen(rows, panel, &PublishedRow::bytes, panel.axis);
+}
+
+std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
+                                            const result::Panel& panel, const std::string& axis) {
+  return chosen(rows, panel, &PublishedRow::accuracy, axis, /*strangers=*/true);
 }
 
 }  // namespace attnbench::reports

@@ -108,7 +108,7 @@ std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRo
     for (const std::string& name : names_for(result["attnbench"]["suite"], panel.task_label)) {
       try {
         for (Figure& figure : is_drawn_across(name)
-                                  ? draw_across(name, beside(panels, panel), order)
+                                  ? draw_across(name, beside(panels, panel), order, published)
                                   : draw(name, panel, order, published)) {
           figures.push_back(std::move(figure));
         }

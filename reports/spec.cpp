@@ -35,22 +35,6 @@ Json scale_of(const std::vector<std::string>& series, const std::vector<std::str
   return {{"domain", series}, {"range", chosen}};
 }
 
-/// Powers of ten around `values`, with 2 and 5 between them where they are few. A logarithmic axis'
-/// own ticks are nine a decade, which grids turn into a grey wall.
-Json decade_ticks(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const int first = static_cast<int>(std::floor(std::log10(*low))) - 1;
-  const int last = static_cast<int>(std::ceil(std::log10(*high))) + 1;
-  const bool few = std::log10(*high / *low) < 2.5;
-  Json ticks = Json::array();
-  for (int power = first; power <= last; ++power) {
-    for (const int digit : {1, 2, 5}) {
-      if (digit == 1 || few) ticks.push_back(digit * std::pow(10.0, power));
-    }
-  }
-  return ticks;
-}
-
 /// "softmax composite, flash tiled": which implementation each series ran.
 std::string implementations(const result::Panel& panel) {
   std::string text;
@@ -100,6 +84,20 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
           {"title", nullptr},
           {"legend", {{"symbolOpacity", 1}}},
           {"scale", scale_of(series, order, shapes)}};
+}
+
+Json decade_ticks(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const int first = static_cast<int>(std::floor(std::log10(*low))) - 1;
+  const int last = static_cast<int>(std::ceil(std::log10(*high))) + 1;
+  const bool few = std::log10(*high / *low) < 2.5;
+  Json ticks = Json::array();
+  for (int power = first; power <= last; ++power) {
+    for (const int digit : {1, 2, 5}) {
+      if (digit == 1 || few) ticks.push_back(digit * std::pow(10.0, power));
+    }
+  }
+  return ticks;
 }
 
 bool grows_by_factors(const std::vector<double>& values) {

@@ -27,6 +27,10 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
 /// Whether sizes grow by factors (256, 512, 1024, …), so that logarithms suit them.
 bool grows_by_factors(const std::vector<double>& values);
 
+/// Powers of ten around `values`, which are positive, with 2 and 5 between them where they are few.
+/// A logarithmic axis' own ticks are nine a decade, which grids turn into a grey wall.
+Json decade_ticks(const std::vector<double>& values);
+
 /// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values. Its domain
 /// holds `further` values, too.
 Json x_encoding(const result::Panel& panel, const std::vector<double>& further = {});

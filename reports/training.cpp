@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "harness/result/format.hpp"
-#include "reports/points.hpp"
 #include "reports/spec.hpp"
 #include "reports/training_frame.hpp"
+#include "reports/training_levels.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -18,56 +17,13 @@ using result::Rate;
 using result::Selection;
 using Order = std::vector<std::string>;
 
-const char* const chosen_words =
-    "Dots: every seed, at the learning rate with the best mean validation accuracy.";
-
-Json logarithmic(const char* title, double base, const char* format) {
-  return {{"field", "x"},
-          {"type", "quantitative"},
-          {"title", title},
-          {"scale", {{"type", "log"}, {"base", base}, {"nice", false}, {"padding", 16}}},
-          {"axis", {{"format", format}, {"grid", false}, {"labelOverlap", "greedy"}}}};
-}
-
-/// The level of guessing, where all trainings share it.
-void add_levels(Json& layers, const Panel& panel) {
-  std::map<std::string, std::set<double>> levels;
-  for (const result::Placed& placed : panel.cells) {
-    if (!placed.cell->contains("training")) continue;
-    for (const char* name : {"guess", "chance"}) {
-      const double level = (*placed.cell)["training"].value(name, 0.0);
-      if (level > 0) levels[name].insert(level);
-    }
-  }
-  if (levels["guess"].size() == 1) {
-    layers.push_back(level_line(*levels["guess"].begin(), "guessing among the sequence's values"));
-  }
-  if (levels["chance"].size() == 1 && *levels["chance"].begin() > 0.01) {
-    layers.push_back(level_line(*levels["chance"].begin(), "chance"));
-  }
-}
-
-/// What one look-up into the window reaches, beside the trained window.
-void add_reach(Json& rows, const Selection& selection, const Json& x) {
-  const Json& cell = *selection.choice().cells.front();
-  const double reach = cell["training"].value("reach", 0.0);
-  if (reach > 0) rows.push_back(row_of(cell, selection.series, "reach", x, reach));
-}
-
-/// What guessing reaches, at each place of its own, where the places differ in it.
-void add_chances(Json& rows, const Panel& panel) {
-  std::map<std::string, std::pair<Json, double>> chances;
-  std::set<double> different;
-  for (const result::Placed& placed : panel.cells) {
-    if (!placed.x || !placed.cell->contains("training")) continue;
-    const double level = (*placed.cell)["training"].value("chance", 0.0);
-    chances[placed.x->dump()] = {*placed.x, level};
-    different.insert(level);
-  }
-  if (different.size() < 2) return;
-  for (const auto& [key, place] : chances) {
-    rows.push_back({{"kind", "chance"}, {"x", place.first}, {"y", place.second}});
-  }
+/// A dotted line through the diamonds of each series.
+void join_reach(Json& rows) {
+  if (rows.empty() || rows.back()["kind"] != "reach") return;
+  const Json row = rows.back();
+  const std::string series = row["series"];
+  rows.push_back(predicted_row(series, series, row["x"], row["y"].get<double>(),
+                               row["said"].get<std::string>()));
 }
 
 bool has_words(const Panel& panel) {
@@ -76,30 +32,11 @@ bool has_words(const Panel& panel) {
                      [](const Json* value) { return value->is_string(); });
 }
 
-const char* const reach_words =
-    " Hollow diamonds: what one look-up into the window reaches, computed from the test, not "
-    "trained.";
-
-bool has_state(const Selection& selection) {
-  const Json& metrics = (*selection.choice().cells.front())["metrics"];
-  return metrics.contains("state_bytes") && metrics["state_bytes"].is_number();
-}
-
-/// Points that nothing with less (or equal) state reaches, by state.
-std::vector<std::pair<double, double>> front_of(std::vector<std::pair<double, double>> points) {
-  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  std::vector<std::pair<double, double>> front;
-  for (const auto& point : points) {
-    if (front.empty() || point.second > front.back().second) front.push_back(point);
-  }
-  return front;
-}
-
 }  // namespace
 
-std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order) {
+std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order,
+                                      const std::vector<PublishedRow>& published) {
+  if (panel.axis == result::state_bytes) return std::nullopt;  // a figure of its own
   const bool along = result::axis_values(panel).size() > 1;
   const bool joined = along && !has_words(panel);  // between words there is nothing
   Sketch sketch;
@@ -108,14 +45,18 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order) {
   sketch.caption = chosen_words;
   sketch.y = "accuracy on the test";
   sketch.told = told_of("accuracy");
-  sketch.x = along ? x_encoding(panel)
+  if (joined) sketch.published = published_accuracies(published, panel, panel.axis);
+  std::vector<double> further;
+  for (const Published& number : sketch.published) further.push_back(number.x);
+  sketch.x = along ? x_encoding(panel, further)
                    : Json{{"field", "x"},
                           {"type", "nominal"},
                           {"title", nullptr},
                           {"sort", panel.series},
                           {"axis", {{"labelAngle", 0}, {"labelLimit", 120}}}};
   add_levels(sketch.layers, panel);
-  for (const Selection& selection : result::selections(panel)) {
+  const std::vector<Selection> selected = result::selections(panel);
+  for (const Selection& selection : selected) {
     const Json x = along && selection.x ? *selection.x : Json(selection.series);
     if (along && !selection.x) continue;
     if (joined) sketch.rows.push_back(mean_row(selection.series, x, selection.choice().accuracy));
@@ -123,43 +64,11 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order) {
       sketch.rows.push_back(row_of(*cell, selection.series, "dot", x, metric(*cell, "accuracy")));
     }
     add_reach(sketch.rows, selection, x);
+    if (joined) join_reach(sketch.rows);
   }
   if (along && !sketch.rows.empty()) add_chances(sketch.rows, panel);
   if (any_of_kind(sketch.rows, "chance")) sketch.caption += " Grey ticks: chance.";
-  if (any_of_kind(sketch.rows, "reach")) sketch.caption += reach_words;
-  return sketched(panel, order, std::move(sketch));
-}
-
-std::optional<Figure> accuracy_over_state_figure(const Panel& panel, const Order& order) {
-  constexpr double kibi = 1024;
-  Sketch sketch;
-  sketch.what = "accuracy_over_state";
-  sketch.title = "Accuracy on the test against the bytes of the state";
-  sketch.caption = std::string(chosen_words) +
-                   " Dashed steps: the front, which nothing with as little state betters.";
-  sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
-  sketch.told.insert(sketch.told.begin() + 2, {"state", "state"});
-  sketch.x = logarithmic("state of one sequence after the longest length (KiB)", 2, ",~r");
-  std::vector<std::pair<double, double>> means;
-  for (const Selection& selection : result::selections(panel)) {
-    if (!has_state(selection)) continue;
-    const double bytes = metric(*selection.choice().cells.front(), "state_bytes");
-    means.emplace_back(bytes / kibi, selection.choice().accuracy);
-    for (const Json* cell : selection.choice().cells) {
-      Json row = row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, "accuracy"));
-      row["state"] = result::human_bytes(bytes);
-      sketch.rows.push_back(std::move(row));
-    }
-    add_reach(sketch.rows, selection, bytes / kibi);
-  }
-  add_levels(sketch.layers, panel);
-  if (means.size() > 1) {
-    for (const auto& [bytes, accuracy] : front_of(means)) {
-      sketch.rows.push_back({{"kind", "front"}, {"x", bytes}, {"y", accuracy}});
-    }
-  }
-  if (any_of_kind(sketch.rows, "reach")) sketch.caption += reach_words;
+  sketch.caption += reach_words(selected);
   return sketched(panel, order, std::move(sketch));
 }
 

@@ -10,26 +10,16 @@
 namespace attnbench::reports {
 
 /// Test accuracy over the panel's axis, or side by side where nothing varies along it; lines for
-/// guessing and, where it was computed, the reach of one look-up.
+/// guessing, the reach of one look-up where it was computed, and published numbers apart. None over
+/// the bytes of the state, which training_state.hpp draws.
 std::optional<Figure> accuracy_figure(const result::Panel& panel,
-                                      const std::vector<std::string>& order);
-
-/// Test accuracy over the bytes of the state, and the front: what nothing with less state betters.
-std::optional<Figure> accuracy_over_state_figure(const result::Panel& panel,
-                                                 const std::vector<std::string>& order);
+                                      const std::vector<std::string>& order,
+                                      const std::vector<PublishedRow>& published);
 
 /// Validation accuracy over learning rates, with the choice marked: the other side of every
 /// maximum.
 std::optional<Figure> accuracy_over_rate_figure(const result::Panel& panel,
                                                 const std::vector<std::string>& order);
-
-/// Validation accuracy over epochs, of every seed at the chosen rate.
-std::optional<Figure> learning_curves_figure(const result::Panel& panel,
-                                             const std::vector<std::string>& order);
-
-/// Loss over steps, logarithmic, of every seed at the chosen rate.
-std::optional<Figure> loss_curves_figure(const result::Panel& panel,
-                                         const std::vector<std::string>& order);
 
 /// Test accuracy over how far back the answer stands.
 std::optional<Figure> look_back_figure(const result::Panel& panel,

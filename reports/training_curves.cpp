@@ -1,12 +1,41 @@
+#include "reports/training_curves.hpp"
+
 #include "harness/result/format.hpp"
-#include "reports/training.hpp"
+#include "reports/spec.hpp"
 #include "reports/training_frame.hpp"
 
 namespace attnbench::reports {
+namespace {
 
 using result::Panel;
 using result::Selection;
 using Order = std::vector<std::string>;
+
+/// A line for each training: `y` of its curve's points over their `x`, in words of `words`. Points
+/// without `x` are left out, and on a logarithmic axis those of 0.
+void add_curves(Sketch& sketch, const Panel& panel, const char* x, const char* y, bool logarithmic,
+                std::string (*words)(double)) {
+  for (const Selection& selection : result::selections(panel)) {
+    for (const Json* cell : selection.choice().cells) {
+      for (const Json& point : (*cell)["training"]["curve"]) {
+        const double value = point[y].get<double>();
+        if (!point.contains(x) || (logarithmic && value <= 0)) continue;
+        Json dot = row_of(*cell, selection.series, "dot", point[x], value);
+        dot["said"] = words(value);
+        dot["loss"] = share_words(point["loss"].get<double>());
+        dot["train"] = share_words(point["train_accuracy"].get<double>());
+        Json mean = mean_row(selection.series, point[x], value);
+        mean["id"] = (*cell)["id"];
+        sketch.rows.push_back(std::move(dot));
+        sketch.rows.push_back(std::move(mean));
+      }
+    }
+  }
+}
+
+std::string number_words(double value) { return result::human_value(value); }
+
+}  // namespace
 
 std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& order) {
   Sketch sketch;
@@ -21,20 +50,7 @@ std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& or
               {"type", "quantitative"},
               {"title", "epochs"},
               {"axis", {{"tickMinStep", 1}, {"grid", false}}}};
-  for (const Selection& selection : result::selections(panel)) {
-    for (const Json* cell : selection.choice().cells) {
-      for (const Json& point : (*cell)["training"]["curve"]) {
-        const double y = point["validation_accuracy"].get<double>();
-        Json dot = row_of(*cell, selection.series, "dot", point["epoch"], y);
-        dot["loss"] = share_words(point["loss"].get<double>());
-        dot["train"] = share_words(point["train_accuracy"].get<double>());
-        Json mean = mean_row(selection.series, point["epoch"], y);
-        mean["id"] = (*cell)["id"];
-        sketch.rows.push_back(std::move(dot));
-        sketch.rows.push_back(std::move(mean));
-      }
-    }
-  }
+  add_curves(sketch, panel, "epoch", "validation_accuracy", /*logarithmic=*/false, share_words);
   return sketched(panel, order, std::move(sketch));
 }
 
@@ -51,24 +67,13 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const Order& order)
   sketch.x = {{"field", "x"},
               {"type", "quantitative"},
               {"title", "steps"},
-              {"axis", {{"format", "~s"}, {"grid", false}}}};
-  for (const Selection& selection : result::selections(panel)) {
-    for (const Json* cell : selection.choice().cells) {
-      for (const Json& point : (*cell)["training"]["curve"]) {
-        const double y = point["loss"].get<double>();
-        if (y <= 0 || !point.contains("step")) continue;  // a logarithm of it there is none
-        Json dot = row_of(*cell, selection.series, "dot", point["step"], y);
-        dot["said"] = result::human_value(y);
-        dot["train"] = share_words(point["train_accuracy"].get<double>());
-        Json mean = mean_row(selection.series, point["step"], y);
-        mean["id"] = (*cell)["id"];
-        sketch.rows.push_back(std::move(dot));
-        sketch.rows.push_back(std::move(mean));
-      }
-    }
-  }
+              {"axis", {{"format", ","}, {"grid", false}, {"labelOverlap", "greedy"}}}};
+  add_curves(sketch, panel, "step", "loss", /*logarithmic=*/true, number_words);
+  std::vector<double> losses;
+  for (const Json& row : sketch.rows) losses.push_back(row["y"].get<double>());
+  if (losses.empty()) return std::nullopt;
   sketch.y_encoding = {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 8}}},
-                       {"axis", {{"format", "~g"}}}};
+                       {"axis", {{"format", "~g"}, {"values", decade_ticks(losses)}}}};
   return sketched(panel, order, std::move(sketch));
 }
 

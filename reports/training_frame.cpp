@@ -1,9 +1,9 @@
 #include "reports/training_frame.hpp"
 
-#include <array>
-#include <cstdio>
+#include <algorithm>
+#include <cmath>
+#include <functional>
 
-#include "harness/result/format.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -28,6 +28,81 @@ Json front_layer(const Json& y) {
                   {{"y", y}, {"color", {{"value", "#888888"}}}});
 }
 
+/// Dotted, and labelled where it stands: nobody is to take it for a training.
+void add_predicted(Json& layers, const Json& y) {
+  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                                 {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
+  layers.push_back(layer_of("predicted",
+                            {{"type", "line"}, {"strokeWidth", 2}, {"strokeDash", {1, 4}}},
+                            {{"y", y},
+                             {"detail", {{"field", "id"}}},
+                             {"opacity", legend_opacity(1)},
+                             {"tooltip", told}}));
+}
+
+const char* const predicted_words = "one look-up into\na window, predicted";
+
+/// The words, at the row of each line that is nearest to a third.
+void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
+  const Json* best = nullptr;
+  const auto off = [](const Json& row) { return std::abs(row["y"].get<double>() - 1.0 / 3); };
+  for (const Json& row : rows) {
+    if (row["kind"] == "predicted" && (!best || off(row) < off(*best))) best = &row;
+  }
+  if (!best) return;
+  Json row = *best;
+  row["words"] = predicted_words;
+  layers.push_back(
+      {{"data", {{"values", Json::array({row})}}},
+       {"mark",
+        {{"type", "text"}, {"align", "right"}, {"dx", -8}, {"fontSize", 10}, {"lineBreak", "\n"}}},
+       {"encoding",
+        {{"y", y},
+         {"text", {{"field", "words"}, {"type", "nominal"}}},
+         {"opacity", legend_opacity(1)}}}});
+}
+
+/// Grey for those from `first` on: none of the colours is theirs.
+void make_grey(Json& colour, std::size_t first) {
+  Json& range = colour["scale"]["range"];
+  for (std::size_t i = first; i < range.size(); ++i) range[i] = "#888888";
+}
+
+/// Hollow and dashed, under names of their own where we have no such model.
+void add_published(Json& layers, const std::vector<Published>& published, const Json& y,
+                   const Json& shape, const std::function<std::string(const std::string&)>& name) {
+  if (published.empty()) return;
+  Json rows = Json::array();
+  for (const Published& number : published) {
+    rows.push_back({{"x", number.x},
+                    {"y", number.y},
+                    {"series", name(number.label)},
+                    {"said", share_words(number.y)},
+                    {"source", number.source}});
+  }
+  const Json data = {{"name", "published"}, {"values", rows}};
+  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                                 {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
+                                 {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
+                    {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
+  layers.push_back(
+      {{"data", data},
+       {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
+       {"encoding",
+        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+}
+
+std::string sources_of(const std::vector<Published>& published) {
+  std::string text;
+  for (const Published& number : published) {
+    if (number.source.empty() || text.find(number.source) != std::string::npos) continue;
+    text += (text.empty() ? " of " : "; ") + number.source;
+  }
+  return text;
+}
+
 std::size_t failures_in(const result::Panel& panel) {
   std::size_t failed = 0;
   for (const result::Placed& placed : panel.cells) failed += (*placed.cell)["status"] != "ok";
@@ -36,76 +111,34 @@ std::size_t failures_in(const result::Panel& panel) {
 
 }  // namespace
 
-bool any_of_kind(const Json& rows, const std::string& kind) {
-  for (const Json& row : rows) {
-    if (row["kind"] == kind) return true;
-  }
-  return false;
+const char* const chosen_words =
+    "Dots: every seed, at the learning rate with the best mean validation accuracy.";
+
+Json logarithmic(const char* title, double base, const char* format) {
+  return {{"field", "x"},
+          {"type", "quantitative"},
+          {"title", title},
+          {"scale", {{"type", "log"}, {"base", base}, {"nice", false}, {"padding", 16}}},
+          {"axis", {{"format", format}, {"grid", false}, {"labelOverlap", "greedy"}}}};
 }
 
-std::vector<std::pair<std::string, std::string>> told_of(const char* what) {
-  return {{"series", "label"},
-          {"said", what},
-          {"rate", "learning rate"},
-          {"seed", "seed"},
-          {"ended", "training"}};
-}
-
-std::string share_words(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", share);
-  return text.data();
-}
-
-double metric(const Json& cell, const char* name) {
-  const Json& metrics = cell["metrics"];
-  return metrics.contains(name) && metrics[name].is_number() ? metrics[name].get<double>() : 0;
-}
-
-Json row_of(const Json& cell, const std::string& series, const char* kind, const Json& x,
-            double y) {
-  Json row = provenance_row(cell);
-  const auto text = [&](const char* key) {
-    const Json* value = result::value_of(cell, key);
-    return value ? result::human_value(*value) : std::string("–");
-  };
-  row.update(
-      {{"kind", kind},
-       {"series", series},
-       {"x", x},
-       {"y", y},
-       {"said", share_words(y)},
-       {"seed", text(result::model_seed)},
-       {"rate", text(result::learning_rate)},
-       {"ended", cell["training"].value("converged", false) ? "converged" : "still growing"}});
-  return row;
-}
-
-Json mean_row(const std::string& series, const Json& x, double y) {
-  return {{"kind", "mean"}, {"series", series}, {"x", x}, {"y", y}, {"id", series}};
-}
-
-Json level_line(double y, const std::string& what) {
-  const Json values = Json::array({{{"y", y}, {"what", what}}});
-  const Json place = {{"field", "y"}, {"type", "quantitative"}};
-  const Json grey = {{"value", "#888888"}};
-  const Json line = {
-      {"mark", {{"type", "rule"}, {"strokeDash", {2, 3}}}},
-      {"encoding",
-       {{"y", place}, {"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"color", grey}}}};
-  const Json words = {
-      {"mark", {{"type", "text"}, {"align", "right"}, {"dy", -5}, {"fontSize", 10}}},
-      {"encoding",
-       {{"y", place},
-        {"x", {{"value", "width"}}},
-        {"text", {{"field", "what"}}},
-        {"color", grey}}}};
-  return {{"data", {{"values", values}}}, {"layer", {line, words}}};
-}
-
-std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::string>& own_order,
                                Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
+  // Published models that we do not have come after ours in the legend.
+  result::Panel panel = own;
+  std::vector<std::string> order = own_order;
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto name_of = [&](const std::string& label) {
+    return has(own.series, label) ? label : label + " (published)";
+  };
+  for (const Published& number : sketch.published) {
+    const std::string name = name_of(number.label);
+    if (!has(panel.series, name)) panel.series.push_back(name);
+    if (!has(order, name)) order.push_back(name);
+  }
   Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", sketch.y}};
   y.update(sketch.y_encoding);
   Json layers = std::move(sketch.layers);
@@ -119,17 +152,21 @@ std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std
         layer_of("mean", {{"type", "line"}, {"strokeWidth", 2}},
                  {{"y", y}, {"detail", {{"field", "id"}}}, {"opacity", legend_opacity(0.9)}}));
   }
+  if (any_of_kind(sketch.rows, "predicted")) {
+    add_predicted(layers, y);
+    add_predicted_label(layers, sketch.rows, y);
+  }
+  const Json shape = shape_encoding(panel.series, order);
+  add_published(layers, sketch.published, y, shape, name_of);
   Json told = tooltip(sketch.told);
   if (any_of_kind(sketch.rows, "reach")) {
     layers.push_back(layer_of(
         "reach", {{"type", "point"}, {"filled", false}, {"shape", "diamond"}, {"size", 160}},
         {{"y", y}, {"opacity", legend_opacity(1)}}));
   }
-  Json dots = layer_of("dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
-                       {{"y", y},
-                        {"opacity", legend_opacity(0.9)},
-                        {"shape", shape_encoding(panel.series, order)},
-                        {"tooltip", told}});
+  Json dots =
+      layer_of("dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
+               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", told}});
   dots["params"] = legend_selection();
   layers.push_back(std::move(dots));
   const std::size_t failed = failures_in(panel);
@@ -138,10 +175,14 @@ std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std
                       (failed == 1 ? " training did" : " trainings did") +
                       " not end well and is not drawn: see the table of statuses.";
   }
+  if (!sketch.published.empty()) {
+    sketch.caption += " Hollow and dashed: published numbers" + sources_of(sketch.published) + ".";
+  }
   Figure figure = framed(panel, sketch.what, sketch.title, sketch.caption, order, Json::array());
   figure.spec["data"] = {{"name", "measured"}, {"values", std::move(sketch.rows)}};
   figure.spec["layer"] = std::move(layers);
   figure.spec["encoding"]["x"] = std::move(sketch.x);
+  make_grey(figure.spec["encoding"]["color"], own.series.size());
   figure.spec.erase("resolve");
   return figure;
 }

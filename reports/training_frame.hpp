@@ -1,17 +1,18 @@
-// What the figures of trainings share: rows of cells, and layers over an axis of their own.
+// What the figures of trainings share: layers by kind of row, over an axis of their own.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "harness/result/selection.hpp"
 #include "reports/figure.hpp"
+#include "reports/training_rows.hpp"
 
 namespace attnbench::reports {
 
 /// A figure before it is framed. Rows carry `kind`: "dot" for one training, "mean" for what lines
-/// join, "reach", "chance" and "front" for what is drawn apart.
+/// join, "reach", "predicted" (a line of it, one for each `id`), "chance" and "front" for what is
+/// drawn apart.
 struct Sketch {
   std::string what;
   std::string title;
@@ -24,27 +25,14 @@ struct Sketch {
   Json layers = Json::array();  ///< drawn beneath the rows
   /// Columns that tooltips show first, as (field, title).
   std::vector<std::pair<std::string, std::string>> told;
+  std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units
 };
 
-/// Columns that tooltips of trainings begin with; `what` names the number.
-std::vector<std::pair<std::string, std::string>> told_of(const char* what);
+/// How the dots of a figure at chosen learning rates are to be read.
+extern const char* const chosen_words;
 
-/// Whether one of the rows is of that kind.
-bool any_of_kind(const Json& rows, const std::string& kind);
-
-/// "0.987".
-std::string share_words(double share);
-
-/// A row of one training: its provenance, series, seed and learning rate.
-Json row_of(const Json& cell, const std::string& series, const char* kind, const Json& x, double y);
-/// A row that lines join.
-Json mean_row(const std::string& series, const Json& x, double y);
-
-/// A dashed line over the whole width at `y`, with what it is.
-Json level_line(double y, const std::string& what);
-
-/// A metric of the record; 0 where it is none.
-double metric(const Json& cell, const char* name);
+/// The encoding of a logarithmic field x.
+Json logarithmic(const char* title, double base, const char* format);
 
 /// Frames it; nothing without rows.
 std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,

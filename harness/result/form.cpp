@@ -81,6 +81,8 @@ class Form {
   void timing(const Json& timing, const std::string& pointer) const;
   void crossover(const Json& crossover, const std::string& pointer) const;
   void training(const Json& cell, const std::string& pointer) const;
+  void columns(const Json& table, const std::string& pointer,
+               const std::array<const char*, 3>& names) const;
   void numbers(const Json& object, const std::string& pointer) const;
 
   std::string file_;
@@ -223,6 +225,23 @@ void Form::crossover(const Json& crossover, const std::string& pointer) const {
   }
 }
 
+/// As many numbers in each.
+void Form::columns(const Json& table, const std::string& pointer,
+                   const std::array<const char*, 3>& names) const {
+  parts(table, pointer,
+        std::array<Part, 3>{{{names[0], Kind::array, true},
+                             {names[1], Kind::array, true},
+                             {names[2], Kind::array, true}}});
+  for (const char* name : names) {
+    if (table[name].size() != table[names[0]].size()) {
+      fail(pointer + "/" + name, std::string("as many numbers as ") + names[0]);
+    }
+    for (const Json& number : table[name]) {
+      if (!number.is_number()) fail(pointer + "/" + name, "numbers");
+    }
+  }
+}
+
 /// What the selection and the figures of training read.
 void Form::training(const Json& cell, const std::string& pointer) const {
   const Json& training = cell["training"];
@@ -246,20 +265,9 @@ void Form::training(const Json& cell, const std::string& pointer) const {
                                {"wrong_from_context", Kind::number, true},
                                {"wrong_from_elsewhere", Kind::number, true}}});
   }
-  const Json& back = training["look_back"];
-  parts(back, place + "/look_back",
-        std::array<Part, 3>{{{"distances", Kind::array, true},
-                             {"questions", Kind::array, true},
-                             {"right", Kind::array, true}}});
-  for (const char* column : {"questions", "right"}) {
-    if (back[column].size() != back["distances"].size()) {
-      fail(place + "/look_back/" + column, "as many numbers as distances");
-    }
-  }
-  for (const char* column : {"distances", "questions", "right"}) {
-    for (const Json& number : back[column]) {
-      if (!number.is_number()) fail(place + "/look_back/" + column, "numbers");
-    }
+  columns(training["look_back"], place + "/look_back", {"distances", "questions", "right"});
+  if (training.contains("reach_line")) {
+    columns(training["reach_line"], place + "/reach_line", {"keys", "state_bytes", "reach"});
   }
   parts(cell.value("metrics", Json()), pointer + "/metrics",
         std::array<Part, 3>{{{"accuracy", Kind::number, true},

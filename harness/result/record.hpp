@@ -53,9 +53,11 @@
 //                           loss, train_accuracy, validation_loss, validation_accuracy}],
 //                           look_back: {distances: [tokens…], questions: [count…], right:
 //                           [count…]}, parameters: {total, mechanism}, state_bytes: {mechanism,
-//                           convolution}, chance, guess, reach (of one look-up into a window,
-//                           computed), rules (sizes that a task derived), weights_hash,
-//                           resumed_from_step, checkpoint_notes, processes}   of tasks that train,
+//                           convolution}, chance, guess, reach (of one look-up into the window,
+//                           computed), reach_line: {keys: [count…], state_bytes: […], reach: […]}
+//                           (of windows of so many keys), stacked (blocks that hold the window),
+//                           rules (sizes that a task derived), weights_hash, resumed_from_step,
+//                           checkpoint_notes, processes}   of tasks that train,
 //                           whose metrics are accuracy (on the test), label_accuracy (mean over
 //                           labels), validation_accuracy, train_accuracy, test_loss, parameters,
 //                           state_bytes, train_seconds, examples_per_second

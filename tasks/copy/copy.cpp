@@ -44,7 +44,8 @@ class CopyTask final : public learning::TrainingTask {
   std::vector<std::string> further_figures() const override { return {"accuracy_by_look_back"}; }
 
   /// Symbols are uniform: who knows nothing of the sequence finds one of them by chance.
-  Json facts(const Cell&, const Forecast&, const learning::DataSet& data) const override {
+  Json facts(const Cell&, const Forecast&, const learning::DataSet& data,
+             const learning::StateBytes&) const override {
     const Plan& plan = dynamic_cast<const CopyData&>(data).plan();
     return {{"chance", 1.0 / static_cast<double>(plan.vocabulary - 1)}};
   }

@@ -231,8 +231,8 @@ Inputs Model::mix_inputs(std::size_t index, const at::Tensor& ids) {
   return wanted->mix_inputs(stream);
 }
 
-std::map<std::string, std::int64_t> Model::state_bytes(std::int64_t tokens) const {
-  std::map<std::string, std::int64_t> bytes;
+StateBytes Model::state_bytes(std::int64_t tokens) const {
+  StateBytes bytes;
   const at::TensorOptions tensor = embedding_.options().requires_grad(false);
   for (const auto& block : blocks_) {
     if (!block->has_mechanism()) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,9 +83,8 @@ class Model : public torch::nn::Module {
   Mechanism& mechanism(std::size_t index) { return mixing(index)->mechanism(); }
   Inputs mix_inputs(std::size_t index, const at::Tensor& ids);
 
-  /// Bytes that decoding one sequence carries from token to token after `tokens` of them, by part:
-  /// "mechanism" (absent where it has no state) and "convolution".
-  std::map<std::string, std::int64_t> state_bytes(std::int64_t tokens) const;
+  /// After `tokens` tokens.
+  StateBytes state_bytes(std::int64_t tokens) const;
 
  private:
   Stream start(const at::Tensor& ids) const;

@@ -1,6 +1,7 @@
 // What a model is made of, as its user chooses it.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "attention/problem.hpp"
@@ -49,6 +50,10 @@ struct ModelOptions {
   /// reads out of them (Decoder of parts.hpp).
   bool decoder = false;
 };
+
+/// Bytes that decoding one sequence carries from token to token, by part of the model: "mechanism"
+/// (absent where it has no state) and "convolution", of all blocks together.
+using StateBytes = std::map<std::string, std::int64_t>;
 
 /// `options.mlp_width`, or four times the width of tokens.
 std::int64_t mlp_width(const ModelOptions& options, const Problem& problem);

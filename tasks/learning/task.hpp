@@ -29,8 +29,9 @@ class TrainingTask : public Task {
   }
   /// What the record says of the data besides their sizes, as in harness/result/record.hpp: levels
   /// that accuracy is to be held against (chance, guess, reach), and what was derived. `data` is
-  /// what data_set returned.
-  virtual Json facts(const Cell& cell, const Forecast& forecast, const DataSet& data) const = 0;
+  /// what data_set returned, `state` what the model carries after the longest length.
+  virtual Json facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
+                     const StateBytes& state) const = 0;
 
   // ---- what follows from it
 

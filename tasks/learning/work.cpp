@@ -75,7 +75,8 @@ class TrainingWork final : public Work {
     Json sections = outcome(*model_, *data_, trainer, options.batch, longest(*data_));
     sections["chosen"] = {{"implementation", forecast_.implementation},
                           {"reason", forecast_.choice_reason}};
-    sections["training"].update(task_.facts(cell_, forecast_, *data_));
+    sections["training"].update(
+        task_.facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_))));
     if (crew) sections["training"]["processes"] = seat.size;
     return sections;
   }

@@ -100,7 +100,8 @@ class MadTask final : public learning::TrainingTask {
     model.decoder = rules.exercise == Exercise::compression;
   }
 
-  Json facts(const Cell&, const Forecast&, const learning::DataSet& data) const override {
+  Json facts(const Cell&, const Forecast&, const learning::DataSet& data,
+             const learning::StateBytes&) const override {
     const Rules& rules = dynamic_cast<const MadData&>(data).plan().rules;
     return {{"chance", 1.0 / static_cast<double>(answers(rules))},
             {"rules",

@@ -1,32 +1,14 @@
 // The mqar task: multi-query associative recall (Arora et al. 2024), trained from nothing. How many
 // of the values that it was shown a model finds again, by mechanism, size and state.
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tasks/learning/task.hpp"
+#include "tasks/mqar/reach.hpp"
 #include "tasks/mqar/settings.hpp"
 
 namespace attnbench::tasks {
 namespace mqar {
 namespace {
-
-/// Of the test's questions, weighted by examples, those whose answer is at most so far back.
-double share_within(const Plan& plan, std::int64_t farthest) {
-  double sum = 0;
-  double examples = 0;
-  for (std::size_t i = 0; i < plan.test.size(); ++i) {
-    const Segment& shape = plan.test[i];
-    std::int64_t near = 0;
-    for (std::int64_t j = 0; j < shape.examples; ++j) {
-      const Example example = make_example(plan.recall, shape, plan.seed, Split::test, i,
-                                           static_cast<std::uint64_t>(j));
-      for (const Question& question : example.questions) near += question.distance <= farthest;
-    }
-    sum += static_cast<double>(near) / static_cast<double>(shape.pairs);
-    examples += static_cast<double>(shape.examples);
-  }
-  return sum / examples;
-}
 
 class RecallTask final : public learning::TrainingTask {
  public:
@@ -46,9 +28,9 @@ class RecallTask final : public learning::TrainingTask {
   }
 
   /// What those reach who know nothing, and who know which values the sequence holds, weighted as
-  /// accuracy is, by examples; and what one look-up into a window reaches.
-  Json facts(const Cell& cell, const Forecast& forecast,
-             const learning::DataSet& data) const override {
+  /// accuracy is, by examples; and, of a window, what one look-up into it reaches.
+  Json facts(const Cell& cell, const Forecast& forecast, const learning::DataSet& data,
+             const learning::StateBytes& state) const override {
     const Plan& plan = dynamic_cast<const RecallData&>(data).plan();
     double examples = 0;
     double guesses = 0;
@@ -58,14 +40,18 @@ class RecallTask final : public learning::TrainingTask {
     }
     Json facts = {{"chance", 1.0 / static_cast<double>(plan.recall.vocabulary)},
                   {"guess", guesses / examples}};
+    if (cell.mechanism != "window") return facts;
     const learning::ModelOptions model = model_options(cell.settings);
-    if (cell.mechanism != "window" || learning::mechanism_blocks(model) != 1) return facts;
-    // A convolution below puts key and value at the positions after the value's, too, up to the
-    // last that still holds the key.
-    const bool shifted = model.layout == learning::Layout::convolution_first;
-    const std::int64_t farthest = forecast.options.window("window").left +
-                                  (shifted ? std::max<std::int64_t>(0, model.taps - 2) : 0);
-    facts["reach"] = share_within(plan, farthest);
+    const std::int64_t keys = forecast.options.window("window").left + 1;
+    const LookBack look_back(plan);
+    const auto bytes = [&](const char* part) {
+      const auto found = state.find(part);
+      return found == state.end() ? 0 : found->second;
+    };
+    facts["reach"] = look_back.share_within(farthest_found(keys, model));
+    facts["reach_line"] = reach_line(look_back, model, learning::longest(data), keys,
+                                     bytes("mechanism"), bytes("convolution"));
+    facts["stacked"] = learning::mechanism_blocks(model);
     return facts;
   }
 };

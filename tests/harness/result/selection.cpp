@@ -98,6 +98,15 @@ TEST_CASE("a table of trainings shows the choice and what is to be known of it",
   CHECK_THAT(text, Contains("0.003 of 2, at the edge"));
   CHECK_THAT(text, Contains("16.0 KiB"));
   CHECK_THAT(text, Contains("softmax at length 64: error: the loss is not a finite number"));
+  CHECK(text.find("best test") == std::string::npos);  // validation chose the same
+}
+
+TEST_CASE("what the test would have chosen stands apart, where it is another rate", "[selection]") {
+  const Json result = trainings(
+      {training_cell("latte", 0.001, 1, 0.4, 0.61), training_cell("latte", 0.003, 1, 0.45, 0.43)});
+  const std::string text = table(result, {200, Letters::ascii});
+  CHECK_THAT(text, Contains("best test of all learning rates") && Contains("0.610 at 0.001"));
+  CHECK_THAT(text, Contains("0.430, still growing"));
 }
 
 TEST_CASE("malformed trainings are refused at the door", "[selection]") {
@@ -114,6 +123,13 @@ TEST_CASE("malformed trainings are refused at the door", "[selection]") {
   refused([](Json& cell) { cell["training"]["look_back"]["right"] = {1}; }, "/look_back/right");
   refused([](Json& cell) { cell["training"]["look_back"]["distances"][0] = "far"; },
           "/look_back/distances");
+  refused([](Json& cell) { cell["training"]["reach_line"] = {{"keys", {1}}}; }, "/reach_line/");
+  refused(
+      [](Json& cell) {
+        cell["training"]["reach_line"] = {
+            {"keys", {1, 2}}, {"state_bytes", {8, 16}}, {"reach", {0.5}}};
+      },
+      "/reach_line/reach");
   refused([](Json& cell) { cell.erase("metrics"); }, "/metrics");
   refused([](Json& cell) { cell["settings"].erase("learning_rate"); }, "/settings/learning_rate");
 }
