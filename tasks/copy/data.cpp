@@ -4,7 +4,6 @@
 
 #include "attention/errors.hpp"
 #include "tasks/learning/draws.hpp"
-#include "tasks/learning/sheet.hpp"
 
 namespace attnbench::tasks::copy {
 namespace {
@@ -20,25 +19,17 @@ learning::Question next_token(const Example& example, std::int64_t position) {
   return {position, answer, symbol ? example.symbols : 0};
 }
 
-learning::Batch batch_of(const Plan& plan, Split split, const std::vector<std::int64_t>& examples,
-                         bool with_separator) {
-  std::vector<learning::Sheet> sheets;
-  for (const std::int64_t number : examples) {
-    const Example example = make_example(plan, split, static_cast<std::uint64_t>(number));
-    learning::Sheet sheet;
-    const std::int64_t n = example.symbols;
-    for (std::int64_t i = with_separator ? n - 1 : n; i < 2 * n; ++i) {
-      sheet.questions.push_back(next_token(example, i));
-    }
-    const auto symbols_end = example.tokens.begin() + n;
-    sheet.candidates.assign(example.tokens.begin(), symbols_end);
-    std::sort(sheet.candidates.begin(), sheet.candidates.end());
-    sheet.candidates.erase(std::unique(sheet.candidates.begin(), sheet.candidates.end()),
-                           sheet.candidates.end());
-    sheet.tokens = example.tokens;
-    sheets.push_back(std::move(sheet));
-  }
-  return learning::batch_of(sheets);
+/// The next tokens from position `first` to the last symbol's.
+learning::Sheet sheet_of(const Example& example, std::int64_t first) {
+  learning::Sheet sheet;
+  const std::int64_t n = example.symbols;
+  for (std::int64_t i = first; i < 2 * n; ++i) sheet.questions.push_back(next_token(example, i));
+  sheet.candidates.assign(example.tokens.begin(), example.tokens.begin() + n);
+  std::sort(sheet.candidates.begin(), sheet.candidates.end());
+  sheet.candidates.erase(std::unique(sheet.candidates.begin(), sheet.candidates.end()),
+                         sheet.candidates.end());
+  sheet.tokens = example.tokens;
+  return sheet;
 }
 
 }  // namespace
@@ -69,21 +60,19 @@ CopyData::CopyData(const Plan& plan) : plan_(plan) {
 }
 
 std::vector<learning::SegmentSize> CopyData::segments(Split split) const {
-  const std::int64_t examples = split == Split::train        ? plan_.train
-                                : split == Split::validation ? plan_.validation
-                                                             : plan_.test;
   const double symbols = static_cast<double>(fewest(plan_) + bound(plan_) - 1) / 2;
-  return {{std::to_string(plan_.length), plan_.length, examples, symbols + 1}};
+  return {{std::to_string(plan_.length), plan_.length, plan_.of(split), symbols + 1}};
 }
 
-learning::Batch CopyData::batch(Split split, std::size_t,
-                                const std::vector<std::int64_t>& examples) const {
-  return batch_of(plan_, split, examples, /*with_separator=*/true);
+learning::Sheet CopyData::asked(Split split, std::size_t, std::uint64_t number) const {
+  const Example example = make_example(plan_, split, number);
+  return sheet_of(example, example.symbols);
 }
 
-learning::Batch CopyData::questions(Split split, std::size_t,
-                                    const std::vector<std::int64_t>& examples) const {
-  return batch_of(plan_, split, examples, /*with_separator=*/false);
+/// The separator, too.
+learning::Sheet CopyData::learned(Split split, std::size_t, std::uint64_t number) const {
+  const Example example = make_example(plan_, split, number);
+  return sheet_of(example, example.symbols - 1);
 }
 
 }  // namespace attnbench::tasks::copy

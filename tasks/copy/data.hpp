@@ -8,18 +8,16 @@
 // come again. What is asked are the symbols.
 #pragma once
 
-#include "tasks/learning/data.hpp"
+#include "tasks/learning/sheet_data.hpp"
 
 namespace attnbench::tasks::copy {
 
 using learning::Split;
 
-struct Plan {
+/// Examples of each split, and what all of them are made of.
+struct Plan : learning::BySplit<std::int64_t> {
   std::int64_t length = 128;     ///< tokens T, at least 4
   std::int64_t vocabulary = 11;  ///< the separator 0 and the symbols 1, 2, …
-  std::int64_t train = 0;        ///< examples of each split
-  std::int64_t validation = 0;
-  std::int64_t test = 0;
   std::uint64_t seed = 0;
 };
 
@@ -31,18 +29,17 @@ struct Example {
 
 Example make_example(const Plan& plan, Split split, std::uint64_t number);
 
-class CopyData final : public learning::DataSet {
+class CopyData final : public learning::SheetData {
  public:
   /// Throws UsageError for a length below 4 or a vocabulary without two symbols.
   explicit CopyData(const Plan& plan);
   std::vector<learning::SegmentSize> segments(Split split) const override;
-  learning::Batch batch(Split split, std::size_t segment,
-                        const std::vector<std::int64_t>& examples) const override;
-  learning::Batch questions(Split split, std::size_t segment,
-                            const std::vector<std::int64_t>& examples) const override;
   const Plan& plan() const { return plan_; }
 
  private:
+  learning::Sheet asked(Split split, std::size_t segment, std::uint64_t number) const override;
+  learning::Sheet learned(Split split, std::size_t segment, std::uint64_t number) const override;
+
   Plan plan_;
 };
 

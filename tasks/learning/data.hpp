@@ -14,6 +14,18 @@ namespace attnbench::tasks::learning {
 enum class Split { train, validation, test };
 const char* to_string(Split split);
 
+/// One of something for each part.
+template <class Part>
+struct BySplit {
+  Part train{};
+  Part validation{};
+  Part test{};
+
+  const Part& of(Split split) const {
+    return split == Split::train ? train : split == Split::validation ? validation : test;
+  }
+};
+
 /// B sequences with N labels in all. Numbers are int64, on the CPU.
 struct Batch {
   at::Tensor tokens;      ///< [B, T], or [B, T, P] where P tokens share a position

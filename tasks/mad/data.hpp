@@ -1,30 +1,27 @@
 // Examples of one exercise as the batches of a trainer.
 #pragma once
 
+#include "tasks/learning/sheet_data.hpp"
 #include "tasks/mad/exercise.hpp"
 
 namespace attnbench::tasks::mad {
 
-struct Plan {
+/// Examples of each split, and what all of them are made of.
+struct Plan : learning::BySplit<std::int64_t> {
   Rules rules;
-  std::int64_t validation = 0;
-  std::int64_t test = 0;
   std::uint64_t seed = 0;
 };
 
-class MadData final : public learning::DataSet {
+class MadData final : public learning::SheetData {
  public:
   /// Throws UsageError where the rules cannot be kept.
   explicit MadData(const Plan& plan);
   std::vector<learning::SegmentSize> segments(Split split) const override;
-  learning::Batch batch(Split split, std::size_t segment,
-                        const std::vector<std::int64_t>& examples) const override;
-  learning::Batch questions(Split split, std::size_t segment,
-                            const std::vector<std::int64_t>& examples) const override;
   const Plan& plan() const { return plan_; }
 
  private:
-  std::vector<Sheet> sheets(Split split, const std::vector<std::int64_t>& examples) const;
+  Sheet asked(Split split, std::size_t segment, std::uint64_t number) const override;
+  Sheet learned(Split split, std::size_t segment, std::uint64_t number) const override;
 
   Plan plan_;
 };

@@ -1,22 +1,22 @@
 // The six exercises of MAD, mechanistic architecture design (Poli et al. 2024). Each example is
 // decided by a seed, a split and a number alone. Where mad-lab learns every next token, so does
-// ours
-// (`learned`); what is asked is the same everywhere.
+// ours (`learned`); what is asked is the same everywhere.
 //
-// in_context_recall  T / 2 pairs key value, keys drawn with replacement and their values fixed in
-// the
-//                    sequence; asked: the value of each key that was there before. The last pair's
-//                    was.
-// noisy_recall       the same, where a pair gives way to two tokens of noise now and then.
-// fuzzy_recall       keys and values are ordered motifs of different tokens; keys of 1 to `motif`
-//                    tokens are learned from, keys of `motif` tokens are asked.
-// selective_copying  symbols among blanks, then the sign to copy, then a blank for each symbol,
-// where
-//                    the symbols are asked in their order.
-// compression        symbols, then a sign: from the sign's features alone a decoder has to find
-// all. memorization       key, sign, key, sign, …; asked at the sign: the key's value, which is the
-// same
-//                    in all examples and stands in none.
+// in_context_recall: T / 2 pairs key value, keys drawn with replacement and their values fixed in
+// the sequence; asked: the value of each key that was there before. The last pair's was.
+//
+// noisy_recall: the same, where a pair gives way to two tokens of noise now and then.
+//
+// fuzzy_recall: keys and values are ordered motifs of different tokens; keys of 1 to `motif` tokens
+// are learned from, keys of `motif` tokens are asked.
+//
+// selective_copying: symbols among blanks, then the sign to copy, then a blank for each symbol,
+// where the symbols are asked in their order.
+//
+// compression: symbols, then a sign: from the sign's features alone a decoder has to find all.
+//
+// memorization: key, sign, key, sign, …; asked at the sign: the key's value, which is the same in
+// all examples and stands in none.
 #pragma once
 
 #include <string>

@@ -87,6 +87,7 @@ class MadTask final : public learning::TrainingTask {
       throw UsageError(std::string(to_string(plan.rules.exercise)) +
                        " is causal: a model that looks ahead would see the answers");
     }
+    plan.train = plan.rules.train;
     plan.validation = settings.integer("validation_examples");
     plan.test = settings.integer("test_examples");
     plan.seed =
