@@ -11,64 +11,11 @@
 namespace attnbench::tasks::learning {
 namespace {
 
-constexpr const char* weight_prefix = "weight/";
-constexpr const char* optimiser_prefix = "optimiser/";
-
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-NamedTensors with_prefix(const char* prefix, const NamedTensors& tensors) {
-  NamedTensors named;
-  for (const auto& [name, tensor] : tensors) named[prefix + name] = tensor.detach().cpu();
-  return named;
-}
-
-NamedTensors without_prefix(const std::string& prefix, const NamedTensors& tensors) {
-  NamedTensors named;
-  for (const auto& [name, tensor] : tensors) {
-    if (name.rfind(prefix, 0) == 0) named[name.substr(prefix.size())] = tensor;
-  }
-  return named;
-}
-
-Json facts_of(const Progressed& at) {
-  return {{"step", at.step},
-          {"stopped", at.stopped},
-          {"curve", at.curve},
-          {"epoch_loss", at.epoch_loss},
-          {"epoch_questions", at.epoch_questions},
-          {"epoch_right", at.epoch_right},
-          {"step_seconds", at.step_seconds}};
-}
-
-Progressed progressed_from(const Json& facts) {
-  Progressed at;
-  at.step = facts.at("step");
-  at.stopped = facts.at("stopped");
-  at.curve = facts.at("curve");
-  at.epoch_loss = facts.at("epoch_loss");
-  at.epoch_questions = facts.at("epoch_questions");
-  at.epoch_right = facts.at("epoch_right");
-  at.step_seconds = facts.at("step_seconds");
-  return at;
-}
-
-bool all_finite(const NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) {
-    if (!at::isfinite(tensor).all().item<bool>()) return false;
-  }
-  return true;
-}
-
 }  // namespace
-
-NamedTensors weights_of(const torch::nn::Module& model) {
-  NamedTensors weights;
-  for (const auto& item : model.named_parameters()) weights[item.key()] = item.value().detach();
-  for (const auto& item : model.named_buffers()) weights[item.key()] = item.value().detach();
-  return weights;
-}
 
 Trainer::Trainer(Model& model, const DataSet& data, TrainerOptions options,
                  Checkpoints* checkpoints, Crew* crew)
@@ -95,7 +42,7 @@ Order Trainer::order() const {
 
 void Trainer::train(const Tell& tell) {
   resume();
-  if (crew_ != nullptr) start_together();
+  if (crew_ != nullptr) share_first(*crew_, at_, model_, optimiser_);
   Feeder feeder(data_, order(), at_.step, at_.stopped.empty() ? course_.steps() : at_.step,
                 crew_ == nullptr ? 0 : crew_->rank(), crew_ == nullptr ? 1 : crew_->size());
   saved_at_ = now();
@@ -217,47 +164,8 @@ void Trainer::resume() {
   if (checkpoints_ == nullptr) return;
   const std::optional<Checkpoint> checkpoint = checkpoints_->load();
   if (!checkpoint) return;
-  const at::NoGradGuard no_grad;
-  const NamedTensors weights = without_prefix(weight_prefix, checkpoint->tensors);
-  for (auto& [name, weight] : weights_of(model_)) {
-    const auto found = weights.find(name);
-    if (found == weights.end() || found->second.sizes() != weight.sizes()) {
-      throw Error("the checkpoint's weight " + name + " is missing or has another shape");
-    }
-    at::Tensor(weight).copy_(found->second);
-  }
-  at_ = progressed_from(checkpoint->facts);
-  optimiser_.set_state(without_prefix(optimiser_prefix, checkpoint->tensors), at_.step);
+  at_ = take_up(*checkpoint, model_, optimiser_);
   resumed_from_ = saved_step_ = at_.step;
-}
-
-/// What the first process goes on from, if it goes on from anything, becomes everybody's.
-void Trainer::start_together() {
-  const std::string text = facts_of(at_).dump();
-  at::Tensor size = at::tensor({static_cast<std::int64_t>(text.size())}, at::kLong);
-  crew_->take_first(size);
-  at::Tensor letters = at::zeros({size.item<std::int64_t>()}, at::kByte);
-  if (crew_->rank() == 0) std::copy(text.begin(), text.end(), letters.data_ptr<std::uint8_t>());
-  crew_->take_first(letters);
-  const auto* begin = letters.data_ptr<std::uint8_t>();
-  at_ = progressed_from(Json::parse(begin, begin + letters.size(0)));
-  if (at_.step == 0) return;
-  const at::NoGradGuard no_grad;
-  for (auto& [name, weight] : weights_of(model_)) {
-    at::Tensor flat = weight.cpu().contiguous();
-    crew_->take_first(flat);
-    at::Tensor(weight).copy_(flat);
-  }
-  NamedTensors state = optimiser_.state();
-  for (const auto& item : model_.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
-    for (const char* part : {".mean", ".square"}) {
-      at::Tensor& own = state[item.key() + part];
-      own = own.defined() ? own.cpu().contiguous() : at::zeros_like(item.value()).cpu();
-      crew_->take_first(own);
-    }
-  }
-  optimiser_.set_state(state, at_.step);
 }
 
 void Trainer::save_if_due() {
@@ -267,12 +175,10 @@ void Trainer::save_if_due() {
 void Trainer::save() {
   saved_at_ = now();
   if (checkpoints_ == nullptr) return;
-  Checkpoint checkpoint{facts_of(at_), with_prefix(weight_prefix, weights_of(model_))};
-  // What came of the last step shows in the next loss only: a checkpoint must be a good one.
-  if (!all_finite(checkpoint.tensors)) return;
-  checkpoint.tensors.merge(with_prefix(optimiser_prefix, optimiser_.state()));
+  const std::optional<Checkpoint> checkpoint = checkpoint_of(at_, model_, optimiser_);
+  if (!checkpoint) return;
   try {
-    checkpoints_->save(checkpoint);
+    checkpoints_->save(*checkpoint);
     saved_step_ = at_.step;
   } catch (const CheckpointError& error) {
     notes_.push_back("at step " + std::to_string(at_.step) + " " + error.what());
@@ -285,20 +191,6 @@ std::vector<std::string> Trainer::notes() const {
   if (checkpoints_ != nullptr) all = checkpoints_->refused();
   all.insert(all.end(), notes_.begin(), notes_.end());
   return all;
-}
-
-bool has_converged(const Progressed& progressed, double least_gain) {
-  if (progressed.stopped == "accuracy") return true;
-  const std::size_t epochs = progressed.curve.size();
-  if (epochs < 4) return false;
-  const std::size_t last = (epochs + 3) / 4;
-  double before = 0;
-  double after = 0;
-  for (std::size_t i = 0; i < epochs; ++i) {
-    double& best = i + last < epochs ? before : after;
-    best = std::max(best, progressed.curve[i].at("validation_accuracy").get<double>());
-  }
-  return after - before < least_gain;
 }
 
 }  // namespace attnbench::tasks::learning

@@ -9,12 +9,10 @@
 #include <string_view>
 
 #include "attention/errors.hpp"
-#include "tasks/learning/checkpoint.hpp"
-#include "tasks/learning/crew.hpp"
 #include "tasks/learning/feeder.hpp"
-#include "tasks/learning/optimiser.hpp"
 #include "tasks/learning/schedule.hpp"
 #include "tasks/learning/scores.hpp"
+#include "tasks/learning/standing.hpp"
 
 namespace attnbench::tasks::learning {
 
@@ -40,19 +38,6 @@ struct TrainerOptions {
   double checkpoint_seconds = 30;  ///< between two checkpoints; 0 = after every step
   /// Called after each step with the number of steps done; what it throws ends the training.
   std::function<void(std::int64_t)> after_step;
-};
-
-/// Where training stands. The curve has a point for each epoch: {epoch, step, learning_rate, loss,
-/// train_accuracy, validation_loss, validation_accuracy}; loss and train_accuracy are means over
-/// the epoch's own steps.
-struct Progressed {
-  std::int64_t step = 0;
-  std::string stopped;  ///< "epochs" or "accuracy"; empty before the end
-  Json curve = Json::array();
-  double epoch_loss = 0;             ///< sum over the steps of the epoch under way
-  std::int64_t epoch_questions = 0;  ///< likewise
-  std::int64_t epoch_right = 0;
-  double step_seconds = 0;  ///< time of all steps so far, evaluation and checkpoints apart
 };
 
 class Trainer {
@@ -88,7 +73,6 @@ class Trainer {
   Learned learn(const Batch& batch);
   Learned learn_together(const Batch& batch);
   at::Tensor logits_of(const Batch& batch);
-  void start_together();
   void end_epoch();
   Scores validate() const;
   [[noreturn]] void diverged() const;
@@ -107,13 +91,5 @@ class Trainer {
   double saved_at_ = 0;
   std::vector<std::string> notes_;
 };
-
-/// Whether accuracy had stopped growing: training ended because it was high enough, or its best of
-/// the last quarter of at least four epochs exceeds the best before by less than `least_gain`.
-bool has_converged(const Progressed& progressed, double least_gain = 0.01);
-
-/// All weights by name, and the buffers that mechanisms keep (Performer's features, which it may
-/// draw again while it learns).
-NamedTensors weights_of(const torch::nn::Module& model);
 
 }  // namespace attnbench::tasks::learning
