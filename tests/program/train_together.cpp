@@ -1,0 +1,90 @@
+// One training in several processes, as torchrun and srun start them.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/program/school.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// One that nobody listens at, a moment ago.
+int free_port() {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  const bool bound = bind(descriptor, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                     getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(descriptor);
+  return bound ? ntohs(address.sin_port) : 29771;
+}
+
+std::map<std::string, std::string> seat(int rank, int port) {
+  auto variables = School::environment();
+  variables["RANK"] = std::to_string(rank);
+  variables["WORLD_SIZE"] = "2";
+  variables["MASTER_ADDR"] = "127.0.0.1";
+  variables["MASTER_PORT"] = std::to_string(port);
+  return variables;
+}
+
+}  // namespace
+
+TEST_CASE("two processes learn what one learns from the joined batches", "[train]") {
+  // In float64, so that sums in another order stay close. The last batch of an epoch is a single
+  // example, of which one process has no share.
+  const Json set = {{"dtype", "float64"}, {"train_examples", 41}, {"epochs", 4}};
+  const School one(set);
+  REQUIRE(run(one.command(), 120, School::environment()).exit_code == 0);
+  const School two(set);
+  const int port = free_port();
+  Running second(two.command(), two / "output", seat(1, port));
+  const Finished first = run(two.command(), 120, seat(0, port));
+  const int second_code = second.wait(60);
+  INFO(first.err << "\n" << read_file(two / "output"));
+  const Json cell = two.cell();
+  if (cell["status"] == "error") {
+    CHECK_THAT(cell["reason"].get<std::string>(), Contains("built without c10d's Gloo"));
+    WARN("not tried: " << cell["reason"].get<std::string>());
+    return;
+  }
+  REQUIRE(first.exit_code == 0);
+  CHECK(second_code == 0);
+  CHECK(cell["training"]["processes"] == 2);
+  const Json curve = cell["training"]["curve"];
+  const Json want = one.cell()["training"]["curve"];
+  REQUIRE(curve.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (const char* column : {"loss", "validation_loss", "train_accuracy"}) {
+      INFO(column << " of epoch " << i + 1);
+      CHECK(curve[i][column].get<double>() == Approx(want[i][column].get<double>()).epsilon(1e-9));
+    }
+  }
+  const Json other = Json::parse(read_file(two.run_folder() + ".process_1/result.json"))
+                         .at("attnbench")
+                         .at("cells")
+                         .at(0);
+  CHECK(other["training"]["weights_hash"] == cell["training"]["weights_hash"]);
+}
+
+TEST_CASE("what cannot be done by several processes is refused", "[train]") {
+  const School school;
+  const auto refused = [&](const std::vector<std::string>& command,
+                           std::map<std::string, std::string> variables, const char* why) {
+    const Finished bad = run(command, 60, variables);
+    INFO(bad.err);
+    CHECK(bad.exit_code == 2);
+    CHECK_THAT(bad.err, Contains(why));
+  };
+  refused({program(), "run", school.suite()}, seat(1, 29500), "--out");
+  refused(school.command({"--jobs", "2"}), seat(0, 29500), "choose");
+  refused({program(), "run", "softmax", "--out", school / "timed"}, seat(0, 29500), "is timed");
+  auto wrong = seat(0, 29500);
+  wrong["RANK"] = "7";
+  refused(school.command(), wrong, "RANK=7");
+}
