@@ -95,24 +95,37 @@ const Implementation* another_form(const MixCase& mix) {
   return nullptr;
 }
 
-/// The function by the definition, along `direction` of one role. The step is small enough that
-/// logits of a hundred leave the error of the difference below 1e-6, and large enough that double's
-/// rounding does as well.
+/// Where a function is taken for its derivative, in steps from the centre, and with which weights.
+struct Difference {
+  double step;
+  std::vector<std::pair<double, double>> places;
+};
+
+/// Steps small enough that logits of a hundred leave the error of the difference below 1e-6, and
+/// large enough that double's rounding does as well. A gradient in double is held to 1e-10, for
+/// which the difference has to be one of fourth order.
+Difference difference_for(Dtype dtype) {
+  if (dtype != Dtype::float64) return {1e-5, {{1, 0.5}, {-1, -0.5}}};
+  return {1e-4, {{1, 2.0 / 3}, {-1, -2.0 / 3}, {2, -1.0 / 12}, {-2, 1.0 / 12}}};
+}
+
+/// The function by the definition, along `direction` of one role.
 double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
                           const std::string& role, const at::Tensor& direction,
                           const RowFunction& function) {
-  constexpr double step = 1e-5;
+  const Difference by = difference_for(mix.mechanism.problem.dtype);
   std::vector<double>& values = inputs.roles.at(role).values;
   const std::vector<double> centre = values;
   const std::vector<double> towards = to_array(direction).values;
   double difference = 0;
-  for (const double sign : {1.0, -1.0}) {
-    for (std::size_t i = 0; i < centre.size(); ++i)
-      values[i] = centre[i] + sign * step * towards[i];
+  for (const auto& [place, weight] : by.places) {
+    for (std::size_t i = 0; i < centre.size(); ++i) {
+      values[i] = centre[i] + place * by.step * towards[i];
+    }
     const std::vector<double> found = reference_rows(mix.reference, mix.mechanism.options,
                                                      mix.mechanism.problem, inputs, function.rows);
     for (std::size_t i = 0; i < found.size(); ++i) {
-      difference += sign * function.weights[i] * found[i] / (2 * step);
+      difference += weight * function.weights[i] * found[i] / by.step;
     }
   }
   values = centre;
