@@ -1,10 +1,14 @@
 #include "harness/run/seat.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/run/worker_client.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -41,15 +45,44 @@ Seat of_torchrun(const Variable& variable, int size) {
   seat.address = address ? *address : "127.0.0.1";
   const bool taken = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   seat.port = required(variable, "MASTER_PORT", 1, 65534) + (taken ? 1 : 0);
+  if (const auto here = variable("LOCAL_WORLD_SIZE")) {
+    seat.on_this_machine = number_of("LOCAL_WORLD_SIZE", *here, 1, size);
+  }
   return seat;
+}
+
+/// "node[03-05,9],other" says node03, node04, …: the first of them.
+std::string first_node(const std::string& list) {
+  const std::size_t end = list.find_first_of(",[");
+  std::string name = list.substr(0, end);
+  if (end != std::string::npos && list[end] == '[') {
+    name += list.substr(end + 1, list.find_first_of(",-]", end) - end - 1);
+  }
+  return name;
+}
+
+/// "2(x3),1" says 2, 2, 2 and 1: the number of node `node`; 1 where the list does not say it.
+int tasks_on(const std::string& list, int node) {
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string part = list.substr(begin, end - begin);
+    const std::size_t times = part.find("(x");
+    const int nodes = times == std::string::npos ? 1 : std::atoi(part.c_str() + times + 2);
+    if (node < nodes) return std::max(1, std::atoi(part.c_str()));
+    node -= nodes;
+    begin = end + 1;
+  }
+  return 1;
 }
 
 Seat of_srun(const Variable& variable, int size) {
   Seat seat;
   seat.size = size;
   seat.rank = required(variable, "SLURM_PROCID", 0, size - 1);
-  const auto address = variable("MASTER_ADDR");
-  seat.address = address ? *address : variable("SLURM_LAUNCH_NODE_IPADDR").value_or("127.0.0.1");
+  const std::string nodes = variable("SLURM_STEP_NODELIST").value_or("127.0.0.1");
+  seat.address = variable("MASTER_ADDR").value_or(first_node(nodes));
+  const int node = std::atoi(variable("SLURM_NODEID").value_or("0").c_str());
+  seat.on_this_machine = tasks_on(variable("SLURM_STEP_TASKS_PER_NODE").value_or(""), node);
   const auto port = variable("MASTER_PORT");
   const int job = std::atoi(variable("SLURM_JOB_ID").value_or("0").c_str());
   seat.port = port ? number_of("MASTER_PORT", *port, 1, 65535) : slurm_port + job % 1000;
@@ -75,6 +108,12 @@ Seat seat_from_environment() {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+}
+
+int threads_for(const Seat& seat) {
+  const int cores = usable_cores();
+  if (cores < sysconf(_SC_NPROCESSORS_ONLN)) return cores;
+  return std::max(1, cores / seat.on_this_machine);
 }
 
 nlohmann::json to_json(const Seat& seat) {

@@ -13,6 +13,7 @@ struct Seat {
   int size = 1;
   std::string address;  ///< where the first listens
   int port = 0;
+  int on_this_machine = 1;  ///< processes of these, this one included, that share its cores
 
   bool alone() const { return size == 1; }
 };
@@ -22,10 +23,15 @@ using Variable = std::function<std::optional<std::string>(const char* name)>;
 
 /// torchrun says RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and listens at that port itself, so
 /// the next one is taken. srun says SLURM_PROCID and SLURM_STEP_NUM_TASKS; where MASTER_ADDR and
-/// MASTER_PORT are not set, the first listens on the node that launched, at a port that follows
-/// from the job's number. Throws UsageFailure for variables that make no sense.
+/// MASTER_PORT are not set, the first listens on the step's first node, where Slurm puts it, at a
+/// port that follows from the job's number. How many share a machine is LOCAL_WORLD_SIZE, or this
+/// node's place in SLURM_STEP_TASKS_PER_NODE. Throws UsageFailure for variables that make no sense.
 Seat seat_from(const Variable& variable);
 Seat seat_from_environment();
+
+/// The threads that a process takes where nobody said how many: its share of the cores, or all that
+/// it may run on where whoever started it has bound it to some.
+int threads_for(const Seat& seat);
 
 /// {rank, size, address, port}.
 nlohmann::json to_json(const Seat& seat);

@@ -42,7 +42,7 @@ Supervisor::Supervisor(RunSettings settings) : settings_(std::move(settings)) {
       said.value("cell_timeout_seconds", default_cell_seconds));
   memory_bytes_ = settings_.memory_limit_bytes.value_or(static_cast<std::int64_t>(
       default_memory_share * static_cast<double>(available_memory_bytes())));
-  if (settings_.threads <= 0) settings_.threads = usable_cores();
+  if (settings_.threads <= 0) settings_.threads = threads_for(settings_.seat);
   machine_ = measure::machine_card();
   started_at_ = now_text();
   identity_ = to_json(Identity{binary_fingerprint(settings_.plugins), machine_of(machine_),
