@@ -11,6 +11,7 @@
 #include "reports/speedup.hpp"
 #include "reports/training.hpp"
 #include "reports/training_curves.hpp"
+#include "reports/training_expense.hpp"
 #include "reports/training_state.hpp"
 
 namespace attnbench::reports {
@@ -148,7 +149,7 @@ Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
 }
 
 Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
-  return draw_across("crossover", {&panel}, order, {});
+  return draw_across("crossover", {&panel}, {&panel}, order, {});
 }
 
 Figures draw_accuracy(const Panel& panel, const Order& order, const Rows& published) {
@@ -159,6 +160,12 @@ Figures draw_accuracy(const Panel& panel, const Order& order, const Rows& publis
 
 Figures draw_accuracy_over_state(const Panel& panel, const Order& order, const Rows& published) {
   return accuracy_over_state_figures({&panel}, order, published);
+}
+
+/// Without the panels of another task there is nothing to draw it over.
+template <Expense expense>
+Figures draw_accuracy_over(const Panel& panel, const Order& order, const Rows&) {
+  return accuracy_over_expense_figures(expense, {&panel}, {&panel}, order);
 }
 
 /// A figure that needs nothing but the panel and the series' order.
@@ -187,6 +194,8 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"crossover", draw_crossover},
       {"accuracy", draw_accuracy},
       {"accuracy_over_state", draw_accuracy_over_state},
+      {"accuracy_over_time", draw_accuracy_over<Expense::time>},
+      {"accuracy_over_memory", draw_accuracy_over<Expense::memory>},
       {"accuracy_over_learning_rate", draw_one<accuracy_over_rate_figure>},
       {"learning_curves", draw_one<learning_curves_figure>},
       {"loss_curves", draw_one<loss_curves_figure>},
@@ -214,13 +223,21 @@ std::vector<Figure> draw(const std::string& name, const Panel& panel,
 }
 
 bool is_drawn_across(const std::string& name) {
-  return name == "crossover" || name == "accuracy_over_state";
+  return name == "crossover" || name == "accuracy_over_state" || name == "accuracy_over_time" ||
+         name == "accuracy_over_memory";
 }
 
 std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
+                                const std::vector<const Panel*>& all,
                                 const std::vector<std::string>& order,
                                 const std::vector<PublishedRow>& published) {
   if (panels.empty()) return {};
+  if (name == "accuracy_over_time") {
+    return accuracy_over_expense_figures(Expense::time, panels, all, order);
+  }
+  if (name == "accuracy_over_memory") {
+    return accuracy_over_expense_figures(Expense::memory, panels, all, order);
+  }
   if (name == "accuracy_over_state") return accuracy_over_state_figures(panels, order, published);
   Figures figures;
   if (name == "crossover") add(figures, crossover_figure(panels, order));

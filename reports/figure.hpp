@@ -33,9 +33,11 @@ std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
 
 /// Whether `name` is drawn over all panels of a task together, rather than for each.
 bool is_drawn_across(const std::string& name);
-/// The figures of such a name; none where the cells hold nothing to draw.
+/// The figures of such a name, of a task's `panels` among `all` of the result; none where the cells
+/// hold nothing to draw.
 std::vector<Figure> draw_across(const std::string& name,
                                 const std::vector<const result::Panel*>& panels,
+                                const std::vector<const result::Panel*>& all,
                                 const std::vector<std::string>& order,
                                 const std::vector<PublishedRow>& published);
 

@@ -103,12 +103,14 @@ std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRo
       if (std::find(order.begin(), order.end(), series) == order.end()) order.push_back(series);
     }
   }
+  std::vector<const result::Panel*> all;
+  for (const result::Panel& panel : panels) all.push_back(&panel);
   std::vector<Figure> figures;
   for (const result::Panel& panel : panels) {
     for (const std::string& name : names_for(result["attnbench"]["suite"], panel.task_label)) {
       try {
         for (Figure& figure : is_drawn_across(name)
-                                  ? draw_across(name, beside(panels, panel), order, published)
+                                  ? draw_across(name, beside(panels, panel), all, order, published)
                                   : draw(name, panel, order, published)) {
           figures.push_back(std::move(figure));
         }

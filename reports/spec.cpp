@@ -134,7 +134,12 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
   ticks.insert(further.begin(), further.end());
   const Json domain = {*ticks.begin(), *ticks.rbegin()};
   x["axis"] = {{"values", ticks}, {"format", ","}, {"labelOverlap", "greedy"}, {"grid", false}};
-  if (is_logarithmic(panel)) {
+  const bool of_states = panel.axis == result::state_bytes;
+  if (of_states) {  // wherever mechanisms happen to lie, which is no place for a tick
+    x["axis"].erase("values");
+    x["axis"]["format"] = ".3~s";
+  }
+  if (of_states || is_logarithmic(panel)) {
     x["scale"] = {
         {"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}, {"domain", domain}};
   } else {

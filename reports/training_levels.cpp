@@ -111,4 +111,17 @@ std::string reach_words(const std::vector<Selection>& selections) {
          (stacked ? "; windows in several blocks may reach farther." : ".");
 }
 
+void add_front(Json& rows, std::vector<std::pair<double, double>> points) {
+  if (points.size() < 2) return;
+  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  double best = -1;
+  for (const auto& [cost, accuracy] : points) {
+    if (accuracy <= best) continue;
+    best = accuracy;
+    rows.push_back({{"kind", "front"}, {"x", cost}, {"y", accuracy}});
+  }
+}
+
 }  // namespace attnbench::reports

@@ -1,7 +1,9 @@
-// What the accuracy of a training is held against: guessing, chance, and the reach of a window.
+// What the accuracy of a training is held against: guessing, chance, the reach of a
+// window, and the front of what nothing betters.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/result/selection.hpp"
@@ -23,7 +25,10 @@ void add_reach(Json& rows, const result::Selection& selection, const Json& x);
 void add_reach_line(Json& rows, const result::Selection& selection, double unit,
                     const std::pair<double, double>& range);
 
-/// How that is to be read, for a caption; empty without any.
+/// The front of (cost, accuracy): what nothing as cheap betters. None of a single point.
+void add_front(Json& rows, std::vector<std::pair<double, double>> points);
+
+/// How the reach is to be read, for a caption; empty without any.
 std::string reach_words(const std::vector<result::Selection>& selections);
 
 }  // namespace attnbench::reports

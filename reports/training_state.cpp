@@ -83,18 +83,6 @@ std::vector<Course> courses_of(const std::vector<const Panel*>& panels) {
   return courses;
 }
 
-/// Points that nothing with less (or equal) state reaches, by state.
-std::vector<std::pair<double, double>> front_of(std::vector<std::pair<double, double>> points) {
-  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  std::vector<std::pair<double, double>> front;
-  for (const auto& point : points) {
-    if (front.empty() || point.second > front.back().second) front.push_back(point);
-  }
-  return front;
-}
-
 std::optional<Figure> figure_of(const Course& course, const Order& order,
                                 const std::vector<PublishedRow>& published) {
   if (course.selections.empty()) return std::nullopt;
@@ -118,6 +106,7 @@ std::optional<Figure> figure_of(const Course& course, const Order& order,
     const double bytes = state_of(selection);
     all_bytes.push_back(bytes);
     means.emplace_back(bytes / kibi, selection.choice().accuracy);
+    sketch.rows.push_back(mean_row(selection.series, bytes / kibi, means.back().second));
     for (const Json* cell : selection.choice().cells) {
       Json row = row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, "accuracy"));
       row["state"] = result::human_bytes(bytes);
@@ -130,11 +119,7 @@ std::optional<Figure> figure_of(const Course& course, const Order& order,
     add_reach_line(sketch.rows, selection, kibi, {*least, *most});
   }
   add_levels(sketch.layers, course.panel);
-  if (means.size() > 1) {
-    for (const auto& [bytes, accuracy] : front_of(means)) {
-      sketch.rows.push_back({{"kind", "front"}, {"x", bytes}, {"y", accuracy}});
-    }
-  }
+  add_front(sketch.rows, std::move(means));
   sketch.caption += reach_words(course.selections);
   return sketched(course.panel, order, std::move(sketch));
 }

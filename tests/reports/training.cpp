@@ -291,7 +291,8 @@ TEST_CASE("along an axis the means are joined, and without trainings there is no
   CHECK(figure->spec["encoding"]["x"]["title"] == "length T (tokens)");
   const Json failed = trainings({diverged_cell("a", 0.1, 1)});
   const auto panel = result::panels(failed).at(0);
-  for (const char* name : {"accuracy", "accuracy_over_state", "accuracy_over_learning_rate",
+  for (const char* name : {"accuracy", "accuracy_over_state", "accuracy_over_time",
+                           "accuracy_over_memory", "accuracy_over_learning_rate",
                            "learning_curves", "loss_curves", "accuracy_by_look_back"}) {
     CHECK(reports::draw(name, panel, order, {}).empty());
   }

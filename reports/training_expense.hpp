@@ -1,0 +1,21 @@
+// Accuracy over what the mechanism costs: its time and memory, as another task of the same run
+// measured them.
+#pragma once
+
+#include "reports/figure.hpp"
+
+namespace attnbench::reports {
+
+/// What a pass costs, and how a figure shows it.
+enum class Expense { time, memory };
+
+/// One figure for each of the trainings' panels: every seed at the chosen learning rate, over the
+/// time or the peak of memory of the same mechanism with the same options (and the same length and
+/// width, where both tasks have them) among `all` panels of the result, and the front. Trainings
+/// whose cost nobody measured are left out and counted in the caption; nothing where none has one.
+std::vector<Figure> accuracy_over_expense_figures(Expense expense,
+                                                  const std::vector<const result::Panel*>& panels,
+                                                  const std::vector<const result::Panel*>& all,
+                                                  const std::vector<std::string>& order);
+
+}  // namespace attnbench::reports
