@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "attention/forms/sequence_projection.hpp"
 #include "attention/forms/softmax_forms.hpp"
+#include "attention/torch_cuda.hpp"
 
 namespace attnbench {
 namespace {
@@ -65,7 +67,11 @@ kernels::SoftmaxSizes linformer_tiled_sizes(const Options& options, const Proble
 
 Cost linformer_tiled_cost(const Options& options, const Problem& problem) {
   const Sizes n(options, problem);
-  const double kernel = tiled_workspace_bytes(problem, linformer_tiled_sizes(options, problem));
+  double kernel = tiled_workspace_bytes(problem, linformer_tiled_sizes(options, problem));
+  if (!is_cuda(problem.device)) {
+    kernel = std::max(
+        kernel, project_sequence_workspace_bytes(problem, options.integer("projected_length")));
+  }
   Cost cost = common_cost(options, problem);
   cost.workspace_bytes = n.wide * n.slots + kernel;
   if (n.bytes < n.wide) cost.workspace_bytes += n.wide * n.queries * n.dims;

@@ -6,6 +6,7 @@
 #include "attention/draw.hpp"
 #include "attention/entry_parts.hpp"
 #include "attention/forms/linformer_cost.hpp"
+#include "attention/forms/sequence_projection.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 #include "attention/forms/token_blocks.hpp"
 
@@ -91,12 +92,16 @@ struct Projected {
   Tensor keys, values;
 };
 
-Projected projected(const Mechanism& mechanism, const Inputs& inputs) {
+/// In our kernel where it can, and no gradient is wanted.
+Projected projected(const Mechanism& mechanism, const Inputs& inputs, bool in_kernels) {
   const auto parameters = mechanism.named_parameters();
   const Tensor* values_by = parameters.find("F");
   if (values_by == nullptr) values_by = parameters.find("E");
   const auto type = compute_type(inputs["query"].scalar_type());
   const auto project = [&](const Tensor& by, const Tensor& x) {
+    if (in_kernels && x.is_cpu() && !gradient_wanted({by, x})) {
+      return project_sequence(by, x, inputs.key_mask);
+    }
     Tensor real = x.to(type);
     // Selected, not multiplied: what stands in the padding may be anything.
     if (inputs.key_mask.defined()) {
@@ -114,7 +119,7 @@ Projected projected(const Mechanism& mechanism, const Inputs& inputs) {
 
 Mixed mix_composite(Mechanism& mechanism, const Inputs& inputs, State* state) {
   if (state) throw UnsupportedError("linformer has no decoding state");
-  const Projected slots = projected(mechanism, inputs);
+  const Projected slots = projected(mechanism, inputs, false);
   const std::int64_t groups = slots.keys.size(1);
   const Tensor& query = inputs["query"];
   const Tensor q = (query.to(slots.keys.scalar_type()) * scale_of(mechanism))
@@ -126,7 +131,7 @@ Mixed mix_composite(Mechanism& mechanism, const Inputs& inputs, State* state) {
 
 Mixed mix_tiled(Mechanism& mechanism, const Inputs& inputs, State* state) {
   if (state) throw UnsupportedError("linformer has no decoding state");
-  const Projected slots = projected(mechanism, inputs);
+  const Projected slots = projected(mechanism, inputs, true);
   const Tensor& query = inputs["query"];
   const SoftmaxCall call{
       query.to(slots.keys.scalar_type()), slots.keys, slots.values, {}, scale_of(mechanism)};
