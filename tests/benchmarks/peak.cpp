@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attention/kernels/amx.hpp"
+#include "attention/kernels/multiply.hpp"
 #include "harness/measure/cpu_loops.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
@@ -55,6 +56,35 @@ ATTNBENCH_AMX float tile_chains(std::int64_t rounds) {
 
 #endif
 
+constexpr std::int64_t product_rows = 24, product_depth = 96;
+template <int Bytes>
+constexpr int product_vectors = Bytes == 64 ? 4 : 3;
+template <int Bytes>
+constexpr std::int64_t product_columns = Bytes / 4 * product_vectors<Bytes>;
+
+/// Loads take power from the multiply-adds, and a machine may lower its clock for it: what remains
+/// of the peak where the operands are read, with as many sums as the registers hold.
+template <int Bytes>
+float products(std::int64_t rounds) {
+  constexpr int M = Bytes == 64 ? 6 : 4;
+  constexpr std::int64_t columns = product_columns<Bytes>;
+  alignas(64) float a[product_rows * product_depth];
+  alignas(64) float b[product_depth * columns];
+  alignas(64) float c[product_rows * columns];
+  float x = 0;
+  for (float& number : a) number = x = x < 1 ? x + 0.137F : x - 1.9F;
+  for (float& number : b) number = x = x < 1 ? x + 0.173F : x - 1.7F;
+  kernels::Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+    for (std::int64_t i = 0; i < rounds * product_rows; i += M) {
+      const std::int64_t row = i % product_rows;
+      kernels::detail::multiply_tile<float, Bytes, M, product_vectors<Bytes>, kernels::Start::zero>(
+          product_depth, {a + row * product_depth, product_depth, 1}, b, columns, c + row * columns,
+          columns);
+    }
+  });
+  return c[0];
+}
+
 struct Loop {
   float (*run)(std::int64_t rounds) = nullptr;
   double flops_per_round = 0;
@@ -64,6 +94,12 @@ Loop loop_of(Unit unit) {
   if (unit == Unit::fma_float32) {
     const measure::CpuLoops& loops = measure::cpu_loops();
     return {loops.multiply_add, loops.flops_per_round};
+  }
+  if (unit == Unit::product_float32) {
+    const auto loop = kernels::pick(products<16>, products<32>, products<64>);
+    const std::int64_t columns =
+        kernels::pick(product_columns<16>, product_columns<32>, product_columns<64>);
+    return {loop, 2.0 * static_cast<double>(product_rows * product_depth * columns)};
   }
 #if defined(__x86_64__)
   if (amx::usable()) {
@@ -157,6 +193,7 @@ double reading_peak(double bytes, kernels::ThreadTeam& team) {
 }
 
 BENCHMARK_CAPTURE(ceiling, fma_float32, Unit::fma_float32)->Iterations(3);
+BENCHMARK_CAPTURE(ceiling, product_float32, Unit::product_float32)->Iterations(3);
 BENCHMARK_CAPTURE(ceiling, dot_bfloat16, Unit::dot_bfloat16)->Iterations(3);
 BENCHMARK_CAPTURE(ceiling, tile_bfloat16, Unit::tile_bfloat16)->Iterations(3);
 

@@ -6,13 +6,14 @@
 namespace attnbench::bench {
 
 enum class Unit {
-  fma_float32,   ///< multiply-adds of the widest vectors
-  dot_bfloat16,  ///< AVX512_BF16: products of pairs, added to floats
-  tile_bfloat16  ///< AMX
+  fma_float32,      ///< multiply-adds of the widest vectors
+  product_float32,  ///< the same, in a product of matrices in the first cache
+  dot_bfloat16,     ///< AVX512_BF16: products of pairs, added to floats
+  tile_bfloat16     ///< AMX
 };
 
-/// Floating-point operations per second of all the team's threads at once, from registers; the best
-/// of some 20 ms. 0 where the machine has no such unit.
+/// Floating-point operations per second of all the team's threads at once, from registers but for
+/// products; the best of some 20 ms. 0 where the machine has no such unit.
 double peak(Unit unit, kernels::ThreadTeam& team);
 
 /// Powers of two per second of all the team's threads at once, of floats in the first cache, and

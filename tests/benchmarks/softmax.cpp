@@ -99,6 +99,7 @@ void run(benchmark::State& state, const SoftmaxSizes& sizes, bool backward, int 
   softmax_forward(sizes, arguments, team, workspace.get(), bytes);  // lse for the backward pass
   const auto peak = [&](Unit unit) { return attnbench::bench::peak(unit, team); };
   const double fma = peak(Unit::fma_float32);
+  const double product = peak(Unit::product_float32);
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     if (backward) {
@@ -114,6 +115,7 @@ void run(benchmark::State& state, const SoftmaxSizes& sizes, bool backward, int 
   const double rate = flops * static_cast<double>(state.iterations()) / seconds.count();
   state.counters["useful_flops"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
   state.counters["of_fma_float32"] = rate / std::max(fma, peak(Unit::fma_float32));
+  state.counters["of_product_float32"] = rate / std::max(product, peak(Unit::product_float32));
   if (std::is_same_v<T, float>) return;
   if (const double dots = peak(Unit::dot_bfloat16)) state.counters["of_dot_bfloat16"] = rate / dots;
   if (const double tiles = peak(Unit::tile_bfloat16)) {
