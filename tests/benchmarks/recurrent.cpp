@@ -165,11 +165,14 @@ struct Linear {
   }
 };
 
-/// Times `body` and counts its useful operations, also as a share of the FMA peak.
+/// Times `body` and counts its useful operations, also as shares of the FMA peak and of what
+/// remains of it where operands are read.
 template <class Body>
 void measure(benchmark::State& state, ThreadTeam& team, double flops, const Body& body) {
   body();
-  const double before = attnbench::bench::peak(Unit::fma_float32, team);
+  const auto peak = [&](Unit unit) { return attnbench::bench::peak(unit, team); };
+  const double fma = peak(Unit::fma_float32);
+  const double product = peak(Unit::product_float32);
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     body();
@@ -177,9 +180,9 @@ void measure(benchmark::State& state, ThreadTeam& team, double flops, const Body
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const double rate = flops * static_cast<double>(state.iterations()) / seconds.count();
-  const double after = attnbench::bench::peak(Unit::fma_float32, team);
   state.counters["useful_flops"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
-  state.counters["of_fma_float32"] = rate / std::max(before, after);
+  state.counters["of_fma_float32"] = rate / std::max(fma, peak(Unit::fma_float32));
+  state.counters["of_product_float32"] = rate / std::max(product, peak(Unit::product_float32));
 }
 
 template <template <class> class Family, class T>
