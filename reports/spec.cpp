@@ -126,7 +126,10 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
   const std::vector<double> values = numeric_axis(panel);
   if (values.empty() || values.size() != result::axis_values(panel).size()) {
     x["type"] = "ordinal";
-    x["sort"] = nullptr;
+    Json order = Json::array();  // layers would sort by letters
+    for (const Json* value : result::axis_values(panel)) order.push_back(*value);
+    x["sort"] = std::move(order);
+    x["axis"] = {{"labelAngle", 0}, {"labelExpr", "split(datum.label, '_')"}};
     return x;
   }
   x["type"] = "quantitative";

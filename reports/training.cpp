@@ -82,7 +82,11 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
   sketch.y = "accuracy on the validation split";
   sketch.told = told_of("validation accuracy");
   sketch.x = logarithmic("learning rate", 10, "~g");
-  for (const Selection& selection : result::selections(panel)) {
+  const std::vector<Selection> selected = result::selections(panel);
+  const bool several = std::any_of(selected.begin(), selected.end(),
+                                   [](const Selection& one) { return one.rates.size() > 1; });
+  if (!several) return std::nullopt;  // nothing was chosen
+  for (const Selection& selection : selected) {
     std::string line = selection.series;
     if (selection.x) line += " " + result::human_value(*selection.x);
     for (const Rate& rate : selection.rates) {

@@ -279,6 +279,10 @@ TEST_CASE("an axis of words has dots and their own chance, and no lines", "[trai
   CHECK(chances[0]["x"] == "copying");
   CHECK(chances[0]["y"] == 0.1);
   CHECK(figure->spec["encoding"]["x"]["type"] == "ordinal");
+  CHECK(figure->spec["encoding"]["x"]["sort"] == Json({"recall", "copying"}));  // as planned
+  // With one learning rate there was nothing to choose, and there is nothing to show.
+  CHECK(reports::draw("accuracy_over_learning_rate", result::panels(result).at(0), {"a"}, {})
+            .empty());
 }
 
 TEST_CASE("along an axis the means are joined, and without trainings there is nothing",
@@ -291,9 +295,9 @@ TEST_CASE("along an axis the means are joined, and without trainings there is no
   CHECK(figure->spec["encoding"]["x"]["title"] == "length T (tokens)");
   const Json failed = trainings({diverged_cell("a", 0.1, 1)});
   const auto panel = result::panels(failed).at(0);
-  for (const char* name : {"accuracy", "accuracy_over_state", "accuracy_over_time",
-                           "accuracy_over_memory", "accuracy_over_learning_rate",
-                           "learning_curves", "loss_curves", "accuracy_by_look_back"}) {
+  for (const char* name :
+       {"accuracy", "accuracy_over_state", "accuracy_over_time", "accuracy_over_memory",
+        "accuracy_over_learning_rate", "learning_curves", "loss_curves", "accuracy_by_look_back"}) {
     CHECK(reports::draw(name, panel, order, {}).empty());
   }
 }
