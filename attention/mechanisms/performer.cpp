@@ -53,7 +53,7 @@ std::vector<Implementation> implementations() {
   chunked.cost = performer_chunked_cost;
   chunked.rank = 10;
   Implementation fused = implementation_of(
-      Way::fused, "fused", "features of a few tokens at a time, then one kernel over its state");
+      Way::fused, "fused", "features of a few tokens at a time, and one kernel over their sums");
   fused.supports = performer_fused_supports;
   fused.cost = performer_fused_cost;
   fused.growth.from_length = kGrowingTogether;
