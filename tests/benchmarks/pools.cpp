@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "attention/kernels/running_memory.hpp"
+#include "attention/kernels/sequence_projection.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #include "tests/benchmarks/peak.hpp"
@@ -211,6 +212,39 @@ void perceiver(benchmark::State& state) {
           });
 }
 
+/// Linformer: keys and values come down to L of each by matrices that all heads share; four
+/// products, and one exponential a query and slot.
+void linformer(benchmark::State& state) {
+  const std::int64_t length = state.range(0), slots = state.range(1);
+  const Array query(length, dim), keys(length, dim), values(length, dim), out(length, dim);
+  const Array of_keys(slots, length), of_values(slots, length);
+  const Array fewer_keys(slots, dim), fewer_values(slots, dim);
+  const Attention reading(query, fewer_keys, fewer_values, out);
+  SequenceProjectionSizes sizes;
+  sizes.heads = heads;
+  sizes.length = length;
+  sizes.slots = slots;
+  sizes.dim = dim;
+  const auto space = bytes_of(sequence_projection_bytes<float>(sizes, 64));
+  const auto project = [&](const Array& by, const Array& x, const Array& to, ThreadTeam& team) {
+    SequenceProjectionArguments<float> arguments;
+    arguments.tokens = x;
+    arguments.weights = {by.data(), 0, 0, length};
+    arguments.out = to;
+    sequence_projection(sizes, arguments, team, space.get(),
+                        sequence_projection_bytes<float>(sizes, team.size()));
+  };
+  const double tokens = real(heads * length);
+  measure(state,
+          {8 * tokens * real(slots * dim), 4 * tokens * real(dim) + 2 * real(slots * length),
+           tokens * real(slots)},
+          [&](ThreadTeam& team) {
+            project(of_keys, keys, fewer_keys, team);
+            project(of_values, values, fewer_values, team);
+            reading(team);
+          });
+}
+
 /// LAVO, causal: softmax over windows of 128 with a bias by distance, averaged with the memory of
 /// the windows before; two products of each pair in a window and of each token with the bases.
 void lavo(benchmark::State& state) {
@@ -264,4 +298,5 @@ BENCHMARK(latte)->Name("pool_latte")->Apply(sizes);
 BENCHMARK(performer)->Name("pool_performer")->Apply(sizes);
 BENCHMARK(luna)->Name("pool_luna")->Apply(sizes);
 BENCHMARK(perceiver)->Name("pool_perceiver")->Apply(sizes);
+BENCHMARK(linformer)->Name("pool_linformer")->Apply(sizes);
 BENCHMARK(lavo)->Name("pool_lavo")->Apply(sizes);
