@@ -105,13 +105,19 @@ ATTNBENCH_INLINE void load_weights(const WholePoolSizes& sizes, const Rows<const
               R{0});
 }
 
-/// One row's dp becomes dq, without the scale.
+/// One row's dp becomes dq, without the scale. Weights sum to one but for rounding: divided by their
+/// sum, what is left where all dp are equal (a single key) is one rounding and not that of all sums.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void through_softmax(R* dp, const R* p, std::int64_t stride) {
   using S = Simd<R, Bytes>;
   auto total = S::all(0);
-  for (std::int64_t l = 0; l < stride; l += S::lanes) total += S::load(p + l) * S::load(dp + l);
-  const R delta = S::sum(total);
+  auto mass = S::all(0);
+  for (std::int64_t l = 0; l < stride; l += S::lanes) {
+    total += S::load(p + l) * S::load(dp + l);
+    mass += S::load(p + l);
+  }
+  const R all = S::sum(mass);
+  const R delta = all > 0 ? S::sum(total) / all : R{0};
   for (std::int64_t l = 0; l < stride; l += S::lanes) {
     S::store(dp + l, S::load(p + l) * (S::load(dp + l) - delta));
   }
