@@ -40,8 +40,8 @@ Json check_values(const MixCase& mix);
 /// A gradient may be small beside what cancels in it: that of queries over slots which are nearly
 /// equal, as they are before training. So where `error` is above the bar, whole gradients are held
 /// against those of the composite form in double, which must follow the definition itself
-/// (`exact_error`), and the bar follows `naive_error`, that of the composite form in the same dtype,
-/// or, where that is the one checked, of another form.
+/// (`exact_error`). Then `error` is that of the worst role, and its bar follows `naive_error`, that
+/// of the composite form in the same dtype, or, where that is the one checked, of another form.
 Json check_gradient(const MixCase& mix, std::int64_t rows);
 
 /// The verdict of values and, where there is one, of the gradient, in one section.

@@ -124,12 +124,16 @@ TEST_CASE("a gradient in which much cancels is held to what another form achieve
   CHECK(gradient["tolerance"].get<double>() == Approx(2 * gradient["naive_error"].get<double>()));
   CHECK(gradient["exact_error"].get<double>() < 1e-5);
 
-  // The value of y, the gradient of 1.01 y.
-  Spoiled wrong([](const at::Tensor& y) { return y + 0.01 * (y - y.detach()); });
-  almost_one_key(wrong);
-  const tasks::Json found = wrong.check();
-  INFO(found.dump());
-  CHECK(found["verdict"] == "wrong");
+  // The value of y, the gradient of 1.01 y; of 1.0005 y, which what cancels in one role must not
+  // excuse in the others.
+  for (const double share : {0.01, 0.0005}) {
+    Spoiled wrong([=](const at::Tensor& y) { return y + share * (y - y.detach()); });
+    almost_one_key(wrong);
+    const tasks::Json found = wrong.check();
+    INFO(found.dump());
+    CHECK(found["verdict"] == "wrong");
+    CHECK(found["gradient"]["tolerance"] == tolerance(Dtype::float32).gradient);
+  }
 }
 
 TEST_CASE("larger inputs move more when they are rounded once more", "[check]") {
