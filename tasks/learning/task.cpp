@@ -61,7 +61,12 @@ std::vector<Option> TrainingTask::settings() const {
 }
 
 std::vector<std::string> TrainingTask::figures() const {
-  return {"accuracy", "accuracy_over_state", "accuracy_over_learning_rate", "learning_curves",
+  return {"accuracy",
+          "accuracy_over_state",
+          "accuracy_over_time",
+          "accuracy_over_memory",
+          "accuracy_over_learning_rate",
+          "learning_curves",
           "accuracy_by_look_back"};
 }
 
