@@ -9,10 +9,10 @@
 #include "reports/roofline.hpp"
 #include "reports/slopes.hpp"
 #include "reports/speedup.hpp"
-#include "reports/training.hpp"
-#include "reports/training_curves.hpp"
-#include "reports/training_expense.hpp"
-#include "reports/training_state.hpp"
+#include "reports/training/accuracy.hpp"
+#include "reports/training/curves.hpp"
+#include "reports/training/expense.hpp"
+#include "reports/training/state.hpp"
 
 namespace attnbench::reports {
 namespace {

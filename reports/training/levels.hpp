@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/result/selection.hpp"
-#include "reports/training_rows.hpp"
+#include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 

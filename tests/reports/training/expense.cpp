@@ -1,4 +1,4 @@
-#include "reports/training_expense.hpp"
+#include "reports/training/expense.hpp"
 
 #include "tests/harness/result/training_cells.hpp"
 #include "tests/support/catch.hpp"

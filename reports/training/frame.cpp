@@ -1,4 +1,4 @@
-#include "reports/training_frame.hpp"
+#include "reports/training/frame.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 
 #include "harness/result/selection.hpp"
 #include "reports/figure.hpp"
-#include "reports/training_rows.hpp"
+#include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 

@@ -1,8 +1,8 @@
-#include "reports/training_curves.hpp"
+#include "reports/training/curves.hpp"
 
 #include "harness/result/format.hpp"
 #include "reports/spec.hpp"
-#include "reports/training_frame.hpp"
+#include "reports/training/frame.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -1,11 +1,11 @@
-#include "reports/training_state.hpp"
+#include "reports/training/state.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include "harness/result/format.hpp"
-#include "reports/training_frame.hpp"
-#include "reports/training_levels.hpp"
+#include "reports/training/frame.hpp"
+#include "reports/training/levels.hpp"
 
 namespace attnbench::reports {
 namespace {

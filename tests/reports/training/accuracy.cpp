@@ -1,9 +1,9 @@
-#include "reports/training.hpp"
+#include "reports/training/accuracy.hpp"
 
 #include <algorithm>
 
-#include "reports/training_curves.hpp"
-#include "reports/training_state.hpp"
+#include "reports/training/curves.hpp"
+#include "reports/training/state.hpp"
 #include "tests/harness/result/training_cells.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

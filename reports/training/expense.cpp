@@ -1,12 +1,12 @@
-#include "reports/training_expense.hpp"
+#include "reports/training/expense.hpp"
 
 #include <optional>
 #include <utility>
 
 #include "harness/result/format.hpp"
 #include "reports/points.hpp"
-#include "reports/training_frame.hpp"
-#include "reports/training_levels.hpp"
+#include "reports/training/frame.hpp"
+#include "reports/training/levels.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -1,4 +1,4 @@
-#include "reports/training.hpp"
+#include "reports/training/accuracy.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include "harness/result/format.hpp"
 #include "reports/spec.hpp"
-#include "reports/training_frame.hpp"
-#include "reports/training_levels.hpp"
+#include "reports/training/frame.hpp"
+#include "reports/training/levels.hpp"
 
 namespace attnbench::reports {
 namespace {

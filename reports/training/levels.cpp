@@ -1,4 +1,4 @@
-#include "reports/training_levels.hpp"
+#include "reports/training/levels.hpp"
 
 #include <algorithm>
 #include <map>

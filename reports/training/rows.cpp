@@ -1,4 +1,4 @@
-#include "reports/training_rows.hpp"
+#include "reports/training/rows.hpp"
 
 #include <array>
 #include <cstdio>
