@@ -27,7 +27,8 @@ Json cost_cell(const std::string& label, const Json& options, double seconds, do
              {{"median_seconds", seconds},
               {"low_seconds", seconds},
               {"high_seconds", seconds},
-              {"interval", "range"}}}}},
+              {"interval", "range"},
+              {"rounds", Json::array()}}}}},
           {"memory", {{"peak_bytes", bytes}}}};
 }
 
