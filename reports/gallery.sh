@@ -26,6 +26,8 @@ lavo_table_2_cost           kernel_peak_memory   lavo_table_2_memory
 lavo_table_10               decode_generation_speedup lavo_table_10
 decode                      decode_step_time     decode_step_time
 crossover_map               crossover_crossover  crossover_map
+equal_state                 recall_accuracy_over_state   equal_state
+equal_state                 recall_accuracy_over_time    equal_state_time
 mqar_smoke                  mqar_accuracy_over_state     mqar_smoke_state
 mqar_smoke                  mqar_accuracy_by_look_back   mqar_smoke_look_back
 '

@@ -136,7 +136,9 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
   std::set<double> ticks(values.begin(), values.end());
   ticks.insert(further.begin(), further.end());
   const Json domain = {*ticks.begin(), *ticks.rbegin()};
-  x["axis"] = {{"values", ticks}, {"format", ","}, {"labelOverlap", "greedy"}, {"grid", false}};
+  // A precision of its own: Vega would choose one by the distance of ticks, and say 1e+2 for 100.
+  x["axis"] = {
+      {"values", ticks}, {"format", ",.12~g"}, {"labelOverlap", "greedy"}, {"grid", false}};
   const bool of_states = panel.axis == result::state_bytes;
   if (of_states) {  // wherever mechanisms happen to lie, which is no place for a tick
     x["axis"].erase("values");

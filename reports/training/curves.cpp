@@ -67,7 +67,7 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const Order& order)
   sketch.x = {{"field", "x"},
               {"type", "quantitative"},
               {"title", "steps"},
-              {"axis", {{"format", ","}, {"grid", false}, {"labelOverlap", "greedy"}}}};
+              {"axis", {{"format", ",.12~g"}, {"grid", false}, {"labelOverlap", "greedy"}}}};
   add_curves(sketch, panel, "step", "loss", /*logarithmic=*/true, number_words);
   std::vector<double> losses;
   for (const Json& row : sketch.rows) losses.push_back(row["y"].get<double>());
