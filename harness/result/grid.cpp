@@ -4,12 +4,11 @@
 #include <array>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/result/crossover.hpp"
-
+#include "harness/result/grid_layout.hpp"
 #include "harness/result/growth_grid.hpp"
 #include "harness/result/training_grids.hpp"
 
@@ -63,26 +62,11 @@ std::string time_title(const Panel& panel) {
 }
 
 Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quantity) {
-  Grid grid;
-  grid.title = title;
-  const std::vector<const Json*> values = axis_values(panel);
-  for (const Json* value : values) grid.columns.push_back(human_value(*value));
-  const bool any_without = std::any_of(panel.cells.begin(), panel.cells.end(),
-                                       [](const Placed& placed) { return !placed.x; });
-  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
-  std::map<std::string, std::size_t> row_of;
-  for (const std::string& series : panel.series) {
-    row_of[series] = grid.rows.size();
-    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
-  }
+  std::vector<GridEntry> entries;
   for (const Placed& placed : panel.cells) {
-    std::size_t column = grid.columns.size() - 1;
-    for (std::size_t i = 0; placed.x && i < values.size(); ++i) {
-      if (*values[i] == *placed.x) column = i;
-    }
-    grid.rows[row_of[placed.series]].second[column] = quantity(*placed.cell);
+    entries.push_back({placed.series, placed.x, quantity(*placed.cell)});
   }
-  return grid;
+  return laid_out(panel, title, entries);
 }
 
 bool has_crossovers(const Panel& panel) {

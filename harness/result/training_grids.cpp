@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/result/grid_layout.hpp"
 #include "harness/result/selection.hpp"
 
 namespace attnbench::result {
@@ -82,26 +82,9 @@ Text mean_metric(const char* name, const std::function<std::string(double)>& wor
 
 Grid grid_of(const Panel& panel, const std::vector<Selection>& selected, const std::string& title,
              const Text& text) {
-  Grid grid;
-  grid.title = title;
-  const std::vector<const Json*> values = axis_values(panel);
-  for (const Json* value : values) grid.columns.push_back(human_value(*value));
-  const bool any_without =
-      std::any_of(selected.begin(), selected.end(), [](const Selection& one) { return !one.x; });
-  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
-  std::map<std::string, std::size_t> row_of;
-  for (const std::string& series : panel.series) {
-    row_of[series] = grid.rows.size();
-    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
-  }
-  for (const Selection& selection : selected) {
-    std::size_t column = grid.columns.size() - 1;
-    for (std::size_t i = 0; selection.x && i < values.size(); ++i) {
-      if (*values[i] == *selection.x) column = i;
-    }
-    grid.rows[row_of[selection.series]].second[column] = text(selection);
-  }
-  return grid;
+  std::vector<GridEntry> entries;
+  for (const Selection& one : selected) entries.push_back({one.series, one.x, text(one)});
+  return laid_out(panel, title, entries);
 }
 
 }  // namespace
