@@ -5,11 +5,13 @@
 #include "reports/training/curves.hpp"
 #include "reports/training/state.hpp"
 #include "tests/harness/result/training_cells.hpp"
+#include "tests/reports/training/rows_of.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
 using attnbench::test::diverged_cell;
+using attnbench::test::rows_of;
 using attnbench::test::training_cell;
 using attnbench::test::trainings;
 using Catch::Matchers::Contains;
@@ -41,14 +43,6 @@ std::optional<reports::Figure> over_state(
   auto figures = reports::accuracy_over_state_figures(all, order, published);
   if (figures.empty()) return std::nullopt;
   return figures.front();
-}
-
-std::vector<Json> rows_of(const reports::Figure& figure, const std::string& kind) {
-  std::vector<Json> rows;
-  for (const Json& row : figure.spec["data"]["values"]) {
-    if (row["kind"] == kind) rows.push_back(row);
-  }
-  return rows;
 }
 
 }  // namespace

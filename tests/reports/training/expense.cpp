@@ -1,9 +1,11 @@
 #include "reports/training/expense.hpp"
 
 #include "tests/harness/result/training_cells.hpp"
+#include "tests/reports/training/rows_of.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
+using attnbench::test::rows_of;
 using attnbench::test::training_cell;
 using attnbench::test::trainings;
 using Catch::Matchers::Contains;
@@ -61,14 +63,6 @@ std::vector<reports::Figure> figures_of(const std::vector<Json>& cells, reports:
   }
   return reports::accuracy_over_expense_figures(expense, trained, all,
                                                 {"softmax", "latte", "linear"});
-}
-
-std::vector<Json> rows_of(const reports::Figure& figure, const std::string& kind) {
-  std::vector<Json> rows;
-  for (const Json& row : figure.spec["data"]["values"]) {
-    if (row["kind"] == kind) rows.push_back(row);
-  }
-  return rows;
 }
 
 }  // namespace
