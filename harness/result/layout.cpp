@@ -85,16 +85,19 @@ std::string widest_axis(const Cells& cells, std::string declared) {
 }
 
 /// Whether each mechanism has sizes of its own (windows here, latents there), so that `axis` says
-/// nothing of some that vary, while the bytes of their states do.
+/// nothing of some that vary, while the bytes of their states do. Settings are held: a larger batch
+/// has a larger state, too, and a panel of its own.
 bool only_states_compare(const Cells& cells, const std::string& axis) {
-  std::map<std::string, Cells> by_label;
+  std::map<std::string, Cells> alike;
   for (const Json* cell : cells) {
     const Json* const bytes = value_of(*cell, state_bytes);
     if (cell->value("status", "") == "ok" && (!bytes || bytes->get<double>() <= 0)) return false;
     if ((*cell)["settings"].contains(axis)) return false;
-    by_label[label_of(*cell)].push_back(cell);
+    Json held = (*cell)["settings"];
+    for (const char* key : {learning_rate, model_seed}) held.erase(key);
+    alike[label_of(*cell) + held.dump()].push_back(cell);
   }
-  return std::any_of(by_label.begin(), by_label.end(), [&](const auto& one) {
+  return std::any_of(alike.begin(), alike.end(), [&](const auto& one) {
     return spread_of(one.second, axis) < 2 && spread_of(one.second, state_bytes) > 1;
   });
 }

@@ -78,6 +78,15 @@ TEST_CASE("mechanisms of different options stand along the bytes of their states
   cells.erase(cells.begin() + 2);
   const Json result = result_of(cells);
   CHECK(panels(result)[0].axis == "latents_total");
+  // A larger batch has a larger state, but is no size of the mechanism.
+  std::vector<Json> batches = cells;
+  for (Json other : cells) {
+    other["settings"]["batch"] = 2;
+    other["cost"]["state_bytes"] = 2 * other["cost"]["state_bytes"].get<double>();
+    batches.push_back(std::move(other));
+  }
+  const Json facets = result_of(batches);
+  CHECK(panels(facets)[0].axis == "latents_total");
   // Where somebody's state is not known, nobody stands along it.
   cells[0]["cost"].erase("state_bytes");
   cells.push_back(with_state(cell("window", settings, window(31)), 2048));
