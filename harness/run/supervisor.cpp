@@ -1,6 +1,5 @@
 #include "harness/run/supervisor.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "harness/measure/device.hpp"
@@ -10,7 +9,6 @@
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/keeping.hpp"
 #include "harness/run/run_result.hpp"
-#include "harness/run/side_by_side.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -18,9 +16,6 @@ namespace {
 constexpr int default_rounds = 5;
 constexpr double default_cell_seconds = 600;
 constexpr double default_memory_share = 0.8;
-/// How much longer than a cell's limit we wait for the worker to enforce it.
-constexpr double grace_seconds = 5;
-constexpr double probe_seconds = 180;
 
 Json rule_of(Json measure) {
   if (!measure.is_object()) return Json::object();
@@ -172,145 +167,6 @@ std::size_t Supervisor::steps_left(const Planned& planned) const {
     if (record.value("status", "") != "ok") return 0;
   }
   return rounds - std::min(found->second.size(), rounds);
-}
-
-/// One that is told of Ctrl-C, and stops where another of the `lanes` (may be null) has failed.
-std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
-  WorkerOptions options;
-  options.plugins = settings_.plugins;
-  options.threads = settings_.threads;
-  options.keep_blas_core = settings_.keep_blas_core;
-  for (const Planned& planned : planned_) {
-    const std::string device = planned.cell.value("device", "cpu");
-    if (planned.runs() && device != "cpu") options.device = device;
-  }
-  options.log = folder_.worker_log();
-  auto worker = std::make_unique<WorkerClient>(std::move(options));
-  worker->on_tick([this, lanes, told = 0, client = worker.get()]() mutable {
-    if (lanes != nullptr && lanes->failed()) throw Cancelled{};
-    on_tick(*client, told);
-  });
-  worker->start();
-  return worker;
-}
-
-void Supervisor::start_worker() {
-  worker_ = make_worker(nullptr);
-  probe_devices();
-}
-
-void Supervisor::probe_devices() {
-  if (!settings_.ceilings) return;
-  for (const Planned& planned : planned_) {
-    const std::string device = planned.cell.value("device", "cpu");
-    if (interrupts_->count() > 0) return;
-    if (planned.runs() && probes_.count(device) == 0) probe(device);
-  }
-}
-
-void Supervisor::probe(const std::string& device) {
-  progress_->begin("", "measuring what the machine can do", 0);
-  try {
-    Json answer = worker_->request(
-        {{"type", "probe"},
-         {"device", device},
-         {"threads", settings_.threads},
-         {"limits", {{"seconds", probe_seconds}}}},
-        [this](const Json& event) { progress_->event(event); }, probe_seconds + grace_seconds);
-    if (answer.value("type", "") == "cancelled") throw Cancelled{};
-    answer["device"] = device;
-    journal_->append(answer);
-    probes_[device] = std::move(answer);
-  } catch (const std::runtime_error& error) {
-    if (dynamic_cast<const JournalFailure*>(&error) != nullptr) throw;
-    // Without ceilings there are no roofline shares; the times are as good.
-    progress_->say(std::string("The machine's ceilings are not known: ") + error.what());
-    probes_[device] = Json::object();
-    worker_->kill();
-  }
-}
-
-void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int round) {
-  const std::string id = planned.id();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    progress_->begin(id, suite::describe(planned.cell), round);
-  }
-  Json record = ask_for_record(worker, planned, round);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::error_code ignored;
-  if (std::filesystem::file_size(folder_.cell_log(id), ignored) == 0) {
-    std::filesystem::remove(folder_.cell_log(id), ignored);
-  }
-  if (record.value("type", "") == "cancelled") throw Cancelled{};
-  if (shares(planned)) {
-    record["side_by_side"] = {{"jobs", settings_.jobs}, {"threads", threads_of(planned)}};
-  }
-  journal_->append(record);
-  records_[id].push_back(record);
-  const bool ok = record.value("status", "") == "ok";
-  // What it could have gone on from is of use to nobody now; after a failure it may be.
-  if (ok) std::filesystem::remove_all(folder_.checkpoints(id), ignored);
-  progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
-}
-
-Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, int round) {
-  const std::string id = planned.id();
-  const auto begin = std::chrono::steady_clock::now();
-  Json record = {{"type", "record"}, {"cell", id}, {"round", round}, {"started_at", now_text()}};
-  const std::string device = planned.cell.value("device", "cpu");
-  try {
-    Json request = {{"type", "run"},
-                    {"cell", planned.cell},
-                    {"round", round},
-                    {"seed", settings_.seed},
-                    {"threads", threads_of(planned)},
-                    {"pinned", !shares(planned)},  // two might take the same CPU
-                    {"limits",
-                     {{"seconds", cell_seconds_},
-                      {"memory_bytes", memory_bytes_},
-                      {"device_bytes", memory_limit(device)}}},
-                    {"measure", identity_["measure"]},
-                    {"log", folder_.cell_log(id)},
-                    {"checkpoint", folder_.checkpoints(id)}};
-    if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
-    return worker.request(
-        request,
-        [this](const Json& event) {
-          const std::lock_guard<std::mutex> lock(mutex_);
-          progress_->event(event);
-        },
-        cell_seconds_ + grace_seconds);
-  } catch (const WorkerDied& error) {
-    record["status"] = "crashed";
-    record["reason"] = error.what();
-  } catch (const WorkerSilent&) {
-    worker.kill();
-    record["status"] = "timeout";
-    record["reason"] = "neither the cell nor the worker came to an end within the cell's limit";
-  } catch (const WorkerRefused& error) {
-    record["status"] = "error";
-    record["reason"] = error.what();
-  }
-  record["wall_seconds"] =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return record;
-}
-
-/// `told` is how many interrupts this worker knows of.
-void Supervisor::on_tick(WorkerClient& worker, int& told) {
-  const int count = interrupts_->count();
-  if (count == told) return;
-  told = count;
-  if (count > 1) {
-    worker.kill();
-    throw Cancelled{};
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (interrupts_told_++ == 0) {
-    progress_->say("Stopping; what was measured is kept. Once more ends it at once.");
-  }
-  worker.tell({{"type", "cancel"}});
 }
 
 std::string Supervisor::how_to_go_on() const {
