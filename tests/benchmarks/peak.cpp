@@ -11,6 +11,7 @@
 
 #include "attention/kernels/amx.hpp"
 #include "attention/kernels/multiply.hpp"
+#include "attention/kernels/softmax_amx_tile.hpp"
 #include "harness/measure/cpu_loops.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
@@ -22,8 +23,15 @@ namespace amx = kernels::amx;
 
 #if defined(__x86_64__)
 
+#define ATTNBENCH_AVX512_BF16 \
+  __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma")))
+
+bool has_avx512_bf16() {
+  return kernels::best_isa() >= kernels::Isa::avx512 && __builtin_cpu_supports("avx512bf16");
+}
+
 /// 12 chains of vdpbf16ps: 64 operations each.
-ATTNBENCH_AMX float dot_chains(std::int64_t rounds) {
+ATTNBENCH_AVX512_BF16 float dot_chains(std::int64_t rounds) {
   typedef float Vector __attribute__((vector_size(64)));
   Vector sums[12] = {};
   const Vector ones = Vector{} + 1.0F;
@@ -52,6 +60,17 @@ ATTNBENCH_AMX float tile_chains(std::int64_t rounds) {
   }
   amx::release();
   return 0;
+}
+
+ATTNBENCH_AVX512_BF16 void bfloat16_weights(const float* from, float* to, std::int64_t count) {
+  using S = kernels::Simd<float, 64>;
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < count; i += 2 * S::lanes) {
+    const auto low = S::exp2_by_scaling<3>(S::load(from + i));
+    const auto high = S::exp2_by_scaling<3>(S::load(from + i + S::lanes));
+    const amx::Words both = amx::rounded_words(low, high);
+    __builtin_memcpy(to + i / 2, &both, sizeof both);
+  }
 }
 
 #endif
@@ -102,10 +121,8 @@ Loop loop_of(Unit unit) {
     return {loop, 2.0 * static_cast<double>(product_rows * product_depth * columns)};
   }
 #if defined(__x86_64__)
-  if (amx::usable()) {
-    if (unit == Unit::dot_bfloat16) return {dot_chains, 12.0 * 64};
-    return {tile_chains, 4.0 * 2 * 16 * 16 * 32};
-  }
+  if (unit == Unit::dot_bfloat16 && has_avx512_bf16()) return {dot_chains, 12.0 * 64};
+  if (unit == Unit::tile_bfloat16 && amx::usable()) return {tile_chains, 4.0 * 2 * 16 * 16 * 32};
 #endif
   return {};
 }
@@ -136,6 +153,27 @@ double best_rate(double amount, int trials, const Call& call) {
   return best;
 }
 
+/// Of `raise`, in numbers per second of all threads.
+double raising_peak(void (*raise)(const float* from, float* to, std::int64_t count),
+                    kernels::ThreadTeam& team) {
+  constexpr std::int64_t count = 2048;
+  constexpr int repeats = 4'000;
+  std::vector<Floats> from, to;
+  for (int i = 0; i < team.size(); ++i) {
+    from.push_back(floats(count));
+    to.push_back(floats(count));
+  }
+  return best_rate(static_cast<double>(count) * repeats * team.size(), 40, [&] {
+    team.run([&](int worker) {
+      const auto i = static_cast<std::size_t>(worker);
+      for (int r = 0; r < repeats; ++r) {
+        raise(from[i].get(), to[i].get(), count);
+        benchmark::ClobberMemory();
+      }
+    });
+  });
+}
+
 void ceiling(benchmark::State& state, Unit unit) {
   test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   double best = 0;
@@ -163,22 +201,14 @@ double peak(Unit unit, kernels::ThreadTeam& team) {
 }
 
 double exponential_peak(kernels::ThreadTeam& team) {
-  constexpr std::int64_t count = 2048;
-  constexpr int repeats = 4'000;
-  std::vector<Floats> from, to;
-  for (int i = 0; i < team.size(); ++i) {
-    from.push_back(floats(count));
-    to.push_back(floats(count));
-  }
-  return best_rate(static_cast<double>(count) * repeats * team.size(), 40, [&] {
-    team.run([&](int worker) {
-      const auto i = static_cast<std::size_t>(worker);
-      for (int r = 0; r < repeats; ++r) {
-        measure::cpu_loops().exponentials(from[i].get(), to[i].get(), count);
-        benchmark::ClobberMemory();
-      }
-    });
-  });
+  return raising_peak(measure::cpu_loops().exponentials, team);
+}
+
+double bfloat16_weight_peak(kernels::ThreadTeam& team) {
+#if defined(__x86_64__)
+  if (has_avx512_bf16()) return raising_peak(bfloat16_weights, team);
+#endif
+  return 0;
 }
 
 double reading_peak(double bytes, kernels::ThreadTeam& team) {

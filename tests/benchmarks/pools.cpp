@@ -1,8 +1,5 @@
 // The families without an order on the CPU, and LAVO, forward, in float32, as shares of their own
-// floors: the greatest of three times at ceilings that are measured right before and after,
-// operations over the FMA peak, bytes over the rate of reading as many, exponentials over theirs.
-// A floor counts what the definition needs: products of 2 operations a pair of numbers; inputs read
-// and outputs written once (logits where they are inputs, never weights); one exponential a weight.
+// floors.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -18,13 +15,12 @@
 #include "attention/kernels/sequence_projection.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "attention/kernels/whole_pool.hpp"
-#include "tests/benchmarks/peak.hpp"
+#include "tests/benchmarks/floor.hpp"
 #include "tests/support/thread_pool.hpp"
 
 namespace {
 
 using namespace attnbench::kernels;
-using attnbench::bench::Unit;
 using attnbench::test::PoolTeam;
 
 constexpr std::int64_t heads = 4, dim = 64;
@@ -56,41 +52,31 @@ struct Array {
   operator Rows<float>() const { return {data(), heads * rows * width, rows * width, width}; }
 };
 
-/// What the definition needs.
-struct Needed {
+/// What the definition needs, in numbers of float32.
+struct NeededNumbers {
   double operations = 0, numbers = 0, exponentials = 0;
 };
 
 /// One kernel's call, with a workspace.
 using Call = std::function<void(ThreadTeam&)>;
 
-void measure(benchmark::State& state, const Needed& needed, const Call& call) {
+void measure(benchmark::State& state, const NeededNumbers& needed, const Call& call) {
   PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
-  const double bytes = 4 * needed.numbers;
-  double fma = 0, reading = 0, exponentials = 0;
-  const auto look = [&] {
-    fma = std::max(fma, attnbench::bench::peak(Unit::fma_float32, team));
-    reading = std::max(reading, attnbench::bench::reading_peak(bytes, team));
-    exponentials = std::max(exponentials, attnbench::bench::exponential_peak(team));
-  };
+  attnbench::bench::Floor floor({needed.operations, 4 * needed.numbers, needed.exponentials},
+                                attnbench::bench::Arithmetic::float32);
   call(team);
-  look();
+  floor.look(team);
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     call(team);
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  look();
+  floor.look(team);
   const double seconds = passed.count() / static_cast<double>(state.iterations());
-  const double computing = needed.operations / fma;
-  const double moving = bytes / reading;
-  const double raising = needed.exponentials / exponentials;
-  const double floor = std::max({computing, moving, raising});
-  state.counters["of_floor"] = floor / seconds;
-  state.counters["floor_us"] = 1e6 * floor;
-  state.counters["of_fma_float32"] = computing / seconds;
-  state.SetLabel(floor == computing ? "operations" : floor == moving ? "bytes" : "exponentials");
+  floor.report(state, seconds);
+  state.counters["of_fma_float32"] =
+      needed.operations / floor.rate(attnbench::bench::Unit::fma_float32) / seconds;
 }
 
 double real(std::int64_t count) { return static_cast<double>(count); }

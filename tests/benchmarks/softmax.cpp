@@ -14,12 +14,14 @@
 #include <thread>
 #include <vector>
 
-#include "tests/benchmarks/peak.hpp"
+#include "tests/benchmarks/floor.hpp"
 #include "tests/support/thread_pool.hpp"
 
 namespace {
 
 using namespace attnbench::kernels;
+using attnbench::bench::Arithmetic;
+using attnbench::bench::Floor;
 using attnbench::bench::Unit;
 
 struct Free {
@@ -86,7 +88,8 @@ double pairs_of(const SoftmaxSizes& sizes) {
   return pairs;
 }
 
-/// Counters: useful_flops, and it as a share of each peak of this machine.
+/// Counters: useful_flops, it as a share of each peak of this machine, the floor, and the share of
+/// the time that the exponentials would take alone.
 template <class T>
 void run(benchmark::State& state, const SoftmaxSizes& sizes, bool backward, int threads) {
   const Arrays<T> arrays(sizes);
@@ -97,9 +100,15 @@ void run(benchmark::State& state, const SoftmaxSizes& sizes, bool backward, int 
   const auto arguments = arrays.arguments();
   const auto gradients = arrays.gradients();
   softmax_forward(sizes, arguments, team, workspace.get(), bytes);  // lse for the backward pass
-  const auto peak = [&](Unit unit) { return attnbench::bench::peak(unit, team); };
-  const double fma = peak(Unit::fma_float32);
-  const double product = peak(Unit::product_float32);
+  const double heads = static_cast<double>(sizes.heads);
+  const double pairs = heads * pairs_of(sizes);
+  const double flops = (backward ? 10.0 : 4.0) * pairs * static_cast<double>(sizes.head_dim);
+  // Forward q and out, k and v; backward q, out, d_out and dq, k, v, dk and dv.
+  const double rows = (backward ? 4.0 : 2.0) * static_cast<double>(sizes.length + sizes.key_length);
+  const double moved = heads * rows * static_cast<double>(sizes.head_dim) * sizeof(T);
+  constexpr bool wide = std::is_same_v<T, float>;
+  Floor floor({flops, moved, pairs}, wide ? Arithmetic::float32 : Arithmetic::bfloat16);
+  floor.look(team);
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     if (backward) {
@@ -109,18 +118,20 @@ void run(benchmark::State& state, const SoftmaxSizes& sizes, bool backward, int 
     }
     benchmark::ClobberMemory();
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const double flops = (backward ? 10.0 : 4.0) * static_cast<double>(sizes.heads) *
-                       pairs_of(sizes) * static_cast<double>(sizes.head_dim);
-  const double rate = flops * static_cast<double>(state.iterations()) / seconds.count();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  floor.look(team);
+  const double seconds = passed.count() / static_cast<double>(state.iterations());
+  const double rate = flops / seconds;
   state.counters["useful_flops"] = benchmark::Counter(rate, {}, benchmark::Counter::kIs1000);
-  state.counters["of_fma_float32"] = rate / std::max(fma, peak(Unit::fma_float32));
-  state.counters["of_product_float32"] = rate / std::max(product, peak(Unit::product_float32));
-  if (std::is_same_v<T, float>) return;
-  if (const double dots = peak(Unit::dot_bfloat16)) state.counters["of_dot_bfloat16"] = rate / dots;
-  if (const double tiles = peak(Unit::tile_bfloat16)) {
-    state.counters["of_tile_bfloat16"] = rate / tiles;
-  }
+  floor.report(state, seconds);
+  state.counters["of_exponentials"] = floor.exponential_seconds() / seconds;
+  const auto share_of = [&](const char* name, Unit unit) {
+    if (const double peak = floor.rate(unit)) state.counters[name] = rate / peak;
+  };
+  share_of("of_fma_float32", Unit::fma_float32);
+  share_of("of_product_float32", Unit::product_float32);
+  share_of("of_dot_bfloat16", Unit::dot_bfloat16);
+  share_of("of_tile_bfloat16", Unit::tile_bfloat16);
 }
 
 int all_threads() { return static_cast<int>(std::thread::hardware_concurrency()); }
