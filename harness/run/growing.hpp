@@ -43,7 +43,8 @@ using Say = std::function<void(const std::string&)>;
 /// Claims in length, in head_dim (all options held as they are at 64) and, for a mechanism with
 /// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
 /// cells'. An exponent in length that is smaller than claimed is looked for at twice the sizes, as
-/// often as `most_moves` and memory allow. A claim that is missed then is measured once more and
+/// often as `most_moves` and memory allow. The least of the children at each size is what is
+/// judged: what disturbs a machine only adds. A claim that is missed then is measured once more and
 /// judged by both. It is below where local slopes rise with the size and the last one keeps it, and
 /// undecided where it is missed by no more than the ladder explains of what is touched (workspace,
 /// all tensors, state). Empty where the implementation does not support the problem.

@@ -23,9 +23,10 @@ struct Machine {
   bool supported = true;
   double peak_bytes = 0;
   std::int64_t fails_from = 1 << 30;
-  double seconds_in_length = 0;    ///< a term in T^1 beside, for each token
-  double most_length = 1 << 20;    ///< longer ones do not fit into memory
-  int slow_calls = 0;  ///< that many cells take 3 times as long
+  double seconds_in_length = 0;  ///< a term in T^1 beside, for each token
+  double most_length = 1 << 20;  ///< longer ones do not fit into memory
+  int slow_calls = 0;            ///< that many cells take 3 times as long
+  double slow_from = 0;          ///< of those, the ones of this length and longer
   int children = 0;
 
   double state_bytes(const Json& cell) const {
@@ -63,7 +64,10 @@ struct Machine {
     if (claimed_in_latents > 0) seconds *= std::pow(latents / 64, exponent_in_latents);
     const double head_dim = cell.at("settings").at("head_dim");
     seconds *= head_dim / 64 * cell.at("options").value("features", head_dim) / 64;
-    if (slow_calls > 0 && slow_calls-- > 0) seconds *= 3;
+    if (length >= slow_from && slow_calls > 0) {
+      --slow_calls;
+      seconds *= 3;
+    }
     Json measured = {{"timing", {{"forward", {{"median_seconds", seconds}}}}}};
     if (request.at("round") == 0) {
       const double bytes =
@@ -149,6 +153,16 @@ TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growin
   machine.slow_calls = 3;
   const auto rows = grown(machine);
   CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+}
+
+TEST_CASE("nor does one that stayed for most children of the greatest size", "[growing]") {
+  Machine machine;
+  machine.seconds_at_512 = 6e-3;
+  machine.slow_from = 2048;
+  machine.slow_calls = 4;  // all three of the first series, and one of the second
+  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::agrees);
+  machine.slow_calls = 6;
+  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
 }
 
 TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does", "[growing]") {
