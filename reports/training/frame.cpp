@@ -42,7 +42,7 @@ void add_predicted(Json& layers, const Json& y) {
 
 const char* const predicted_words = "one look-up into\na window, predicted";
 
-/// The words, at the row of each line that is nearest to a third.
+/// The words, at the row that is nearest to a third: towards the middle of what `rows` span.
 void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
   const Json* best = nullptr;
   const auto off = [](const Json& row) { return std::abs(row["y"].get<double>() - 1.0 / 3); };
@@ -50,16 +50,26 @@ void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
     if (row["kind"] == "predicted" && (!best || off(row) < off(*best))) best = &row;
   }
   if (!best) return;
+  std::vector<double> across;
+  for (const Json& row : rows) {
+    if (row["x"].is_number()) across.push_back(row["x"]);
+  }
+  const auto [least, most] = std::minmax_element(across.begin(), across.end());
+  const bool at_left = !across.empty() && best->at("x").get<double>() < std::sqrt(*least * *most);
   Json row = *best;
   row["words"] = predicted_words;
-  layers.push_back(
-      {{"data", {{"values", Json::array({row})}}},
-       {"mark",
-        {{"type", "text"}, {"align", "right"}, {"dx", -8}, {"fontSize", 10}, {"lineBreak", "\n"}}},
-       {"encoding",
-        {{"y", y},
-         {"text", {{"field", "words"}, {"type", "nominal"}}},
-         {"opacity", legend_opacity(1)}}}});
+  layers.push_back({{"data", {{"values", Json::array({row})}}},
+                    {"mark",
+                     {{"type", "text"},
+                      {"align", at_left ? "left" : "right"},
+                      {"dx", at_left ? 8 : -8},
+                      {"dy", at_left ? 12 : 0},
+                      {"fontSize", 10},
+                      {"lineBreak", "\n"}}},
+                    {"encoding",
+                     {{"y", y},
+                      {"text", {{"field", "words"}, {"type", "nominal"}}},
+                      {"opacity", legend_opacity(1)}}}});
 }
 
 /// Grey for those from `first` on: none of the colours is theirs.

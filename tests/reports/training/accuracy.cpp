@@ -98,6 +98,7 @@ TEST_CASE("the reach of all windows is a line over state, labelled as foretold",
     labelled = true;
     CHECK(layer["data"]["values"][0]["words"] == "one look-up into\na window, predicted");
     CHECK(layer["data"]["values"][0]["y"] == 0.39);
+    CHECK(layer["mark"]["align"] == "left");  // at 16 of 16 to 32 KiB: into the picture
   }
   CHECK(labelled);
 }
