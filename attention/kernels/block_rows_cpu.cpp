@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/kernels/joined_rows.hpp"
 #include "attention/kernels/stored.hpp"
 
 namespace attnbench::kernels {

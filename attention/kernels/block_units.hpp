@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attention/kernels/block_rows.hpp"
+#include "attention/kernels/joined_rows.hpp"
 #include "attention/kernels/multiply.hpp"
 #include "attention/kernels/stored.hpp"
 
@@ -53,19 +54,15 @@ ATTNBENCH_INLINE void put_rows(const Compute<T>* from, std::int64_t stride, std:
 }
 
 /// The greatest number of each of `count` rows of one vector, 0 where that is -infinity: a query
-/// that sees nothing must not compute infinity minus infinity.
+/// that sees nothing must not compute infinity minus infinity. `count` is in whole vectors.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void find_tops(const R* rows, std::int64_t count, R* tops) {
   using S = Simd<R, Bytes>;
   constexpr R none = -std::numeric_limits<R>::infinity();
+  greatest_of_rows<R, Bytes>(rows, count, tops);
   for (std::int64_t t = 0; t < count; t += S::lanes) {
-    typename S::Vector block[S::lanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (t + j) * S::lanes);
-    S::transpose(block);
-#pragma GCC unroll 16
-    for (int j = 1; j < S::lanes; ++j) block[0] = S::greater(block[0], block[j]);
-    S::store(tops + t, block[0] == none ? S::all(0) : block[0]);
+    const auto top = S::load(tops + t);
+    S::store(tops + t, top == none ? S::all(0) : top);
   }
 }
 

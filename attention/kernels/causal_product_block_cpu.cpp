@@ -1,5 +1,7 @@
 #include "attention/kernels/causal_product_block.hpp"
 
+#include "attention/kernels/joined_rows.hpp"
+
 namespace attnbench::kernels {
 namespace {
 

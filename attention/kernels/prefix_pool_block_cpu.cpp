@@ -1,5 +1,7 @@
 #include "attention/kernels/prefix_pool_block.hpp"
 
+#include "attention/kernels/joined_rows.hpp"
+
 namespace attnbench::kernels {
 namespace {
 
@@ -54,23 +56,6 @@ ATTNBENCH_INLINE std::int64_t fitting(const PoolBlock<R>& block, const Operand<R
                                       std::int64_t tokens) {
   while (!raise<R, Bytes>(block, k, tokens) && tokens > 1) tokens /= 2;
   return tokens;
-}
-
-/// The greatest number of each of `count` rows of one vector.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void greatest_of_rows(const R* rows, std::int64_t count, R* greatest) {
-  using S = Simd<R, Bytes>;
-  std::int64_t i = 0;
-  for (; i + S::lanes <= count; i += S::lanes) {
-    typename S::Vector block[S::lanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (i + j) * S::lanes);
-    S::transpose(block);
-#pragma GCC unroll 16
-    for (int j = 1; j < S::lanes; ++j) block[0] = S::greater(block[0], block[j]);
-    S::store(greatest + i, block[0]);
-  }
-  for (; i < count; ++i) greatest[i] = S::greatest(S::load(rows + i * S::lanes));
 }
 
 /// Each query's greatest logit, with the maximum of the latent added where z decides.

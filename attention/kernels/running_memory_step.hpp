@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention/kernels/ahead.hpp"
+#include "attention/kernels/joined_rows.hpp"
 #include "attention/kernels/running_memory_parts.hpp"
 #include "attention/kernels/stored.hpp"
 
@@ -68,10 +69,7 @@ struct BasisRows {
 #pragma GCC unroll 16
         for (int i = 0; i < S::lanes; ++i) sums[i] += numbers * S::load(rows + i * stride + d);
       }
-      S::transpose(sums);
-#pragma GCC unroll 16
-      for (int i = 1; i < S::lanes; ++i) sums[0] += sums[i];
-      S::store(to + j, sums[0]);
+      S::store(to + j, summed<S>(sums));
     }
   }
 

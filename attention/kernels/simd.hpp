@@ -227,23 +227,6 @@ struct Apart<64> {
   }
 };
 
-/// Sums of `count` rows of one vector each.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void sum_rows(const R* rows, std::int64_t count, R* sums) {
-  using S = Simd<R, Bytes>;
-  std::int64_t i = 0;
-  for (; i + S::lanes <= count; i += S::lanes) {
-    typename S::Vector block[S::lanes];
-#pragma GCC unroll 16
-    for (int j = 0; j < S::lanes; ++j) block[j] = S::load(rows + (i + j) * S::lanes);
-    S::transpose(block);
-#pragma GCC unroll 16
-    for (int j = 1; j < S::lanes; ++j) block[0] += block[j];
-    S::store(sums + i, block[0]);
-  }
-  for (; i < count; ++i) sums[i] = S::sum(S::load(rows + i * S::lanes));
-}
-
 /// `count` rounded up to whole vectors of the widest kind, whatever the machine.
 constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
   const auto lanes = static_cast<std::int64_t>(64 / element_bytes);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attention/kernels/joined_rows.hpp"
 #include "attention/kernels/softmax_forward.hpp"
 
 namespace attnbench::kernels {
@@ -29,10 +30,7 @@ ATTNBENCH_INLINE void few_scores(const QueryPanel<R>& p, const KeyTile<R>& tile,
           sums[j] += numbers * S::load(keys + j * tile.key_stride + d);
         }
       }
-      S::transpose(sums);
-#pragma GCC unroll 16
-      for (int j = 1; j < S::lanes; ++j) sums[0] += sums[j];
-      S::store(scores + i * columns + k, sums[0]);
+      S::store(scores + i * columns + k, summed<S>(sums));
     }
   }
 }
