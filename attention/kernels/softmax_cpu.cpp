@@ -3,6 +3,7 @@
 #include "attention/kernels/softmax_few.hpp"
 #include "attention/kernels/softmax_forward.hpp"
 #include "attention/kernels/softmax_items.hpp"
+#include "attention/kernels/softmax_slots.hpp"
 
 namespace attnbench::kernels {
 namespace {
@@ -130,6 +131,7 @@ ForwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (amx_takes(sizes) && sizes.length > few_queries) return softmax_forward_amx(sizes);
   }
+  if (slots_take(sizes)) return softmax_forward_slots<T>(sizes);
   const Cut cut = cut_of(sizes, panel);
   return {cut, scratch_bytes<Compute<T>>(sizes, cut),
           pick(forward_baseline<T>, forward_avx2<T>, forward_avx512<T>)};

@@ -19,13 +19,14 @@ struct Cut {
   std::int64_t room;    ///< queries that a worker has memory for, however long the sequence
 };
 
-/// With items of `unit` queries, or twice or four times as many where there are enough of them.
-inline Cut cut_of(const SoftmaxSizes& sizes, std::int64_t unit) {
+/// With items of `unit` queries, or twice as many as often as there are enough of them, up to
+/// `most` times.
+inline Cut cut_of(const SoftmaxSizes& sizes, std::int64_t unit, std::int64_t most = 4) {
   constexpr std::int64_t wanted_items = 16;  // of queries, which share the reading of keys
   constexpr std::int64_t wanted_parts = 64;  // where keys must be split, for as many threads
   constexpr std::int64_t least_keys = 512;   // of one part
   const std::int64_t heads = sizes.batch * sizes.heads;
-  Cut cut{4 * unit, 0, 1, 4 * unit};
+  Cut cut{most * unit, 0, 1, most * unit};
   const auto blocks = [&] { return (sizes.length + cut.rows - 1) / cut.rows; };
   while (cut.rows > unit && heads * blocks() < wanted_items) cut.rows /= 2;
   cut.blocks = blocks();

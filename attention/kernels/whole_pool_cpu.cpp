@@ -23,57 +23,35 @@ template <class T, int Bytes>
 ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T>>& s,
                                 std::int64_t b, std::int64_t h, std::int64_t k) {
   using R = Compute<T>;
+  const auto& sizes = call.sizes;
   const auto& n = call.shared.layout;
   const PoolParts& parts = call.shared.queries;
-  const PoolSums<R> total = call.shared.total(b * call.sizes.heads + h);
-  const bool weighed = call.sizes.query == PoolQuery::weights;
+  const std::int64_t head = b * sizes.heads + h, dim = sizes.directions.dim;
+  const R* const averages = call.shared.total(head).sum;
+  const R* const shift =
+      sizes.query == PoolQuery::logits ? call.shared.fence : call.shared.z_of(head);
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += pool_tokens) {
     const BlockPlace place{b, h, t, std::min(pool_tokens, parts.end(k) - t)};
-    const std::int64_t rows = whole_units(place.tokens);
     SpreadAhead ahead(place.tokens);
     ahead.add(call.in.out, b, h, t, n.value_dim);
     if (const std::int64_t next = t + place.tokens; next < parts.end(k)) {
-      ahead.add(call.in.query, b, h, next,
-                call.sizes.directions.dim != 0 ? call.sizes.directions.dim : n.latents);
+      ahead.add(call.in.query, b, h, next, dim != 0 ? dim : n.latents);
     }
-    ahead.spread(n.groups * FetchingProduct<R>::tiles(rows, n.width));
-    Operand<R> given{};
-    if (weighed) {
-      given = open_units<T, Bytes>(call.in.query, nullptr, place, n.latents, s.logits, n.stride);
-    } else {
-      weigh_queries<T, Bytes>(call.sizes, call.in.query, call.shared, s, place, ahead);
+    ahead.spread(n.groups * FetchingProduct<R>::tiles(whole_units(place.tokens), n.width));
+    if (sizes.query == PoolQuery::weights) {
+      const Operand<R> given =
+          open_units<T, Bytes>(call.in.query, nullptr, place, n.latents, s.logits, n.stride);
+      read_averages<T, Bytes>(n, &given, averages, s, call.in.out, place, ahead);
+      continue;
     }
-    // The last product may write to where the results belong.
-    R* to = s.out;
-    std::int64_t to_stride = n.width;
-    if constexpr (std::is_same_v<T, R>) {
-      if (rows == place.tokens && n.width == n.value_dim) {
-        to = call.in.out.at(b, h, t);
-        to_stride = call.in.out.row_stride;
-      }
-    }
-    for (std::int64_t g = 0; g < n.groups; ++g) {
-      const Left<R> weights =
-          weighed ? Left<R>{given.data + g * pool_group, given.stride, 1}
-                  : Left<R>{s.weights + g * pool_tokens * pool_group, pool_group, 1};
-      const bool last = g == n.groups - 1;
-      FetchingProduct<R>{rows,
-                         n.width,
-                         n.latents_in(g),
-                         weights,
-                         total.sum + g * pool_group * n.width,
-                         n.width,
-                         g == 0 ? nullptr : s.out,
-                         n.width,
-                         last ? to : s.out,
-                         last ? to_stride : n.width,
-                         nullptr,
-                         last && !weighed ? s.factors : nullptr}
-          .template run<Bytes>(ahead);
-    }
-    if (to == s.out) {
-      put_rows<T, Bytes>(s.out, n.width, n.value_dim, R{1}, call.in.out, place);
-    }
+    const Operand<R> from =
+        dim != 0 ? open_units<T, Bytes>(call.in.query, nullptr, place, dim, s.logits, n.token_width)
+                 : open_rows<T, Bytes>(call.in.query, nullptr, place, n.latents,
+                                       static_cast<R>(sizes.scale * log2_of_e),
+                                       -std::numeric_limits<R>::infinity(), s.logits, n.stride);
+    weigh_queries<R, Bytes>(n, {from, dim, call.shared.directions_of(sizes, h)}, shift,
+                            place.tokens, s, ahead);
+    read_averages<T, Bytes>(n, nullptr, averages, s, call.in.out, place, ahead);
   }
 }
 

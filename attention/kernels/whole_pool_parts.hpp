@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "attention/kernels/block_units.hpp"
+#include "attention/kernels/fetching_product.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #include "attention/kernels/workspace.hpp"
 
@@ -97,8 +98,8 @@ struct PoolShared {
   std::int64_t directions_size(const WholePoolSizes& sizes) const {
     return layout.groups * sizes.directions.dim * pool_group;
   }
-  const R* directions_of(const WholePoolSizes& sizes, std::int64_t h, std::int64_t g) const {
-    return directions + h * directions_size(sizes) + g * sizes.directions.dim * pool_group;
+  const R* directions_of(const WholePoolSizes& sizes, std::int64_t h) const {
+    return directions + h * directions_size(sizes);
   }
 
   /// To be called before any part is looked at.
@@ -117,6 +118,37 @@ struct PoolShared {
           to[d * pool_group] = factor * from[d];
       }
     }
+  }
+};
+
+/// Logits of a block: rows of them, or tokens whose products with directions they are.
+template <class R>
+struct PoolLogits {
+  Operand<R> rows;           ///< in whole units where they are tokens
+  std::int64_t dim = 0;      ///< of tokens; 0 = rows of logits
+  const R* directions = {};  ///< [groups, dim, pool_group]: times scale and log2(e)
+
+  /// Where those of group g lie, or will: in `room` [tokens, pool_group] those that are products.
+  Operand<R> at(std::int64_t g, const R* room) const {
+    if (dim != 0) return {room, pool_group, 1};
+    return {rows.data + g * pool_group, rows.stride, rows.factor};
+  }
+  /// Makes them, unless they are there.
+  template <int Bytes>
+  ATTNBENCH_INLINE void make(const PoolLayout<R>& n, std::int64_t g, std::int64_t tokens, R* room,
+                             SpreadAhead& ahead) const {
+    if (dim == 0) return;
+    FetchingProduct<R>{whole_units(tokens),
+                       n.columns_in(g),
+                       dim,
+                       {rows.data, rows.stride, 1},
+                       directions + g * dim * pool_group,
+                       pool_group,
+                       nullptr,
+                       0,
+                       room,
+                       pool_group}
+        .template run<Bytes>(ahead);
   }
 };
 

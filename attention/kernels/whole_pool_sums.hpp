@@ -2,7 +2,6 @@
 // that come of all parts.
 #pragma once
 
-#include "attention/kernels/fetching_product.hpp"
 #include "attention/kernels/whole_pool_parts.hpp"
 
 namespace attnbench::kernels {
@@ -90,6 +89,42 @@ ATTNBENCH_INLINE void raise_maxima(const Operand<R>& from, const R* less, std::i
   });
 }
 
+/// Adds a block of tokens to sums. `less` is what the products of each token are to be less by, or
+/// null; values are rows of n.width numbers.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void sum_block(const PoolLayout<R>& n, const PoolLogits<R>& logits, const R* less,
+                                const Operand<R>& values, std::int64_t tokens,
+                                const PoolSums<R>& sums, const PoolScratch<R>& s,
+                                SpreadAhead& ahead) {
+  for (std::int64_t g = 0; g < n.groups; ++g) {
+    const std::int64_t first = g * pool_group, columns = n.columns_in(g);
+    R* const sum = sums.sum + first * n.width;
+    logits.template make<Bytes>(n, g, tokens, s.weights, ahead);
+    const Operand<R> of = logits.at(g, s.weights);
+    R* const maximum = sums.maximum + first;
+    R* const normaliser = sums.normaliser + first;
+    if (less != nullptr) {
+      raise_maxima<R, Bytes, true>(of, less, tokens, columns, maximum, normaliser, s.fade,
+                                   s.weights);
+    } else {
+      raise_maxima<R, Bytes, false>(of, nullptr, tokens, columns, maximum, normaliser, s.fade,
+                                    s.weights);
+    }
+    FetchingProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
+                       values.data,   values.stride, sum,    n.width,
+                       sum,           n.width,       s.fade}
+        .template run<Bytes>(ahead);
+  }
+}
+
+/// Sums of nothing.
+template <class R>
+void clear(const PoolLayout<R>& n, const PoolSums<R>& sums) {
+  std::fill_n(sums.maximum, n.stride, -std::numeric_limits<R>::infinity());
+  std::fill_n(sums.normaliser, n.stride, R{0});
+  std::fill_n(sums.sum, n.units * n.width, R{0});
+}
+
 /// The sums of part k of a head's keys.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const WholePoolArguments<T>& in,
@@ -99,54 +134,27 @@ ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const WholePoolArgum
   using R = Compute<T>;
   constexpr R none = -std::numeric_limits<R>::infinity();
   const auto& n = shared.layout;
-  const bool made = sizes.directions.dim != 0;
+  const std::int64_t dim = sizes.directions.dim;
   const PoolSums<R> sums = shared.part(b * sizes.heads + h, k);
   const std::uint8_t* mask = in.key_mask == nullptr ? nullptr : in.key_mask + b * in.mask_stride;
-  std::fill_n(sums.maximum, n.stride, none);
-  std::fill_n(sums.normaliser, n.stride + n.units * n.width, R{0});
+  clear(n, sums);
   for (std::int64_t t = shared.keys.begin(k); t < shared.keys.end(k); t += pool_tokens) {
     const std::int64_t tokens = std::min(pool_tokens, shared.keys.end(k) - t);
     const BlockPlace place{b, h, t, tokens};
     const Operand<R> values =
         open_rows<T, Bytes>(in.values, mask, place, sizes.value_dim, R{1}, R{0}, s.rows, n.width);
-    const Operand<R> given = made ? open_tokens<T, Bytes>(sizes, in.scores, mask, n, s, place)
-                                  : open_rows<T, Bytes>(in.scores, mask, place, sizes.latents,
-                                                        static_cast<R>(sizes.scale * log2_of_e),
-                                                        none, s.logits, n.stride);
+    const Operand<R> given = dim != 0 ? open_tokens<T, Bytes>(sizes, in.scores, mask, n, s, place)
+                                      : open_rows<T, Bytes>(in.scores, mask, place, sizes.latents,
+                                                            static_cast<R>(sizes.scale * log2_of_e),
+                                                            none, s.logits, n.stride);
     SpreadAhead ahead(tokens);
     if (const std::int64_t next = t + tokens; next < shared.keys.end(k)) {
-      ahead.add(in.scores, b, h, next, made ? sizes.directions.dim : sizes.latents);
+      ahead.add(in.scores, b, h, next, dim != 0 ? dim : sizes.latents);
       ahead.add(in.values, b, h, next, sizes.value_dim);
     }
     ahead.spread(n.groups * FetchingProduct<R>::tiles(std::min(n.units, pool_group), n.width));
-    for (std::int64_t g = 0; g < n.groups; ++g) {
-      const std::int64_t first = g * pool_group, columns = n.columns_in(g);
-      R* const sum = sums.sum + first * n.width;
-      if (made) {
-        FetchingProduct<R>{whole_units(tokens),
-                           columns,
-                           sizes.directions.dim,
-                           {given.data, given.stride, 1},
-                           shared.directions_of(sizes, h, g),
-                           pool_group,
-                           nullptr,
-                           0,
-                           s.weights,
-                           pool_group}
-            .template run<Bytes>(ahead);
-        raise_maxima<R, Bytes, true>({s.weights, pool_group, 1}, s.less, tokens, columns,
-                                     sums.maximum + first, sums.normaliser + first, s.fade,
-                                     s.weights);
-      } else {
-        raise_maxima<R, Bytes, false>({given.data + first, given.stride, given.factor}, nullptr,
-                                      tokens, columns, sums.maximum + first,
-                                      sums.normaliser + first, s.fade, s.weights);
-      }
-      FetchingProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
-                         values.data,   values.stride, sum,    n.width,
-                         sum,           n.width,       s.fade}
-          .template run<Bytes>(ahead);
-    }
+    sum_block<R, Bytes>(n, {given, dim, shared.directions_of(sizes, h)},
+                        dim != 0 ? s.less : nullptr, values, tokens, sums, s, ahead);
   }
 }
 

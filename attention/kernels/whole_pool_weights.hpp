@@ -1,7 +1,6 @@
 // The weights by which a block of queries reads the whole pool's averages.
 #pragma once
 
-#include "attention/kernels/fetching_product.hpp"
 #include "attention/kernels/whole_pool_parts.hpp"
 
 namespace attnbench::kernels {
@@ -17,6 +16,7 @@ struct PoolReading : PoolScratch<R> {
         out(space.take<R>(pool_tokens * layout.width)),
         tops(space.take<R>(pool_tokens)),
         factors(space.take<R>(pool_tokens)) {}
+  R* weights_of(std::int64_t g) const { return this->weights + g * pool_tokens * pool_group; }
 };
 
 /// Raises the maxima of rows, a vector each in `lanes`, to those of one group's logits
@@ -81,60 +81,74 @@ ATTNBENCH_INLINE void weigh(const Operand<R>& q, const R* shift, const R* tops, 
   });
 }
 
-/// Weights of a block's queries, unless they are given, in groups of latents, and s.factors.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void weigh_queries(const WholePoolSizes& sizes, const Rows<const T>& query,
-                                    const PoolShared<Compute<T>>& shared,
-                                    const PoolReading<Compute<T>>& s, const BlockPlace& place,
+/// Weights of a block's queries from logits to which `shift` [stride] is added, in groups of
+/// latents, s.tops, and 1 / their sums in s.factors.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void weigh_queries(const PoolLayout<R>& n, const PoolLogits<R>& logits,
+                                    const R* shift, std::int64_t tokens, const PoolReading<R>& s,
                                     SpreadAhead& ahead) {
-  using R = Compute<T>;
   using S = Simd<R, Bytes>;
   constexpr R none = -std::numeric_limits<R>::infinity();
-  const auto& n = shared.layout;
-  const bool made = sizes.directions.dim != 0;
-  const std::int64_t tokens = place.tokens, rows = whole_units(tokens);
-  const R* const shift = sizes.query == PoolQuery::logits
-                             ? shared.fence
-                             : shared.z_of(place.b * sizes.heads + place.h);
-  const Operand<R> given =
-      made ? open_units<T, Bytes>(query, nullptr, place, sizes.directions.dim, s.logits,
-                                  n.token_width)
-           : open_rows<T, Bytes>(query, nullptr, place, sizes.latents,
-                                 static_cast<R>(sizes.scale * log2_of_e), none, s.logits, n.stride);
-  const auto weights_of = [&](std::int64_t g) { return s.weights + g * pool_tokens * pool_group; };
-  const auto logits_of = [&](std::int64_t g) -> Operand<R> {
-    if (made) return {weights_of(g), pool_group, 1};
-    return {given.data + g * pool_group, given.stride, given.factor};
-  };
+  const std::int64_t rows = whole_units(tokens);
   std::fill_n(s.lanes, pool_tokens * S::lanes, none);
   for (std::int64_t g = 0; g < n.groups; ++g) {
-    if (made) {
-      FetchingProduct<R>{rows,
-                         n.columns_in(g),
-                         sizes.directions.dim,
-                         {given.data, given.stride, 1},
-                         shared.directions_of(sizes, place.h, g),
-                         pool_group,
-                         nullptr,
-                         0,
-                         weights_of(g),
-                         pool_group}
-          .template run<Bytes>(ahead);
-    }
-    raise_tops<R, Bytes>(logits_of(g), shift + g * pool_group, tokens, n.columns_in(g), s.lanes);
+    logits.template make<Bytes>(n, g, tokens, s.weights_of(g), ahead);
+    raise_tops<R, Bytes>(logits.at(g, s.weights_of(g)), shift + g * pool_group, tokens,
+                         n.columns_in(g), s.lanes);
   }
   find_tops<R, Bytes>(s.lanes, pool_tokens, s.tops);
   std::fill_n(s.lanes, pool_tokens * S::lanes, R{0});
   for (std::int64_t g = 0; g < n.groups; ++g) {
-    weigh<R, Bytes>(logits_of(g), shift + g * pool_group, s.tops, tokens, n.columns_in(g), s.lanes,
-                    weights_of(g));
-    std::fill_n(weights_of(g) + tokens * pool_group, (rows - tokens) * pool_group, R{0});
+    R* const weights = s.weights_of(g);
+    weigh<R, Bytes>(logits.at(g, weights), shift + g * pool_group, s.tops, tokens, n.columns_in(g),
+                    s.lanes, weights);
+    std::fill_n(weights + tokens * pool_group, (rows - tokens) * pool_group, R{0});
   }
   sum_rows<R, Bytes>(s.lanes, pool_tokens, s.factors);
   for (std::int64_t t = 0; t < pool_tokens; t += S::lanes) {
     const auto sum = S::load(s.factors + t);
     S::store(s.factors + t, sum > 0 ? R{1} / sum : S::all(0));
   }
+}
+
+/// Results of a block: weights times averages [latents, width], of weights that are made times
+/// s.factors. `given` are those that are not made, or null.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void read_averages(const PoolLayout<Compute<T>>& n,
+                                    const Operand<Compute<T>>* given, const Compute<T>* averages,
+                                    const PoolReading<Compute<T>>& s, const Rows<T>& out,
+                                    const BlockPlace& place, SpreadAhead& ahead) {
+  using R = Compute<T>;
+  const std::int64_t rows = whole_units(place.tokens);
+  // The last product may write to where the results belong.
+  R* to = s.out;
+  std::int64_t to_stride = n.width;
+  if constexpr (std::is_same_v<T, R>) {
+    if (rows == place.tokens && n.width == n.value_dim) {
+      to = out.at(place.b, place.h, place.t0);
+      to_stride = out.row_stride;
+    }
+  }
+  for (std::int64_t g = 0; g < n.groups; ++g) {
+    const Left<R> weights = given != nullptr
+                                ? Left<R>{given->data + g * pool_group, given->stride, 1}
+                                : Left<R>{s.weights_of(g), pool_group, 1};
+    const bool last = g == n.groups - 1;
+    FetchingProduct<R>{rows,
+                       n.width,
+                       n.latents_in(g),
+                       weights,
+                       averages + g * pool_group * n.width,
+                       n.width,
+                       g == 0 ? nullptr : s.out,
+                       n.width,
+                       last ? to : s.out,
+                       last ? to_stride : n.width,
+                       nullptr,
+                       last && given == nullptr ? s.factors : nullptr}
+        .template run<Bytes>(ahead);
+  }
+  if (to == s.out) put_rows<T, Bytes>(s.out, n.width, n.value_dim, R{1}, out, place);
 }
 
 }  // namespace attnbench::kernels
