@@ -7,7 +7,7 @@
 #include "attention/entry_parts.hpp"
 #include "attention/forms/orthogonal_cost.hpp"
 #include "attention/forms/orthogonal_fused.hpp"
-#include "attention/forms/orthogonal_pieces.hpp"
+#include "attention/forms/orthogonal_state.hpp"
 #include "attention/forms/ring.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 #include "attention/forms/token_blocks.hpp"
@@ -72,7 +72,6 @@ class Lavo : public Mechanism {
     if (Tensor* bias = parameters.find("relative_bias")) bias->zero_();
   }
 
-  /// Sums are kept in float32 where the inputs have 16 bits.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) {
@@ -81,13 +80,8 @@ class Lavo : public Mechanism {
     const auto type = compute_type(c10::typeMetaToScalarType(tensor.dtype()));
     const auto bases =
         at::empty({problem.heads, options.integer("bases"), problem.head_dim}, tensor.dtype(type));
-    const memory::Carry carry = memory::empty_carry(batch, bases, !plain);
-    State state;
-    state.tensors = {{"memory", carry.u}, {"count", carry.count}};
-    if (plain) return state;
-    state.tensors["window_sum"] = carry.sum;
-    state.tensors["window_count"] = carry.sum_count;
-    add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
+    State state = memory::empty_state(batch, bases, !plain);
+    if (!plain) add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
     return state;
   }
 
@@ -117,63 +111,17 @@ memory::Call call_of(const Lavo& self, const Inputs& inputs) {
   return call;
 }
 
-// Instead of a number of tokens taken together: in kernels.
-constexpr std::int64_t kInKernels = -1;
-
-/// One token: its keys are the ring as it lies, so that nothing is copied.
-Tensor step(const memory::Call& call, State& state, memory::Carry& carry, std::int64_t most) {
-  memory::Call token = call;
-  take_into_rings(state, token.local);
-  const std::int64_t slots = state["key"].size(2);
-  const auto integers = at::TensorOptions(at::kLong).device(token.local.k.device());
-  const Tensor age =
-      (state.position - at::arange(token.local.key_length(), integers)).remainder(slots);
-  const Tensor local = relative_token(token.local, call.bias, -age);
-  token.local.key_mask = call.local.key_mask;
-  if (most == kInKernels) {
-    token.local.offset = 0;
-    return memory::fused_token(token, local, carry, state.position);
-  }
-  return memory::token(token, local, carry, state.position);
-}
-
-Tensor continued(const Lavo& self, memory::Call call, State& state, std::int64_t most) {
-  const at::NoGradGuard no_grad;
-  memory::Carry carry{state["memory"], state["count"], {}, {}};
-  if (!self.plain) {
-    carry.sum = state["window_sum"];
-    carry.sum_count = state["window_count"];
-  }
-  const std::int64_t length = call.local.length();
-  Tensor output;
-  if (!self.plain && length == 1) {
-    output = step(call, state, carry, most);
-  } else {
-    if (!self.plain) take_into_rings(state, call.local);
-    output = most == kInKernels ? memory::fused_causal(call, &carry, state.position)
-                                : memory::causal(call, carry, state.position, most);
-  }
-  state["memory"].copy_(carry.u);
-  state["count"].copy_(carry.count);
-  if (!self.plain) {
-    state["window_sum"].copy_(carry.sum);
-    state["window_count"].copy_(carry.sum_count);
-  }
-  state.position += length;
-  return output;
-}
-
-/// `most` tokens together at the most; 0 = all of them, by autograd; or kInKernels.
+/// `most` tokens together at the most; 0 = all of them, by autograd; or memory::in_kernels.
 Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, State* state) {
   const auto& self = dynamic_cast<const Lavo&>(mechanism);
   const memory::Call call = call_of(self, inputs);
   if (self.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("lavo: only the causal pattern continues from a state");
-    return {most == kInKernels ? memory::fused(call) : memory::bidirectional(call), {}};
+    return {most == memory::in_kernels ? memory::fused(call) : memory::bidirectional(call), {}};
   }
   const std::int64_t together = most == 0 ? unlimited : most;
-  if (state) return {continued(self, call, *state, together), {}};
-  if (most == kInKernels) return {memory::fused_causal(call, nullptr, 0), {}};
+  if (state) return {memory::continued(call, *state, together), {}};
+  if (most == memory::in_kernels) return {memory::fused_causal(call, nullptr, 0), {}};
   if (most != 0 && at::GradMode::is_enabled()) {
     return {memory::causal_recomputed(call, most), {}};
   }
@@ -224,7 +172,7 @@ Implementation fused() {
     return memory::fused_supports(sizes_of(options, problem));
   };
   implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return mix_with(kInKernels, mechanism, inputs, state);
+    return mix_with(memory::in_kernels, mechanism, inputs, state);
   };
   implementation.cost = [](const Options& options, const Problem& problem) {
     return memory::fused_cost(sizes_of(options, problem));
