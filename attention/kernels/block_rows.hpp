@@ -13,7 +13,8 @@ struct BlockPlace {
   std::int64_t b, h, t0, tokens;
 };
 
-/// Rows of a block as a family's arithmetic reads them: numbers times `factor`.
+/// Rows of a block as a family's arithmetic reads them: numbers times `factor`, which is above 0,
+/// so that the greatest number makes the greatest product.
 template <class R>
 struct Operand {
   const R* data;
@@ -23,7 +24,7 @@ struct Operand {
 
 /// The rows at `place`, `width` numbers each, to be multiplied by `factor`; `beyond` after them up
 /// to whole vectors and, where `mask` hides the token, in all of its row. In place where rows are
-/// whole already, else in `room` [tokens, stride].
+/// whole already and the factor is above 0, else in `room` [tokens, stride].
 template <class T, int Bytes>
 Operand<Compute<T>> open_rows(const Rows<const T>& rows, const std::uint8_t* mask,
                               const BlockPlace& place, std::int64_t width, Compute<T> factor,

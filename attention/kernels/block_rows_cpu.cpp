@@ -33,7 +33,7 @@ Operand<Compute<T>> open_rows(const Rows<const T>& rows, const std::uint8_t* mas
                               const BlockPlace& place, std::int64_t width, Compute<T> factor,
                               Compute<T> beyond, Compute<T>* room, std::int64_t stride) {
   if constexpr (std::is_same_v<T, Compute<T>>) {
-    if (mask == nullptr && width == stride) {
+    if (mask == nullptr && width == stride && factor > 0) {
       return {rows.at(place.b, place.h, place.t0), rows.row_stride, factor};
     }
   }

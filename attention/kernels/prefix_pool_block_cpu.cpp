@@ -11,25 +11,32 @@ template <class R, int Bytes, int J>
 ATTNBENCH_INLINE bool raise_columns(const PoolBlock<R>& block, Operand<R> k, std::int64_t tokens,
                                     std::int64_t l) {
   using S = Simd<R, Bytes>;
-  typename S::Vector first[J];
-  typename S::Vector top[J];
+  const R* row = k.data + l;
+  typename S::Vector most[2][J];  // of every second token: one maximum would wait for the other
 #pragma GCC unroll 4
-  for (int j = 0; j < J; ++j) {
-    const std::int64_t at = l + j * S::lanes;
-    first[j] = S::greater(S::load(block.maximum + at), k.factor * S::load(k.data + at));
-    top[j] = first[j];
-  }
-  for (std::int64_t t = 1; t < tokens; ++t) {
+  for (int j = 0; j < J; ++j) most[0][j] = most[1][j] = S::load(row + j * S::lanes);
+  std::int64_t t = 1;
+  for (; t + 2 <= tokens; t += 2) {
+#pragma GCC unroll 2
+    for (auto& each : most) {
+      row += k.stride;
 #pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) {
-      top[j] = S::greater(top[j], k.factor * S::load(k.data + t * k.stride + l + j * S::lanes));
+      for (int j = 0; j < J; ++j) each[j] = S::greater(each[j], S::load(row + j * S::lanes));
     }
+  }
+  if (t < tokens) {
+    row += k.stride;
+#pragma GCC unroll 4
+    for (int j = 0; j < J; ++j) most[0][j] = S::greater(most[0][j], S::load(row + j * S::lanes));
   }
   auto far = S::all(0);
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) {
-    S::store(block.next + l + j * S::lanes, top[j]);
-    const auto rise = top[j] == first[j] ? S::all(0) : top[j] - first[j];
+    const std::int64_t at = l + j * S::lanes;
+    const auto first = S::greater(S::load(block.maximum + at), k.factor * S::load(k.data + at));
+    const auto top = S::greater(first, k.factor * S::greater(most[0][j], most[1][j]));
+    S::store(block.next + at, top);
+    const auto rise = top == first ? S::all(0) : top - first;
     far += rise <= pool_range<R> ? S::all(0) : rise;  // what is no number stays none
   }
   return S::sum(far) == 0;
@@ -67,15 +74,26 @@ ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, Operand<R> q, std::in
   const std::int64_t stride = block.stride;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const R* const row = q.data + t * q.stride;
-    auto most = S::all(-std::numeric_limits<R>::infinity());
-    for (std::int64_t l = 0; l < stride; l += S::lanes) {
-      auto logit = q.factor * S::load(row + l);
-      if constexpr (WithZ) logit += S::load(next + l);
-      most = S::greater(most, logit);
+    const auto logit = [&](std::int64_t l) ATTNBENCH_INLINE_LAMBDA {
+      if constexpr (WithZ) return q.factor * S::load(row + l) + S::load(next + l);
+      return S::load(row + l);
+    };
+    typename S::Vector most[4];  // apart: one maximum would wait for the other
+#pragma GCC unroll 4
+    for (auto& each : most) each = S::all(-std::numeric_limits<R>::infinity());
+    std::int64_t l = 0;
+    for (; l + 4 * S::lanes <= stride; l += 4 * S::lanes) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) most[j] = S::greater(most[j], logit(l + j * S::lanes));
     }
-    S::store(parts + t * S::lanes, most);
+    for (; l < stride; l += S::lanes) most[0] = S::greater(most[0], logit(l));
+    S::store(parts + t * S::lanes,
+             S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3])));
   }
   greatest_of_rows<R, Bytes>(parts, tokens, block.tops);
+  if constexpr (!WithZ) {
+    for (std::int64_t t = 0; t < tokens; ++t) block.tops[t] *= q.factor;
+  }
 }
 
 /// J vectors of latents, from l on: exponentials, normalisers and the weights over them, to the

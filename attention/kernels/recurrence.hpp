@@ -172,6 +172,8 @@ void recurrent_item(const typename Family::Sizes& sizes,
     for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
       const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);
       Family::template weigh<Bytes>(sizes, s.block, opened, l, end);
+      const bool last = l + group_columns<R> >= s.rows;
+      if (last) Family::template close<Bytes>(sizes, s.block, place.tokens);
       const ScanBlock<R> block{place.tokens,
                                std::min(group_columns<R>, s.rows - l),
                                s.columns,
@@ -183,15 +185,17 @@ void recurrent_item(const typename Family::Sizes& sizes,
                                memory.stride,
                                s.block.fade + l,
                                &ahead,
-                               l > 0};
+                               l > 0,
+                               last ? s.block.factors : nullptr};
       if (place.tokens == 1) {
         scan_token<R, Bytes>(block);
       } else {
         scan<R, Bytes, Fade::rows, Order::forwards>(block);
       }
     }
-    Family::template close<Bytes>(sizes, s.block, place.tokens);
-    store_panels<T, Bytes>(out, s.block.factors, arguments.out, place, item.column, item.columns);
+    if (out.data == s.out.data) {
+      store_panels<T, Bytes>(out, nullptr, arguments.out, place, item.column, item.columns);
+    }
     t0 += place.tokens;
   }
   Family::end(sizes, arguments, item, s, memory);

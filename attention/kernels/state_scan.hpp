@@ -33,8 +33,10 @@ struct ScanBlock {
   R* state;  ///< [rows, columns]
   std::int64_t state_stride;
   const R* fade;
-  Ahead* ahead;            ///< what to fetch meanwhile
-  bool continued = false;  ///< o is added to
+  Ahead* ahead;                ///< what to fetch meanwhile
+  bool continued = false;      ///< o is added to
+  const R* factors = nullptr;  ///< what o is multiplied by at the end, one for each token; forwards
+                               ///< with a fade of rows
 };
 
 /// For float and double, vectors of 16, 32 and 64 bytes.

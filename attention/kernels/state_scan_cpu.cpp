@@ -8,7 +8,8 @@
 namespace attnbench::kernels {
 namespace {
 
-template <class R, int Bytes, Fade Fades, Order Time, int M, int N, bool First>
+/// Rows [l, l + M). `First`: o starts from 0; `Last`: it is multiplied by its factors.
+template <class R, int Bytes, Fade Fades, Order Time, int M, int N, bool First, bool Last>
 ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::int64_t d) {
   using S = Simd<R, Bytes>;
   typename S::Vector sums[M][N];
@@ -43,6 +44,7 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
     v_beside[j] = block.v.at(first, d + j * S::lanes) - v;
     o_beside[j] = block.o.at(first, d + j * S::lanes) - o;
   }
+  const R* factor = block.factors;
   Ahead::Column ahead = block.ahead->next(o);
   for (std::int64_t t = block.tokens; t > 0; --t) {
     fetch(ahead.from);
@@ -63,7 +65,11 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
       }
     }
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) S::store(o + o_beside[j], read[j]);
+    for (int j = 0; j < N; ++j) {
+      if constexpr (Last) read[j] *= *factor;
+      S::store(o + o_beside[j], read[j]);
+    }
+    if constexpr (Last) ++factor;
     e += e_step;
     p += p_step;
     v += v_step;
@@ -78,6 +84,26 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
   }
 }
 
+template <class R, int Bytes, Fade Fades, Order Time, int M, int N>
+ATTNBENCH_INLINE void scan_rows(const ScanBlock<R>& block, std::int64_t l, std::int64_t d) {
+  const bool first = l == 0 && !block.continued;
+  if constexpr (Fades == Fade::rows && Time == Order::forwards) {
+    if (block.factors != nullptr && l + M == block.rows) {
+      if (first) {
+        scan_tile<R, Bytes, Fades, Time, M, N, true, true>(block, l, d);
+      } else {
+        scan_tile<R, Bytes, Fades, Time, M, N, false, true>(block, l, d);
+      }
+      return;
+    }
+  }
+  if (first) {
+    scan_tile<R, Bytes, Fades, Time, M, N, true, false>(block, l, d);
+  } else {
+    scan_tile<R, Bytes, Fades, Time, M, N, false, false>(block, l, d);
+  }
+}
+
 /// All rows of N vectors of columns, by tiles of as many rows as the registers hold: 16 sums in 32
 /// registers of 64 bytes, 8 in 16 of the others, beside the values and results.
 template <class R, int Bytes, Fade Fades, Order Time, int N>
@@ -85,18 +111,9 @@ ATTNBENCH_INLINE void scan_columns(const ScanBlock<R>& block, std::int64_t d) {
   constexpr int least = static_cast<int>(latent_unit);
   constexpr int M = Bytes == 64 ? 2 * least : least;
   std::int64_t l = 0;
-  if (block.rows >= M && !block.continued) {
-    scan_tile<R, Bytes, Fades, Time, M, N, true>(block, 0, d);
-    l = M;
-  }
-  for (; l + M <= block.rows; l += M) scan_tile<R, Bytes, Fades, Time, M, N, false>(block, l, d);
+  for (; l + M <= block.rows; l += M) scan_rows<R, Bytes, Fades, Time, M, N>(block, l, d);
   if constexpr (M != least) {
-    if (l == block.rows) return;
-    if (l == 0 && !block.continued) {
-      scan_tile<R, Bytes, Fades, Time, least, N, true>(block, l, d);
-    } else {
-      scan_tile<R, Bytes, Fades, Time, least, N, false>(block, l, d);
-    }
+    if (l < block.rows) scan_rows<R, Bytes, Fades, Time, least, N>(block, l, d);
   }
 }
 
@@ -137,7 +154,10 @@ ATTNBENCH_INLINE void scan_token_columns(const ScanBlock<R>& block, std::int64_t
     }
   }
 #pragma GCC unroll 8
-  for (int j = 0; j < N; ++j) S::store(block.o.at(0, d + j * S::lanes), read[j]);
+  for (int j = 0; j < N; ++j) {
+    if (block.factors != nullptr) read[j] *= block.factors[0];
+    S::store(block.o.at(0, d + j * S::lanes), read[j]);
+  }
 }
 
 }  // namespace

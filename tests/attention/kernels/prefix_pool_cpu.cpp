@@ -27,6 +27,15 @@ TEST_CASE("kernels prefix pool: gradients equal finite differences of the defini
   }
 }
 
+TEST_CASE("kernels prefix pool: a scale below 0 is one like any other") {
+  for (const PoolQuery kind : pool_kinds) {
+    compare<Pool, float>({97, 16, 24}, of(kind, -0.7));  // rows whole as they are
+    compare<Pool, double>({97, 7, 24, 2, 2, 1, true}, of(kind, -0.7));
+    compare<Pool, float>({97, 16, 24}, of(kind, 0));
+    check_slopes<Pool>({41, 8, 6}, of(kind, -0.7));
+  }
+}
+
 TEST_CASE("kernels prefix pool: hidden tokens are as if they were not there") {
   for (const PoolQuery kind : pool_kinds) {
     compare<Pool, float>({131, 20, 24, 2, 2, 1, true}, of(kind));

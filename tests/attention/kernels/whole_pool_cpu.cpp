@@ -239,6 +239,14 @@ TEST_CASE("kernels whole pool: scores that rise by 30 a token stay right") {
   }
 }
 
+TEST_CASE("kernels whole pool: a scale below 0 is one like any other") {
+  for (const PoolQuery kind : kinds) {
+    WholePoolSizes sizes = sized(kind, 97, 70, 16, 24);
+    sizes.scale = -0.7;
+    compare<float>(sizes);
+  }
+}
+
 TEST_CASE("kernels whole pool: the same bits for any number of threads, and every ISA is right") {
   for (const PoolQuery kind : kinds) {
     WholePool<float> one(sized(kind, 700, 900, 20, 24));
