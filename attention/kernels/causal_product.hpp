@@ -55,7 +55,8 @@ void causal_product_forward(const CausalProductSizes& sizes,
                             void* workspace, std::size_t workspace_bytes);
 
 /// Gradients with respect to query, key and values, from that of `out`. Everything is computed anew
-/// from the inputs; a memory is not taken into account. Gradients are written, not added to.
+/// from the inputs; a memory is not taken into account. Gradients are written, not added to, apart
+/// from the inputs.
 template <class T>
 struct CausalProductGradients {
   Rows<const T> d_out;

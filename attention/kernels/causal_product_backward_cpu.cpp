@@ -6,10 +6,9 @@
 namespace attnbench::kernels {
 namespace {
 
-/// Some features of one head of the causal product. Normalised, with n_t the sum of weights and z_t
-/// that of the keys' features, the upstream is g / n, and the sum's own gradient is
-/// gamma = -(g . o) / n = -(P . X) / n^2:   X_t / n_t + gamma_t z_t,   Z_s + sum_{t>=s} gamma_t
-/// P_t.
+/// Some features of one head of the causal product. Normalised, with n_t the sum of weights, z_t
+/// that of the keys' features, P = phi(q) / n and delta = -(P . X):
+///   dLoss/dphi(q_t) = (X_t + delta_t z_t) / n_t,   dLoss/dphi(k_s) = Z_s + sum_{t>=s} delta_t P_t.
 template <class Element>
 struct ProductGradient {
   using T = Element;
@@ -18,7 +17,7 @@ struct ProductGradient {
   static constexpr std::int64_t carried_rows = 1;
 
   struct Block : ProductBlock<R> {
-    R* later;  ///< [stride]: the sum of gamma P over the tokens after the block
+    R* later;  ///< [stride]: the sum of delta P over the tokens after the block
     Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
         : ProductBlock<R>(space, sizes, tokens, true), later(space.take<R>(this->stride)) {}
   };
@@ -83,7 +82,7 @@ struct ProductGradient {
     std::copy_n(block.totals, tokens, to.total + t);
   }
 
-  /// 1 / n and gamma of each token, from all slices' sums.
+  /// 1 / n and delta of each token, from all slices' sums.
   template <int Bytes>
   void merge(const TokenSums<R>& all, const TokenSums<R>&, std::int64_t t, std::int64_t tokens,
              R* factors, R* deltas) const {
@@ -94,18 +93,21 @@ struct ProductGradient {
         dot += all.of(slice).dot[t + i];
       }
       factors[i] = product_factor(sizes, total);
-      deltas[i] = sizes.normalised ? -dot * factors[i] * factors[i] : R{0};
+      deltas[i] = sizes.normalised ? -dot * factors[i] : R{0};
     }
   }
 
   /// J vectors of features, from f on. elu(x) + 1 has the slope min(phi, 1).
   template <int Bytes, ProductFeature Feature, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas, std::int64_t f, std::int64_t column) const {
+                                       const Panels<R>& x, const Panels<R>& z, const R* deltas,
+                                       std::int64_t f, std::int64_t column) const {
     using S = Simd<R, Bytes>;
-    const auto slope_of = [](typename S::Vector phi) {
-      return Feature == ProductFeature::identity ? S::all(1) : (phi < 1 ? phi : S::all(1));
+    // The slope times `factor`, which phi has been multiplied by.
+    const auto slope_of = [](typename S::Vector phi, R factor) ATTNBENCH_INLINE_LAMBDA {
+      const auto most = S::all(factor);
+      if (Feature == ProductFeature::identity) return most;
+      return factor < 0 ? S::greater(phi, most) : S::smaller(phi, most);
     };
     const std::uint8_t* const hidden = mask();
     typename S::Vector later[J];
@@ -119,6 +121,7 @@ struct ProductGradient {
     const R* sums = block.sums.at(last, column);
     const R* slopes = x.at(last, f);
     const R* meetings = z.at(last, column);
+    const R* const factors = block.factors;
     T* dq = gradients.d_query.at(b, h, t0 + last) + f;
     T* dk = gradients.d_key.at(b, h, t0 + last) + f;
     const std::int64_t query_stride = gradients.d_query.row_stride;
@@ -130,19 +133,19 @@ struct ProductGradient {
       beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
     }
     for (std::int64_t t = last; t >= 0; --t) {
-      const auto factor = S::all(factors[t]);
-      const auto gamma = S::all(deltas[t]);
+      const R factor = factors[t];
+      const auto delta = S::all(deltas[t]);
       const auto real = S::all(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
         const auto weight = S::load(weights + at);
-        const auto d_weight = factor * S::load(slopes + at) + gamma * S::load(sums + at);
-        later[j] += gamma * weight;
+        const auto d_weight = S::load(slopes + at) + delta * S::load(sums + at);
+        later[j] += delta * weight;
         const auto d_score = real * (S::load(meetings + at) + later[j]);
         const auto score = S::load(scores + at);
-        store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * slope_of(weight), features);
-        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score * slope_of(score), features);
+        store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * slope_of(weight, factor), features);
+        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score * slope_of(score, 1), features);
       }
       weights -= panel_columns<R>;
       scores -= panel_columns<R>;
@@ -158,32 +161,30 @@ struct ProductGradient {
 
   template <int Bytes, ProductFeature Feature>
   ATTNBENCH_INLINE void finish_feature(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas, std::int64_t begin,
-                                       std::int64_t end) const {
+                                       const Panels<R>& x, const Panels<R>& z, const R* deltas,
+                                       std::int64_t begin, std::int64_t end) const {
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
     const std::int64_t last = std::min(end, sizes.features);
     std::int64_t f = begin;
     for (; f + 4 * lanes <= last; f += 4 * lanes) {
-      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, factors, deltas, f, f - begin);
+      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, deltas, f, f - begin);
     }
     for (; f < last; f += lanes) {
-      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, factors, deltas, f, f - begin);
+      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, deltas, f, f - begin);
     }
   }
 
   /// The gradients of queries and keys from X and Z, this of features [begin, end) alone.
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
-              const Panels<R>& z, const R* factors, const R* deltas, std::int64_t begin,
-              std::int64_t end) const {
+              const Panels<R>& z, const R* deltas, std::int64_t begin, std::int64_t end) const {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
       if (sizes.feature == ProductFeature::identity) {
-        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, factors, deltas,
-                                                        begin, end);
+        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, deltas, begin,
+                                                        end);
       } else {
-        finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, factors,
-                                                            deltas, begin, end);
+        finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, deltas, begin,
+                                                            end);
       }
     });
   }

@@ -14,13 +14,15 @@ namespace attnbench::kernels {
 template <class R>
 struct ProductBlock {
   std::int64_t stride;  ///< features in whole vectors
-  /// phi of keys and of queries, [tokens, features] of one group of features at a time
+  /// phi of keys and of queries, [tokens, features] of one group of features at a time; of queries
+  /// times the token's factor, for gradients
   Panels<R> scores, weights;
   Panels<R> sums;     ///< the sum of the keys' phi after each token; null where not wanted
   R* sum;             ///< [stride]: the same after the block
   R* fade;            ///< [stride]: ones, for nothing is forgotten
   R* totals;          ///< [tokens]: the sum of weights
-  R* factors;         ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1
+  R* factors;         ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1; for gradients
+                      ///< given before
   R* parts;           ///< [tokens, lanes]: room for sums over features
   R *keys, *queries;  ///< [tokens, stride]: room for rows that are not whole
 

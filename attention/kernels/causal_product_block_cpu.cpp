@@ -33,6 +33,7 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
   const std::int64_t query_stride = q.stride;
   const R* key_row = k.data + f;
   const R* query_row = q.data + f;
+  const R* const factors = block.factors;
   R* part = block.parts;
   R* scores = block.scores.at(0, column);
   R* weights = block.weights.at(0, column);
@@ -57,8 +58,11 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
       sum[j] += score[j];
       total += weight[j] * sum[j];
       S::store(scores + at, score[j]);
+      if constexpr (Backward) {
+        weight[j] *= factors[t];
+        S::store(sums + at, sum[j]);
+      }
       S::store(weights + at, weight[j]);
-      if constexpr (Backward) S::store(sums + at, sum[j]);
     }
     if constexpr (!Backward) {
       S::store(part, f == 0 ? total : S::load(part) + total);

@@ -73,11 +73,11 @@ struct GradientScratch {
   Panels<R> upstream, values;                 // [tokens, width]
   Panels<R> z;                                // [tokens, latents] of a group
   Panels<R> dv;                               // [tokens, width]
-  R* by_value;          // [height, latents]: sum v E^T forwards, sum g P^T backwards
-  R* by_latent;         // [rows, width]: sum P g^T backwards
-  R* fade;              // [latents]: of the block after the one that is at work
-  R *factors, *deltas;  // [tokens]
-  R* parts;             // [tokens, lanes]: room for sums over latents
+  R* by_value;   // [height, latents]: sum v E^T forwards, sum g P^T backwards
+  R* by_latent;  // [rows, width]: sum P g^T backwards
+  R* fade;       // [latents]: of the block after the one that is at work
+  R* deltas;     // [tokens], and room for a vector behind
+  R* parts;      // [tokens, lanes]: room for sums over latents
 
   GradientScratch(Workspace& space, const typename Family::Sizes& whole, const GradientPlan& plan)
       : block(space, Family::slice_of(whole, std::min(plan.latents, whole.memory_rows())),
@@ -93,7 +93,6 @@ struct GradientScratch {
         by_value(space.take<R>(height * latents)),
         by_latent(space.take<R>(rows * width)),
         fade(space.take<R>(latents)),
-        factors(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
         deltas(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
         parts(space.take<R>(tokens_in_block(whole) * panel_columns<R>)) {}
 };

@@ -64,7 +64,8 @@ void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments
                          ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
 
 /// Gradients with respect to query, scores and values, from that of `out`. Everything is computed
-/// anew from the inputs; a carry is not taken into account. Gradients are written, not added to.
+/// anew from the inputs; a carry is not taken into account. Gradients are written, not added to,
+/// apart from the inputs.
 template <class T>
 struct PrefixPoolGradients {
   Rows<const T> d_out;

@@ -129,8 +129,8 @@ struct PoolGradient {
   /// J vectors of latents, from l on.
   template <int Bytes, PoolQuery Kind, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                       const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                       const R* deltas, std::int64_t l, std::int64_t column) const {
+                                       const Panels<R>& x, const Panels<R>& z, const R* deltas,
+                                       std::int64_t l, std::int64_t column) const {
     using S = Simd<R, Bytes>;
     const auto scale = S::all(static_cast<R>(sizes.scale));
     typename S::Vector later[J];
@@ -155,12 +155,11 @@ struct PoolGradient {
       beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
     }
     for (std::int64_t t = last; t >= 0; --t) {
-      const auto factor = S::all(factors[t]);
       const auto delta = S::all(deltas[t]);
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
-        const auto weight = factor * S::load(weights + at);
+        const auto weight = S::load(weights + at);
         const auto slope = S::load(slopes + at);
         const auto sum = S::load(sums + at);
         typename S::Vector d_query;
@@ -192,37 +191,34 @@ struct PoolGradient {
 
   template <int Bytes, PoolQuery Kind>
   ATTNBENCH_INLINE void finish_kind(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                    const Panels<R>& x, const Panels<R>& z, const R* factors,
-                                    const R* deltas, std::int64_t begin, std::int64_t end) const {
+                                    const Panels<R>& x, const Panels<R>& z, const R* deltas,
+                                    std::int64_t begin, std::int64_t end) const {
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
     const std::int64_t last = std::min(end, sizes.latents);
     std::int64_t l = begin;
     for (; l + 4 * lanes <= last; l += 4 * lanes) {
-      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, factors, deltas, l, l - begin);
+      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, deltas, l, l - begin);
     }
     for (; l < last; l += lanes) {
-      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, factors, deltas, l, l - begin);
+      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, deltas, l, l - begin);
     }
   }
 
   /// The gradients of queries and scores from X and Z, this of latents [begin, end) alone.
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
-              const Panels<R>& z, const R* factors, const R* deltas, std::int64_t begin,
-              std::int64_t end) const {
+              const Panels<R>& z, const R* deltas, std::int64_t begin, std::int64_t end) const {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
       switch (sizes.query) {
         case PoolQuery::weights:
-          finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, factors, deltas, begin,
-                                                 end);
+          finish_kind<Bytes, PoolQuery::weights>(block, t0, tokens, x, z, deltas, begin, end);
           break;
         case PoolQuery::logits:
-          finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, factors, deltas, begin,
-                                                end);
+          finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, deltas, begin, end);
           break;
         case PoolQuery::logits_and_normaliser:
-          finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, factors,
-                                                               deltas, begin, end);
+          finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, deltas,
+                                                               begin, end);
           break;
       }
     });

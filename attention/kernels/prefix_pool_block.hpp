@@ -22,7 +22,8 @@ struct PoolBlock {
   std::int64_t stride;  ///< latents in whole vectors
   /// [tokens, latents] of one group of latents at a time: exp2(score - maximum)
   Panels<R> scores;
-  Panels<R> weights;  ///< what p / normaliser is after the token's factor
+  Panels<R> weights;  ///< what p / normaliser is after the token's factor; for gradients p /
+                      ///< normaliser
   Panels<R> sums;     ///< the normalisers, where nothing was seen 1, or 0 if they are in p; null
                       ///< where not wanted
   R* maximum;         ///< [stride], after the block
@@ -31,7 +32,8 @@ struct PoolBlock {
   R* next;            ///< [stride]: room for the maximum to come
   R* tops;            ///< [tokens]: the logit of a query that its weights are measured against
   R* totals;          ///< [tokens]: the sum of the shares
-  R* factors;         ///< [tokens]: 1 / total, 0 where that is 0
+  R* factors;         ///< [tokens], and room for a vector behind: 1 / total, 0 where that is 0;
+                      ///< for gradients given before
   R* parts;           ///< [tokens, lanes]: room for sums over latents
   R *keys, *queries;  ///< [tokens, stride]: room for rows that are not whole
 
@@ -46,7 +48,7 @@ struct PoolBlock {
         next(space.take<R>(stride)),
         tops(space.take<R>(tokens)),
         totals(space.take<R>(tokens)),
-        factors(space.take<R>(tokens)),
+        factors(space.take<R>(tokens + panel_columns<R>)),
         parts(space.take<R>(tokens * padded(1, sizeof(R)))),
         keys(space.take<R>(tokens * stride)),
         queries(space.take<R>(tokens * stride)) {}

@@ -131,6 +131,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
   const R* key_row = k.data + l;
   const R* query_row = q.data + l;
   const R* const tops = block.tops;
+  const R* const factors = block.factors;
   R* part = block.parts;
   R* scores = block.scores.at(0, column);
   R* weights = block.weights.at(0, column);
@@ -159,13 +160,16 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
       const std::int64_t at = beside[j];
       S::store(scores + at, score[j]);
       sum[j] += score[j];
+      if constexpr (Backward) {
+        share[j] *= factors[t];
+        S::store(sums + at, sum[j]);
+      }
       if constexpr (with_z) {
         S::store(weights + at, share[j]);
         share[j] *= sum[j];
       } else {
         S::store(weights + at, share[j] * S::inverse(sum[j]));
       }
-      if constexpr (Backward) S::store(sums + at, sum[j]);
       total += share[j];
     }
     if constexpr (Kind != PoolQuery::weights && !Backward) {

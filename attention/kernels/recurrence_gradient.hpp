@@ -106,18 +106,25 @@ class GradientSweep {
     return n;
   }
 
+  /// Opens tokens whose sums are known.
+  Opened<R> open_again(std::int64_t t, std::int64_t tokens) const {
+    const Opened<R> opened = f_.template open_again<Bytes>(s_.block, own_, t, tokens);
+    f_.template merge<Bytes>(sums_, own_, t, opened.tokens, s_.block.factors, s_.deltas);
+    return opened;
+  }
+
   /// Backwards through block i, which may fall into parts: each is reached from its start.
   void back_through(std::int64_t i, std::int64_t t0, std::int64_t end) const {
     for (std::int64_t until = end; until > t0;) {
       f_.restore(s_.block, kept_.carried + i * kept_.carried_stride);
       std::int64_t t = t0;
-      Opened<R> opened = f_.template open_again<Bytes>(s_.block, own_, t, end - t);
+      Opened<R> opened = open_again(t, end - t);
       while (t + opened.tokens < until) {
         for_groups([&](std::int64_t l, std::int64_t last) {
           f_.template weigh<Bytes, true>(s_.block, opened, l, last);
         });
         t += opened.tokens;
-        opened = f_.template open_again<Bytes>(s_.block, own_, t, end - t);
+        opened = open_again(t, end - t);
       }
       back(kept_.x_of(i), t0, t, opened);
       until = t;
@@ -128,10 +135,16 @@ class GradientSweep {
             const Opened<R>& opened) const {
     const auto& s = s_;
     const std::int64_t n = opened.tokens;
-    f_.template merge<Bytes>(sums_, own_, t, n, s.factors, s.deltas);
     const Panels<const R> values = open(f_.arguments.values, f_.mask(), t, n, s.values);
-    load_panels<T, Bytes>(f_.gradients.d_out, nullptr, {f_.b, f_.h, t, n}, 0, f_.sizes.value_dim,
-                          s.upstream, s.factors);
+    const Panels<const R> upstream = open(f_.gradients.d_out, nullptr, t, n, s.upstream);
+    const BlockPlace place{f_.b, f_.h, t, n};
+    Panels<R> dv;
+    if (kept_.dv == nullptr) {
+      const Columns columns{0, f_.sizes.value_dim, s.width};
+      dv = lying_panels<R>(f_.gradients.d_values, place, columns);
+    }
+    const bool lying = dv.data != nullptr;
+    if (!lying) dv = s.dv;
     Ahead ahead(block_tokens);
     const std::int64_t before = t - block_tokens;
     if (before >= 0) {
@@ -144,21 +157,20 @@ class GradientSweep {
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
     for_groups([&](std::int64_t l, std::int64_t last) {
       f_.template weigh<Bytes, true>(s.block, opened, l, last);
-      scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, last - l, s.upstream, values,
+      scan<R, Bytes, Fade::columns, Order::backwards>({n, s.height, last - l, upstream, values,
                                                        s.block.weights, s.z, s.by_value + l,
                                                        s.latents, s.fade + l, &ahead});
       scan<R, Bytes, Fade::rows, Order::backwards>(
-          {n, last - l, s.width, s.block.weights, s.block.scores, s.upstream, s.dv,
+          {n, last - l, s.width, s.block.weights, s.block.scores, upstream, dv,
            s.by_latent + l * s.width, s.width, s.fade + l, &ahead, l > 0});
       std::copy(s.block.fade + l, s.block.fade + last, s.fade + l);
-      f_.template finish<Bytes>(s.block, t, n, x, s.z, s.factors, s.deltas, l, last);
+      f_.template finish<Bytes>(s.block, t, n, x, s.z, s.deltas, l, last);
     });
-    store_values(t, n);
+    if (!lying) store_values(place);
   }
 
-  void store_values(std::int64_t t, std::int64_t n) const {
+  void store_values(const BlockPlace& place) const {
     const std::int64_t width = f_.sizes.value_dim;
-    const BlockPlace place{f_.b, f_.h, t, n};
     if (kept_.dv == nullptr) {
       store_panels<T, Bytes>(s_.dv, nullptr, f_.gradients.d_values, place, 0, width);
     } else {

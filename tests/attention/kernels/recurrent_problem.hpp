@@ -77,15 +77,16 @@ struct Recurrent {
                    F::forward(sizes, arguments, team, space, bytes);
                  });
   }
-  void backward(int threads) { backward(threads, arguments(), d_out.data()); }
-  void backward(int threads, const typename F::Arguments& a, const T* upstream) {
+  void backward(int threads) { backward(threads, arguments(), d_out.data(), d_values.data()); }
+  void backward(int threads, const typename F::Arguments& a, const T* upstream, T* to_values) {
     auto from = rows<const T>(d_out, shape.value_dim);
+    auto to = rows<T>(d_values, shape.value_dim);
     from.data = upstream;
+    to.data = to_values;
     on_workspace(threads, F::backward_bytes(sizes, threads),
                  [&](ThreadTeam& team, void* space, std::size_t bytes) {
                    F::backward(sizes, a, from, rows<T>(d_query, shape.latents),
-                               rows<T>(d_key, shape.latents), rows<T>(d_values, shape.value_dim),
-                               team, space, bytes);
+                               rows<T>(d_key, shape.latents), to, team, space, bytes);
                  });
   }
   bool real(std::int64_t b, std::int64_t t) const {
@@ -132,15 +133,15 @@ void compare(const Shape& shape, const typename Family<T>::Sizes& like, int thre
   CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<T>::backward);
 }
 
-/// Values and results that fill whole cache lines are scanned where they lie, others in copies: the
-/// same bits.
+/// Values, results and gradients of values that fill whole cache lines are scanned where they lie,
+/// others in copies: the same bits.
 template <template <class> class Family>
 void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, int threads) {
   CAPTURE(shape.length, shape.latents, shape.value_dim, threads);
   Recurrent<Family, float> problem(shape, like);
   const std::size_t bytes = problem.values.size() * sizeof(float);
-  Block values(bytes + 4), out(bytes + 4), d_out(bytes + 4);
-  std::vector<float> first, slopes;
+  Block values(bytes + 4), out(bytes + 4), d_out(bytes + 4), d_values(bytes + 4);
+  std::vector<float> first, slopes, value_slopes;
   for (const std::size_t beside : {std::size_t{0}, std::size_t{4}}) {
     auto arguments = problem.arguments();
     std::byte* const from = static_cast<std::byte*>(values.data()) + beside;
@@ -152,13 +153,21 @@ void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, 
     std::memcpy(problem.out.data(), to, bytes);
     std::byte* const upstream = static_cast<std::byte*>(d_out.data()) + beside;
     std::memcpy(upstream, problem.d_out.data(), bytes);
-    problem.backward(threads, arguments, reinterpret_cast<const float*>(upstream));
-    if (beside == 0) first = problem.out;
-    if (beside == 0) slopes = problem.d_key;
+    std::byte* const to_values = static_cast<std::byte*>(d_values.data()) + beside;
+    problem.backward(threads, arguments, reinterpret_cast<const float*>(upstream),
+                     reinterpret_cast<float*>(to_values));
+    std::memcpy(problem.d_values.data(), to_values, bytes);
+    if (beside == 0) {
+      first = problem.out;
+      slopes = problem.d_key;
+      value_slopes = problem.d_values;
+    }
   }
   REQUIRE(out.intact());
+  REQUIRE(d_values.intact());
   CHECK(first == problem.out);
   CHECK(slopes == problem.d_key);
+  CHECK(value_slopes == problem.d_values);
   CHECK(relative_rms(first, problem.define()) < Bars<float>::forward);
 }
 
