@@ -3,53 +3,57 @@
 #include "attention/kernels/softmax_few.hpp"
 #include "attention/kernels/softmax_forward.hpp"
 #include "attention/kernels/softmax_items.hpp"
+#include "attention/kernels/softmax_scratch.hpp"
 #include "attention/kernels/softmax_slots.hpp"
 
 namespace attnbench::kernels {
 namespace {
 
-constexpr std::int64_t key_tile = 64;
-
-/// What one worker holds while it works on an item.
-template <class R>
-struct Scratch {
-  std::int64_t dim, value_dim;
-  R *q, *out, *greatest, *sum;  // of the item's queries
-  R *keys, *values;             // of one tile, where they cannot be used as they lie
-  R *scores, *fade;             // of one panel
-
-  Scratch(Workspace& space, const SoftmaxSizes& sizes, const Cut& cut)
-      : dim(padded(sizes.head_dim, sizeof(R))),
-        value_dim(padded(sizes.value_dim, sizeof(R))),
-        q(space.take<R>(cut.room * dim)),
-        out(space.take<R>(cut.room * value_dim)),
-        greatest(space.take<R>(cut.room)),
-        sum(space.take<R>(cut.room)),
-        keys(space.take<R>(key_tile * dim)),
-        values(space.take<R>(key_tile * value_dim)),
-        scores(space.take<R>(key_tile * panel)),
-        fade(space.take<R>(panel)) {}
-};
-
-template <class R>
-std::size_t scratch_bytes(const SoftmaxSizes& sizes, const Cut& cut) {
-  Workspace count;
-  Scratch<R>(count, sizes, cut);
-  return count.used();
-}
-
-/// `tokens` rows from `from` on, as they lie or packed into `scratch`, with zeros up to whole
-/// vectors of tokens.
-template <class T>
-ATTNBENCH_INLINE const Compute<T>* rows_in_vectors(const T* from, std::int64_t row_stride,
-                                                   std::int64_t tokens, std::int64_t width,
-                                                   Compute<T>* scratch, std::int64_t stride) {
-  if constexpr (std::is_same_v<T, Compute<T>>) {
-    if (tokens == key_tile && lies_packed(from, row_stride, width)) return from;
+/// An item of queries that see a narrow band of keys, panel by panel, each with tiles of its own.
+/// So few keys are never in parts.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch<Compute<T>>& s,
+                                const ForwardItem& item) {
+  using R = Compute<T>;
+  const SoftmaxSizes& sizes = call.sizes;
+  const std::uint8_t* const mask =
+      call.in.key_mask == nullptr ? nullptr : call.in.key_mask + item.b * call.in.mask_stride;
+  const std::int64_t begin = item.first_query(call.cut);
+  const std::int64_t end = std::min(begin + call.cut.rows, sizes.length);
+  const Range all = seen_keys(sizes, begin, end - begin);
+  const std::int64_t keys = std::max<std::int64_t>(0, all.end - all.begin);
+  KeyTile<R> tile = tile_of(call, item, s, all.begin, keys, rounded(keys, row_unit) + row_unit);
+  const R* const all_keys = tile.keys;
+  const R* const all_values = tile.values;
+  for (std::int64_t t0 = begin; t0 < end; t0 += panel) {
+    const std::int64_t rows = std::min(panel, end - t0);
+    pack_transposed<T, Bytes>(call.in.q.at(item.b, item.h, t0), call.in.q.row_stride, rows,
+                              sizes.head_dim, static_cast<R>(sizes.scale * log2_of_e), s.q, panel);
+    std::fill_n(s.greatest, panel, -std::numeric_limits<R>::infinity());
+    std::fill_n(s.sum, panel, R{0});
+    const QueryPanel<R> p{t0, rows, s.q, s.out, s.greatest, s.sum};
+    const Range seen = seen_keys(sizes, t0, rows);
+    const std::int64_t span = std::max<std::int64_t>(0, seen.end - seen.begin);
+    const std::int64_t tiles = (span + s.tile - 1) / s.tile;
+    const std::int64_t step = tiles == 0 ? 1 : rounded((span + tiles - 1) / tiles, row_unit);
+    NextMemory next(std::max<std::int64_t>(1, span / row_unit));
+    next.add(call.in.out, item.b, item.h, t0, rows, sizes.value_dim);
+    next.add(call.in.q, item.b, item.h, t0 + rows, std::min(panel, end - t0 - rows),
+             sizes.head_dim);
+    for (std::int64_t s0 = seen.begin; s0 < seen.end; s0 += step) {
+      tile.s0 = s0;
+      tile.count = std::min(step, seen.end - s0);
+      tile.keys = all_keys + (s0 - all.begin) * s.dim;
+      tile.values = all_values + (s0 - all.begin) * s.value_dim;
+      tile.next = &next;
+      tile.first_group = (s0 - seen.begin) / row_unit;
+      tile.fresh = true;
+      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      finish_row(call, item, t0 + i, s.out + i * s.value_dim, s.greatest[i], s.sum[i]);
+    }
   }
-  pack(from, row_stride, tokens, width, scratch, stride);
-  std::fill_n(scratch + tokens * stride, (rounded(tokens, 16) - tokens) * stride, Compute<T>{0});
-  return scratch;
 }
 
 template <class T, int Bytes>
@@ -57,55 +61,55 @@ ATTNBENCH_INLINE void forward_item(const ForwardCall<T>& call, void* scratch,
                                    const ForwardItem& item) {
   using R = Compute<T>;
   const SoftmaxSizes& sizes = call.sizes;
-  Workspace space(scratch, scratch_bytes<R>(sizes, call.cut));
-  const Scratch<R> s(space, sizes, call.cut);
+  Workspace space(scratch, forward_scratch_bytes<R>(sizes, call.cut));
+  const ForwardScratch<R> s(space, sizes, call.cut);
+  const bool few = sizes.length <= few_queries;
+  if (narrow(sizes) && !few) return band_item<T, Bytes>(call, s, item);
   const std::int64_t t0 = item.first_query(call.cut);
   const std::int64_t rows = std::min(call.cut.rows, sizes.length - t0);
-  const std::int64_t kv = item.h / (sizes.heads / sizes.kv_heads);
   const std::uint8_t* const mask =
       call.in.key_mask == nullptr ? nullptr : call.in.key_mask + item.b * call.in.mask_stride;
   const auto factor = static_cast<R>(sizes.scale * log2_of_e);
-  const bool few = sizes.length <= few_queries;
   const T* const q = call.in.q.at(item.b, item.h, t0);
   if (few) {
     pack(q, call.in.q.row_stride, rows, sizes.head_dim, s.q, s.dim);
     for (std::int64_t i = 0; i < rows * s.dim; ++i) s.q[i] *= factor;
-  } else {
-    for (std::int64_t i = 0; i < rows; i += panel) {
-      pack_transposed<T, Bytes>(q + i * call.in.q.row_stride, call.in.q.row_stride,
-                                std::min(panel, rows - i), sizes.head_dim, factor, s.q + i * s.dim,
-                                panel);
-    }
   }
   std::fill_n(s.out, rounded(rows, panel) * s.value_dim, R{0});
   std::fill_n(s.greatest, rounded(rows, panel), -std::numeric_limits<R>::infinity());
   std::fill_n(s.sum, rounded(rows, panel), R{0});
 
-  // The next tile is fetched meanwhile, a little with every group of keys of every panel.
   const std::int64_t groups = (rows + panel - 1) / panel * (key_tile / row_unit);
-  const std::int64_t fetched = (key_tile + groups - 1) / groups;
   const Range tiles = tiles_of(sizes, call.cut, item, key_tile);
   for (std::int64_t s0 = tiles.begin * key_tile; s0 < tiles.end * key_tile; s0 += key_tile) {
-    const std::int64_t keys = std::min(key_tile, sizes.key_length - s0);
-    const T* const k = call.in.k.at(item.b, kv, s0);
-    const T* const v = call.in.v.at(item.b, kv, s0);
-    const R* const key_rows =
-        rows_in_vectors(k, call.in.k.row_stride, keys, sizes.head_dim, s.keys, s.dim);
-    const R* const value_rows =
-        rows_in_vectors(v, call.in.v.row_stride, keys, sizes.value_dim, s.values, s.value_dim);
-    const bool fetches =
-        key_rows != s.keys && value_rows != s.values && s0 + key_tile < tiles.end * key_tile;
-    const KeyTile<R> tile{
-        s0, keys, key_rows, value_rows, s.dim, s.value_dim, fetches ? fetched : 0};
+    const std::int64_t count = std::min(key_tile, sizes.key_length - s0);
+    KeyTile<R> tile = tile_of(call, item, s, s0, count, rounded(count, 16));
+    if (few) {
+      take_tile_few<R, Bytes>(sizes, mask, call.bias, {t0, rows, s.q, s.out, s.greatest, s.sum},
+                              tile, s.value_dim, s.scores, key_tile);
+      continue;
+    }
+    const bool first = s0 == tiles.begin * key_tile;
+    const bool last = s0 + key_tile == tiles.end * key_tile;
+    // What is needed next is fetched meanwhile, a little with every group of keys of every panel.
+    NextMemory next(groups);
+    if (!last && tile.keys != s.keys && tile.values != s.values) {
+      next.add(tile.keys + key_tile * s.dim, key_tile, s.dim);
+      next.add(tile.values + key_tile * s.value_dim, key_tile, s.value_dim);
+    }
+    if (first) next.add(call.in.q, item.b, item.h, t0 + panel, rows - panel, sizes.head_dim);
+    if (last) next.add(call.in.out, item.b, item.h, t0, rows, sizes.value_dim);
+    tile.next = &next;
     for (std::int64_t i = 0; i < rows; i += panel) {
-      const QueryPanel<R> p{t0 + i,          std::min(panel, rows - i), i / panel,
-                            s.q + i * s.dim, s.out + i * s.value_dim,   s.greatest + i,
-                            s.sum + i};
-      if (few) {
-        take_tile_few<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, key_tile);
-      } else {
-        take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
+      const QueryPanel<R> p{t0 + i,          std::min(panel, rows - i),
+                            s.q + i * s.dim, s.out + i * s.value_dim,
+                            s.greatest + i,  s.sum + i};
+      if (first) {
+        pack_transposed<T, Bytes>(q + i * call.in.q.row_stride, call.in.q.row_stride, p.rows,
+                                  sizes.head_dim, factor, s.q + i * s.dim, panel);
       }
+      tile.first_group = i / panel * (key_tile / row_unit);
+      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
     }
   }
   finish(call, item, {s.out, s.greatest, s.sum, s.value_dim});
@@ -133,7 +137,7 @@ ForwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
   }
   if (slots_take(sizes)) return softmax_forward_slots<T>(sizes);
   const Cut cut = cut_of(sizes, panel);
-  return {cut, scratch_bytes<Compute<T>>(sizes, cut),
+  return {cut, forward_scratch_bytes<Compute<T>>(sizes, cut),
           pick(forward_baseline<T>, forward_avx2<T>, forward_avx512<T>)};
 }
 

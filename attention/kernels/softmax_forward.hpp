@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "attention/kernels/ahead.hpp"
+#include "attention/kernels/next_memory.hpp"
 #include "attention/kernels/softmax_bias.hpp"
 #include "attention/kernels/softmax_tile.hpp"
 
@@ -17,7 +17,6 @@ namespace attnbench::kernels {
 template <class R>
 struct QueryPanel {
   std::int64_t t0, rows;  ///< the first query, and how many there are, up to `panel`
-  std::int64_t index;     ///< among the panels that work on the same keys
   const R* q;             ///< [head_dim, panel]: times scale and log2(e)
   R* out;                 ///< [panel, value_dim, padded]: sums of weighted values
   R *greatest, *sum;      ///< [panel]: in base 2
@@ -30,24 +29,11 @@ struct KeyTile {
   const R* keys;
   const R* values;
   std::int64_t key_stride, value_stride;
-  std::int64_t fetched;  ///< rows of the next tile, behind it, for each group of 8 keys; or 0
+  const NextMemory* next = nullptr;  ///< or null
+  std::int64_t first_group = 0;      ///< among those that fetch it
+  /// The sums of queries that see no earlier key begin here, whatever they hold.
+  bool fresh = false;
 };
-
-/// Calls what of the next tile falls to the group of keys from k on: in order over all panels, as
-/// the machine's own prefetcher likes it.
-template <class R>
-ATTNBENCH_INLINE void fetch_next(const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t k) {
-  constexpr std::int64_t line = Ahead::line / sizeof(R);
-  const std::int64_t begin = (p.index * tile.count + k) / row_unit * tile.fetched;
-  const std::int64_t end = std::min(begin + tile.fetched, tile.count);
-  const auto call = [&](const R* rows, std::int64_t stride) ATTNBENCH_INLINE_LAMBDA {
-    for (std::int64_t i = begin * stride; i < end * stride; i += line) {
-      fetch(reinterpret_cast<std::uintptr_t>(rows + tile.count * stride + i));
-    }
-  };
-  call(tile.keys, tile.key_stride);
-  call(tile.values, tile.value_stride);
-}
 
 /// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
 /// for the vectors of queries that see any key of the group: the tile has that many rows.
@@ -56,26 +42,45 @@ ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R
                                    const KeyTile<R>& tile, Range range, bool whole, R* scores) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
   constexpr int M = Bytes == 64 ? 8 : 4;
+  const auto vectors_that_see = [&](std::int64_t k) ATTNBENCH_INLINE_LAMBDA {
+    const Range queries = within(
+        {seeing_queries(sizes, tile.s0 + k).begin, seeing_queries(sizes, tile.s0 + k + M - 1).end},
+        p.t0, p.rows);
+    return Range{queries.begin / lanes, (queries.end + lanes - 1) / lanes};
+  };
   for (std::int64_t begin = range.begin; begin < range.end;) {
-    // One group after the other, but all at once where all see all.
-    const std::int64_t end = whole ? range.end : begin + M;
-    Range queries{0, p.rows};
+    // As many groups at once as the same vectors see.
+    Range seeing{0, (p.rows + lanes - 1) / lanes};
+    std::int64_t end = range.end;
     if (!whole) {
-      queries = within({seeing_queries(sizes, tile.s0 + begin).begin,
-                        seeing_queries(sizes, tile.s0 + end - 1).end},
-                       p.t0, p.rows);
+      seeing = vectors_that_see(begin);
+      end = begin + M;
+      while (end < range.end) {
+        const Range further = vectors_that_see(end);
+        if (further.begin != seeing.begin || further.end != seeing.end) break;
+        end += M;
+      }
     }
-    in_runs<3>((queries.end + lanes - 1) / lanes,
-               [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-                 constexpr int N = decltype(vectors)::value;
-                 for (std::int64_t k = begin; k < end; k += M) {
-                   if (tile.fetched != 0) fetch_next(p, tile, k);
-                   detail::multiply_tile<R, Bytes, M, N, Start::zero>(
-                       sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
-                       p.q + first * lanes, panel, scores + k * panel + first * lanes, panel);
-                 }
-               },
-               queries.begin / lanes);
+    in_runs<3>(
+        seeing.end,
+        [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+          constexpr int N = decltype(vectors)::value;
+          const auto take = [&](std::int64_t k, auto keys) ATTNBENCH_INLINE_LAMBDA {
+            constexpr int count = decltype(keys)::value;
+            for (std::int64_t at = k; tile.next != nullptr && at < k + count; at += row_unit) {
+              tile.next->fetch_of(tile.first_group + at / row_unit);
+            }
+            detail::multiply_tile<R, Bytes, count, N, Start::zero>(
+                sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
+                p.q + first * lanes, panel, scores + k * panel + first * lanes, panel);
+          };
+          std::int64_t k = begin;
+          if constexpr (N == 1) {  // 8 sums are too few to hide their own latency
+            for (; k + 2 * M <= end; k += 2 * M) take(k, std::integral_constant<int, 2 * M>{});
+          }
+          for (; k < end; k += M) take(k, std::integral_constant<int, M>{});
+        },
+        seeing.begin);
     begin = end;
   }
 }
@@ -176,7 +181,7 @@ ATTNBENCH_INLINE void panel_weights(const SoftmaxSizes& sizes, const std::uint8_
 }
 
 /// out = fade * out + weights * values, six queries at a time, against the keys that they see.
-template <class R, int Bytes>
+template <class R, int Bytes, bool Fresh>
 ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
                                    const KeyTile<R>& tile, Range range, bool whole, const R* scores,
                                    const R* fade, std::int64_t value_dim) {
@@ -187,14 +192,21 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
     const Range seen =
         whole ? range : within(seen_keys(sizes, p.t0 + i, rows), tile.s0, tile.count);
     if (seen.empty()) continue;
-    in_runs<Bytes == 64 ? 4 : 2>(
-        value_dim / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-          constexpr int N = decltype(vectors)::value;
-          detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
-              seen.end - seen.begin, {scores + seen.begin * panel + i, 1, panel},
-              tile.values + seen.begin * tile.value_stride + first * lanes, tile.value_stride,
-              p.out + i * value_dim + first * lanes, value_dim, fade + i);
-        });
+    const bool begins = Fresh && sizes.first_key(p.t0 + i) >= tile.s0;
+    in_runs<Bytes == 64 ? 4 : 2>(value_dim / lanes, [&](std::int64_t first,
+                                                        auto vectors) ATTNBENCH_INLINE_LAMBDA {
+      constexpr int N = decltype(vectors)::value;
+      const Left<R> weights{scores + seen.begin * panel + i, 1, panel};
+      const R* const values = tile.values + seen.begin * tile.value_stride + first * lanes;
+      R* const out = p.out + i * value_dim + first * lanes;
+      if (begins) {
+        detail::multiply_tile<R, Bytes, M, N, Start::zero>(seen.end - seen.begin, weights, values,
+                                                           tile.value_stride, out, value_dim);
+      } else {
+        detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
+            seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, fade + i);
+      }
+    });
   }
 }
 
@@ -220,9 +232,15 @@ void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bia
     }
     panel_weights<R, Bytes>(sizes, mask, p, tile, range, whole, scores, fade);
   });
-  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    panel_values<R, Bytes>(sizes, p, tile, range, whole, scores, fade, value_dim);
-  });
+  if (tile.fresh) {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      panel_values<R, Bytes, true>(sizes, p, tile, range, whole, scores, fade, value_dim);
+    });
+  } else {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      panel_values<R, Bytes, false>(sizes, p, tile, range, whole, scores, fade, value_dim);
+    });
+  }
 }
 
 }  // namespace attnbench::kernels

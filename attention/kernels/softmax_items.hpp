@@ -90,9 +90,13 @@ ATTNBENCH_INLINE void finish_row(const ForwardCall<T>& call, const ForwardItem& 
                                  Compute<T> sum) {
   using R = Compute<T>;
   const bool blind = sum == 0;
-  const R factor = blind ? R{0} : 1 / sum;
+  const R factor = 1 / sum;
   T* const out = call.in.out.at(item.b, item.h, t);
-  for (std::int64_t d = 0; d < call.sizes.value_dim; ++d) narrow(factor * sums[d], out[d]);
+  if (blind) {
+    std::fill_n(out, call.sizes.value_dim, T{});  // nothing has been summed up
+  } else {
+    for (std::int64_t d = 0; d < call.sizes.value_dim; ++d) narrow(factor * sums[d], out[d]);
+  }
   if (call.in.lse == nullptr) return;
   call.in.lse[(item.b * call.sizes.heads + item.h) * call.sizes.length + t] =
       blind ? std::numeric_limits<R>::infinity()

@@ -85,6 +85,63 @@ TEMPLATE_TEST_CASE("kernels softmax: windows, masks, grouped heads, unequal leng
   }
 }
 
+TEMPLATE_TEST_CASE("kernels softmax: narrow bands in one tile of keys, in two, and wider ones", "",
+                   float, double) {
+  SoftmaxSizes sizes = square(450, 16, true);
+  for (const std::int64_t left : {127, 144, 145, 240, 336, 337}) {
+    for (const std::int64_t right : {0, 1}) {
+      sizes.left = left - right;
+      sizes.right = right;
+      compare<TestType>(sizes);
+    }
+    compare<TestType>(sizes, 1.0, true);
+  }
+  sizes.left = 9;  // queries before the first key and behind the last one
+  sizes.key_length = 70;
+  for (const std::int64_t offset : {-100, 0, 20}) {
+    sizes.offset = offset;
+    compare<TestType>(sizes);
+  }
+}
+
+TEST_CASE("kernels softmax: rows give the same bits where they lie and where they are packed") {
+  for (const std::int64_t left : {std::int64_t{127}, std::int64_t{300}, SoftmaxSizes::far}) {
+    SoftmaxSizes sizes = square(300, 64, true);
+    sizes.left = left;
+    Problem<float> problem(sizes);
+    const std::size_t count = problem.q.size();
+    Block memory(4 * count * sizeof(float));
+    auto* const aligned = static_cast<float*>(memory.data());
+    SoftmaxArguments<float> arguments = problem.arguments();
+    float* place = aligned;
+    for (auto* rows : {&arguments.q, &arguments.k, &arguments.v}) {
+      std::copy_n(rows->data, count, place);
+      rows->data = place;
+      place += count;
+    }
+    arguments.out.data = place;
+    on_workspace(2, softmax_forward_bytes<float>(sizes, 2),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   softmax_forward(sizes, arguments, team, space, bytes);
+                 });
+    const std::vector<float> lying(place, place + count);
+    std::fill_n(place, count, 0.0F);
+    // One number further nothing is aligned.
+    std::vector<float> moved(count + 64);
+    auto* const odd =
+        reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(moved.data() + 17) / 64 * 64) + 1;
+    arguments.k.data = std::copy_n(arguments.k.data, count, odd) - count;
+    on_workspace(2, softmax_forward_bytes<float>(sizes, 2),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   softmax_forward(sizes, arguments, team, space, bytes);
+                 });
+    CAPTURE(left);
+    CHECK(memory.intact());
+    CHECK(std::equal(lying.begin(), lying.end(), place));
+    CHECK(relative_rms(lying, define(problem).out) < Bars<float>::forward);
+  }
+}
+
 TEMPLATE_TEST_CASE("kernels softmax: queries that end before their keys do", "", float, double,
                    BFloat16) {
   for (const std::int64_t length : {33, 90}) {
@@ -304,8 +361,8 @@ TEST_CASE("kernels softmax: the same bits twice, and a future key changes nothin
   CHECK(!std::equal(out.begin(), out.begin() + 200 * 32, problem.out.begin()));
 }
 
-TEMPLATE_TEST_CASE("kernels softmax: the forward workspace does not grow with the length", "", float,
-                   double, BFloat16) {
+TEMPLATE_TEST_CASE("kernels softmax: the forward workspace does not grow with the length", "",
+                   float, double, BFloat16) {
   for (const std::int64_t length : {64, 500, 1 << 12, 1 << 20}) {
     CAPTURE(length);
     CHECK(softmax_forward_bytes<TestType>(square(length, 64, true), 2) ==
