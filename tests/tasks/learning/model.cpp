@@ -3,48 +3,12 @@
 #include <cmath>
 
 #include "attention/draw.hpp"
-#include "attention/registry.hpp"
-#include "tests/support/catch.hpp"
+#include "tests/tasks/learning/model_of.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::learning;
+using namespace attnbench::test;
 
 namespace {
-
-Problem small(Pattern pattern = Pattern::causal) {
-  Problem problem;
-  problem.batch = 2;
-  problem.heads = 2;
-  problem.kv_heads = 2;
-  problem.length = problem.key_length = 7;
-  problem.head_dim = problem.value_dim = 4;
-  problem.pattern = pattern;
-  problem.dtype = Dtype::float64;
-  return problem;
-}
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::shared_ptr<Model> model_of(const char* name, const Problem& problem,
-                                const ModelOptions& options, std::uint64_t seed = 1) {
-  const Entry& entry = registry().entry(name);
-  const Options chosen = entry.derive(Options::resolve(entry.options, {}), problem);
-  return std::make_shared<Model>([&] { return entry.make(chosen, problem); },
-                                 entry.implementations.front(), options, seed);
-}
-
-at::Tensor some_ids(std::int64_t vocabulary = 11) {
-  return (at::arange(14, at::kLong) * 5 + 3).remainder(vocabulary).view({2, 7});
-}
-
-std::int64_t weights_in(const torch::nn::Module& module) {
-  std::int64_t sum = 0;
-  for (const at::Tensor& tensor : module.parameters()) sum += tensor.numel();
-  return sum;
-}
 
 /// Adds the mean of its latents to the query, and one to each latent; remembers what it was given.
 class Streaming final : public Mechanism {
@@ -81,51 +45,6 @@ TEST_CASE("a model gives logits of every token", "[model]") {
       CHECK(at::isfinite(logits).all().item<bool>());
     }
   }
-}
-
-TEST_CASE("the weights around the layers are counted as they are made", "[model]") {
-  for (const Mlp mlp : {Mlp::plain, Mlp::gated}) {
-    for (const Norm norm : {Norm::layer, Norm::rms}) {
-      for (const bool tied : {true, false}) {
-        const ModelOptions options{3, 11, mlp, mlp == Mlp::plain ? 0 : 20, norm, tied};
-        const auto model = model_of("softmax", small(), options);
-        const std::int64_t projections = 3 * 4 * 8 * 8;
-        CHECK(weights_in(*model) == weights_around(options, small()) + projections);
-      }
-    }
-  }
-}
-
-TEST_CASE("a decoder is two steps of norm, product and GELU on vector and place", "[model]") {
-  ModelOptions options;
-  options.vocabulary = 11;
-  options.decoder = true;
-  const auto model = model_of("softmax", small(), options);
-  CHECK(weights_in(*model) == weights_around(options, small()) + 2 * 4 * 8 * 8);
-  const at::NoGradGuard no_grad;
-  const auto weights = model->named_parameters();
-  at::Tensor x = at::sin(at::arange(24, at::kDouble)).view({3, 8});
-  const at::Tensor places = at::tensor({6, 0, 2}, at::kLong);
-  const at::Tensor got = model->decoded(x, places);
-  // By hand: the sinusoid of place p in column c, then the steps.
-  at::Tensor want = x.clone();
-  for (std::int64_t row = 0; row < 3; ++row) {
-    for (std::int64_t column = 0; column < 8; ++column) {
-      const double angle =
-          places[row].item<double>() / std::pow(10000.0, static_cast<double>(column / 2 * 2) / 8);
-      want[row][column] += column % 2 == 0 ? std::sin(angle) : std::cos(angle);
-    }
-  }
-  const auto norm = [](const at::Tensor& y) {
-    const at::Tensor centred = y - y.mean(-1, true);
-    return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
-  };
-  for (const std::string number : {"0", "1"}) {
-    want = at::matmul(norm(want), weights["decoder.weight_" + number]);
-    want = want * 0.5 * (1 + at::erf(want / std::sqrt(2.0)));
-  }
-  CHECK((got - norm(want)).abs().max().item<double>() < 1e-12);
-  CHECK_THROWS_AS(model_of("softmax", small(), {})->decoded(x, places), std::logic_error);
 }
 
 TEST_CASE("blocks that add nothing leave the embedding, normalised", "[model]") {
@@ -218,42 +137,6 @@ TEST_CASE("latents go from block to block, and a mix gets what mix_inputs says",
   CHECK((merged - want).abs().max().item<double>() < 1e-12);
 }
 
-TEST_CASE("what is put around the layers is counted for every layout", "[model]") {
-  for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
-    for (const Positions positions : {Positions::none, Positions::learned, Positions::sinusoidal}) {
-      ModelOptions options{3, 11, mlp, 0, Norm::layer, true};
-      options.layout = Layout::convolution_first;
-      options.positions = positions;
-      const auto model = model_of("softmax", small(), options);
-      CHECK(model->mixes() == 1);
-      const std::int64_t projections = 4 * 8 * 8;
-      CHECK(weights_in(*model) == weights_around(options, small()) + projections);
-    }
-  }
-}
-
-TEST_CASE("a gated convolution is what its paper says", "[model]") {
-  const Problem problem = small();
-  GatedConvolution convolution(3, problem, 5);
-  const at::NoGradGuard no_grad;
-  auto weights = convolution.named_parameters();
-  weights["bias"].copy_(at::arange(8) * 0.1);
-  weights["gate_bias"].fill_(0.3);
-  const at::Tensor x = at::sin(at::arange(2 * 7 * 8, at::kDouble)).view({2, 7, 8});
-  const at::Tensor got = convolution.forward(x);
-  const at::Tensor taps = weights["taps.weight"];
-  for (std::int64_t t = 0; t < 7; ++t) {
-    at::Tensor seen = weights["bias"].clone().expand({2, 8}).clone();
-    for (std::int64_t i = 0; i <= std::min<std::int64_t>(t, 2); ++i) {
-      seen += taps[i] * x.select(1, t - i);
-    }
-    const at::Tensor gate = at::matmul(x.select(1, t), weights["gate"]) + 0.3;
-    const at::Tensor want = x.select(1, t) + seen * gate;
-    CHECK((got.select(1, t) - want).abs().max().item<double>() < 1e-12);
-  }
-  CHECK(convolution.state_bytes(x.options()) == 2 * 8 * 8);
-}
-
 TEST_CASE("the identity adds a norm, none adds nothing", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
@@ -331,30 +214,4 @@ TEST_CASE("dropout zeroes a share and keeps the mean, the same for one seed", "[
   CHECK(at::equal(features(1), features(1)));
   CHECK_FALSE(at::equal(features(1), features(2)));
   CHECK_FALSE(at::equal(features(1), model->features(some_ids())));
-}
-
-TEST_CASE("tokens that share a position have a part of the width each", "[model]") {
-  ModelOptions options;
-  options.vocabulary = 11;
-  options.tokens_per_position = 2;
-  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
-  options.tied_head = false;
-  const auto model = model_of("softmax", small(), options);
-  CHECK(weights_in(*model) == weights_around(options, small()) + 2 * 4 * 8 * 8);
-  const at::Tensor ids = at::stack({some_ids(), some_ids().add(1).remainder(11)}, 2);
-  CHECK(model->forward(ids).sizes() == at::IntArrayRef({2, 7, 11}));
-  options.tokens_per_position = 3;
-  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
-  options = {};
-  options.layers = 1;
-  options.layout = Layout::convolution_first;
-  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
-}
-
-TEST_CASE("a model of one sequence refuses cross attention, and unknown words", "[model]") {
-  CHECK_THROWS_AS(model_of("softmax", small(Pattern::cross), {}), UnsupportedError);
-  CHECK_THROWS_AS(mlp_from("wide"), UsageError);
-  CHECK_THROWS_AS(layout_from("sandwich"), UsageError);
-  CHECK_THROWS_AS(positions_from("absolute"), UsageError);
-  CHECK_THROWS_AS(norm_from("batch"), UsageError);
 }
