@@ -3,6 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "attention/autocast.hpp"
 #include "attention/draw.hpp"
 
 namespace attnbench {
@@ -88,7 +89,8 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
 Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents,
                       State* state) {
   Inputs inputs;
-  at::Tensor before;  // once for all roles: it may advance the state
+  const at::ScalarType type = product_type(x);  // of slices, too: a mix has inputs of one type
+  at::Tensor before;                            // once for all roles: it may advance the state
   for (const Role& role : mechanism_->roles()) {
     at::Tensor tokens = role.source == Source::query_tokens ? x
                         : role.source == Source::key_tokens ? memory
@@ -98,11 +100,12 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
                              " needs tokens that were not given");
     }
     if (role.feed == Feed::before) {
+      const NoAutocast exact;
       if (!before.defined()) before = mechanism_->before(tokens, state);
       tokens = before;
     }
     if (role.feed != Feed::slice) tokens = at::matmul(tokens, weights_.at(role.name));
-    inputs.tensors[role.name] = split_heads(tokens, heads_of(role, mechanism_->problem));
+    inputs.tensors[role.name] = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
   }
   return inputs;
 }
@@ -111,7 +114,10 @@ Mixed Layer::forward(const at::Tensor& x, const at::Tensor& memory, const at::Te
                      const at::Tensor& latents, State* state) {
   Inputs inputs = project(x, memory, latents, state);
   inputs.key_mask = key_mask;
-  Mixed mixed = implementation_.mix(*mechanism_, inputs, state);
+  Mixed mixed = [&] {
+    const NoAutocast exact;
+    return implementation_.mix(*mechanism_, inputs, state);
+  }();
   if (scope_ == Scope::layer) {
     const auto tokens = mixed.output.transpose(1, 2).flatten(2);
     mixed.output = at::matmul(tokens, out_weight_);

@@ -20,6 +20,10 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
                      bool requires_grad);
 
 /// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
+///
+/// Under autocast (attention/autocast.hpp) its own products are narrow, and so are all inputs of
+/// the mix, slices included. What is the mechanism's own, `before` and the mix, goes on outside of
+/// it: `before` in the tokens' own type, the mix as it does with inputs of that type anywhere.
 class Layer : public torch::nn::Module {
  public:
   Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation, Scope scope,

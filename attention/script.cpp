@@ -77,25 +77,30 @@ class Scripted : public Mechanism {
     if (inputs.key_mask.defined() && !wants(script_->arguments, Wants::key_mask)) {
       throw UnsupportedError(said.name + ": its module takes no key_mask");
     }
+    // Under autocast inputs are narrower than parameters, and TorchScript multiplies no two types.
+    const at::ScalarType given = inputs.tensors.begin()->second.scalar_type();
+    Inputs wide = inputs;
+    for (auto& [role, tensor] : wide.tensors) tensor = tensor.to(scalar_type(problem.dtype));
     if (state == nullptr) {
       return {output_of(call(said.module_file, module_, "forward",
-                             stack_of(script_->arguments, options, problem, inputs, {}))),
+                             stack_of(script_->arguments, options, problem, wide, {})),
+                        given),
               {}};
     }
     c10::Dict<std::string, at::Tensor> carried;
     for (const auto& [name, tensor] : state->tensors) carried.insert(name, tensor);
     const IValue both = call(said.module_file, module_, "step",
-                             stack_of(script_->step_arguments, options, problem, inputs, carried));
+                             stack_of(script_->step_arguments, options, problem, wide, carried));
     for (const auto& item : both.toTupleRef().elements()[1].toGenericDict()) {
       (*state)[item.key().toStringRef()].copy_(item.value().toTensor());
     }
     state->position += inputs.tensors.begin()->second.size(2);
-    return {output_of(both.toTupleRef().elements()[0]), {}};
+    return {output_of(both.toTupleRef().elements()[0], given), {}};
   }
 
  private:
-  at::Tensor output_of(const IValue& value) const {
-    return value.toTensor().to(scalar_type(problem.dtype));
+  static at::Tensor output_of(const IValue& value, at::ScalarType type) {
+    return value.toTensor().to(type);
   }
 
   Shared script_;

@@ -32,6 +32,14 @@ std::string implementation_of(const Json& cell) {
   return ran == asked ? ran : ran + " (" + asked + ")";
 }
 
+/// Of the weights, and of products where they are computed in another.
+std::string dtype_of(const Json& cell) {
+  const std::string dtype = size_at(cell, "dtype");
+  const Json* const autocast = result::value_of(cell, "autocast");
+  if (autocast == nullptr || *autocast == "off") return dtype;
+  return dtype + " with autocast to " + result::human_value(*autocast);
+}
+
 /// The middle one of the values that are not zero; 0 without any.
 double typical(std::vector<double> values) {
   std::erase(values, 0.0);
@@ -106,9 +114,10 @@ Json provenance_row(const Json& cell) {
               {"latents", text_at(cell, "latents_per_head")},
               {"device", cell.value("device", "cpu")},
               {"id", cell["id"]}};
-  for (const char* size : {"batch", "heads", "length", "head_dim", "pattern", "dtype"}) {
+  for (const char* size : {"batch", "heads", "length", "head_dim", "pattern"}) {
     row[size] = size_at(cell, size);
   }
+  row["dtype"] = dtype_of(cell);
   for (const char* setting : {"pass", "scope"}) row[setting] = text_at(cell, setting);
   return row;
 }

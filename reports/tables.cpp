@@ -63,9 +63,10 @@ constexpr std::array<Column, 15> number_columns{{{"input_bytes", "memory"},
                                                  {"model_flops", "cost"},
                                                  {"floor_seconds", "roofline"},
                                                  {"share", "roofline"}}};
-constexpr std::array<const char*, 12> size_columns{
-    "batch",     "heads",         "kv_heads",         "length",  "key_length", "head_dim",
-    "value_dim", "latents_total", "latents_per_head", "pattern", "scope",      "dtype"};
+constexpr std::array<const char*, 13> size_columns{
+    "batch",    "heads",     "kv_heads",      "length",           "key_length",
+    "head_dim", "value_dim", "latents_total", "latents_per_head", "pattern",
+    "scope",    "dtype",     "autocast"};
 constexpr std::array<const char*, 6> time_columns{"median_seconds",  "low_seconds",
                                                   "high_seconds",    "interval",
                                                   "minimum_seconds", "calibrated_median_seconds"};

@@ -46,7 +46,7 @@ class WrongShape : public std::runtime_error {
 
 void require_shape(const MixCase& mix, const Implementation& implementation,
                    const at::Tensor& output) {
-  const Problem& problem = mix.mechanism.problem;
+  const Problem problem = mix.problem();
   const std::vector<std::int64_t> expected{problem.batch, problem.heads, problem.length,
                                            problem.value_dim};
   if (output.defined() && output.sizes() == expected) return;
@@ -73,10 +73,10 @@ std::vector<double> mixed_rows(const MixCase& mix, const Implementation& impleme
 /// the composite itself, which is no judge of its own.
 std::vector<double> naive_rows(const MixCase& mix, const Rows& rows) {
   const Implementation& composite = mix.entry.implementations.front();
-  const Mechanism& mechanism = mix.mechanism;
+  const Options& options = mix.mechanism.options;
   if (mix.implementation.name == composite.name) return {};
-  if (!composite.supports(mechanism.options, mechanism.problem)) return {};
-  const Cost cost = composite.cost(mechanism.options, mechanism.problem);
+  if (!composite.supports(options, mix.problem())) return {};
+  const Cost cost = composite.cost(options, mix.problem());
   if (cost.minimal_bytes + cost.workspace_bytes >= naive_bytes_limit) return {};
   try {
     return mixed_rows(mix, composite, rows);
@@ -111,6 +111,15 @@ void put(Json& section, const char* key, double value) {
 
 }  // namespace
 
+Problem MixCase::problem() const {
+  Problem own = mechanism.problem;
+  const at::ScalarType given = inputs.tensors.begin()->second.scalar_type();
+  for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::bfloat16, Dtype::float16}) {
+    if (scalar_type(dtype) == given) own.dtype = dtype;
+  }
+  return own;
+}
+
 Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                 const std::vector<double>& got, const std::vector<double>& naive) {
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
@@ -137,7 +146,7 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
 }
 
 Json check_values(const MixCase& mix) {
-  const Problem& problem = mix.mechanism.problem;
+  const Problem problem = mix.problem();
   const Rows rows = sampled_rows(problem, least_rows, mix.seed);
   return check_rows(mix, problem, rows, mixed_rows(mix, mix.implementation, rows),
                     naive_rows(mix, rows));

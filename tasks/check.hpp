@@ -17,6 +17,9 @@ struct MixCase {
   Mechanism& mechanism;
   const Inputs& inputs;
   std::uint64_t seed = 0;
+
+  /// The mechanism's, in the dtype of the inputs, which may be narrower than its parameters.
+  Problem problem() const;
 };
 
 /// Rows of an output as somebody computed them, held against the definition on `mix.inputs`:
@@ -32,10 +35,10 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
 /// of the composite form, where it is not itself the one checked, and fits.
 Json check_values(const MixCase& mix);
 
-/// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}. For
-/// each role the derivative of a random function of sampled output rows along a random direction,
-/// against the central difference of the definition, relative to the gradient's norm; `error` is the
-/// root mean square over roles.
+/// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}.
+/// For each role the derivative of a random function of sampled output rows along a random
+/// direction, against the central difference of the definition, relative to the gradient's norm;
+/// `error` is the root mean square over roles.
 ///
 /// A gradient may be small beside what cancels in it: that of queries over slots which are nearly
 /// equal, as they are before training. So where `error` is above the bar, whole gradients are held

@@ -27,7 +27,7 @@ struct RowFunction {
 };
 
 RowFunction row_function(const MixCase& mix, std::int64_t count) {
-  const Problem& problem = mix.mechanism.problem;
+  const Problem problem = mix.problem();
   RowFunction function{sampled_rows(problem, count, mix.seed + 1), {}, {}};
   const std::int64_t found = static_cast<std::int64_t>(function.rows.size());
   const at::Tensor some =
@@ -83,13 +83,13 @@ Gradients exact_gradients(const MixCase& mix, const RowFunction& function) {
 /// A form other than the checked one that can take the same problem. None where there is none, or
 /// where the composite form in double, which is to judge both, would not fit.
 const Implementation* another_form(const MixCase& mix) {
-  Problem wide = mix.mechanism.problem;
+  Problem wide = mix.problem();
   wide.dtype = Dtype::float64;
   const Cost cost = mix.entry.implementations.front().cost(mix.mechanism.options, wide);
   if (cost.minimal_bytes + cost.workspace_bytes >= judge_bytes_limit) return nullptr;
   for (const Implementation& form : mix.entry.implementations) {
     if (form.name != mix.implementation.name && form.differentiable &&
-        form.supports(mix.mechanism.options, mix.mechanism.problem)) {
+        form.supports(mix.mechanism.options, mix.problem())) {
       return &form;
     }
   }
@@ -114,7 +114,7 @@ Difference difference_for(Dtype dtype) {
 double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
                           const std::string& role, const at::Tensor& direction,
                           const RowFunction& function) {
-  const Difference by = difference_for(mix.mechanism.problem.dtype);
+  const Difference by = difference_for(mix.problem().dtype);
   std::vector<double>& values = inputs.roles.at(role).values;
   const std::vector<double> centre = values;
   const std::vector<double> towards = to_array(direction).values;
@@ -196,7 +196,7 @@ std::optional<Judgement> judged_by_other_forms(const MixCase& mix, const RowFunc
                                                Json& section, Errors& errors) {
   const Implementation* const other = another_form(mix);
   if (other == nullptr) return std::nullopt;
-  const Dtype dtype = mix.mechanism.problem.dtype;
+  const Dtype dtype = mix.problem().dtype;
   const Tolerance bars = tolerance(dtype);
   const Gradients exact = exact_gradients(mix, function);
   const double exact_error = root_mean_square(errors_along(exact, slopes));
@@ -218,7 +218,7 @@ std::optional<Judgement> judged_by_other_forms(const MixCase& mix, const RowFunc
 }  // namespace
 
 Json check_gradient(const MixCase& mix, std::int64_t count) {
-  const Dtype dtype = mix.mechanism.problem.dtype;
+  const Dtype dtype = mix.problem().dtype;
   const RowFunction function = row_function(mix, count);
   const Gradients gradients =
       gradients_of(mix.implementation, mix.mechanism, mix.inputs, scalar_type(dtype), function);

@@ -64,8 +64,9 @@
 //   primary                 the WHAT that figures and tables show first
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
 //   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference,
-//   …} metrics                 {state_bytes, tokens_per_second, …}   of the task roofline
-//   {floor_seconds, bound: compute | memory | exponentials, share}
+//                           dtype (of what the mix was given, of tasks that train), …}
+//   metrics                 {state_bytes, tokens_per_second, …}   of the task
+//   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
 //
 // timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
 //                           stop: interval | time | samples, calibration_seconds, round}

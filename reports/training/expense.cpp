@@ -39,6 +39,15 @@ Manner manner_of(Expense expense) {
           result::human_bytes};
 }
 
+/// In which the mix is computed; empty where the cell does not say.
+std::string mix_dtype(const Json& cell) {
+  for (const char* key : {"autocast", "dtype"}) {
+    const Json* const said = result::value_of(cell, key);
+    if (said && *said != "off") return said->get<std::string>();
+  }
+  return "";
+}
+
 /// Whether both were of the same mechanism at the same size, batches apart.
 bool is_the_same(const Json& training, const Json& cost) {
   if (training["label"] != cost["label"] || training["options"] != cost["options"]) return false;
@@ -47,7 +56,10 @@ bool is_the_same(const Json& training, const Json& cost) {
     const Json* const b = result::value_of(cost, key);
     return !a || !b || *a == *b;
   };
-  return agree("length") && agree("width") && agree("heads");
+  const std::string trained = mix_dtype(training);
+  const std::string timed = mix_dtype(cost);
+  const bool as_wide = trained.empty() || timed.empty() || trained == timed;
+  return as_wide && agree("length") && agree("width") && agree("heads");
 }
 
 /// The one timed cell of the training's mechanism; null where there is none, or several that differ

@@ -13,11 +13,13 @@ struct Sizes {
         products(options.mlp == Mlp::gated   ? 3
                  : options.mlp == Mlp::plain ? 2
                                              : 0),
-        bytes(static_cast<double>(bytes_of(problem.dtype))) {}
+        bytes(static_cast<double>(bytes_of(problem.dtype))),
+        product_bytes(static_cast<double>(bytes_of(mix_dtype(options, problem.dtype)))) {}
 
   double tokens, width, hidden, layers, mechanisms;
   double products;  ///< of the MLP; as many hidden tensors are kept for the backward pass
   double bytes;
+  double product_bytes;
 };
 
 }  // namespace
@@ -48,9 +50,15 @@ double training_peak_bytes(double layer_bytes, double layer_weights, const Model
   const double weights =
       static_cast<double>(weights_around(options, problem)) + n.mechanisms * layer_weights;
   const double stream = n.tokens * n.width * n.bytes;
-  const double block = 8 * stream + 2 * n.products * n.tokens * n.hidden * n.bytes;
-  const double logits = effort.labels_per_step * static_cast<double>(options.vocabulary) * n.bytes;
-  return 4 * weights * n.bytes + n.mechanisms * layer_bytes + n.layers * block + 4 * logits;
+  double block = 8 * stream + 2 * n.products * n.tokens * n.hidden * n.product_bytes;
+  const double logits = effort.labels_per_step * static_cast<double>(options.vocabulary);
+  double sum = 4 * weights * n.bytes + 4 * logits * n.bytes;
+  if (n.product_bytes < n.bytes) {
+    // Narrow copies of weights, of logits, and of what goes into a block's two halves.
+    sum += (weights + logits) * n.product_bytes;
+    block += 2 * stream / n.bytes * n.product_bytes;
+  }
+  return sum + n.mechanisms * layer_bytes + n.layers * block;
 }
 
 }  // namespace attnbench::tasks::learning

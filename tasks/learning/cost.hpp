@@ -14,12 +14,12 @@ struct Effort {
 
 /// Operations of all steps together; bytes of weights, gradients and the optimiser's means go to
 /// and fro in each. `layer` is the cost of one attention layer's forward and backward pass at
-/// `problem`.
+/// `problem`, in the dtype of products.
 Cost training_cost(const Cost& layer, const ModelOptions& options, const Problem& problem,
                    const Effort& effort);
 
 /// The most in use at once; `layer_bytes` the peak of one attention layer's forward and backward
-/// pass, `layer_weights` its weights.
+/// pass in the dtype of products, `layer_weights` its weights. `problem` is in that of the weights.
 double training_peak_bytes(double layer_bytes, double layer_weights, const ModelOptions& options,
                            const Problem& problem, const Effort& effort);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "attention/autocast.hpp"
 #include "attention/draw.hpp"
 
 namespace attnbench::tasks::learning {
@@ -20,27 +21,6 @@ bool has_latent_stream(const Mechanism& mechanism) {
 /// [B, H, L, w] as [B, L, H * w]; a stream that is [B, L, C] already stays what it is.
 at::Tensor merged_heads(const at::Tensor& latents) {
   return latents.dim() == 4 ? latents.transpose(1, 2).flatten(2) : latents;
-}
-
-void refuse_what_does_not_fit(const ModelOptions& options, const Problem& problem) {
-  if (problem.pattern == Pattern::cross) {
-    throw UnsupportedError(
-        "a model of one sequence has no cross attention: say causal or "
-        "bidirectional");
-  }
-  if (mechanism_blocks(options) == 0) {
-    throw UsageError("one layer of the layout convolution_first holds no mechanism: say 2 or more");
-  }
-  if (options.tokens_per_position == 1) return;
-  if (options.tied_head) {
-    throw UsageError(
-        "where tokens share a position the embedding is narrower than the head: say tied_head "
-        "false");
-  }
-  if (problem.width() % options.tokens_per_position != 0) {
-    throw UsageError("the width " + std::to_string(problem.width()) + " is not divided by the " +
-                     std::to_string(options.tokens_per_position) + " tokens that share a position");
-  }
 }
 
 }  // namespace
@@ -108,7 +88,15 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
     : torch::nn::Module("model") {
   const std::shared_ptr<Mechanism> first = make();
   const Problem problem = first->problem;
-  refuse_what_does_not_fit(options, problem);
+  if (problem.pattern == Pattern::cross) {
+    throw UnsupportedError(
+        "a model of one sequence has no cross attention: say causal or "
+        "bidirectional");
+  }
+  require_fitting(options, problem);
+  if (options.autocast != Autocast::off) {
+    products_ = scalar_type(mix_dtype(options, problem.dtype));
+  }
   const auto table = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     return register_parameter(
         name, draw_normal(seed, name, {rows, columns}, embedding_deviation, problem),
@@ -179,6 +167,7 @@ Stream Model::start(const at::Tensor& ids) const {
 
 at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
                            const Dropout& dropout) {
+  const AutocastScope scope(embedding_.device(), products_);
   Stream stream = start(ids);
   if (dropout.share > 0) {
     const double kept = 1 - dropout.share;
@@ -194,11 +183,13 @@ at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
 }
 
 at::Tensor Model::head(const at::Tensor& features) const {
-  return at::matmul(features, head_.transpose(0, 1));
+  const AutocastScope scope(embedding_.device(), products_);
+  return at::matmul(features, head_.transpose(0, 1)).to(head_.scalar_type());
 }
 
 at::Tensor Model::decoded(const at::Tensor& features, const at::Tensor& places) const {
   if (!decoder_) throw std::logic_error("the model has no decoder");
+  const AutocastScope scope(embedding_.device(), products_);
   return decoder_->forward(features, places);
 }
 
@@ -223,6 +214,7 @@ std::shared_ptr<Block> Model::mixing(std::size_t index) const {
 
 Inputs Model::mix_inputs(std::size_t index, const at::Tensor& ids) {
   const std::shared_ptr<Block> wanted = mixing(index);
+  const AutocastScope scope(embedding_.device(), products_);
   Stream stream = start(ids);
   for (const auto& block : blocks_) {
     if (block == wanted) break;
@@ -233,7 +225,8 @@ Inputs Model::mix_inputs(std::size_t index, const at::Tensor& ids) {
 
 StateBytes Model::state_bytes(std::int64_t tokens) const {
   StateBytes bytes;
-  const at::TensorOptions tensor = embedding_.options().requires_grad(false);
+  const at::TensorOptions tensor =
+      embedding_.options().requires_grad(false).dtype(products_.value_or(embedding_.scalar_type()));
   for (const auto& block : blocks_) {
     if (!block->has_mechanism()) {
       bytes["convolution"] += block->convolution().state_bytes(tensor);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,8 @@ class Model : public torch::nn::Module {
         const Implementation& implementation, const ModelOptions& options, std::uint64_t seed);
 
   /// ids: [B, T] int64, below the vocabulary; [B, T, P] where P tokens share a position. key_mask:
-  /// [B, T] bool, true where a token is real. Returns logits [B, T, vocabulary].
+  /// [B, T] bool, true where a token is real. Returns logits [B, T, vocabulary], in the weights'
+  /// dtype whatever their products were computed in.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& key_mask = {});
   /// What the head is applied to, [B, T, C]: for tasks that need few of the logits.
   at::Tensor features(const at::Tensor& ids, const at::Tensor& key_mask = {},
@@ -83,7 +85,7 @@ class Model : public torch::nn::Module {
   Mechanism& mechanism(std::size_t index) { return mixing(index)->mechanism(); }
   Inputs mix_inputs(std::size_t index, const at::Tensor& ids);
 
-  /// After `tokens` tokens.
+  /// After `tokens` tokens, which are carried in the dtype of products.
   StateBytes state_bytes(std::int64_t tokens) const;
 
  private:
@@ -91,10 +93,11 @@ class Model : public torch::nn::Module {
   std::shared_ptr<Block> mixing(std::size_t index) const;
   void give_initial_deviation(const ModelOptions& options);
 
-  at::Tensor embedding_;  ///< [vocabulary, C / P]
-  at::Tensor head_;       ///< [vocabulary, C]; the embedding where it is tied
-  at::Tensor positions_;  ///< [T, C]; undefined without positions
-  at::Tensor latents_;    ///< [L, C]; undefined without a latent stream
+  at::Tensor embedding_;                    ///< [vocabulary, C / P]
+  at::Tensor head_;                         ///< [vocabulary, C]; the embedding where it is tied
+  at::Tensor positions_;                    ///< [T, C]; undefined without positions
+  at::Tensor latents_;                      ///< [L, C]; undefined without a latent stream
+  std::optional<at::ScalarType> products_;  ///< their dtype under autocast
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<Normalise> last_;
   std::shared_ptr<Decoder> decoder_;  ///< null without one

@@ -52,6 +52,8 @@ const char* to_string(Positions positions) {
   return positions == Positions::learned ? "learned" : "sinusoidal";
 }
 
+const char* to_string(Autocast autocast) { return autocast == Autocast::off ? "off" : "bfloat16"; }
+
 Mlp mlp_from(const std::string& word) {
   return word_from("mlp", {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}, word);
 }
@@ -66,6 +68,35 @@ Layout layout_from(const std::string& word) {
 
 Positions positions_from(const std::string& word) {
   return word_from("positions", {Positions::none, Positions::learned, Positions::sinusoidal}, word);
+}
+
+Autocast autocast_from(const std::string& word) {
+  return word_from("autocast", {Autocast::off, Autocast::bfloat16}, word);
+}
+
+void require_fitting(const ModelOptions& options, const Problem& problem) {
+  if (mechanism_blocks(options) == 0) {
+    throw UsageError("one layer of the layout convolution_first holds no mechanism: say 2 or more");
+  }
+  if (options.autocast != Autocast::off && problem.dtype != Dtype::float32) {
+    throw UsageError("autocast narrows products of float32 weights, not of " +
+                     std::string(to_string(problem.dtype)) +
+                     ": say dtype float32, or autocast off");
+  }
+  if (options.tokens_per_position == 1) return;
+  if (options.tied_head) {
+    throw UsageError(
+        "where tokens share a position the embedding is narrower than the head: say tied_head "
+        "false");
+  }
+  if (problem.width() % options.tokens_per_position != 0) {
+    throw UsageError("the width " + std::to_string(problem.width()) + " is not divided by the " +
+                     std::to_string(options.tokens_per_position) + " tokens that share a position");
+  }
+}
+
+Dtype mix_dtype(const ModelOptions& options, Dtype weights) {
+  return options.autocast == Autocast::off ? weights : Dtype::bfloat16;
 }
 
 std::int64_t mlp_width(const ModelOptions& options, const Problem& problem) {

@@ -21,15 +21,22 @@ enum class Layout { mechanism, convolution_first };
 /// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017).
 enum class Positions { none, learned, sinusoidal };
 
+/// off: products in the dtype of the weights. bfloat16: LibTorch's autocast around weights in
+/// float32, so that projections, the mix, the MLP and the head are narrow, while norms, the stream
+/// between blocks, logits and loss stay float32.
+enum class Autocast { off, bfloat16 };
+
 const char* to_string(Mlp mlp);
 const char* to_string(Norm norm);
 const char* to_string(Layout layout);
 const char* to_string(Positions positions);
+const char* to_string(Autocast autocast);
 /// Throw UsageError listing the valid words.
 Mlp mlp_from(const std::string& word);
 Norm norm_from(const std::string& word);
 Layout layout_from(const std::string& word);
 Positions positions_from(const std::string& word);
+Autocast autocast_from(const std::string& word);
 
 struct ModelOptions {
   std::int64_t layers = 2;
@@ -49,7 +56,14 @@ struct ModelOptions {
   /// Whether one position's features stand for the whole sequence, each of whose places an MLP
   /// reads out of them (Decoder of parts.hpp).
   bool decoder = false;
+  Autocast autocast = Autocast::off;
 };
+
+/// Throws UsageError for choices that do not go together.
+void require_fitting(const ModelOptions& options, const Problem& problem);
+
+/// Of products, and so of what a mix is given, where weights are of `weights`.
+Dtype mix_dtype(const ModelOptions& options, Dtype weights);
 
 /// Bytes that decoding one sequence carries from token to token, by part of the model: "mechanism"
 /// (absent where it has no state) and "convolution", of all blocks together.

@@ -21,6 +21,12 @@ at::Tensor matrix(std::uint64_t seed, const std::string& name, std::int64_t rows
                      problem);
 }
 
+/// With the bias in the product's type, which may be narrower than the weights': a wider one would
+/// widen all that follows.
+at::Tensor plus_bias(const at::Tensor& product, const at::Tensor& bias) {
+  return product + bias.to(product.scalar_type());
+}
+
 }  // namespace
 
 at::Tensor sinusoids(const Problem& problem) {
@@ -81,9 +87,9 @@ at::Tensor FeedForward::forward(const at::Tensor& x) const {
     hidden = hidden * at::matmul(x, in_);
     return at::matmul(hidden, out_);
   }
-  at::Tensor hidden = at::matmul(x, in_) + in_bias_;
+  at::Tensor hidden = plus_bias(at::matmul(x, in_), in_bias_);
   hidden = at::gelu(hidden);
-  return at::matmul(hidden, out_) + out_bias_;
+  return plus_bias(at::matmul(hidden, out_), out_bias_);
 }
 
 Decoder::Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed)
@@ -106,7 +112,7 @@ Decoder::Decoder(const ModelOptions& options, const Problem& problem, std::uint6
 at::Tensor Decoder::forward(const at::Tensor& vectors, const at::Tensor& places) const {
   at::Tensor x = vectors + sinusoids_.index_select(0, places);
   for (const Step& step : steps_) {
-    x = at::gelu(at::matmul(step.norm->forward(x), step.weight) + step.bias);
+    x = at::gelu(plus_bias(at::matmul(step.norm->forward(x), step.weight), step.bias));
   }
   return last_->forward(x);
 }

@@ -35,7 +35,7 @@ std::vector<Option> sizes() {
     }
     if (size.name == "heads") size.fallback = std::int64_t{1};
     if (size.name == "dtype") {
-      size.meaning = "type of weights and activations";
+      size.meaning = "type of weights, and of activations without autocast";
       size.choices = {"float32", "float64"};
     }
     kept.push_back(std::move(size));
@@ -64,6 +64,10 @@ std::vector<Option> model_settings() {
       count("mlp_width", 0, "hidden numbers of the MLP; 0 = 4 * width", 0),
       word("norm", "layer", "layer: LayerNorm; rms: RMSNorm", {"layer", "rms"}),
       yes_or_no("tied_head", true, "logits from the embedding's own weights"),
+      word("autocast", "off",
+           "bfloat16: projections, mix, MLP and head in bfloat16, for weights, norms, logits and "
+           "loss in float32",
+           {"off", "bfloat16"}),
       number("initial_deviation", 0,
              "standard deviation of first projections, outputs less by sqrt(2 * layers); 0 = 1 / "
              "sqrt(inputs)"),
@@ -120,6 +124,7 @@ ModelOptions model_options_from(const Options& settings) {
   model.positions = positions_from(settings.text("positions"));
   model.taps = settings.integer("short_convolution_taps");
   model.initial_deviation = settings.number("initial_deviation");
+  model.autocast = autocast_from(settings.text("autocast"));
   return model;
 }
 

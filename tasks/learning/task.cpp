@@ -36,6 +36,22 @@ Effort effort_of(const Options& settings, const DataSet& data) {
           labels / examples * static_cast<double>(order.batch)};
 }
 
+/// What the mix is given decides which implementation does it and what that costs. Its parameters
+/// are in the dtype of all weights, which is the forecast's.
+Forecast forecast_training_mix(const Registry& registry, const Cell& cell,
+                               const ModelOptions& model, const Problem& problem) {
+  Problem mixed = problem;
+  mixed.dtype = mix_dtype(model, problem.dtype);
+  Forecast forecast = forecast_mix(registry, cell, mixed);
+  forecast.problem.dtype = problem.dtype;
+  if (forecast.support || mixed.dtype == problem.dtype) return forecast;
+  if (forecast_mix(registry, cell, problem).support) {
+    forecast.support = Support::no(std::string("autocast gives the mix ") + to_string(mixed.dtype) +
+                                   ": " + forecast.support.reason);
+  }
+  return forecast;
+}
+
 double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast) {
   const SingleThread alone;
   const auto mechanism = make_on_cpu(registry, cell, forecast);
@@ -79,14 +95,9 @@ ModelOptions TrainingTask::model_options(const Options& settings) const {
 Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) const {
   const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
   const ModelOptions model = model_options(cell.settings);
-  if (mechanism_blocks(model) == 0) {
-    throw UsageError("one layer of the layout convolution_first holds no mechanism");
-  }
-  if (model.tokens_per_position > 1 && model.tied_head) {
-    throw UsageError(
-        "where tokens share a position the embedding is narrower: say tied_head false");
-  }
-  Forecast forecast = forecast_mix(registry, cell, problem_of(cell.settings, *data));
+  const Problem problem = problem_of(cell.settings, *data);
+  require_fitting(model, problem);
+  Forecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
   if (!forecast.support) return forecast;
   if (!chosen(registry, cell, forecast).differentiable) {
@@ -96,6 +107,7 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   }
   call::Settings layer;
   layer.problem = forecast.problem;
+  layer.problem.dtype = mix_dtype(model, problem.dtype);
   layer.pass = call::Pass::forward_backward;
   layer.scope = Scope::layer;
   call::price(forecast, registry, cell, layer);

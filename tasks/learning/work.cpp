@@ -51,10 +51,14 @@ class TrainingWork final : public Work {
         const at::NoGradGuard no_grad;
         return model->mix_inputs(i, ids);
       }();
-      section = check_mix(
-          {registry_.entry(cell_.mechanism), implementation_, registry_.reference(cell_.mechanism),
-           model->mechanism(i), inputs, context.seed()},
-          /*with_gradient=*/true);
+      const MixCase mix{registry_.entry(cell_.mechanism),
+                        implementation_,
+                        registry_.reference(cell_.mechanism),
+                        model->mechanism(i),
+                        inputs,
+                        context.seed()};
+      section = checked(mix);
+      section["dtype"] = to_string(mix.problem().dtype);
       if (section["verdict"] != "ok") break;
     }
     section["mixes"] = model->mixes();
@@ -82,6 +86,35 @@ class TrainingWork final : public Work {
   }
 
  private:
+  /// A plugin's mechanism may not know of inputs that are narrower than its parameters: what fails
+  /// on them alone is not supported, rather than wrong.
+  Json checked(const MixCase& mix) const {
+    try {
+      return check_mix(mix, /*with_gradient=*/true);
+    } catch (const std::exception& error) {
+      const Dtype given = mix.problem().dtype;
+      const Dtype own = mix.mechanism.problem.dtype;
+      if (given == own || !mixes(mix, own)) throw;
+      const std::string why = error.what();
+      throw UnsupportedError(std::string("it does not mix ") + to_string(given) +
+                             " beside parameters in " + to_string(own) +
+                             ", which autocast asks for: " + why.substr(0, why.find('\n')));
+    }
+  }
+
+  /// Whether it does so with its inputs in that dtype.
+  bool mixes(const MixCase& mix, Dtype dtype) const {
+    const at::NoGradGuard no_grad;
+    Inputs inputs = mix.inputs;
+    for (auto& [role, tensor] : inputs.tensors) tensor = tensor.to(scalar_type(dtype));
+    try {
+      implementation_.mix(mix.mechanism, inputs, nullptr);
+    } catch (const std::exception&) {
+      return false;
+    }
+    return true;
+  }
+
   std::shared_ptr<Model> model_of(const Context& context, const Forecast& forecast) const {
     const std::uint64_t seed =
         key_of({context.seed(), static_cast<std::uint64_t>(cell_.settings.integer("model_seed"))});

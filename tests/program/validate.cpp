@@ -58,6 +58,21 @@ TEST_CASE("validate: a malformed suite ends with 2, its place, and nothing writt
   CHECK(files == 2);
 }
 
+TEST_CASE("validate: what autocast may be is said where it is something else", "[program]") {
+  const TemporaryFolder folder;
+  write_file(folder / "half.json",
+             "{\"name\": \"s\", \"task\": \"mqar\",\n\"mechanisms\": [\"latte\"],\n"
+             "\"set\": {\"autocast\": [\"off\", \"float16\"]}}");
+  for (const char* command : {"validate", "plan", "run"}) {
+    const Finished finished = call({command, "half.json"}, folder.path());
+    INFO(command << " said: " << finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Catch::Contains("half.json:3: /set/autocast/1: ") &&
+                                 Catch::Contains("float16") &&
+                                 Catch::Contains("one of off, bfloat16"));
+  }
+}
+
 TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[program]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"validate"}, "expected a suite file"},
@@ -66,6 +81,7 @@ TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[pro
       {{"validate", suites + "quickstart.json", "--porfile", "quick"}, "mean \"--profile\""},
       {{"validate", suites + "quickstart.json", "--set", "lenght=3"}, "mean \"length\""},
       {{"validate", suites + "quickstart.json", "--only", "nothing at all"}, "leave nothing"},
+      {{"validate", suites + "mqar_smoke.json", "--set", "autocast=half"}, "off, bfloat16"},
       {{"validate", suites + "quickstart.json", "--skip", "["}, "no regular expression"},
       {{"plan"}, "nothing to do"},
       {{"plan", "lattte"}, "mean \"latte\""},

@@ -107,6 +107,13 @@ TEST_CASE("a scripted module is a mechanism with options, a state and gradients"
   const at::Tensor scores =
       at::matmul(inputs["query"], inputs["key"].transpose(-2, -1)).tril() * 2.0 * 0.5;
   CHECK(at::allclose(output, at::matmul(scores, inputs["value"])));
+  Inputs narrow;  // under autocast, beside a parameter in float32
+  for (const auto& [role, x] : inputs.tensors) {
+    narrow.tensors[role] = x.detach().to(at::kBFloat16);
+  }
+  const at::Tensor rounded = entry.implementations.front().mix(*mechanism, narrow, nullptr).output;
+  CHECK(rounded.scalar_type() == at::kBFloat16);
+  CHECK(at::allclose(rounded.to(at::kFloat), output.detach(), 2e-2, 2e-2));
   output.sum().backward();
   CHECK(mechanism->parameters().size() == 1);
   CHECK(mechanism->parameters()[0].grad().abs().sum().item<double>() > 0);

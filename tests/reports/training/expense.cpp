@@ -94,6 +94,21 @@ TEST_CASE("accuracy stands over the memory that another task measured", "[traini
   CHECK(dots[1]["x"].get<double>() == Approx(1));
 }
 
+TEST_CASE("what was trained in bfloat16 costs what was timed in bfloat16", "[training]") {
+  std::vector<Json> cells = some_cells();
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i]["settings"]["dtype"] = "float32";
+    if (i < 4) cells[i]["settings"]["autocast"] = "bfloat16";
+  }
+  CHECK(figures_of(cells, reports::Expense::time).empty());
+  cells[4]["settings"]["dtype"] = "bfloat16";
+  const auto figures = figures_of(cells, reports::Expense::time);
+  REQUIRE(figures.size() == 1);
+  CHECK(rows_of(figures[0], "dot").size() == 1);
+  for (std::size_t i = 0; i < 4; ++i) cells[i]["settings"]["autocast"] = "off";
+  CHECK(rows_of(figures_of(cells, reports::Expense::time).at(0), "dot").size() == 2);
+}
+
 TEST_CASE("a cost at another size, failed, or of several passes is no cost of a training",
           "[training]") {
   std::vector<Json> cells = some_cells();

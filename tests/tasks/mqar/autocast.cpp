@@ -1,0 +1,172 @@
+// The setting autocast through a whole task: which implementations it takes, what it foretells, and
+// that every mechanism's mix is checked as it is then fed.
+#include <set>
+
+#include "tests/support/catch.hpp"
+#include "tests/tasks/run_cell.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+using std::int64_t;
+
+namespace {
+
+using Values = std::map<std::string, OptionValue>;
+
+Values small(Values more = {}) {
+  Values settings{{"autocast", std::string("bfloat16")},
+                  {"batch", int64_t{8}},
+                  {"width", int64_t{16}},
+                  {"heads", int64_t{2}},
+                  {"layout", std::string("convolution_first")},
+                  {"vocabulary", int64_t{64}},
+                  {"train_mix", std::string("16x2:16")},
+                  {"validation_mix", std::string("16x2:8")},
+                  {"test_mix", std::string("16x2:5, 40x4:5")},
+                  {"epochs", int64_t{1}}};
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+Values options_of(const std::string& mechanism) {
+  if (mechanism == "window" || mechanism == "macchiato") return {{"window", Window{7, 0}}};
+  return {};
+}
+
+tasks::Forecast forecast_of(const Registry& registry, const std::string& implementation,
+                            const Values& settings) {
+  return tasks::find_task("mqar").forecast(registry,
+                                           make_cell("mqar", "softmax", implementation, settings));
+}
+
+/// Softmax' composite form under another name.
+Implementation another(const char* name) {
+  const Registry registry = Registry::with_builtins();
+  Implementation implementation = registry.entry("softmax").implementations.front();
+  implementation.name = name;
+  implementation.rank = 100;
+  return implementation;
+}
+
+}  // namespace
+
+TEST_CASE("every causal mechanism is trained under autocast, its mix checked as it is fed",
+          "[autocast]") {
+  const Registry registry = Registry::with_builtins();
+  std::set<std::string> trained;
+  for (const std::string& name : registry.mechanisms()) {
+    INFO(name);
+    const tasks::Cell cell = make_cell("mqar", name, "auto", small(), options_of(name));
+    const tasks::Forecast forecast = tasks::find_task("mqar").forecast(registry, cell);
+    INFO(forecast.support.reason);
+    CHECK(forecast.support.yes == (name != "linformer"));
+    if (!forecast.support) continue;
+    CHECK(forecast.problem.dtype == Dtype::float32);  // of the weights
+    const Ran ran = run_cell(registry, "mqar", cell);
+    INFO(ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(ran.check["dtype"] == "bfloat16");
+    CHECK(ran.check.contains("gradient"));
+    CHECK(ran.sections["training"]["steps"] == 2);
+    trained.insert(name);
+  }
+  CHECK(trained.size() + 1 == registry.mechanisms().size());
+}
+
+TEST_CASE("without autocast a mix is checked in the weights' dtype", "[autocast]") {
+  const Registry registry = Registry::with_builtins();
+  const Values wide = small({{"autocast", std::string("off")}});
+  CHECK(run_cell(registry, "mqar", make_cell("mqar", "latte", "auto", wide)).check["dtype"] ==
+        "float32");
+}
+
+TEST_CASE("an implementation without bfloat16 is refused with the reason", "[autocast]") {
+  Registry registry = Registry::with_builtins();
+  Implementation wide_only = another("wide_only");
+  wide_only.supports = [](const Options&, const Problem& problem) {
+    return problem.dtype == Dtype::bfloat16 ? Support::no("there is no kernel for bfloat16")
+                                            : Support{};
+  };
+  registry.add_implementation("softmax", wide_only);
+  const Values off = small({{"autocast", std::string("off")}});
+  CHECK(forecast_of(registry, "wide_only", off).support.yes);
+  CHECK(forecast_of(registry, "auto", off).implementation == "wide_only");
+  const tasks::Forecast refused = forecast_of(registry, "wide_only", small());
+  CHECK_FALSE(refused.support.yes);
+  CHECK_THAT(refused.support.reason, Contains("autocast gives the mix bfloat16: ") &&
+                                         Contains("there is no kernel for bfloat16"));
+  CHECK_THROWS_AS(
+      tasks::find_task("mqar").make(registry, make_cell("mqar", "softmax", "wide_only", small())),
+      UnsupportedError);
+  // What is taken by itself is what can do it; and another reason is not put down to autocast.
+  CHECK(forecast_of(registry, "auto", small()).implementation != "wide_only");
+  const tasks::Forecast linformer =
+      tasks::find_task("mqar").forecast(registry, make_cell("mqar", "linformer", "auto", small()));
+  CHECK_FALSE(linformer.support.yes);
+  CHECK_THAT(linformer.support.reason, !Contains("autocast"));
+}
+
+TEST_CASE("a mix that fails on types of two widths is unsupported, not an error", "[autocast]") {
+  Registry registry = Registry::with_builtins();
+  Implementation one_width = another("one_width");
+  one_width.mix = [](Mechanism&, const Inputs& inputs, State*) {
+    const at::Tensor parameter = at::ones({inputs["query"].size(3), inputs["query"].size(3)});
+    return Mixed{at::matmul(inputs["query"], parameter), {}};
+  };
+  registry.add_implementation("softmax", one_width);
+  CHECK_THROWS_AS(run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", small())),
+                  UnsupportedError);
+  CHECK_THROWS_WITH(
+      run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", small())),
+      Contains("it does not mix bfloat16 beside parameters in float32, which autocast asks for"));
+}
+
+TEST_CASE("a mix that fails in either width fails as it does without autocast", "[autocast]") {
+  Registry registry = Registry::with_builtins();
+  Implementation broken = another("broken");
+  broken.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
+    throw std::runtime_error("no kernel was built");
+  };
+  registry.add_implementation("softmax", broken);
+  CHECK_THROWS_WITH(run_cell(registry, "mqar", make_cell("mqar", "softmax", "broken", small())),
+                    "no kernel was built");
+}
+
+TEST_CASE("choices that autocast does not go with are refused before anything runs", "[autocast]") {
+  CHECK_THROWS_WITH(make_cell("mqar", "softmax", "auto", {{"autocast", std::string("float16")}}),
+                    Contains("autocast must be one of off, bfloat16") && Contains("float16"));
+  const Registry registry = Registry::with_builtins();
+  CHECK_THROWS_WITH(forecast_of(registry, "auto", small({{"dtype", std::string("float64")}})),
+                    Contains("autocast narrows products of float32 weights, not of float64"));
+}
+
+TEST_CASE("memory foretold under autocast is less, and not far from what is taken", "[autocast]") {
+  worker::install_counting_allocator();
+  const Registry registry = Registry::with_builtins();
+  for (const char* name : {"softmax", "latte", "linear"}) {
+    INFO(name);
+    std::map<std::string, double> foretold;
+    std::map<std::string, double> used;
+    for (const std::string autocast : {"off", "bfloat16"}) {
+      const tasks::Cell cell = make_cell("mqar", name, "auto",
+                                         small({{"autocast", autocast},
+                                                {"width", int64_t{64}},
+                                                {"batch", int64_t{32}},
+                                                {"train_mix", std::string("128x16:64")},
+                                                {"validation_mix", std::string("128x16:32")},
+                                                {"test_mix", std::string("128x16:32")},
+                                                {"vocabulary", int64_t{1024}}}));
+      tasks::MemoryMeter& meter = worker::cpu_memory();
+      const auto before = meter.live_bytes();
+      meter.reset_peak();
+      const Ran ran = run_cell(registry, "mqar", cell, /*round=*/1);
+      used[autocast] = static_cast<double>(meter.peak_bytes() - before);
+      foretold[autocast] = ran.forecast.peak_bytes;
+    }
+    CAPTURE(used["off"], used["bfloat16"], foretold["off"], foretold["bfloat16"]);
+    CHECK(foretold["bfloat16"] < foretold["off"]);
+    CHECK(foretold["bfloat16"] > 0.7 * used["bfloat16"]);
+    CHECK(foretold["bfloat16"] < 4 * used["bfloat16"]);
+  }
+}
