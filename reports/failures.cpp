@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "reports/drawn.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -48,6 +49,10 @@ Json failure_layers(const result::Panel& panel) {
           {"opacity", legend_opacity(1)},
           {"tooltip",
            tooltip({{"series", "label"}, {"status", "status"}, {"reason", "reason"}})}}}}});
+}
+
+std::set<std::string> failed_series(const result::Panel& panel) {
+  return series_of(failure_rows(panel));
 }
 
 int failure_height(const result::Panel& panel) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "harness/result/layout.hpp"
 
@@ -12,6 +14,9 @@ using Json = nlohmann::json;
 /// Marks at the upper edge for cells that are wrong, out of memory, timed out or crashed. An array
 /// of none or one layer, with a y scale of its own.
 Json failure_layers(const result::Panel& panel);
+
+/// The series that have such marks.
+std::set<std::string> failed_series(const result::Panel& panel);
 
 /// How many marks stand above each other at most.
 int failure_height(const result::Panel& panel);

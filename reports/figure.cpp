@@ -11,6 +11,7 @@
 #include "reports/speedup.hpp"
 #include "reports/training/accuracy.hpp"
 #include "reports/training/curves.hpp"
+#include "reports/training/data.hpp"
 #include "reports/training/expense.hpp"
 #include "reports/training/state.hpp"
 
@@ -168,11 +169,11 @@ Figures draw_accuracy_over(const Panel& panel, const Order& order, const Rows&) 
   return accuracy_over_expense_figures(expense, {&panel}, {&panel}, order);
 }
 
-/// A figure that needs nothing but the panel and the series' order.
+/// A figure for each data set: curves of several would lie over each other, and mean nothing there.
 template <std::optional<Figure> (*one)(const Panel&, const Order&)>
-Figures draw_one(const Panel& panel, const Order& order, const Rows&) {
+Figures draw_by_data(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, one(panel, order));
+  for (const Panel& part : by_data(panel)) add(figures, one(part, order));
   return figures;
 }
 
@@ -196,10 +197,10 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"accuracy_over_state", draw_accuracy_over_state},
       {"accuracy_over_time", draw_accuracy_over<Expense::time>},
       {"accuracy_over_memory", draw_accuracy_over<Expense::memory>},
-      {"accuracy_over_learning_rate", draw_one<accuracy_over_rate_figure>},
-      {"learning_curves", draw_one<learning_curves_figure>},
-      {"loss_curves", draw_one<loss_curves_figure>},
-      {"accuracy_by_look_back", draw_one<look_back_figure>}};
+      {"accuracy_over_learning_rate", draw_by_data<accuracy_over_rate_figure>},
+      {"learning_curves", draw_by_data<learning_curves_figure>},
+      {"loss_curves", draw_by_data<loss_curves_figure>},
+      {"accuracy_by_look_back", draw_by_data<look_back_figure>}};
   return table;
 }
 

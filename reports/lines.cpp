@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "harness/result/format.hpp"
+#include "reports/drawn.hpp"
+#include "reports/failures.hpp"
 #include "reports/frame.hpp"
 #include "reports/spec.hpp"
 
@@ -160,8 +162,12 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
     heights.push_back(row["y"].get<double>());
     further_x.push_back(row["x"].get<double>());
   }
+  std::set<std::string> shown = series_of(contents.rows);
+  shown.merge(series_of(published));
+  shown.merge(failed_series(panel));
+  const Panel drawn = with_series(panel, shown);
   const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
-  Json layers = layers_of(panel, order, y, contents);
+  Json layers = layers_of(drawn, order, y, contents);
   add_published(layers, published, y);
   std::string caption = request.caption;
   if (!published.empty()) caption += " Hollow and dashed: published numbers.";
@@ -169,7 +175,8 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   if (contents.across) {
     caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
   }
-  Figure figure = framed(panel, request.what, request.title, caption, order, std::move(layers));
+  caption += not_drawn_words(panel, shown);
+  Figure figure = framed(drawn, request.what, request.title, caption, order, std::move(layers));
   figure.spec["encoding"]["x"] = x_encoding(panel, further_x);
   figure.spec["data"] = {{"name", "measured"}, {"values", contents.rows}};
   if (!published.empty()) {

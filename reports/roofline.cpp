@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "harness/result/format.hpp"
+#include "reports/drawn.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -46,6 +47,7 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                                       const std::vector<std::string>& order) {
   const Json rows = rows_of(panel);
   if (rows.empty()) return std::nullopt;
+  const result::Panel drawn = with_series(panel, series_of(rows));
   double most = 0.1;
   for (const Json& row : rows) most = std::max(most, row["y"].get<double>() * 1.03);
   const Json y = {{"field", "y"},
@@ -59,7 +61,7 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                       {"scale",
                        {{"domain", {"compute", "memory", "exponentials"}},
                         {"range", {"#0072b2", "#d55e00", "#009e73"}}}}};
-  Json shape = shape_encoding(panel.series, order);
+  Json shape = shape_encoding(drawn.series, order);
   shape["title"] = "label";
   Json layers = Json::array();
   layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 1}}},
@@ -80,11 +82,12 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                                            {"bound", "bound by"},
                                            {"median", "median"},
                                            {"floor", "floor"}})}}}});
-  Figure figure =
-      framed(panel, "roofline", "Share of the floor that is reached",
-             "The floor is the least time that this machine's measured ceilings allow for the "
-             "operations, bytes and exponentials of the cell; the colour says which of them binds.",
-             order, std::move(layers));
+  Figure figure = framed(
+      drawn, "roofline", "Share of the floor that is reached",
+      "The floor is the least time that this machine's measured ceilings allow for the "
+      "operations, bytes and exponentials of the cell; the colour says which of them binds." +
+          not_drawn_words(panel, series_of(rows)),
+      order, std::move(layers));
   figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
   figure.spec["encoding"].erase("color");  // here colour says what binds
   figure.spec["layer"].erase(figure.spec["layer"].begin() + 1, figure.spec["layer"].end());

@@ -9,6 +9,7 @@
 #include "harness/measure/statistics.hpp"
 #include "harness/result/format.hpp"
 #include "harness/result/panel_growth.hpp"
+#include "reports/drawn.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -173,6 +174,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                   {"axis", {{"format", ".1f"}}}};
   Json range = y;
   range["field"] = "low";
+  const Panel drawn = with_series(panel, series_of(rows));
   Json layers = Json::array();
   add_claims(layers, claims);
   layers.push_back(
@@ -184,7 +186,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                     {"mark", {{"type", "point"}, {"filled", true}, {"size", 60}}},
                     {"encoding",
                      {{"y", y},
-                      {"shape", shape_encoding(panel.series, order)},
+                      {"shape", shape_encoding(drawn.series, order)},
                       {"opacity", opacity(1, 0.25)},
                       {"tooltip", tooltip({{"series", "label"},
                                            {"said", "exponent"},
@@ -194,8 +196,8 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
       "Each point is the power by which the " + quantity +
       " grows between two neighbours; dashed, what is claimed." +
       (time ? " Faint: cells under 5 ms, whose constant costs still count." : "") +
-      fits_of(panel, what);
-  Figure figure = framed(panel, time ? "slopes" : "memory_slopes",
+      fits_of(panel, what) + not_drawn_words(panel, series_of(rows));
+  Figure figure = framed(drawn, time ? "slopes" : "memory_slopes",
                          "Local growth of the " + quantity + " along the axis", caption, order,
                          std::move(layers));
   figure.spec["data"] = {{"name", "measured"}, {"values", rows}};

@@ -26,6 +26,11 @@ void join_reach(Json& rows) {
                                row["said"].get<std::string>()));
 }
 
+/// What a line over something else than the axis joins: the trainings of one place on it.
+std::string line_of(const Selection& selection) {
+  return selection.series + (selection.x ? " " + result::human_value(*selection.x) : "");
+}
+
 bool has_words(const Panel& panel) {
   const std::vector<const Json*> values = result::axis_values(panel);
   return std::any_of(values.begin(), values.end(),
@@ -87,13 +92,10 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
                                    [](const Selection& one) { return one.rates.size() > 1; });
   if (!several) return std::nullopt;  // nothing was chosen
   for (const Selection& selection : selected) {
-    std::string line = selection.series;
-    if (selection.x) line += " " + result::human_value(*selection.x);
     for (const Rate& rate : selection.rates) {
       if (rate.cells.empty()) continue;
-      Json mean = mean_row(selection.series, rate.learning_rate, rate.validation_accuracy);
-      mean["id"] = line;
-      sketch.rows.push_back(std::move(mean));
+      sketch.rows.push_back(mean_row(selection.series, rate.learning_rate, rate.validation_accuracy,
+                                     line_of(selection)));
       for (const Json* cell : rate.cells) {
         sketch.rows.push_back(row_of(*cell, selection.series, "dot", rate.learning_rate,
                                      metric(*cell, "validation_accuracy")));
@@ -125,16 +127,11 @@ std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
         right += back["right"][i].get<double>();
       }
     }
-    std::string line = selection.series;
-    if (selection.x) line += " " + result::human_value(*selection.x);
     for (const auto& [distance, counts] : bins) {
-      const double y = counts.second / counts.first;
-      Json dot = row_of(*selection.choice().cells.front(), selection.series, "dot", distance, y);
+      Json dot = row_of(*selection.choice().cells.front(), selection.series, "dot", distance,
+                        counts.second / counts.first);
       dot["count"] = result::human_count(counts.first);
-      Json mean = mean_row(selection.series, distance, y);
-      mean["id"] = line;
-      sketch.rows.push_back(std::move(dot));
-      sketch.rows.push_back(std::move(mean));
+      add_joined(sketch.rows, std::move(dot), line_of(selection));
     }
   }
   return sketched(panel, order, std::move(sketch));

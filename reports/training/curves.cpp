@@ -24,10 +24,7 @@ void add_curves(Sketch& sketch, const Panel& panel, const char* x, const char* y
         dot["said"] = words(value);
         dot["loss"] = share_words(point["loss"].get<double>());
         dot["train"] = share_words(point["train_accuracy"].get<double>());
-        Json mean = mean_row(selection.series, point[x], value);
-        mean["id"] = (*cell)["id"];
-        sketch.rows.push_back(std::move(dot));
-        sketch.rows.push_back(std::move(mean));
+        add_joined(sketch.rows, std::move(dot), (*cell)["id"]);
       }
     }
   }

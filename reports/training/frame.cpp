@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
+#include "reports/drawn.hpp"
 #include "reports/points.hpp"
 #include "reports/spec.hpp"
 
@@ -135,15 +137,19 @@ Json logarithmic(const char* title, double base, const char* format) {
 std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::string>& own_order,
                                Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
-  // Published models that we do not have come after ours in the legend.
-  result::Panel panel = own;
-  std::vector<std::string> order = own_order;
+  const std::set<std::string> trained = series_of(sketch.rows);
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   const auto name_of = [&](const std::string& label) {
     return has(own.series, label) ? label : label + " (published)";
   };
+  std::set<std::string> shown = trained;
+  for (const Published& number : sketch.published) shown.insert(name_of(number.label));
+  result::Panel panel = with_series(own, shown);
+  const std::size_t ours = panel.series.size();
+  // Published models that we do not have come after ours in the legend.
+  std::vector<std::string> order = own_order;
   for (const Published& number : sketch.published) {
     const std::string name = name_of(number.label);
     if (!has(panel.series, name)) panel.series.push_back(name);
@@ -182,9 +188,11 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   const std::size_t failed = failures_in(panel);
   if (failed > 0) {
     sketch.caption += " " + std::to_string(failed) +
-                      (failed == 1 ? " training did" : " trainings did") +
-                      " not end well and is not drawn: see the table of statuses.";
+                      (failed == 1 ? " training did not end well and is"
+                                   : " trainings did not end well and are") +
+                      " not drawn: see the table of statuses.";
   }
+  sketch.caption += not_drawn_words(own, trained);
   if (!sketch.published.empty()) {
     sketch.caption += " Hollow and dashed: published numbers" + sources_of(sketch.published) + ".";
   }
@@ -192,7 +200,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   figure.spec["data"] = {{"name", "measured"}, {"values", std::move(sketch.rows)}};
   figure.spec["layer"] = std::move(layers);
   figure.spec["encoding"]["x"] = std::move(sketch.x);
-  make_grey(figure.spec["encoding"]["color"], own.series.size());
+  make_grey(figure.spec["encoding"]["color"], ours);
   figure.spec.erase("resolve");
   return figure;
 }

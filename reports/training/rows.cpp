@@ -60,8 +60,18 @@ Json predicted_row(const std::string& series, const std::string& id, const Json&
           {"said", said}};
 }
 
-Json mean_row(const std::string& series, const Json& x, double y) {
-  return {{"kind", "mean"}, {"series", series}, {"x", x}, {"y", y}, {"id", series}};
+Json mean_row(const std::string& series, const Json& x, double y, const std::string& line) {
+  return {{"kind", "mean"},
+          {"series", series},
+          {"x", x},
+          {"y", y},
+          {"id", line.empty() ? series : line}};
+}
+
+void add_joined(Json& rows, Json dot, const std::string& line) {
+  Json mean = mean_row(dot["series"], dot["x"], dot["y"].get<double>(), line);
+  rows.push_back(std::move(dot));
+  rows.push_back(std::move(mean));
 }
 
 }  // namespace attnbench::reports

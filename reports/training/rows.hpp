@@ -28,7 +28,9 @@ Json row_of(const Json& cell, const std::string& series, const char* kind, const
 /// say of it.
 Json predicted_row(const std::string& series, const std::string& id, const Json& x, double y,
                    const std::string& said);
-/// A row that lines join.
-Json mean_row(const std::string& series, const Json& x, double y);
+/// A row that lines join: those of one `line`, which is the series' unless said.
+Json mean_row(const std::string& series, const Json& x, double y, const std::string& line = "");
+/// A row of row_of, and the line's through it.
+void add_joined(Json& rows, Json dot, const std::string& line);
 
 }  // namespace attnbench::reports

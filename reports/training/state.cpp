@@ -4,6 +4,7 @@
 #include <map>
 
 #include "harness/result/format.hpp"
+#include "reports/training/data.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/levels.hpp"
 
@@ -26,30 +27,11 @@ double state_of(const Selection& selection) {
   return metric(*selection.choice().cells.front(), "state_bytes");
 }
 
-/// Whether a setting makes the model another one rather than the data.
-bool is_of_model(const std::string& setting) {
-  return setting == "width" || setting == "heads" || setting == "head_dim";
-}
-
 /// Trainings on the same data.
 struct Course {
   Panel panel;
   std::vector<Selection> selections;
 };
-
-/// The settings that tell the data of a cell of `panel` from that of others.
-std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel, const Json* x) {
-  std::vector<std::pair<std::string, std::string>> data;
-  for (const auto& setting : panel.facet) {
-    if (!is_of_model(setting.first)) data.push_back(setting);
-  }
-  const bool several = result::axis_values(panel).size() > 1;
-  const bool option = !panel.cells.front().cell->at("settings").contains(panel.axis);
-  if (x && several && !option && !is_of_model(panel.axis)) {
-    data.emplace_back(panel.axis, result::human_value(*x));
-  }
-  return data;
-}
 
 std::vector<Course> courses_of(const std::vector<const Panel*>& panels) {
   std::vector<Course> courses;
