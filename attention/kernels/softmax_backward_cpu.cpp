@@ -81,6 +81,13 @@ ATTNBENCH_INLINE void backward_keys(const BackwardCall<T>& call, const Scratch<C
     for (std::int64_t t0 = first / gradient_queries * gradient_queries; t0 < last;
          t0 += gradient_queries) {
       const std::int64_t rows = std::min(gradient_queries, sizes.length - t0);
+      NextMemory next(fetching_groups);
+      if (const std::int64_t t1 = t0 + gradient_queries; t1 < last) {
+        const std::int64_t more = std::min(gradient_queries, sizes.length - t1);
+        next.add(call.in.q, b, h, t1, more, sizes.head_dim);
+        next.add(call.out.d_out, b, h, t1, more, sizes.value_dim);
+        next.add(call.shared.dq_of(head, part, t1), more, s.dim);
+      }
       const GradientQueries<R> queries{
           t0,
           rows,
@@ -92,7 +99,8 @@ ATTNBENCH_INLINE void backward_keys(const BackwardCall<T>& call, const Scratch<C
           s.value_dim,
           call.in.lse + head * sizes.length + t0,
           call.shared.delta + head * sizes.length + t0,
-          call.shared.dq_of(head, part, t0)};
+          call.shared.dq_of(head, part, t0),
+          next};
       differentiate_tile<R, Bytes>(sizes, mask, bias, queries, keys, s.weights, s.d_scores, d_bias);
     }
   }
