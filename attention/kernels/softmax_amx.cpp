@@ -50,16 +50,28 @@ std::size_t scratch_bytes(const SoftmaxSizes& sizes, const Cut& cut) {
   return count.used();
 }
 
-/// One row of scores becomes weights; what was summed before fades.
-ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t row, Range columns,
-                               float factor) {
-  const float* const scores = s.scores + i * key_tile;
-  auto most = S::load(scores + columns.begin);
-  for (std::int64_t k = columns.begin + S::lanes; k < columns.end; k += S::lanes) {
-    most = S::greater(most, S::load(scores + k));
+/// The greatest score of a row; `columns` are whole blocks.
+ATTNBENCH_INLINE float greatest_of(const float* scores, Range columns) {
+  // Chains of comparisons that hide each other's latency.
+  typename S::Vector most[4];
+#pragma GCC unroll 4
+  for (int u = 0; u < 4; ++u) most[u] = S::load(scores + columns.begin + u % 2 * S::lanes);
+  std::int64_t k = columns.begin;
+  for (; k + 4 * S::lanes <= columns.end; k += 4 * S::lanes) {
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) most[u] = S::greater(most[u], S::load(scores + k + u * S::lanes));
   }
+  for (; k < columns.end; k += S::lanes) most[0] = S::greater(most[0], S::load(scores + k));
+  return S::greatest(S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3])));
+}
+
+/// One row of scores, `greatest` being the greatest of them, becomes weights; what was summed
+/// before fades.
+ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t row, Range columns,
+                               float factor, float greatest) {
+  const float* const scores = s.scores + i * key_tile;
   const float before = s.greatest[row];
-  const float after = std::max(before, S::greatest(most) * factor);
+  const float after = std::max(before, greatest * factor);
   // A row that has seen no key yet must not compute infinity minus infinity.
   const float base = std::isinf(after) ? 0.0F : after;
   typename S::Vector total[2] = {};
@@ -144,7 +156,13 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
                                     key_tile);
       }
       hide(sizes, mask, t0 + i, s0, keys, columns, s.scores);
-      for (std::int64_t r = 0; r < block; ++r) take_row(s, r, i + r, columns, factor);
+      float greatest[block];
+      for (std::int64_t r = 0; r < block; ++r) {
+        greatest[r] = greatest_of(s.scores + r * key_tile, columns);
+      }
+      for (std::int64_t r = 0; r < block; ++r) {
+        take_row(s, r, i + r, columns, factor, greatest[r]);
+      }
       for (std::int64_t d = 0; d < value_blocks; ++d) {
         const Bits* const right =
             s.values + (columns.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
