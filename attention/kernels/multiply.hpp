@@ -20,8 +20,9 @@ struct Left {
   }
 };
 
-/// What the sums of a product start from: nothing, what C holds, or row i of C times factor[i].
-enum class Start { zero, kept, scaled };
+/// What the sums of a product start from: nothing, what C holds, row i of C times factor[i], or row
+/// i of what begins i numbers before `factor`: diagonals are alike.
+enum class Start { zero, kept, scaled, diagonal };
 
 /// The matrices are padded: m to a multiple of `row_unit`, n to whole vectors.
 constexpr std::int64_t row_unit = 8;
@@ -38,7 +39,8 @@ ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
-      sums[i][j] = start == Start::zero ? S::all(0) : S::load(c + i * c_stride + j * S::lanes);
+      const R* const from = start == Start::diagonal ? factor - i : c + i * c_stride;
+      sums[i][j] = start == Start::zero ? S::all(0) : S::load(from + j * S::lanes);
       if (start == Start::scaled) sums[i][j] *= factor[i];
     }
   }

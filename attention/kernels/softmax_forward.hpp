@@ -36,10 +36,12 @@ struct KeyTile {
 };
 
 /// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
-/// for the vectors of queries that see any key of the group: the tile has that many rows.
-template <class R, int Bytes>
+/// for the vectors of queries that see any key of the group: the tile has that many rows. They
+/// start from zero, or from the diagonals of `bias`, a turned table.
+template <class R, int Bytes, Start start>
 ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
-                                   const KeyTile<R>& tile, Range range, bool whole, R* scores) {
+                                   const KeyTile<R>& tile, const R* bias, Range range, bool whole,
+                                   R* scores) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
   constexpr int M = Bytes == 64 ? 8 : 4;
   const auto vectors_that_see = [&](std::int64_t k) ATTNBENCH_INLINE_LAMBDA {
@@ -70,9 +72,12 @@ ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R
             for (std::int64_t at = k; tile.next != nullptr && at < k + count; at += row_unit) {
               tile.next->fetch_of(tile.first_group + at / row_unit);
             }
-            detail::multiply_tile<R, Bytes, count, N, Start::zero>(
+            const R* const diagonals =
+                start == Start::diagonal ? bias + p.t0 + sizes.offset - tile.s0 - k + first * lanes
+                                         : nullptr;
+            detail::multiply_tile<R, Bytes, count, N, start>(
                 sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
-                p.q + first * lanes, panel, scores + k * panel + first * lanes, panel);
+                p.q + first * lanes, panel, scores + k * panel + first * lanes, panel, diagonals);
           };
           std::int64_t k = begin;
           if constexpr (N == 1) {  // 8 sums are too few to hide their own latency
@@ -222,14 +227,16 @@ void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bia
   const bool whole = sizes.first_key(p.t0 + p.rows - 1) <= tile.s0 + range.begin &&
                      sizes.last_key(p.t0) >= tile.s0 + range.end - 1;
   // Apart from each other, for each wants all registers.
+  if (bias == nullptr) {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      panel_scores<R, Bytes, Start::zero>(sizes, p, tile, nullptr, range, whole, scores);
+    });
+  } else {
+    Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
+      panel_scores<R, Bytes, Start::diagonal>(sizes, p, tile, bias, range, whole, scores);
+    });
+  }
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    panel_scores<R, Bytes>(sizes, p, tile, range, whole, scores);
-  });
-  Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    for (std::int64_t k = range.begin; bias != nullptr && k < range.end; ++k) {
-      const R* const from = bias + p.t0 + sizes.offset - tile.s0 - k;
-      add_row<R, Bytes>(from, rounded(p.rows, Simd<R, Bytes>::lanes), scores + k * panel);
-    }
     panel_weights<R, Bytes>(sizes, mask, p, tile, range, whole, scores, fade);
   });
   if (tile.fresh) {
