@@ -52,7 +52,8 @@ class Sweep : MemoryGradient<T, Bytes> {
     RunningMean<R> mean{s_.mean, 0};
     std::int64_t begun = 0, block = 0;
     const auto fold = [&]() ATTNBENCH_INLINE_LAMBDA {
-      mean.template take<Bytes>(s_.sum, begun, along_, sizes_.head_dim, bases_.rows);
+      bases_.template project<Bytes>(h_, s_.sum, s_.spread);
+      mean.template take<Bytes>(s_.spread, begun, bases_.rows);
       std::fill_n(s_.sum, bases_.width, R{0});
       begun = 0;
     };
@@ -239,7 +240,10 @@ void running_memory_backward(const RunningMemorySizes& sizes,
   const auto each = static_cast<std::int64_t>(bytes_of<R>(sizes).second);
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const auto run = pick(head_baseline<T>, head_avx2<T>, head_avx512<T>);
-  call.shared.bases.pack(arguments.bases, sizes.heads);
+  call.shared.bases.set_fence();
+  for (std::int64_t h = 0; h < sizes.heads; ++h) {
+    call.shared.bases.template pack<T, 16>(arguments.bases, h);
+  }
   share(team, sizes.batch * sizes.heads, [&](int worker, std::int64_t head) {
     Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
     const MemoryGradientScratch<R> s(own, sizes, call.shared.bases);

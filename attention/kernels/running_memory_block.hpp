@@ -13,6 +13,36 @@ namespace attnbench::kernels {
 /// Tokens of one block; none crosses the border of a window.
 constexpr std::int64_t memory_tokens = 64;
 
+/// Adds `count` rows, `stride` apart, each times its weight where there are weights, to `sum`. In
+/// many chains: one addition would wait for another.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void add_rows(const R* rows, std::int64_t stride, std::int64_t count,
+                               std::int64_t width, R* sum, const R* weights = nullptr) {
+  using S = Simd<R, Bytes>;
+  in_runs<4>(width / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+    constexpr int N = decltype(vectors)::value;
+    R* const to = sum + first * S::lanes;
+    const R* row = rows + first * S::lanes;
+    typename S::Vector totals[2][N] = {};
+    const auto add = [&](std::int64_t i, typename S::Vector(&total)[N]) ATTNBENCH_INLINE_LAMBDA {
+      const R weight = weights == nullptr ? R{1} : weights[i];
+#pragma GCC unroll 4
+      for (int v = 0; v < N; ++v) total[v] += weight * S::load(row + v * S::lanes);
+      row += stride;
+    };
+    std::int64_t i = 0;
+    for (; i + 2 <= count; i += 2) {
+      add(i, totals[0]);
+      add(i + 1, totals[1]);
+    }
+    if (i < count) add(i, totals[0]);
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      S::store(to + v * S::lanes, S::load(to + v * S::lanes) + (totals[0][v] + totals[1][v]));
+    }
+  });
+}
+
 /// The bases of all heads as products want them.
 template <class R>
 struct PackedBases {
@@ -38,21 +68,23 @@ struct PackedBases {
     std::fill_n(fence, rows, -std::numeric_limits<R>::infinity());
     std::fill_n(fence, count, R{0});
   }
-  template <class T>
-  void pack(const Rows<const T>& bases, std::int64_t heads) const {
-    set_fence();
-    std::fill_n(along, heads * dim * rows, R{0});
-    std::fill_n(across, heads * count * width, R{0});
-    for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t j = 0; j < count; ++j) {
-        const T* const from = bases.at(0, h, j);
-        for (std::int64_t d = 0; d < dim; ++d) {
-          const R value = widen(from[d]);
-          along[(h * dim + d) * rows + j] = value;
-          across[(h * count + j) * width + d] = value;
-        }
-      }
+  /// Those of one head.
+  template <class T, int Bytes>
+  ATTNBENCH_INLINE void pack(const Rows<const T>& bases, std::int64_t h) const {
+    const T* const from = bases.at(0, h, 0);
+    pack_transposed<T, Bytes>(from, bases.row_stride, count, dim, R{1}, along + h * dim * rows,
+                              rows);
+    for (std::int64_t j = 0; j < count; ++j) {
+      widen_row<T, Bytes>(from + j * bases.row_stride, dim, R{1}, across + (h * count + j) * width,
+                          width, R{0});
     }
+  }
+
+  /// to [rows] = B x.
+  template <int Bytes>
+  ATTNBENCH_INLINE void project(std::int64_t h, const R* x, R* to) const {
+    std::fill_n(to, rows, R{0});
+    add_rows<R, Bytes>(along_of(h), rows, dim, rows, to, x);
   }
 };
 
@@ -102,47 +134,22 @@ inline std::int64_t real_tokens(const std::uint8_t* mask, std::int64_t count) {
   return real;
 }
 
-/// Adds `count` rows, `stride` apart, to `sum`.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void add_rows(const R* rows, std::int64_t stride, std::int64_t count,
-                               std::int64_t width, R* sum) {
-  using S = Simd<R, Bytes>;
-  for (std::int64_t d = 0; d < width; d += S::lanes) {
-    auto total = S::load(sum + d);
-    for (std::int64_t i = 0; i < count; ++i) total += S::load(rows + i * stride + d);
-    S::store(sum + d, total);
-  }
-}
-
 /// A mean's coordinates, and of how many tokens.
 template <class R>
 struct RunningMean {
   R* u;  ///< [rows]
   std::int64_t count;
 
-  /// Takes in `tokens` tokens whose sum is `sum` [width].
+  /// Takes in `tokens` tokens whose sum has the coordinates `totals` [rows].
   template <int Bytes>
-  ATTNBENCH_INLINE void take(const R* sum, std::int64_t tokens, const R* along, std::int64_t dim,
-                             std::int64_t rows) {
-    using S = Simd<R, Bytes>;
-    const auto total_of = [&](std::int64_t j) ATTNBENCH_INLINE_LAMBDA {
-      auto total = S::all(0);
-      for (std::int64_t d = 0; d < dim; ++d) total += sum[d] * S::load(along + d * rows + j);
-      return total;
-    };
-    take_totals<Bytes>(total_of, tokens, rows);
-  }
-  /// The same of the sum's coordinates, which `total_of(j)` gives a vector at a time.
-  template <int Bytes, class TotalOf>
-  ATTNBENCH_INLINE void take_totals(const TotalOf& total_of, std::int64_t tokens,
-                                    std::int64_t rows) {
+  ATTNBENCH_INLINE void take(const R* totals, std::int64_t tokens, std::int64_t rows) {
     using S = Simd<R, Bytes>;
     if (tokens == 0) return;
     const R before = static_cast<R>(tokens);
     const R share = R{1} / static_cast<R>(count + tokens);
     for (std::int64_t j = 0; j < rows; j += S::lanes) {
       const auto mean = S::load(u + j);
-      S::store(u + j, mean + (total_of(j) - before * mean) * share);
+      S::store(u + j, mean + (S::load(totals + j) - before * mean) * share);
     }
     count += tokens;
   }

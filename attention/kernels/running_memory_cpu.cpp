@@ -55,7 +55,8 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
     if (!windows) continue;
     begun += real_tokens(mask, tokens);
     if (blocks.ends(t)) {
-      mean.template take<Bytes>(s.sum, begun, bases.along_of(h), sizes.head_dim, bases.rows);
+      bases.template project<Bytes>(h, s.sum, s.means);
+      mean.template take<Bytes>(s.means, begun, bases.rows);
       std::fill_n(s.sum, bases.width, R{0});
       begun = 0;
     }
@@ -63,9 +64,9 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
   if (k == parts.count - 1) end_sequence(call, s, b, h, mean.count, begun);
 }
 
-/// What is done with an item: the sum of a part's tokens, the reading of a part, or the whole steps
-/// of some heads.
-enum class Work { sum, read, step };
+/// What is done with an item: a head's bases are packed, a part's tokens summed, a part read, or
+/// the whole steps of some heads.
+enum class Work { pack, sum, read, step };
 
 bool is_step(const RunningMemorySizes& sizes) {
   return sizes.length == 1 && sizes.order != MemoryOrder::all;
@@ -74,6 +75,7 @@ bool is_step(const RunningMemorySizes& sizes) {
 template <class T, int Bytes>
 ATTNBENCH_INLINE void item(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
                            std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
+  if (work == Work::pack) return call.shared.bases.template pack<T, Bytes>(call.in.bases, h);
   if (work == Work::sum) return sum_part<T, Bytes>(call, s, b, h, k);
   if (work == Work::step) return step_heads<T, Bytes>(call, s, k);
   read_part<T, Bytes>(call, s, b, h, k);
@@ -142,7 +144,9 @@ void running_memory_forward(const RunningMemorySizes& sizes,
       run(call, scratch_of(worker), head / sizes.heads, head % sizes.heads, index % parts, work);
     });
   };
-  call.shared.bases.pack(arguments.bases, sizes.heads);
+  call.shared.bases.set_fence();
+  share(team, sizes.heads,
+        [&](int worker, std::int64_t h) { run(call, scratch_of(worker), 0, h, 0, Work::pack); });
   const std::int64_t parts = call.shared.remembering.count;
   if (sizes.order == MemoryOrder::all || parts > 1) over(parts, Work::sum);
   over(call.shared.reading.count, Work::read);

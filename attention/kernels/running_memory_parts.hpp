@@ -10,8 +10,9 @@
 
 namespace attnbench::kernels {
 
-/// Parts that a head's tokens are cut into, whatever the threads: the same bits for any number of
-/// them, and a workspace that does not grow with the tokens.
+/// Parts that a head's tokens are cut into at the most, fewer where there are many heads, whatever
+/// the threads: the same bits for any number of them, and a workspace that does not grow with the
+/// tokens.
 constexpr std::int64_t most_parts = 16;
 
 /// Parts of whole windows, or of whole blocks.
@@ -24,7 +25,9 @@ struct MemoryParts {
     const std::int64_t unit = windows ? sizes.window : memory_tokens;
     if (windows) phase = sizes.phase;
     const std::int64_t units = (length + phase + unit - 1) / unit;
-    tokens = (units + most_parts - 1) / most_parts * unit;
+    const std::int64_t most =
+        std::clamp<std::int64_t>(32 / (sizes.batch * sizes.heads), 1, most_parts);
+    tokens = (units + most - 1) / most * unit;
     if (windows && tokens < memory_tokens) tokens = (memory_tokens + unit - 1) / unit * unit;
     count = tokens == 0 ? 0 : (length + phase + tokens - 1) / tokens;
   }
@@ -158,7 +161,8 @@ ATTNBENCH_INLINE std::pair<std::int64_t, std::int64_t> begin_part(
                        bases.width, 1, bases.width, s.sum);
     begun += shared.counts[b * shared.remembering.count + i];
   }
-  mean.template take<Bytes>(s.sum, begun, bases.along_of(h), sizes.head_dim, bases.rows);
+  bases.template project<Bytes>(h, s.sum, s.means);
+  mean.template take<Bytes>(s.means, begun, bases.rows);
   std::fill_n(s.sum, bases.width, R{0});
   return {mean.count, 0};
 }

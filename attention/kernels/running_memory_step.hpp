@@ -156,9 +156,7 @@ ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<C
     if (MemoryBlocks(sizes, 1).ends(1)) {
       NextBases none;
       rows.template project<Bytes, 2>(s.sum, s.means, none);
-      mean.template take_totals<Bytes>(
-          [&](std::int64_t j) ATTNBENCH_INLINE_LAMBDA { return Simd<R, Bytes>::load(s.means + j); },
-          begun, bases.rows);
+      mean.template take<Bytes>(s.means, begun, bases.rows);
       std::fill_n(s.sum, bases.width, R{0});
       begun = 0;
     }

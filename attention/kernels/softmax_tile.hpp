@@ -7,6 +7,7 @@
 
 #include "attention/kernels/multiply.hpp"
 #include "attention/kernels/softmax.hpp"
+#include "attention/kernels/stored.hpp"
 #include "attention/kernels/workspace.hpp"
 
 namespace attnbench::kernels {
@@ -52,40 +53,6 @@ ATTNBENCH_INLINE void pack(const T* from, std::int64_t row_stride, std::int64_t 
     const T* row = from + i * row_stride;
     for (std::int64_t d = 0; d < width; ++d) to[i * stride + d] = widen(row[d]);
     for (std::int64_t d = width; d < stride; ++d) to[i * stride + d] = 0;
-  }
-}
-
-/// The transpose of `count` rows of `width` numbers, times `factor`: `width` rows of `stride`,
-/// which is a multiple of whole vectors, filled up with zeros.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void pack_transposed(const T* from, std::int64_t row_stride, std::int64_t count,
-                                      std::int64_t width, Compute<T> factor, Compute<T>* to,
-                                      std::int64_t stride) {
-  using R = Compute<T>;
-  using S = Simd<R, Bytes>;
-  for (std::int64_t i0 = 0; i0 < stride; i0 += S::lanes) {
-    const std::int64_t rows = std::clamp<std::int64_t>(count - i0, 0, S::lanes);
-    for (std::int64_t d0 = 0; d0 < width; d0 += S::lanes) {
-      const std::int64_t columns = std::min<std::int64_t>(width - d0, S::lanes);
-      typename S::Vector block[S::lanes];
-      if (rows == S::lanes && columns == S::lanes) {
-#pragma GCC unroll 16
-        for (int i = 0; i < S::lanes; ++i) {
-          block[i] = S::load(from + (i0 + i) * row_stride + d0) * factor;
-        }
-        S::transpose(block);
-#pragma GCC unroll 16
-        for (int d = 0; d < S::lanes; ++d) S::store(to + (d0 + d) * stride + i0, block[d]);
-        continue;
-      }
-      for (std::int64_t d = 0; d < columns; ++d) {
-        R* const row = to + (d0 + d) * stride + i0;
-        for (std::int64_t i = 0; i < rows; ++i) {
-          row[i] = widen(from[(i0 + i) * row_stride + d0 + d]) * factor;
-        }
-        for (std::int64_t i = rows; i < S::lanes; ++i) row[i] = 0;
-      }
-    }
   }
 }
 

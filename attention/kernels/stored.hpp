@@ -2,6 +2,8 @@
 // the one they compute in.
 #pragma once
 
+#include <algorithm>
+
 #include "attention/kernels/rows.hpp"
 #include "attention/kernels/simd.hpp"
 
@@ -68,6 +70,40 @@ ATTNBENCH_INLINE void widen_row(const T* from, std::int64_t count, Compute<T> fa
   }
   for (; i < count; ++i) to[i] = factor * widen(from[i]);
   for (; i < stride; ++i) to[i] = beyond;
+}
+
+/// The transpose of `count` rows of `width` numbers, times `factor`: `width` rows of `stride`,
+/// which is a multiple of whole vectors, filled up with zeros.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void pack_transposed(const T* from, std::int64_t row_stride, std::int64_t count,
+                                      std::int64_t width, Compute<T> factor, Compute<T>* to,
+                                      std::int64_t stride) {
+  using R = Compute<T>;
+  using S = Simd<R, Bytes>;
+  for (std::int64_t i0 = 0; i0 < stride; i0 += S::lanes) {
+    const std::int64_t rows = std::clamp<std::int64_t>(count - i0, 0, S::lanes);
+    for (std::int64_t d0 = 0; d0 < width; d0 += S::lanes) {
+      const std::int64_t columns = std::min<std::int64_t>(width - d0, S::lanes);
+      typename S::Vector block[S::lanes];
+      if (rows == S::lanes && columns == S::lanes) {
+#pragma GCC unroll 16
+        for (int i = 0; i < S::lanes; ++i) {
+          block[i] = S::load(from + (i0 + i) * row_stride + d0) * factor;
+        }
+        S::transpose(block);
+#pragma GCC unroll 16
+        for (int d = 0; d < S::lanes; ++d) S::store(to + (d0 + d) * stride + i0, block[d]);
+        continue;
+      }
+      for (std::int64_t d = 0; d < columns; ++d) {
+        R* const row = to + (d0 + d) * stride + i0;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          row[i] = widen(from[(i0 + i) * row_stride + d0 + d]) * factor;
+        }
+        for (std::int64_t i = rows; i < S::lanes; ++i) row[i] = 0;
+      }
+    }
+  }
 }
 
 }  // namespace attnbench::kernels
