@@ -39,22 +39,6 @@ struct Scratch : PoolReading<R> {
         sums(space.take<R>(reads ? 0 : n.size())) {}
 };
 
-/// Slots from `first` on become directions.
-template <class T, int Bytes>
-ATTNBENCH_INLINE void turn_slots(const SoftmaxSizes& sizes, const PoolLayout<Compute<T>>& n,
-                                 const Rows<const T>& rows, const std::uint8_t* mask,
-                                 const BlockPlace& first, const Scratch<Compute<T>>& s) {
-  using R = Compute<T>;
-  const auto factor = static_cast<R>(sizes.scale * log2_of_e);
-  for (std::int64_t g = 0; g < n.groups; ++g) {
-    const BlockPlace place{first.b, first.h, first.t0 + g * pool_group, n.latents_in(g)};
-    const Operand<R> x =
-        open_rows<T, Bytes>(rows, mask, place, sizes.head_dim, R{1}, R{0}, s.logits, n.token_width);
-    pack_transposed<R, Bytes>(x.data, x.stride, place.tokens, sizes.head_dim, factor,
-                              s.directions + g * sizes.head_dim * pool_group, pool_group);
-  }
-}
-
 /// Queries in blocks read the keys that are slots.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void read_item(const ForwardCall<T>& call, const PoolLayout<Compute<T>>& n,
@@ -63,7 +47,8 @@ ATTNBENCH_INLINE void read_item(const ForwardCall<T>& call, const PoolLayout<Com
   using R = Compute<T>;
   const auto& [sizes, in, cut, partial, bias] = call;
   const std::int64_t kv = item.h / (sizes.heads / sizes.kv_heads);
-  turn_slots<T, Bytes>(sizes, n, in.k, mask, {item.b, kv, 0, 0}, s);
+  turn_rows<T, Bytes>(n, in.k, mask, {item.b, kv, 0, 0}, sizes.head_dim,
+                      static_cast<R>(sizes.scale * log2_of_e), s.logits, s.directions);
   std::fill_n(s.fence, n.groups * pool_group, -std::numeric_limits<R>::infinity());
   for (std::int64_t l = 0; l < n.latents; ++l) {
     if (mask == nullptr || mask[l] != 0) s.fence[l] = 0;
@@ -109,7 +94,8 @@ ATTNBENCH_INLINE void sum_item(const ForwardCall<T>& call, const PoolLayout<Comp
   using R = Compute<T>;
   const auto& [sizes, in, cut, partial, bias] = call;
   const std::int64_t kv = item.h / (sizes.heads / sizes.kv_heads);
-  turn_slots<T, Bytes>(sizes, n, in.q, nullptr, {item.b, item.h, item.first_query(cut), 0}, s);
+  turn_rows<T, Bytes>(n, in.q, nullptr, {item.b, item.h, item.first_query(cut), 0}, sizes.head_dim,
+                      static_cast<R>(sizes.scale * log2_of_e), s.logits, s.directions);
   const PoolSums<R> sums = n.sums(s.sums);
   clear(n, sums);
   const Range tiles = tiles_of(sizes, cut, item, pool_tokens);

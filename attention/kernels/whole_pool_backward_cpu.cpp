@@ -208,7 +208,7 @@ void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
       run(call, s, step, head / sizes.heads, head % sizes.heads, index % parts);
     });
   };
-  call.shared.prepare(sizes, arguments.directions);
+  call.shared.set_fence();
   over(call.shared.keys.count, Step::sum);
   over(call.shared.layout.groups, Step::average);
   share(team, heads, [&](int, std::int64_t head) { prepare_head(call, head); });

@@ -9,7 +9,7 @@ namespace attnbench::kernels {
 namespace {
 
 /// The steps of the forward pass, one after the other.
-enum class Step { sum, average, read };
+enum class Step { turn, sum, average, read };
 
 template <class T>
 struct Call {
@@ -58,7 +58,13 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T
 template <class T, int Bytes>
 ATTNBENCH_INLINE void item(const Call<T>& call, const PoolReading<Compute<T>>& s, Step step,
                            std::int64_t b, std::int64_t h, std::int64_t k) {
-  if (step == Step::sum) {
+  if (step == Step::turn) {
+    using R = Compute<T>;
+    const std::int64_t dim = call.sizes.directions.dim;
+    turn_rows<R, Bytes>(call.shared.layout, call.in.directions, nullptr, {0, h, 0, 0}, dim,
+                        static_cast<R>(call.sizes.scale * log2_of_e), s.logits,
+                        call.shared.directions_of(call.sizes, h));
+  } else if (step == Step::sum) {
     sum_part<T, Bytes>(call.sizes, call.in, call.shared, s, b, h, k);
   } else if (step == Step::average) {
     average<Compute<T>, Bytes>(call.shared, b * call.sizes.heads + h, k);
@@ -112,8 +118,7 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
   const auto each = static_cast<std::int64_t>(bytes_of<R>(sizes).second);
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const auto run = pick(item_baseline<T>, item_avx2<T>, item_avx512<T>);
-  const std::int64_t heads = sizes.batch * sizes.heads;
-  const auto over = [&](std::int64_t parts, Step step) {
+  const auto over = [&](std::int64_t heads, std::int64_t parts, Step step) {
     share(team, heads * parts, [&](int worker, std::int64_t index) {
       Workspace own(scratch + worker * each, static_cast<std::size_t>(each));
       const PoolReading<R> s(own, call.shared.layout);
@@ -121,10 +126,12 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
       run(call, s, step, head / sizes.heads, head % sizes.heads, index % parts);
     });
   };
-  call.shared.prepare(sizes, arguments.directions);
-  over(call.shared.keys.count, Step::sum);
-  over(call.shared.layout.groups, Step::average);
-  over(call.shared.queries.count, Step::read);
+  const std::int64_t heads = sizes.batch * sizes.heads;
+  call.shared.set_fence();
+  if (sizes.directions.dim != 0) over(sizes.heads, 1, Step::turn);
+  over(heads, call.shared.keys.count, Step::sum);
+  over(heads, call.shared.layout.groups, Step::average);
+  over(heads, call.shared.queries.count, Step::read);
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                           \

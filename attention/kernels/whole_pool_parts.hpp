@@ -98,28 +98,32 @@ struct PoolShared {
   std::int64_t directions_size(const WholePoolSizes& sizes) const {
     return layout.groups * sizes.directions.dim * pool_group;
   }
-  const R* directions_of(const WholePoolSizes& sizes, std::int64_t h) const {
+  R* directions_of(const WholePoolSizes& sizes, std::int64_t h) const {
     return directions + h * directions_size(sizes);
   }
 
   /// To be called before any part is looked at.
-  void prepare(const WholePoolSizes& sizes, const Rows<const R>& given) const {
+  void set_fence() const {
     std::fill_n(fence, layout.stride, -std::numeric_limits<R>::infinity());
     std::fill_n(fence, layout.latents, R{0});
-    std::fill_n(directions, sizes.heads * directions_size(sizes), R{0});
-    if (sizes.directions.dim == 0) return;
-    const R factor = static_cast<R>(sizes.scale * log2_of_e);
-    for (std::int64_t h = 0; h < sizes.heads; ++h) {
-      for (std::int64_t l = 0; l < layout.latents; ++l) {
-        const R* const from = given.at(0, h, l);
-        R* const to = directions + h * directions_size(sizes) +
-                      l / pool_group * sizes.directions.dim * pool_group + l % pool_group;
-        for (std::int64_t d = 0; d < sizes.directions.dim; ++d)
-          to[d * pool_group] = factor * from[d];
-      }
-    }
   }
 };
+
+/// Rows from `first` on become directions, to [groups, dim, pool_group]: times `factor`, 0 for
+/// hidden ones. `room` holds pool_group rows of n.token_width.
+template <class T, int Bytes>
+ATTNBENCH_INLINE void turn_rows(const PoolLayout<Compute<T>>& n, const Rows<const T>& rows,
+                                const std::uint8_t* mask, const BlockPlace& first, std::int64_t dim,
+                                Compute<T> factor, Compute<T>* room, Compute<T>* to) {
+  using R = Compute<T>;
+  for (std::int64_t g = 0; g < n.groups; ++g) {
+    const BlockPlace place{first.b, first.h, first.t0 + g * pool_group, n.latents_in(g)};
+    const Operand<R> x =
+        open_rows<T, Bytes>(rows, mask, place, dim, R{1}, R{0}, room, n.token_width);
+    pack_transposed<R, Bytes>(x.data, x.stride, place.tokens, dim, factor,
+                              to + g * dim * pool_group, pool_group);
+  }
+}
 
 /// Logits of a block: rows of them, or tokens whose products with directions they are.
 template <class R>
