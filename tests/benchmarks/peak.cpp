@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "attention/kernels/multiply.hpp"
 #include "attention/kernels/softmax_amx_tile.hpp"
 #include "harness/measure/cpu_loops.hpp"
+#include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
 
@@ -127,15 +126,11 @@ Loop loop_of(Unit unit) {
   return {};
 }
 
-struct Free {
-  void operator()(void* block) const { std::free(block); }
-};
-using Floats = std::unique_ptr<float[], Free>;
+using Floats = Block<float>;
 
 /// Numbers that their pages are there for, 64-byte aligned; `count` is a multiple of 16.
 Floats floats(std::int64_t count) {
-  Floats x(
-      static_cast<float*>(std::aligned_alloc(64, static_cast<std::size_t>(count) * sizeof(float))));
+  Floats x = block_of<float>(count);
   std::fill_n(x.get(), count, 0.5F);
   return x;
 }

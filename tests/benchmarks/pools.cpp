@@ -2,12 +2,9 @@
 // floors.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
-#include <memory>
 #include <random>
 #include <thread>
 
@@ -15,6 +12,7 @@
 #include "attention/kernels/sequence_projection.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "attention/kernels/whole_pool.hpp"
+#include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/floor.hpp"
 #include "tests/support/thread_pool.hpp"
 
@@ -25,29 +23,24 @@ using attnbench::test::PoolTeam;
 
 constexpr std::int64_t heads = 4, dim = 64;
 
-struct Free {
-  void operator()(void* block) const { std::free(block); }
-};
+using Bytes = attnbench::bench::Block<std::byte>;
 
-std::unique_ptr<std::byte[], Free> bytes_of(std::size_t bytes) {
-  return std::unique_ptr<std::byte[], Free>(
-      static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+Bytes bytes_of(std::size_t bytes) {
+  return attnbench::bench::block_of<std::byte>(static_cast<std::int64_t>(bytes));
 }
 
 /// Normal numbers [1, heads, rows, width], 64-byte aligned as LibTorch's are.
 struct Array {
   std::int64_t rows, width;
-  std::unique_ptr<std::byte[], Free> room;
+  attnbench::bench::Block<float> room;
 
   Array(std::int64_t count, std::int64_t columns)
-      : rows(count),
-        width(columns),
-        room(bytes_of(static_cast<std::size_t>(heads * rows * width) * sizeof(float))) {
+      : rows(count), width(columns), room(attnbench::bench::block_of<float>(heads * rows * width)) {
     std::mt19937 engine(1);
     std::normal_distribution<float> normal;
     for (std::int64_t i = 0; i < heads * rows * width; ++i) data()[i] = normal(engine);
   }
-  float* data() const { return reinterpret_cast<float*>(room.get()); }
+  float* data() const { return room.get(); }
   operator Rows<const float>() const { return {data(), heads * rows * width, rows * width, width}; }
   operator Rows<float>() const { return {data(), heads * rows * width, rows * width, width}; }
 };
@@ -81,67 +74,61 @@ void measure(benchmark::State& state, const NeededNumbers& needed, const Call& c
 
 double real(std::int64_t count) { return static_cast<double>(count); }
 
+/// The whole pool of queries and keys [length, width], which are logits where nothing else is said.
+struct Pool {
+  Array query, keys, values, out;
+  WholePoolSizes sizes;
+  WholePoolArguments<float> arguments;
+
+  Pool(std::int64_t length, std::int64_t width, std::int64_t latents)
+      : query(length, width), keys(length, width), values(length, dim), out(length, dim) {
+    sizes.heads = heads;
+    sizes.length = sizes.key_length = length;
+    sizes.latents = latents;
+    sizes.value_dim = dim;
+    arguments.query = query;
+    arguments.scores = keys;
+    arguments.values = values;
+    arguments.out = out;
+  }
+  void time(benchmark::State& state, const NeededNumbers& needed) const {
+    const Bytes space = bytes_of(whole_pool_forward_bytes<float>(sizes, 64));
+    measure(state, needed, [&](ThreadTeam& team) {
+      whole_pool_forward(sizes, arguments, team, space.get(),
+                         whole_pool_forward_bytes<float>(sizes, team.size()));
+    });
+  }
+};
+
 /// Latte: weights of queries and of keys from logits of L latents, two products.
 void latte(benchmark::State& state) {
   const std::int64_t length = state.range(0), latents = state.range(1);
-  const Array query(length, latents), scores(length, latents), values(length, dim);
-  const Array out(length, dim);
-  WholePoolSizes sizes;
-  sizes.heads = heads;
-  sizes.length = sizes.key_length = length;
-  sizes.latents = latents;
-  sizes.value_dim = dim;
-  WholePoolArguments<float> arguments;
-  arguments.query = query;
-  arguments.scores = scores;
-  arguments.values = values;
-  arguments.out = out;
   const double tokens = real(heads * length);
-  const auto space = bytes_of(whole_pool_forward_bytes<float>(sizes, 64));
-  measure(state,
-          {4 * tokens * real(latents * dim), 2 * tokens * real(latents + dim),
-           2 * tokens * real(latents)},
-          [&](ThreadTeam& team) {
-            whole_pool_forward(sizes, arguments, team, space.get(),
-                               whole_pool_forward_bytes<float>(sizes, team.size()));
-          });
+  Pool(length, latents, latents)
+      .time(state, {4 * tokens * real(latents * dim), 2 * tokens * real(latents + dim),
+                    2 * tokens * real(latents)});
 }
 
 /// Performer: the same of random features; their logits are two more products of all tokens.
 void performer(benchmark::State& state) {
   const std::int64_t length = state.range(0), features = state.range(1);
-  const Array query(length, dim), keys(length, dim), values(length, dim), out(length, dim);
   const Array omega(features, dim);
-  WholePoolSizes sizes;
-  sizes.heads = heads;
-  sizes.length = sizes.key_length = length;
-  sizes.latents = features;
-  sizes.value_dim = dim;
-  sizes.query = PoolQuery::logits_and_normaliser;
-  sizes.scale = std::pow(real(dim), -0.25);
-  sizes.directions = {dim, true};
-  WholePoolArguments<float> arguments;
-  arguments.query = query;
-  arguments.scores = keys;
-  arguments.values = values;
-  arguments.out = out;
-  arguments.directions = omega;
+  Pool pool(length, dim, features);
+  pool.sizes.query = PoolQuery::logits_and_normaliser;
+  pool.sizes.scale = std::pow(real(dim), -0.25);
+  pool.sizes.directions = {dim, true};
+  pool.arguments.directions = omega;
   const double tokens = real(heads * length);
-  const auto space = bytes_of(whole_pool_forward_bytes<float>(sizes, 64));
-  measure(state,
-          {8 * tokens * real(features * dim), 4 * tokens * real(dim) + real(heads * features * dim),
-           2 * tokens * real(features)},
-          [&](ThreadTeam& team) {
-            whole_pool_forward(sizes, arguments, team, space.get(),
-                               whole_pool_forward_bytes<float>(sizes, team.size()));
-          });
+  pool.time(state,
+            {8 * tokens * real(features * dim),
+             4 * tokens * real(dim) + real(heads * features * dim), 2 * tokens * real(features)});
 }
 
 /// Softmax of `queries` queries over `keys` keys, beside whatever else a mechanism does.
 struct Attention {
   SoftmaxSizes sizes;
   SoftmaxArguments<float> arguments;
-  std::unique_ptr<std::byte[], Free> space;
+  Bytes space;
 
   Attention(const Array& q, const Array& k, const Array& v, const Array& out) {
     sizes.heads = sizes.kv_heads = heads;
@@ -211,7 +198,7 @@ void linformer(benchmark::State& state) {
   sizes.length = length;
   sizes.slots = slots;
   sizes.dim = dim;
-  const auto space = bytes_of(sequence_projection_bytes<float>(sizes, 64));
+  const Bytes space = bytes_of(sequence_projection_bytes<float>(sizes, 64));
   const auto project = [&](const Array& by, const Array& x, const Array& to, ThreadTeam& team) {
     SequenceProjectionArguments<float> arguments;
     arguments.tokens = x;
@@ -258,7 +245,7 @@ void lavo(benchmark::State& state) {
   arguments.tokens = out;
   arguments.out = out;
   arguments.bases = bases;
-  const auto space = bytes_of(running_memory_forward_bytes<float>(sizes, 64));
+  const Bytes space = bytes_of(running_memory_forward_bytes<float>(sizes, 64));
   const double tokens = real(heads * length);
   const double pairs = tokens * window - real(heads) * window * (window - 1) / 2;
   measure(state,

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <random>
 #include <thread>
 
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/prefix_pool.hpp"
 #include "attention/kernels/whole_pool.hpp"
+#include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/peak.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
@@ -22,20 +21,10 @@
 namespace {
 
 using namespace attnbench::kernels;
+using attnbench::bench::Block;
+using attnbench::bench::block_of;
 using attnbench::bench::Unit;
 using attnbench::test::PoolTeam;
-
-struct Free {
-  void operator()(void* block) const { std::free(block); }
-};
-template <class T>
-using Block = std::unique_ptr<T[], Free>;
-
-template <class T>
-Block<T> block_of(std::int64_t count) {
-  const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
-  return Block<T>(static_cast<T*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-}
 
 int all_threads() { return static_cast<int>(std::thread::hardware_concurrency()); }
 

@@ -7,22 +7,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/token_scan.hpp"
 #include "tests/support/thread_pool.hpp"
 
 namespace {
 
 using namespace attnbench::kernels;
-
-struct Free {
-  void operator()(void* block) const { std::free(block); }
-};
+using attnbench::bench::block_of;
 
 /// Arguments: heads, length, bases, window (0 = each token has its own mean), backward.
 void running_memory(benchmark::State& state) {
@@ -67,7 +63,7 @@ void running_memory(benchmark::State& state) {
   attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t bytes = backward ? running_memory_backward_bytes<float>(sizes, team.size())
                                      : running_memory_forward_bytes<float>(sizes, team.size());
-  const std::unique_ptr<void, Free> space(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
   for (auto _ : state) {
     if (backward) {
       running_memory_backward(sizes, arguments, gradients, team, space.get(), bytes);
@@ -97,9 +93,7 @@ void running_memory_step(benchmark::State& state) {
     sizes.averaged = true;
   }
   const std::int64_t count = sizes.heads * sizes.bases * dim;
-  const auto size = static_cast<std::size_t>(count);
-  const std::unique_ptr<float[], Free> bases(
-      static_cast<float*>(std::aligned_alloc(64, size * sizeof(float))));
+  const auto bases = block_of<float>(count);
   std::fill_n(bases.get(), count, 0.01F);
   std::vector<float> query(static_cast<std::size_t>(sizes.heads * dim), 0.5F);
   auto tokens = query, out = query, sum = query;
@@ -119,7 +113,7 @@ void running_memory_step(benchmark::State& state) {
   }
   attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t bytes = running_memory_forward_bytes<float>(sizes, team.size());
-  const std::unique_ptr<void, Free> space(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
   std::vector<float> sums(static_cast<std::size_t>(team.size()));
   const double moved = 4 * static_cast<double>(count);
   const auto probe = [&] {

@@ -8,12 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/floor.hpp"
 #include "tests/support/thread_pool.hpp"
 
@@ -21,20 +20,10 @@ namespace {
 
 using namespace attnbench::kernels;
 using attnbench::bench::Arithmetic;
+using attnbench::bench::Block;
+using attnbench::bench::block_of;
 using attnbench::bench::Floor;
 using attnbench::bench::Unit;
-
-struct Free {
-  void operator()(void* block) const { std::free(block); }
-};
-template <class T>
-using Block = std::unique_ptr<T[], Free>;
-
-template <class T>
-Block<T> block_of(std::int64_t count) {
-  const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
-  return Block<T>(static_cast<T*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-}
 
 /// One call's arrays, 64-byte aligned as LibTorch's are: [1, heads, length, dim] each.
 template <class T>
