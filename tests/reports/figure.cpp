@@ -267,28 +267,3 @@ TEST_CASE("an unknown figure is refused by name", "[reports]") {
   CHECK_THROWS_WITH(reports::draw("tme", result::panels(result)[0], order, none()),
                     Catch::Contains("tme") && Catch::Contains("slopes"));
 }
-
-TEST_CASE("a series without a mark has no place in a legend, and is told of", "[reports]") {
-  const auto drawn_where_linear_is = [](const char* status) {
-    Json result = fixture();
-    for (Json& cell : result["attnbench"]["cells"]) {
-      if (cell["label"] == "linear") cell["status"] = status;
-    }
-    return reports::draw("time", result::panels(result)[0], order, none()).at(0);
-  };
-  const auto in_legend = [](const reports::Figure& figure) {
-    const Json domain = figure.spec["encoding"]["color"]["scale"]["domain"];
-    for (const Json& encoding : all_with(figure.spec["layer"], "shape")) {
-      if (encoding["shape"].is_object()) CHECK(encoding["shape"]["scale"]["domain"] == domain);
-    }
-    return std::find(domain.begin(), domain.end(), "linear") != domain.end();
-  };
-  CHECK(in_legend(drawn_where_linear_is("ok")));
-  const auto without = drawn_where_linear_is("unsupported");
-  CHECK_FALSE(in_legend(without));
-  CHECK_THAT(without.caption, Catch::Contains("for want of a number: linear (unsupported)."));
-  // What crashed has a mark at the upper edge.
-  const auto crashed = drawn_where_linear_is("crashed");
-  CHECK(in_legend(crashed));
-  CHECK_THAT(crashed.caption, !Catch::Contains("for want of a number"));
-}
