@@ -5,6 +5,7 @@
 
 #include "attention/autocast.hpp"
 #include "attention/draw.hpp"
+#include "attention/forms/rotary.hpp"
 
 namespace attnbench {
 namespace {
@@ -23,6 +24,11 @@ std::int64_t tokens_of(const Role& role, const Mechanism& mechanism) {
 at::Tensor split_heads(const at::Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
+
+/// Su et al. 2021, section 3.2.2.
+constexpr double rotary_base = 10000;
+
+bool takes_positions(const Role& role) { return role.name == "query" || role.name == "key"; }
 
 constexpr std::pair<const char*, Scope> scopes[] = {
     {"mix", Scope::mix}, {"projected", Scope::projected}, {"layer", Scope::layer}};
@@ -56,6 +62,22 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
   return inputs;
 }
 
+Support rotary_support(const Mechanism& mechanism) {
+  std::vector<std::int64_t> widths;
+  for (const Role& role : mechanism.roles()) {
+    if (role.source == Source::latent_stream) {
+      return Support::no(mechanism.name() + ": its latents have no positions to turn queries to");
+    }
+    if (takes_positions(role)) widths.push_back(role.width);
+  }
+  if (widths.size() != 2 || widths[0] != widths[1]) {
+    return Support::no(mechanism.name() +
+                       ": rotary positions need a query and a key of one width; say positions "
+                       "none, learned or sinusoidal");
+  }
+  return {};
+}
+
 Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
              Scope scope, std::uint64_t seed)
     : torch::nn::Module("layer"),
@@ -86,6 +108,12 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
   }
 }
 
+void Layer::use_rotary_positions() {
+  const Support support = rotary_support(*mechanism_);
+  if (!support) throw UnsupportedError(support.reason);
+  rotary_ = true;
+}
+
 Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents,
                       State* state) {
   Inputs inputs;
@@ -105,7 +133,12 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
       tokens = before;
     }
     if (role.feed != Feed::slice) tokens = at::matmul(tokens, weights_.at(role.name));
-    inputs.tensors[role.name] = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
+    at::Tensor heads = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
+    if (rotary_ && takes_positions(role)) {
+      const NoAutocast exact;
+      heads = rotated(heads, state ? state->position : 0, rotary_base, Turn::forth);
+    }
+    inputs.tensors[role.name] = std::move(heads);
   }
   return inputs;
 }

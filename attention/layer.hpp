@@ -19,6 +19,10 @@ Scope scope_from(const std::string& word);
 Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scale,
                      bool requires_grad);
 
+/// Whether rotary positions mean something to a mechanism: it needs the roles "query" and "key", of
+/// one width, and no latent stream, whose latents stand nowhere.
+Support rotary_support(const Mechanism& mechanism);
+
 /// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
 ///
 /// Under autocast (attention/autocast.hpp) its own products are narrow, and so are all inputs of
@@ -28,6 +32,11 @@ class Layer : public torch::nn::Module {
  public:
   Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation, Scope scope,
         std::uint64_t seed);
+
+  /// From now on what fills "query" and "key" is turned to its tokens' positions
+  /// (attention/forms/rotary.hpp), which go on where a state's end. Throws UnsupportedError with
+  /// the reason of rotary_support.
+  void use_rotary_positions();
 
   /// x: query tokens [B, T, C]; memory: key tokens [B, S, C], x itself unless the pattern is cross.
   /// latents: the stream [B, L, C] for mechanisms that have one. Scope `projected` returns
@@ -45,6 +54,7 @@ class Layer : public torch::nn::Module {
   std::shared_ptr<Mechanism> mechanism_;
   Implementation implementation_;
   Scope scope_;
+  bool rotary_ = false;
   std::map<std::string, at::Tensor> weights_;
   at::Tensor out_weight_;
 };

@@ -38,6 +38,7 @@ Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
     layer_ = register_module(
         "attention",
         std::make_shared<Layer>(std::move(mechanism), implementation, Scope::layer, seed));
+    if (options.positions == Positions::rotary) layer_->use_rotary_positions();
   } else {
     convolution_ = register_module("convolution",
                                    std::make_shared<GatedConvolution>(options.taps, problem, seed));

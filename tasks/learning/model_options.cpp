@@ -48,8 +48,17 @@ const char* to_string(Layout layout) {
 }
 
 const char* to_string(Positions positions) {
-  if (positions == Positions::none) return "none";
-  return positions == Positions::learned ? "learned" : "sinusoidal";
+  switch (positions) {
+    case Positions::none:
+      return "none";
+    case Positions::learned:
+      return "learned";
+    case Positions::sinusoidal:
+      return "sinusoidal";
+    case Positions::rotary:
+      break;
+  }
+  return "rotary";
 }
 
 const char* to_string(Autocast autocast) { return autocast == Autocast::off ? "off" : "bfloat16"; }
@@ -67,7 +76,9 @@ Layout layout_from(const std::string& word) {
 }
 
 Positions positions_from(const std::string& word) {
-  return word_from("positions", {Positions::none, Positions::learned, Positions::sinusoidal}, word);
+  return word_from("positions",
+                   {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary},
+                   word);
 }
 
 Autocast autocast_from(const std::string& word) {

@@ -17,9 +17,10 @@ enum class Norm { layer, rms };
 /// mechanism: in every block. convolution_first: blocks take turns, a gated short convolution, then
 /// the mechanism (Zoology's BaseConv under the mixer that is compared).
 enum class Layout { mechanism, convolution_first };
-/// Added to the embedding. learned: a table. sinusoidal: sines and cosines in turns, wavelengths
-/// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017).
-enum class Positions { none, learned, sinusoidal };
+/// Added to the embedding: learned, a table; sinusoidal, sines and cosines in turns, wavelengths
+/// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017). rotary: queries and keys are turned (Su et al.
+/// 2021), where a mechanism has both.
+enum class Positions { none, learned, sinusoidal, rotary };
 
 /// off: products in the dtype of the weights. bfloat16: LibTorch's autocast around weights in
 /// float32, so that projections, the mix, the MLP and the head are narrow, while norms, the stream

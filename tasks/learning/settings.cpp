@@ -55,8 +55,10 @@ std::vector<Option> model_settings() {
            "mechanism take turns",
            {"mechanism", "convolution_first"}),
       count("short_convolution_taps", 3, "tokens that the short convolution of the layout sees"),
-      word("positions", "none", "what is added to the embedding",
-           {"none", "learned", "sinusoidal"}),
+      word("positions", "none",
+           "learned or sinusoidal: added to the embedding; rotary: queries and keys are turned, "
+           "where a mechanism has both",
+           {"none", "learned", "sinusoidal", "rotary"}),
       word("mlp", "plain",
            "plain: GELU between two products; gated: SiLU; none; identity: x + norm(x), which is "
            "what Zoology's code does by that name",

@@ -100,6 +100,11 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   Forecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
   if (!forecast.support) return forecast;
+  if (model.positions == Positions::rotary) {
+    const SingleThread alone;
+    forecast.support = rotary_support(*make_on_cpu(registry, cell, forecast));
+    if (!forecast.support) return forecast;
+  }
   if (!chosen(registry, cell, forecast).differentiable) {
     forecast.support = Support::no("the implementation " + forecast.implementation +
                                    " has no backward pass, and training needs one");

@@ -113,6 +113,74 @@ TEST_CASE("layer: gradients reach the weights, and a state continues a sequence"
   CHECK(state.position == 5);
 }
 
+TEST_CASE("layer: rotary positions leave products of queries and keys to their distance") {
+  const Problem problem = small();
+  auto plain = layer(problem, Scope::projected);
+  auto turned = layer(problem, Scope::projected);
+  turned.use_rotary_positions();
+  const auto x = at::randn({2, 1, 32}, at::kDouble).expand({2, 5, 32});  // one token, five times
+  const Inputs before = plain.project(x, x);
+  const Inputs after = turned.project(x, x);
+  CHECK(same(before["value"], after["value"]));
+  const auto one = [](const at::Tensor& tokens, std::int64_t head) {
+    return tokens.select(0, 1).select(0, head).select(0, 0);
+  };
+  const auto q = one(before["query"], 3);
+  const auto k = one(before["key"], 1);
+  const auto scores = at::matmul(after["query"].select(0, 1).select(0, 3),
+                                 after["key"].select(0, 1).select(0, 1).transpose(0, 1));
+  for (std::int64_t t = 0; t < 5; ++t) {
+    for (std::int64_t s = 0; s < 5; ++s) {
+      double want = 0;  // the real part of q k* e^(i (t - s) angle), pair by pair
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const double angle = double(t - s) * std::pow(10000.0, -double(2 * i) / 8);
+        const double a = q[2 * i].item<double>(), b = q[2 * i + 1].item<double>();
+        const double c = k[2 * i].item<double>(), d = k[2 * i + 1].item<double>();
+        want += (a * c + b * d) * std::cos(angle) - (b * c - a * d) * std::sin(angle);
+      }
+      CHECK(scores[t][s].item<double>() == Approx(want).margin(1e-12));
+    }
+  }
+}
+
+TEST_CASE("layer: rotary positions go on from a state, and have gradients") {
+  Problem problem = small();
+  problem.gradient = true;
+  auto whole = layer(problem, Scope::layer);
+  whole.use_rotary_positions();
+  const auto x = at::randn({2, 5, 32}, at::kDouble);
+  const auto output = whole.forward(x, x).output;
+  output.sum().backward();
+  for (const auto& weight : whole.parameters()) CHECK(weight.grad().abs().sum().item<double>() > 0);
+  const at::NoGradGuard no_grad;
+  State state = whole.mechanism().empty_state(2, 5, x.options());
+  for (std::int64_t t = 0; t < 5; ++t) {
+    const auto step = x.narrow(1, t, 1);
+    CHECK(at::allclose(whole.forward(step, step, {}, {}, &state).output, output.narrow(1, t, 1)));
+  }
+}
+
+TEST_CASE("layer: rotary positions are refused where they would mean nothing") {
+  Problem problem = small();
+  problem.kv_heads = 4;
+  problem.value_dim = 8;
+  for (const char* name : {"softmax", "window", "linear", "performer", "lavo"}) {
+    CHECK(rotary_support(*made(name, problem)));
+  }
+  for (const char* name : {"latte", "macchiato", "rg_lru"}) {
+    INFO(name);
+    const Support support = rotary_support(*made(name, problem));
+    CHECK_FALSE(support);
+    CHECK_THAT(support.reason, Catch::StartsWith(name) && Catch::Contains("query and a key"));
+  }
+  for (const char* name : {"luna", "perceiver"}) {
+    CHECK_THAT(rotary_support(*made(name, problem)).reason, Catch::Contains("latents"));
+  }
+  Layer latte(made("latte", problem), builtins().entry("latte").implementation("composite"),
+              Scope::layer, 1);
+  CHECK_THROWS_AS(latte.use_rotary_positions(), UnsupportedError);
+}
+
 TEST_CASE("layer: scope words") {
   CHECK(scope_from("projected") == Scope::projected);
   CHECK(std::string(to_string(Scope::layer)) == "layer");

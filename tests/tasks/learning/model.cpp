@@ -157,6 +157,28 @@ TEST_CASE("the identity adds a norm, none adds nothing", "[model]") {
   }
 }
 
+TEST_CASE("rotary positions tell the order of tokens, and add nothing to the embedding",
+          "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  options.layers = 1;
+  Problem both = small();
+  both.pattern = Pattern::bidirectional;
+  const at::NoGradGuard no_grad;
+  const auto last_of = [&](Positions positions, const at::Tensor& ids) {
+    options.positions = positions;
+    return model_of("softmax", both, options)->features(ids).select(1, -1);
+  };
+  const at::Tensor ids = some_ids();
+  const at::Tensor swapped =
+      at::cat({ids.narrow(1, 1, 1), ids.narrow(1, 0, 1), ids.narrow(1, 2, ids.size(1) - 2)}, 1);
+  REQUIRE_FALSE(at::equal(ids, swapped));
+  CHECK(at::allclose(last_of(Positions::none, ids), last_of(Positions::none, swapped)));
+  CHECK_FALSE(at::allclose(last_of(Positions::rotary, ids), last_of(Positions::rotary, swapped)));
+  const at::Tensor alone = ids.narrow(1, 0, 1);  // where there is no distance
+  CHECK(at::allclose(last_of(Positions::none, alone), last_of(Positions::rotary, alone)));
+}
+
 TEST_CASE("positions are added to the embedding", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;

@@ -20,7 +20,8 @@ TEST_CASE("the weights around the layers are counted as they are made", "[model]
 
 TEST_CASE("what is put around the layers is counted for every layout", "[model]") {
   for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
-    for (const Positions positions : {Positions::none, Positions::learned, Positions::sinusoidal}) {
+    for (const Positions positions :
+         {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary}) {
       ModelOptions options{3, 11, mlp, 0, Norm::layer, true};
       options.layout = Layout::convolution_first;
       options.positions = positions;

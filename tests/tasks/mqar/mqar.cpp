@@ -111,6 +111,11 @@ TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
     CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.sections["training"]["stopped"] == "epochs");
   }
+  // The one choice that latte refuses.
+  const Values turned = small({{"positions", std::string("rotary")}});
+  CHECK(
+      run_cell(registry(), "mqar", make_cell("mqar", "softmax", "auto", turned)).check["verdict"] ==
+      "ok");
 }
 
 TEST_CASE("shapes of validation and test follow those trained on unless they are said", "[mqar]") {
@@ -149,6 +154,9 @@ TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]"
                   UsageError);
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"learning_rate", -1.0}}), UsageError);
   CHECK_FALSE(forecast_of("linformer", small()).support);
+  const Values turned = small({{"positions", std::string("rotary")}});
+  CHECK_THAT(forecast_of("latte", turned).support.reason, Contains("query and a key"));
+  CHECK(forecast_of("softmax", turned).support);
 }
 
 TEST_CASE("memory foretold for a training is not far from what it takes", "[mqar]") {
