@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/kernels/simd.hpp"
+#include "attention/kernels/cpu/simd/simd.hpp"
 
 namespace attnbench::bench {
 namespace {

@@ -1,0 +1,380 @@
+// The whole pool on the CPU against its definition in double: values, gradients, masks, extremes.
+#include "attention/kernels/whole_pool.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <tuple>
+
+#include "attention/kernels/cpu/simd/simd.hpp"
+#include "tests/attention/kernels/arrays.hpp"
+#include "tests/attention/kernels/closeness.hpp"
+
+namespace attnbench::kernels::test {
+namespace {
+
+constexpr PoolQuery kinds[] = {PoolQuery::weights, PoolQuery::logits,
+                               PoolQuery::logits_and_normaliser};
+
+WholePoolSizes sized(PoolQuery kind, std::int64_t length, std::int64_t keys, std::int64_t latents,
+                     std::int64_t dim) {
+  WholePoolSizes sizes;
+  sizes.batch = sizes.heads = 2;
+  sizes.length = length;
+  sizes.key_length = keys;
+  sizes.latents = latents;
+  sizes.value_dim = dim;
+  sizes.query = kind;
+  sizes.scale = 0.8;
+  return sizes;
+}
+
+template <class T>
+struct WholePool {
+  WholePoolSizes sizes;
+  std::vector<T> query, scores, values, d_out, out, d_query, d_scores, d_values;
+  std::vector<std::uint8_t> mask;
+
+  explicit WholePool(const WholePoolSizes& s, double spread = 1, bool masked = false) : sizes(s) {
+    std::mt19937 engine(23);
+    const std::int64_t heads = s.batch * s.heads;
+    query = drawn<T>(engine, heads * s.length * s.latents, spread);
+    scores = drawn<T>(engine, heads * s.key_length * s.latents, spread);
+    values = drawn<T>(engine, heads * s.key_length * s.value_dim, 1);
+    d_out = drawn<T>(engine, heads * s.length * s.value_dim, 1);
+    out = d_out;
+    d_query = query;
+    d_scores = scores;
+    d_values = values;
+    if (masked) mask = drawn_mask(engine, s.batch * s.key_length);
+  }
+  WholePool<double> widened() const {
+    WholePool<double> copy(sizes);
+    copy.query = in_double(query);
+    copy.scores = in_double(scores);
+    copy.values = in_double(values);
+    copy.d_out = in_double(d_out);
+    copy.mask = mask;
+    return copy;
+  }
+  template <class U>
+  Rows<U> rows(std::vector<T>& x, std::int64_t length, std::int64_t width) const {
+    return rows_of<U>(x, sizes.heads, length, width);
+  }
+  WholePoolArguments<T> arguments() {
+    WholePoolArguments<T> a;
+    a.query = rows<const T>(query, sizes.length, sizes.latents);
+    a.scores = rows<const T>(scores, sizes.key_length, sizes.latents);
+    a.values = rows<const T>(values, sizes.key_length, sizes.value_dim);
+    a.out = rows<T>(out, sizes.length, sizes.value_dim);
+    if (!mask.empty()) a.key_mask = mask.data();
+    a.mask_stride = sizes.key_length;
+    return a;
+  }
+  void forward(int threads) {
+    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_forward(sizes, arguments(), team, space, bytes);
+                 });
+  }
+  void backward(int threads) {
+    const PrefixPoolGradients<T> gradients{rows<const T>(d_out, sizes.length, sizes.value_dim),
+                                           rows<T>(d_query, sizes.length, sizes.latents),
+                                           rows<T>(d_scores, sizes.key_length, sizes.latents),
+                                           rows<T>(d_values, sizes.key_length, sizes.value_dim)};
+    on_workspace(threads, whole_pool_backward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_backward(sizes, arguments(), gradients, team, space, bytes);
+                 });
+  }
+
+  std::vector<double> define() const {
+    constexpr double none = -std::numeric_limits<double>::infinity();
+    const auto latents = sizes.latents, dim = sizes.value_dim;
+    std::vector<double> y(out.size(), 0.0);
+    for (std::int64_t head = 0; head < sizes.batch * sizes.heads; ++head) {
+      const auto seen = [&](std::int64_t s) {
+        const std::int64_t place = head / sizes.heads * sizes.key_length + s;
+        return mask.empty() || mask[static_cast<std::size_t>(place)] != 0;
+      };
+      const T* k = scores.data() + head * sizes.key_length * latents;
+      const T* v = values.data() + head * sizes.key_length * dim;
+      std::vector<double> z, means(static_cast<std::size_t>(latents * dim), 0.0);
+      for (std::int64_t l = 0; l < latents; ++l) {
+        double most = none, sum = 0;
+        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
+          if (seen(s)) most = std::max(most, sizes.scale * widen(k[s * latents + l]));
+        }
+        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
+          if (seen(s)) sum += std::exp(sizes.scale * widen(k[s * latents + l]) - most);
+        }
+        z.push_back(sum > 0 ? most + std::log(sum) : none);
+        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
+          if (!seen(s)) continue;
+          const double w = std::exp(sizes.scale * widen(k[s * latents + l]) - z.back());
+          for (std::int64_t d = 0; d < dim; ++d) {
+            means[static_cast<std::size_t>(l * dim + d)] += w * widen(v[s * dim + d]);
+          }
+        }
+      }
+      for (std::int64_t t = 0; t < sizes.length; ++t) {
+        const T* q = query.data() + (head * sizes.length + t) * latents;
+        std::vector<double> p;
+        double most = none;
+        for (std::int64_t l = 0; l < latents; ++l) {
+          const bool logits = sizes.query != PoolQuery::weights;
+          p.push_back(widen(q[l]) * (logits ? sizes.scale : 1));
+          if (sizes.query == PoolQuery::logits_and_normaliser) {
+            p.back() += z[static_cast<std::size_t>(l)];
+          }
+          most = std::max(most, p.back());
+        }
+        if (sizes.query != PoolQuery::weights) {
+          double sum = 0;
+          for (double& each : p) sum += each = most == none ? 0 : std::exp(each - most);
+          for (double& each : p) each /= sum > 0 ? sum : 1;
+        }
+        double* to = y.data() + (head * sizes.length + t) * dim;
+        for (std::int64_t i = 0; i < latents * dim; ++i) {
+          to[i % dim] += p[static_cast<std::size_t>(i / dim)] * means[static_cast<std::size_t>(i)];
+        }
+      }
+    }
+    return y;
+  }
+};
+
+template <class T>
+void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false) {
+  CAPTURE(static_cast<int>(sizes.query), sizes.length, sizes.key_length, sizes.latents,
+          sizes.value_dim, spread, masked);
+  WholePool<T> problem(sizes, spread, masked);
+  problem.forward(3);
+  CHECK(relative_rms(problem.out, problem.define()) < Bars<T>::forward);
+  problem.backward(3);
+  auto exact = problem.widened();
+  exact.backward(1);
+  const auto& large = exact.d_values;
+  CHECK(gradient_error(problem.d_query, exact.d_query, large) < Bars<T>::backward);
+  CHECK(gradient_error(problem.d_scores, exact.d_scores, large) < Bars<T>::backward);
+  CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<T>::backward);
+}
+
+/// Derivatives along random directions against central differences of the definition.
+void check_slopes(const WholePoolSizes& sizes, bool masked) {
+  CAPTURE(static_cast<int>(sizes.query), sizes.length, sizes.key_length, masked);
+  WholePool<double> problem(sizes, 1, masked);
+  problem.backward(2);
+  std::mt19937 engine(3);
+  const auto loss = [&] { return inner(problem.define(), problem.d_out); };
+  check_slope(engine, loss, problem.query, problem.d_query);
+  check_slope(engine, loss, problem.scores, problem.d_scores);
+  check_slope(engine, loss, problem.values, problem.d_values);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("kernels whole pool: every kind at odd sizes", "", float, double, BFloat16) {
+  for (const PoolQuery kind : kinds) {
+    for (const bool masked : {false, true}) {
+      for (const auto& [length, keys] :
+           {std::pair{1, 1}, {3, 70}, {65, 64}, {200, 129}, {64, 3}, {130, 1200}}) {
+        compare<TestType>(sized(kind, length, keys, 7, 43), 1, masked);
+      }
+      compare<TestType>(sized(kind, 40, 50, 1, 1), 1, masked);
+      compare<TestType>(sized(kind, 40, 50, 33, 16), 3, masked);
+    }
+  }
+}
+
+TEST_CASE("kernels whole pool: gradients are slopes of the definition") {
+  for (const PoolQuery kind : kinds) {
+    for (const bool masked : {false, true}) {
+      check_slopes(sized(kind, 23, 31, 5, 4), masked);
+      check_slopes(sized(kind, 70, 150, 3, 2), masked);
+    }
+  }
+}
+
+TEST_CASE("kernels whole pool: hidden tokens may hold anything, and a hidden row gives 0") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const PoolQuery kind : kinds) {
+    WholePool<double> problem(sized(kind, 20, 40, 6, 5));
+    problem.mask.assign(80, 1);
+    std::fill_n(problem.mask.begin(), 40, std::uint8_t{0});
+    const auto expected = problem.define();
+    for (std::size_t i = 0; i < problem.scores.size() / 2; ++i) problem.scores[i] = nan;
+    for (std::size_t i = 0; i < problem.values.size() / 2; ++i) problem.values[i] = nan;
+    problem.forward(2);
+    problem.backward(2);
+    CHECK(relative_rms(problem.out, expected) < 1e-13);
+    for (std::size_t i = 0; i < problem.out.size() / 2; ++i) REQUIRE(problem.out[i] == 0);
+    for (std::size_t i = 0; i < problem.d_scores.size() / 2; ++i) {
+      REQUIRE(problem.d_scores[i] == 0);
+    }
+    for (std::size_t i = 0; i < problem.d_values.size() / 2; ++i) {
+      REQUIRE(problem.d_values[i] == 0);
+    }
+    for (const double each : problem.d_query) REQUIRE(std::isfinite(each));
+  }
+}
+
+TEST_CASE("kernels whole pool: scores that rise by 30 a token stay right") {
+  for (const PoolQuery kind : kinds) {
+    for (const double slope : {30.0, -30.0}) {
+      CAPTURE(static_cast<int>(kind), slope);
+      WholePool<float> problem(sized(kind, 50, 97, 4, 8));
+      for (std::size_t i = 0; i < problem.scores.size(); ++i) {
+        problem.scores[i] += static_cast<float>(i % 3 == 0 ? slope * double(i / 4 % 97) : 0);
+      }
+      problem.scores[40] = 1000;
+      problem.forward(2);
+      problem.backward(2);
+      CHECK(relative_rms(problem.out, problem.define()) < 2e-4);
+      for (const float each : problem.d_scores) REQUIRE(std::isfinite(each));
+      for (const float each : problem.d_query) REQUIRE(std::isfinite(each));
+    }
+    compare<double>(sized(kind, 50, 97, 4, 8), 15);
+  }
+}
+
+TEST_CASE("kernels whole pool: a scale below 0 is one like any other") {
+  for (const PoolQuery kind : kinds) {
+    WholePoolSizes sizes = sized(kind, 97, 70, 16, 24);
+    sizes.scale = -0.7;
+    compare<float>(sizes);
+  }
+}
+
+TEST_CASE("kernels whole pool: the same bits for any number of threads, and every ISA is right") {
+  for (const PoolQuery kind : kinds) {
+    WholePool<float> one(sized(kind, 700, 900, 20, 24));
+    WholePool<float> many = one;
+    one.forward(1);
+    many.forward(4);
+    CHECK(one.out == many.out);
+    one.backward(1);
+    many.backward(4);
+    CHECK(one.d_query == many.d_query);
+    CHECK(one.d_scores == many.d_scores);
+    CHECK(one.d_values == many.d_values);
+  }
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
+    limit_isa(isa);
+    for (const PoolQuery kind : kinds) {
+      compare<float>(sized(kind, 97, 70, 20, 43));
+      compare<double>(sized(kind, 97, 70, 20, 43));
+    }
+  }
+}
+
+namespace {
+
+/// Tokens and directions whose products are the logits, and the same logits in double.
+template <class T>
+struct Directed {
+  WholePool<T> given;
+  std::vector<Compute<T>> directions;
+  std::int64_t dim;
+
+  Directed(WholePoolSizes sizes, std::int64_t width, bool half_square, bool masked)
+      : given(sizes, 1, masked), dim(width) {
+    std::mt19937 engine(5);
+    const std::int64_t heads = sizes.batch * sizes.heads;
+    given.sizes.directions = {dim, half_square};
+    given.query = drawn<T>(engine, heads * sizes.length * dim, 1);
+    given.scores = drawn<T>(engine, heads * sizes.key_length * dim, 1);
+    directions = drawn<Compute<T>>(engine, sizes.heads * sizes.latents * dim, 1);
+  }
+  void forward(int threads) {
+    auto& sizes = given.sizes;
+    auto arguments = given.arguments();
+    arguments.query = given.template rows<const T>(given.query, sizes.length, dim);
+    arguments.scores = given.template rows<const T>(given.scores, sizes.key_length, dim);
+    arguments.directions = rows_of<const Compute<T>>(directions, sizes.heads, sizes.latents, dim);
+    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
+                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                   whole_pool_forward(sizes, arguments, team, space, bytes);
+                 });
+  }
+  std::vector<double> define() const {
+    const auto& sizes = given.sizes;
+    WholePool<double> logits = given.widened();
+    logits.sizes.scale = 1;
+    const auto made = [&](const std::vector<T>& tokens, std::int64_t length, bool less) {
+      std::vector<double> to;
+      for (std::int64_t row = 0; row < sizes.batch * sizes.heads * length; ++row) {
+        const T* x = tokens.data() + row * dim;
+        double square = 0;
+        for (std::int64_t d = 0; d < dim; ++d) square += double{widen(x[d])} * double{widen(x[d])};
+        for (std::int64_t l = 0; l < sizes.latents; ++l) {
+          const auto* w =
+              directions.data() + (row / length % sizes.heads * sizes.latents + l) * dim;
+          double product = 0;
+          for (std::int64_t d = 0; d < dim; ++d) product += double{widen(x[d])} * double{w[d]};
+          to.push_back(sizes.scale * product - (less ? sizes.scale * sizes.scale * square / 2 : 0));
+        }
+      }
+      return to;
+    };
+    logits.query = made(given.query, sizes.length, false);
+    logits.scores = made(given.scores, sizes.key_length, sizes.directions.half_square);
+    return logits.define();
+  }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directions", "", float,
+                   double, BFloat16) {
+  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_and_normaliser}) {
+    for (const bool half_square : {false, true}) {
+      for (const bool masked : {false, true}) {
+        for (const auto& [length, latents, dim] :
+             {std::tuple{1, 1, 1}, {65, 7, 5}, {70, 130, 16}, {64, 266, 20}, {300, 64, 64}}) {
+          CAPTURE(static_cast<int>(kind), half_square, masked, length, latents, dim);
+          auto sizes = sized(kind, length, length + 9, latents, 18);
+          sizes.scale = 0.5;
+          Directed<TestType> problem(sizes, dim, half_square, masked);
+          problem.forward(3);
+          CHECK(relative_rms(problem.given.out, problem.define()) < Bars<TestType>::forward);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels whole pool: directions keep to bits, instruction sets, hidden tokens, bounds") {
+  auto sizes = sized(PoolQuery::logits_and_normaliser, 300, 500, 70, 24);
+  sizes.scale = 0.5;
+  Directed<float> one(sizes, 33, true, true);
+  Directed<float> many = one;
+  one.forward(1);
+  many.forward(4);
+  CHECK(one.given.out == many.given.out);
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
+    limit_isa(isa);
+    many.forward(2);
+    CHECK(relative_rms(many.given.out, one.define()) < Bars<float>::forward);
+  }
+  const auto before = one.given.out;
+  for (std::size_t i = 0; i < one.given.scores.size(); ++i) {
+    const std::size_t token = i / 33 % 500, batch = i / 33 / 500 / 2;
+    if (one.given.mask[batch * 500 + token] == 0) {
+      one.given.scores[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  one.forward(2);
+  CHECK(one.given.out == before);
+  // Logits of hundreds, in both directions.
+  for (float& each : many.given.scores) each *= 10;
+  many.forward(2);
+  CHECK(relative_rms(many.given.out, many.define()) < 2e-4);
+
+  one.given.sizes.query = PoolQuery::weights;
+  CHECK_THROWS_AS(one.forward(1), std::logic_error);
+  CHECK_THROWS_AS(one.given.backward(1), std::logic_error);
+}
+
+}  // namespace attnbench::kernels::test
