@@ -54,10 +54,11 @@ void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
   if (!best) return;
   std::vector<double> across;
   for (const Json& row : rows) {
-    if (row["x"].is_number()) across.push_back(row["x"]);
+    if (row.contains("x") && row["x"].is_number()) across.push_back(row["x"]);
   }
   const auto [least, most] = std::minmax_element(across.begin(), across.end());
-  const bool at_left = !across.empty() && best->at("x").get<double>() < std::sqrt(*least * *most);
+  const bool at_left = best->contains("x") && (*best)["x"].is_number() &&
+                       (*best)["x"].get<double>() < std::sqrt(*least * *most);
   Json row = *best;
   row["words"] = predicted_words;
   layers.push_back({{"data", {{"values", Json::array({row})}}},
