@@ -71,11 +71,13 @@ TEMPLATE_TEST_CASE("kernels softmax, slots: many queries of few keys", "", float
 TEMPLATE_TEST_CASE("kernels softmax, slots: few queries of many keys", "", float, double,
                    BFloat16) {
   for (const std::int64_t length : {9, 16, 47, 64, 65, 200, 256}) {
-    for (const std::int64_t keys : {257, 300, 2500}) {
+    for (const std::int64_t keys : {257, 300}) {
       compare<TestType>(sized(length, keys));
       compare<TestType>(sized(length, keys), 1, true);
     }
   }
+  // In many parts.
+  for (const std::int64_t length : {16, 65, 256}) compare<TestType>(sized(length, 2500), 1, true);
 }
 
 TEMPLATE_TEST_CASE("kernels softmax, slots: widths that are read where they lie, and sharp logits",
