@@ -93,7 +93,7 @@ TEST_CASE("who has no mark in a figure has none in its legend, and is told of", 
     const Json drawn = {"softmax", "latte"};
     CHECK(figures[0].spec["encoding"]["color"]["scale"]["domain"] == drawn);
     for (const Json& layer : figures[0].spec["layer"]) {
-      if (!layer["encoding"].contains("shape")) continue;
+      if (!layer.contains("encoding") || !layer["encoding"].contains("shape")) continue;
       CHECK(layer["encoding"]["shape"]["scale"]["domain"] == drawn);
     }
     // As many colours as series, and latte's is its own although the window before it is gone.
