@@ -3,7 +3,7 @@
 #include <set>
 
 #include "tests/support/catch.hpp"
-#include "tests/tasks/run_cell.hpp"
+#include "tests/tasks/mqar/small_cell.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -12,26 +12,13 @@ using std::int64_t;
 
 namespace {
 
-using Values = std::map<std::string, OptionValue>;
-
-Values small(Values more = {}) {
-  Values settings{{"autocast", std::string("bfloat16")},
-                  {"batch", int64_t{8}},
-                  {"width", int64_t{16}},
-                  {"heads", int64_t{2}},
-                  {"layout", std::string("convolution_first")},
-                  {"vocabulary", int64_t{64}},
-                  {"train_mix", std::string("16x2:16")},
-                  {"validation_mix", std::string("16x2:8")},
-                  {"test_mix", std::string("16x2:5, 40x4:5")},
-                  {"epochs", int64_t{1}}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  return settings;
-}
-
-Values options_of(const std::string& mechanism) {
-  if (mechanism == "window" || mechanism == "macchiato") return {{"window", Window{7, 0}}};
-  return {};
+/// Two steps under autocast, with an MLP whose products it narrows.
+Values narrow(Values more = {}) {
+  more.insert({{"autocast", std::string("bfloat16")},
+               {"mlp", std::string("plain")},
+               {"train_mix", std::string("16x2:16")},
+               {"epochs", int64_t{1}}});
+  return small(more);
 }
 
 tasks::Forecast forecast_of(const Registry& registry, const std::string& implementation,
@@ -57,7 +44,7 @@ TEST_CASE("every causal mechanism is trained under autocast, its mix checked as 
   std::set<std::string> trained;
   for (const std::string& name : registry.mechanisms()) {
     INFO(name);
-    const tasks::Cell cell = make_cell("mqar", name, "auto", small(), options_of(name));
+    const tasks::Cell cell = make_cell("mqar", name, "auto", narrow(), options_of(name));
     const tasks::Forecast forecast = tasks::find_task("mqar").forecast(registry, cell);
     INFO(forecast.support.reason);
     CHECK(forecast.support.yes == (name != "linformer"));
@@ -76,7 +63,7 @@ TEST_CASE("every causal mechanism is trained under autocast, its mix checked as 
 
 TEST_CASE("without autocast a mix is checked in the weights' dtype", "[autocast]") {
   const Registry registry = Registry::with_builtins();
-  const Values wide = small({{"autocast", std::string("off")}});
+  const Values wide = narrow({{"autocast", std::string("off")}});
   CHECK(run_cell(registry, "mqar", make_cell("mqar", "latte", "auto", wide)).check["dtype"] ==
         "float32");
 }
@@ -89,20 +76,20 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
                                             : Support{};
   };
   registry.add_implementation("softmax", wide_only);
-  const Values off = small({{"autocast", std::string("off")}});
+  const Values off = narrow({{"autocast", std::string("off")}});
   CHECK(forecast_of(registry, "wide_only", off).support.yes);
   CHECK(forecast_of(registry, "auto", off).implementation == "wide_only");
-  const tasks::Forecast refused = forecast_of(registry, "wide_only", small());
+  const tasks::Forecast refused = forecast_of(registry, "wide_only", narrow());
   CHECK_FALSE(refused.support.yes);
   CHECK_THAT(refused.support.reason, Contains("autocast gives the mix bfloat16: ") &&
                                          Contains("there is no kernel for bfloat16"));
   CHECK_THROWS_AS(
-      tasks::find_task("mqar").make(registry, make_cell("mqar", "softmax", "wide_only", small())),
+      tasks::find_task("mqar").make(registry, make_cell("mqar", "softmax", "wide_only", narrow())),
       UnsupportedError);
   // What is taken by itself is what can do it; and another reason is not put down to autocast.
-  CHECK(forecast_of(registry, "auto", small()).implementation != "wide_only");
+  CHECK(forecast_of(registry, "auto", narrow()).implementation != "wide_only");
   const tasks::Forecast linformer =
-      tasks::find_task("mqar").forecast(registry, make_cell("mqar", "linformer", "auto", small()));
+      tasks::find_task("mqar").forecast(registry, make_cell("mqar", "linformer", "auto", narrow()));
   CHECK_FALSE(linformer.support.yes);
   CHECK_THAT(linformer.support.reason, !Contains("autocast"));
 }
@@ -115,10 +102,10 @@ TEST_CASE("a mix that fails on types of two widths is unsupported, not an error"
     return Mixed{at::matmul(inputs["query"], parameter), {}};
   };
   registry.add_implementation("softmax", one_width);
-  CHECK_THROWS_AS(run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", small())),
+  CHECK_THROWS_AS(run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", narrow())),
                   UnsupportedError);
   CHECK_THROWS_WITH(
-      run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", small())),
+      run_cell(registry, "mqar", make_cell("mqar", "softmax", "one_width", narrow())),
       Contains("it does not mix bfloat16 beside parameters in float32, which autocast asks for"));
 }
 
@@ -129,7 +116,7 @@ TEST_CASE("a mix that fails in either width fails as it does without autocast", 
     throw std::runtime_error("no kernel was built");
   };
   registry.add_implementation("softmax", broken);
-  CHECK_THROWS_WITH(run_cell(registry, "mqar", make_cell("mqar", "softmax", "broken", small())),
+  CHECK_THROWS_WITH(run_cell(registry, "mqar", make_cell("mqar", "softmax", "broken", narrow())),
                     "no kernel was built");
 }
 
@@ -137,7 +124,7 @@ TEST_CASE("choices that autocast does not go with are refused before anything ru
   CHECK_THROWS_WITH(make_cell("mqar", "softmax", "auto", {{"autocast", std::string("float16")}}),
                     Contains("autocast must be one of off, bfloat16") && Contains("float16"));
   const Registry registry = Registry::with_builtins();
-  CHECK_THROWS_WITH(forecast_of(registry, "auto", small({{"dtype", std::string("float64")}})),
+  CHECK_THROWS_WITH(forecast_of(registry, "auto", narrow({{"dtype", std::string("float64")}})),
                     Contains("autocast narrows products of float32 weights, not of float64"));
 }
 
@@ -150,13 +137,13 @@ TEST_CASE("memory foretold under autocast is less, and not far from what is take
     std::map<std::string, double> used;
     for (const std::string autocast : {"off", "bfloat16"}) {
       const tasks::Cell cell = make_cell("mqar", name, "auto",
-                                         small({{"autocast", autocast},
-                                                {"width", int64_t{64}},
-                                                {"batch", int64_t{32}},
-                                                {"train_mix", std::string("128x16:64")},
-                                                {"validation_mix", std::string("128x16:32")},
-                                                {"test_mix", std::string("128x16:32")},
-                                                {"vocabulary", int64_t{1024}}}));
+                                         narrow({{"autocast", autocast},
+                                                 {"width", int64_t{64}},
+                                                 {"batch", int64_t{32}},
+                                                 {"train_mix", std::string("128x16:64")},
+                                                 {"validation_mix", std::string("128x16:32")},
+                                                 {"test_mix", std::string("128x16:32")},
+                                                 {"vocabulary", int64_t{1024}}}));
       tasks::MemoryMeter& meter = worker::cpu_memory();
       const auto before = meter.live_bytes();
       meter.reset_peak();

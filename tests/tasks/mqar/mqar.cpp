@@ -1,7 +1,7 @@
 #include <set>
 
 #include "tests/support/catch.hpp"
-#include "tests/tasks/run_cell.hpp"
+#include "tests/tasks/mqar/small_cell.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -10,32 +10,9 @@ using std::int64_t;
 
 namespace {
 
-using Values = std::map<std::string, OptionValue>;
-
 const Registry& registry() {
   static const Registry builtins = Registry::with_builtins();
   return builtins;
-}
-
-/// Two epochs over few short examples; the longest of all are in the test.
-Values small(Values more = {}) {
-  Values settings{{"batch", int64_t{8}},
-                  {"width", int64_t{16}},
-                  {"heads", int64_t{2}},
-                  {"layout", std::string("convolution_first")},
-                  {"mlp", std::string("identity")},
-                  {"vocabulary", int64_t{64}},
-                  {"train_mix", std::string("16x2:20, 24x3:9")},
-                  {"validation_mix", std::string("16x2:10")},
-                  {"test_mix", std::string("16x2:5, 40x4:5")},
-                  {"epochs", int64_t{2}}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  return settings;
-}
-
-Values options_of(const std::string& mechanism) {
-  if (mechanism == "window" || mechanism == "macchiato") return {{"window", Window{7, 0}}};
-  return {};
 }
 
 tasks::Forecast forecast_of(const std::string& mechanism, const Values& settings) {
