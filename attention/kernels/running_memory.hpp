@@ -1,4 +1,4 @@
-// LAVO's orthogonal memory on the CPU: a context is kept as its mean's coordinates u along r bases,
+// LAVO's orthogonal memory: a context is kept as its mean's coordinates u along r bases,
 // of which a query reads
 //   y_t = sum_j softmax_j(scale (b_j . q_t) u_j) u_j b_j,   u = B mean(x).
 // "Linear Attention Via Orthogonal memory" (2023), equations 3 and 4, sections 3.1 and 3.2. See

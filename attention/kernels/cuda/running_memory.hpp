@@ -1,0 +1,42 @@
+// LAVO's running memory on CUDA; see attention/kernels/running_memory.hpp for what it is. The
+// pointers of the arguments, mask, carry and the bases' gradient included, are the device's.
+//
+// Computed in fp32 on the CUDA cores, exact but for rounding, whatever the numbers are stored as.
+// RUNNING_MEMORY_NOTES.md says what that costs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "attention/kernels/cuda/device.hpp"
+#include "attention/kernels/running_memory.hpp"
+
+namespace attnbench::kernels::cuda {
+
+/// Why these sizes cannot be done (more than 256 bases, or numbers of a head); empty where they
+/// can. Needs no device.
+std::string running_memory_refusal(const RunningMemorySizes& sizes);
+
+/// Of the current device's workspace, which is aligned to 64 bytes at least. Throws
+/// std::logic_error for sizes that are refused.
+template <class T>
+std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes);
+/// Queued on the stream; the same bits each time. Throws std::logic_error for sizes that are
+/// refused or too small a workspace, or where the card's blocks have too little shared memory, and
+/// Error where CUDA fails.
+template <class T>
+void running_memory_forward(const RunningMemorySizes& sizes,
+                            const RunningMemoryArguments<T>& arguments, Stream stream,
+                            void* workspace, std::size_t workspace_bytes);
+
+/// Neither `out` nor the carry is looked at. The workspace grows with batch * heads * length *
+/// bases. Throws as the forward pass does.
+template <class T>
+std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes);
+template <class T>
+void running_memory_backward(const RunningMemorySizes& sizes,
+                             const RunningMemoryArguments<T>& arguments,
+                             const RunningMemoryGradients<T>& gradients, Stream stream,
+                             void* workspace, std::size_t workspace_bytes);
+
+}  // namespace attnbench::kernels::cuda

@@ -1,0 +1,132 @@
+// Host side of the running memory: the workspace, the launches.
+#pragma once
+
+#include "attention/kernels/cuda/launch.cuh"
+#include "attention/kernels/cuda/running_memory_calls.hpp"
+#include "attention/kernels/cuda/running_memory_gradients.cuh"
+#include "attention/kernels/cuda/running_memory_space.cuh"
+#include "attention/kernels/cuda/running_memory_step.cuh"
+#include "attention/kernels/cuda/running_memory_sums.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template <class T>
+MemoryArguments<T> memory_arguments(const RunningMemorySizes& sizes,
+                                    const RunningMemoryArguments<T>& given, const MemoryPlan& plan,
+                                    const MemorySpace& lent) {
+  MemoryArguments<T> a;
+  a.query = given.query;
+  a.tokens = given.tokens;
+  a.bases = given.bases;
+  a.out = given.out;
+  a.mask = given.key_mask;
+  a.mask_stride = given.mask_stride;
+  a.heads = static_cast<int>(sizes.heads);
+  a.count = static_cast<int>(sizes.bases);
+  a.dim = static_cast<int>(sizes.head_dim);
+  a.windows = sizes.order == MemoryOrder::windows;
+  a.inclusive = sizes.order == MemoryOrder::each_token;
+  a.whole = sizes.order == MemoryOrder::all;
+  a.averaged = sizes.averaged;
+  a.alone = sizes.alone && a.windows;
+  a.scale = static_cast<float>(sizes.scale * 1.4426950408889634);
+  a.plan = plan;
+  a.sums = lent.sums;
+  a.counts = lent.counts;
+  return a;
+}
+
+inline dim3 memory_grid(std::int64_t heads, int segments) {
+  return dim3(static_cast<unsigned>(heads), static_cast<unsigned>(segments));
+}
+
+inline std::size_t memory_block_bytes(const RunningMemorySizes& sizes, const MemoryPlan& plan,
+                                      bool gradient) {
+  const MemoryLayout layout(static_cast<int>(sizes.bases), static_cast<int>(sizes.head_dim),
+                            plan.tile, gradient);
+  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(layout.floats);
+  if (bytes > card().shared_bytes) {
+    throw std::logic_error("a block of this card has too little shared memory for these bases");
+  }
+  return bytes;
+}
+
+/// What segments need to know of those before them.
+template <class T>
+void launch_memory_sums(const MemoryArguments<T>& a, std::int64_t heads, Stream stream) {
+  const int segments = a.plan.summing.count - (a.whole ? 0 : 1);  // nothing is behind the last
+  if (segments == 0) return;
+  launch(memory_sums<T>, memory_grid(heads, segments), dim3(memory_sum_threads), 0, stream, a);
+}
+
+template <class T>
+void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
+                    const MemoryPlan& plan, Stream stream, void* workspace, std::size_t bytes) {
+  Workspace space(workspace, bytes);
+  const MemorySpace lent(space, sizes, plan);
+  const std::int64_t heads = sizes.batch * sizes.heads;
+  MemoryArguments<T> a = memory_arguments(sizes, given, plan, lent);
+  const MemoryCarry<float>& carry = given.carry;
+  const bool carried = carry.mean != nullptr;
+  MemoryAdvance advance{lent.after, carry, 0, 0, sizes.batch};
+  if (carried) {
+    a.before = carry;
+    a.after = lent.after;
+    if (plan.reading.count == 1) {  // one block reads and writes what belongs to a head
+      a.after.mean = carry.mean;
+      a.after.sum = carry.sum;
+    } else {
+      advance.means = heads * sizes.bases;
+      advance.sums = a.windows ? heads * sizes.head_dim : 0;
+    }
+  }
+  if (carried && sizes.length == 1) {
+    launch(memory_step<T>, memory_grid(heads, 1), dim3(memory_step_threads), 0, stream, a);
+  } else {
+    const std::size_t block = memory_block_bytes(sizes, plan, false);
+    launch_memory_sums(a, heads, stream);
+    launch(memory_read<T>, memory_grid(heads, plan.reading.count), dim3(memory_threads), block,
+           stream, a);
+  }
+  if (!carried) return;
+  const std::int64_t numbers = std::max({advance.means, advance.sums, advance.batch});
+  launch(memory_advance,
+         dim3(static_cast<unsigned>((numbers + memory_sum_threads - 1) / memory_sum_threads)),
+         dim3(memory_sum_threads), 0, stream, advance);
+}
+
+template <class T>
+void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
+                     const RunningMemoryGradients<T>& gradients, const MemoryPlan& plan,
+                     Stream stream, void* workspace, std::size_t bytes) {
+  Workspace space(workspace, bytes);
+  const MemorySpace lent(space, sizes, plan);
+  auto g = memory_gradient_space<T>(space, sizes, plan);
+  g.d_out = gradients.d_out;
+  g.d_query = gradients.d_query;
+  g.d_tokens = gradients.d_tokens;
+  const std::int64_t heads = sizes.batch * sizes.heads;
+  const MemoryArguments<T> a = memory_arguments(sizes, given, plan, lent);
+  if (heads > 0) {
+    const std::size_t block = memory_block_bytes(sizes, plan, true);
+    launch_memory_sums(a, heads, stream);
+    launch(memory_query_gradients<T>, memory_grid(heads, plan.reading.count), dim3(memory_threads),
+           block, stream, a, g);
+    launch(memory_token_gradients<T>, memory_grid(heads, plan.summing.count), dim3(memory_threads),
+           memory_block_bytes(sizes, plan, false), stream, a, g);
+  }
+  const std::int64_t numbers = sizes.heads * sizes.bases * sizes.head_dim;
+  launch(memory_bases_gradient<T>,
+         dim3(static_cast<unsigned>((numbers + memory_add_threads - 1) / memory_add_threads)),
+         dim3(memory_add_threads), 0, stream, a, g, gradients.d_bases,
+         static_cast<int>(sizes.batch));
+}
+
+#define ATTNBENCH_INSTANTIATE_MEMORY(T)                                                         \
+  template void memory_forward<T>(const RunningMemorySizes&, const RunningMemoryArguments<T>&,  \
+                                  const MemoryPlan&, Stream, void*, std::size_t);               \
+  template void memory_backward<T>(const RunningMemorySizes&, const RunningMemoryArguments<T>&, \
+                                   const RunningMemoryGradients<T>&, const MemoryPlan&, Stream, \
+                                   void*, std::size_t);
+
+}  // namespace attnbench::kernels::cuda

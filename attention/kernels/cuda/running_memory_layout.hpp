@@ -1,0 +1,38 @@
+// What a block of the running memory holds in shared memory, and where.
+#pragma once
+
+#include "attention/kernels/cuda/running_memory_plan.hpp"
+
+namespace attnbench::kernels::cuda {
+
+/// Distance of rows of `width` numbers: eight rows at one column lie in different banks where width
+/// is a multiple of 32.
+constexpr int memory_stride(int width) { return (width + 3) / 4 * 4 + 4; }
+constexpr int whole_fours(int n) { return (n + 3) / 4 * 4; }
+
+/// Where the arrays of a block lie in its shared memory, in floats.
+struct MemoryLayout {
+  int wide, narrow;  ///< distance of rows of `dim` numbers, and of `count`
+  int bases, rows, more, c, u, slope, mean, begun, other, sum, last, weight, share, read, floats;
+
+  constexpr MemoryLayout(int count, int dim, int tile, bool gradient)
+      : wide(memory_stride(dim)),
+        narrow(memory_stride(count)),
+        bases(0),
+        rows(bases + whole_fours(count < memory_chunk ? count : memory_chunk) * wide),
+        more(rows + tile * wide),
+        c(more + (gradient ? tile * wide : 0)),
+        u(c + tile * narrow),
+        slope(u + tile * narrow),
+        mean(slope + (gradient ? tile * narrow : 0)),
+        begun(mean + narrow),
+        other(begun + narrow),
+        sum(other + narrow),
+        last(sum + wide),
+        weight(last + wide),
+        share(weight + tile),
+        read(share + tile),
+        floats(read + tile) {}
+};
+
+}  // namespace attnbench::kernels::cuda

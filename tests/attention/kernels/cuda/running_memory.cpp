@@ -1,0 +1,350 @@
+// The running memory on the device against its definition in double, and against the CPU's
+// gradients in double, which its tests trace back to the definition.
+#include "attention/kernels/cuda/running_memory.hpp"
+
+#include <limits>
+
+#include "attention/kernels/cuda/running_memory_plan.hpp"
+#include "tests/attention/kernels/closeness.hpp"
+#include "tests/attention/kernels/cuda/device_array.hpp"
+#include "tests/attention/kernels/running_memory_problem.hpp"
+
+namespace attnbench::kernels::cuda::test {
+namespace {
+
+using kernels::test::Bars;
+using kernels::test::gradient_error;
+using kernels::test::in_double;
+using kernels::test::MemoryProblem;
+using kernels::test::norm;
+using kernels::test::relative_rms;
+
+/// A problem with its arrays on the device.
+template <class T>
+struct OnDevice {
+  MemoryProblem<T> problem;
+  DeviceArray<T> query, tokens, bases, d_out;
+  DeviceArray<std::uint8_t> mask;
+
+  explicit OnDevice(MemoryProblem<T> p)
+      : problem(std::move(p)),
+        query(problem.query),
+        tokens(problem.tokens),
+        bases(problem.bases),
+        d_out(problem.d_out),
+        mask(problem.mask) {}
+
+  Rows<const T> read(const DeviceArray<T>& x, std::int64_t length, std::int64_t begin = 0) const {
+    auto rows = written(x, length, begin);
+    return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
+  }
+  Rows<T> written(const DeviceArray<T>& x, std::int64_t length, std::int64_t begin = 0) const {
+    auto rows = x.template rows<T>(problem.sizes.heads, length, problem.sizes.head_dim);
+    rows.data += begin * problem.sizes.head_dim;
+    return rows;
+  }
+  /// Tokens from `begin` on, without results.
+  RunningMemoryArguments<T> arguments(std::int64_t begin = 0) const {
+    const RunningMemorySizes& s = problem.sizes;
+    RunningMemoryArguments<T> a;
+    a.query = read(query, s.length, begin);
+    a.tokens = read(tokens, s.memory_length, begin);
+    a.bases = read(bases, s.bases);
+    if (!problem.mask.empty()) a.key_mask = mask.data() + begin;
+    a.mask_stride = s.memory_length;
+    return a;
+  }
+  static void run(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& arguments,
+                  Stream stream = {}) {
+    const std::size_t bytes = running_memory_forward_bytes<T>(sizes);
+    const DeviceArray<unsigned char> space(bytes);
+    running_memory_forward(sizes, arguments, stream, space.data(), bytes);
+    synchronize(stream);
+    space.values();  // throws where something was written past the end
+  }
+  std::vector<T> forward() const {
+    DeviceArray<T> out(problem.out.size());
+    auto a = arguments();
+    a.out = written(out, problem.sizes.length);
+    run(problem.sizes, a);
+    return out.values();
+  }
+  /// The gradients into `to`, of which nothing else is looked at.
+  void backward(MemoryProblem<T>& to) const {
+    const RunningMemorySizes& s = problem.sizes;
+    DeviceArray<T> d_query(problem.query.size()), d_tokens(problem.tokens.size());
+    DeviceArray<float> d_bases(problem.bases.size());
+    const std::size_t bytes = running_memory_backward_bytes<T>(s);
+    const DeviceArray<unsigned char> space(bytes);
+    running_memory_backward<T>(s, arguments(),
+                               {read(d_out, s.length), written(d_query, s.length),
+                                written(d_tokens, s.memory_length), d_bases.data()},
+                               {}, space.data(), bytes);
+    synchronize();
+    space.values();
+    to.d_query = d_query.values();
+    to.d_tokens = d_tokens.values();
+    to.d_bases = d_bases.values();
+  }
+};
+
+RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
+                         std::int64_t heads = 2) {
+  RunningMemorySizes sizes;
+  sizes.batch = 2;
+  sizes.heads = heads;
+  sizes.length = sizes.memory_length = length;
+  sizes.bases = bases;
+  sizes.head_dim = dim;
+  sizes.scale = 2 / static_cast<double>(dim);  // weights that are not all but 0 or 1
+  return sizes;
+}
+
+/// Everything that is computed differently.
+std::vector<RunningMemorySizes> kinds(const RunningMemorySizes& each) {
+  RunningMemorySizes all = each;
+  all.order = MemoryOrder::all;
+  RunningMemorySizes cross = all;
+  cross.memory_length += 70;
+  RunningMemorySizes averaged = all;
+  averaged.averaged = true;
+  RunningMemorySizes windows = averaged;
+  windows.order = MemoryOrder::windows;
+  windows.window = 7;
+  RunningMemorySizes wide = windows;
+  wide.window = 130;
+  wide.alone = true;
+  RunningMemorySizes begun = windows;
+  begun.phase = 3;
+  begun.averaged = false;
+  RunningMemorySizes single = windows;
+  single.window = 1;
+  single.alone = true;
+  RunningMemorySizes tiles = begun;
+  tiles.window = 40;
+  tiles.phase = 39;
+  return {each, all, cross, averaged, windows, wide, begun, single, tiles};
+}
+
+template <class T>
+void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = false,
+             bool gradients = true) {
+  CAPTURE(static_cast<int>(sizes.order), sizes.length, sizes.bases, sizes.head_dim, sizes.window,
+          sizes.phase, sizes.averaged, spread, masked);
+  const OnDevice<T> device(MemoryProblem<T>(sizes, spread, masked));
+  CHECK(relative_rms(device.forward(), device.problem.define()) < Bars<T>::forward);
+  if (!gradients) return;
+  MemoryProblem<T> found = device.problem;
+  device.backward(found);
+  auto exact = device.problem.widened();
+  exact.backward(1);
+  // One basis has the weight 1 whatever is asked, and there may be nothing to read.
+  const auto& large = norm(exact.d_bases) > norm(exact.d_tokens) ? exact.d_bases : exact.d_tokens;
+  CHECK(gradient_error(found.d_query, exact.d_query, large) < Bars<T>::backward);
+  CHECK(gradient_error(found.d_tokens, exact.d_tokens, large) < Bars<T>::backward);
+  CHECK(gradient_error(found.d_bases, exact.d_bases, large) < Bars<T>::backward);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cuda running memory: every order at odd sizes", "", float, BFloat16, Half) {
+  NEEDS_DEVICE();
+  for (const bool masked : {false, true}) {
+    for (const std::int64_t length : {1, 3, 32, 33, 150}) {
+      for (const auto& sizes : kinds(sized(length, 7, 43))) compare<TestType>(sizes, 1, masked);
+    }
+    for (const auto& sizes : kinds(sized(70, 1, 1))) compare<TestType>(sizes, 1, masked);
+    for (const auto& sizes : kinds(sized(70, 33, 16))) compare<TestType>(sizes, 1, masked);
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda running memory: the usual widths, and the widest", "", float, BFloat16,
+                   Half) {
+  NEEDS_DEVICE();
+  for (const auto& sizes : kinds(sized(70, 64, 64, 1))) compare<TestType>(sizes, 1, true);
+  for (const auto& [bases, dim] :
+       std::vector<std::pair<int, int>>{{128, 128}, {65, 72}, {256, 20}, {20, 256}, {16, 160}}) {
+    auto sizes = sized(40, bases, dim, 1);
+    compare<TestType>(sizes);
+    sizes.order = MemoryOrder::windows;
+    sizes.window = 20;
+    sizes.averaged = true;
+    compare<TestType>(sizes);
+  }
+}
+
+TEST_CASE("cuda running memory: many segments, heads that need none, and few long windows") {
+  NEEDS_DEVICE();
+  auto sizes = sized(1500, 16, 8, 1);
+  sizes.batch = 1;
+  compare<float>(sizes);
+  compare<BFloat16>(sizes, 1, true);
+  auto all = sizes;
+  all.order = MemoryOrder::all;
+  all.memory_length = 1700;
+  compare<float>(all, 1, true);
+  sizes.order = MemoryOrder::windows;
+  sizes.averaged = true;
+  for (const std::int64_t window : {3, 33, 256, 700, 4000}) {
+    sizes.window = window;
+    sizes.phase = window / 3;
+    compare<float>(sizes);
+    compare<Half>(sizes, 1, true);
+  }
+  for (auto many : kinds(sized(150, 5, 6, 9))) compare<float>(many, 1, true);
+}
+
+TEST_CASE("cuda running memory: hidden tokens may hold anything, a hidden row remembers nothing") {
+  NEEDS_DEVICE();
+  for (const auto& sizes : kinds(sized(40, 5, 6))) {
+    if (sizes.averaged) continue;  // a token's own row is asked for
+    CAPTURE(static_cast<int>(sizes.order), sizes.window);
+    MemoryProblem<float> problem(sizes, 1, true);
+    const auto length = static_cast<std::size_t>(problem.sizes.memory_length);
+    std::fill_n(problem.mask.begin(), length, std::uint8_t{0});
+    const auto expected = problem.define();
+    for (std::size_t i = 0; i < problem.tokens.size(); ++i) {
+      const std::size_t row = i / 6;
+      if (problem.mask[row / length / 2 * length + row % length] == 0) {
+        problem.tokens[i] = std::numeric_limits<float>::quiet_NaN();
+      }
+    }
+    const OnDevice<float> device(problem);
+    const auto out = device.forward();
+    device.backward(problem);
+    CHECK(relative_rms(out, expected) < Bars<float>::forward);
+    for (std::size_t i = 0; i < out.size() / 2; ++i) REQUIRE(out[i] == 0);
+    for (std::size_t i = 0; i < problem.d_tokens.size() / 2; ++i) {
+      REQUIRE(problem.d_tokens[i] == 0);
+    }
+    for (const float each : problem.d_bases) REQUIRE(std::isfinite(each));
+  }
+}
+
+TEST_CASE("cuda running memory: large and rising inputs stay right") {
+  NEEDS_DEVICE();
+  for (const auto& sizes : kinds(sized(97, 7, 8))) {
+    CAPTURE(static_cast<int>(sizes.order), sizes.window);
+    MemoryProblem<float> problem(sizes, 15);
+    for (std::size_t i = 0; i < problem.tokens.size(); ++i) {
+      problem.tokens[i] += static_cast<float>(i / 8 % 97);
+    }
+    problem.query[9] = 1000;
+    const OnDevice<float> device(problem);
+    const auto out = device.forward();
+    device.backward(problem);
+    auto exact = problem.widened();
+    exact.backward(1);
+    CHECK(relative_rms(out, problem.define()) < 1e-3);
+    CHECK(relative_rms(problem.d_tokens, exact.d_tokens) < 1e-2);
+    for (const float each : problem.d_query) REQUIRE(std::isfinite(each));
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda running memory: pieces from a carry give the whole", "", float, BFloat16,
+                   Half) {
+  NEEDS_DEVICE();
+  using T = TestType;
+  for (auto sizes : kinds(sized(350, 7, 9))) {
+    if (sizes.order == MemoryOrder::all) continue;
+    for (const bool masked : {false, true}) {
+      CAPTURE(static_cast<int>(sizes.order), sizes.window, masked);
+      sizes.phase = 0;
+      const OnDevice<T> whole(MemoryProblem<T>(sizes, 1, masked));
+      const auto heads = static_cast<std::size_t>(sizes.batch * sizes.heads);
+      const DeviceArray<float> mean(std::vector<float>(heads * 7)),
+          sum(std::vector<float>(heads * 9));
+      const DeviceArray<std::int64_t> count(std::vector<std::int64_t>(2)),
+          sum_count(std::vector<std::int64_t>(2));
+      const DeviceArray<T> out(whole.problem.out.size());
+      std::int64_t begin = 0;
+      for (const std::int64_t tokens : {1, 1, 64, 1, 3, 30, 1, 238, 11}) {
+        auto piece = whole.problem.sizes;
+        piece.length = piece.memory_length = tokens;
+        piece.phase = begin % piece.window;
+        auto arguments = whole.arguments(begin);
+        arguments.out = whole.written(out, sizes.length, begin);
+        arguments.carry = {mean.data(), count.data(), nullptr, nullptr};
+        if (piece.order == MemoryOrder::windows) {
+          arguments.carry.sum = sum.data();
+          arguments.carry.sum_count = sum_count.data();
+        }
+        OnDevice<T>::run(piece, arguments);
+        begin += tokens;
+      }
+      CHECK(relative_rms(out.values(), whole.problem.define()) < Bars<T>::forward);
+    }
+  }
+}
+
+TEST_CASE("cuda running memory: results may be written over tokens, the same bits, in a graph") {
+  NEEDS_DEVICE();
+  for (const auto& sizes : kinds(sized(300, 20, 24))) {
+    if (!sizes.averaged) continue;
+    CAPTURE(static_cast<int>(sizes.order), sizes.window);
+    const OnDevice<float> device(MemoryProblem<float>(sizes, 1, true));
+    const std::vector<float> first = device.forward();
+    CHECK(device.forward() == first);
+    const OwnedStream stream;
+    auto a = device.arguments();
+    a.out = device.written(device.tokens, sizes.length);
+    const std::size_t bytes = running_memory_forward_bytes<float>(sizes);
+    const DeviceArray<unsigned char> space(bytes);
+    const Graph graph(stream,
+                      [&] { running_memory_forward(sizes, a, stream, space.data(), bytes); });
+    graph.launch(stream);
+    synchronize(stream);
+    CHECK(device.tokens.values() == first);
+  }
+}
+
+TEST_CASE("cuda running memory: tokens are cut at windows, each into one segment") {
+  for (const std::int64_t length : {1, 5, 64, 100, 1000, 5000}) {
+    for (const std::int64_t window : {0, 1, 7, 64, 100, 333, 6000}) {
+      for (const std::int64_t heads : {1, 3, 40}) {
+        auto sizes = sized(length, 64, 64, heads);
+        if (window > 0) {
+          sizes.order = MemoryOrder::windows;
+          sizes.window = window;
+          sizes.phase = window / 2;
+        }
+        CAPTURE(length, window, heads);
+        const MemoryPlan plan = plan_memory(sizes, 64, false);
+        const MemorySegments& cut = plan.reading;
+        int at = 0;
+        for (int k = 0; k < cut.count; ++k) {
+          if (cut.begin(k) >= cut.end(k)) continue;
+          REQUIRE(cut.begin(k) == at);
+          at = cut.end(k);
+          const int unit = cut.unit_begin(k / cut.parts);
+          if (window > 0 && unit > 0) REQUIRE(plan.windows.ends(unit));
+          if (plan.each_mean) REQUIRE(cut.parts == 1);
+        }
+        CHECK(at == length);
+        CHECK(cut.count <= 4 * 64);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda running memory: what cannot be done is refused with the reason") {
+  auto sizes = sized(8, 257, 8);
+  CHECK(running_memory_refusal(sizes).find("256") != std::string::npos);
+  CHECK_THROWS_AS(running_memory_forward_bytes<BFloat16>(sizes), std::logic_error);
+  CHECK_THROWS_AS(running_memory_backward_bytes<float>(sizes), std::logic_error);
+  sizes.bases = 256;
+  CHECK(running_memory_refusal(sizes).empty());
+  sizes.head_dim = 257;
+  CHECK(running_memory_refusal(sizes).find("head_dim") != std::string::npos);
+  sizes.head_dim = 256;
+  sizes.memory_length = 9;
+  CHECK(running_memory_refusal(sizes).find("as many tokens") != std::string::npos);
+  sizes.order = MemoryOrder::all;
+  CHECK(running_memory_refusal(sizes).empty());
+  sizes.order = MemoryOrder::windows;
+  sizes.memory_length = 8;
+  sizes.window = 0;
+  CHECK(running_memory_refusal(sizes).find("window") != std::string::npos);
+}
+
+}  // namespace attnbench::kernels::cuda::test
