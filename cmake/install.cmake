@@ -13,8 +13,7 @@ foreach(header IN LISTS ATTNBENCH_INTERFACE_HEADERS)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/generated/attention/version.hpp
         DESTINATION include/attnbench/attention)
-file(GLOB suite_files CONFIGURE_DEPENDS suites/*)
-install(FILES ${suite_files} DESTINATION share/attnbench/suites)
+install(DIRECTORY suites/ DESTINATION share/attnbench/suites)
 install(FILES reports/render.py DESTINATION share/attnbench)
 install(FILES LICENSE DESTINATION share/attnbench)
 

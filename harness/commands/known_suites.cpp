@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 /// Told from any other folder of that name by its schema.
 bool is_suites_folder(const fs::path& folder) {
   std::error_code ignored;
-  return fs::exists(folder / "suite.schema.json", ignored);
+  return fs::exists(folder / "form" / "suite.schema.json", ignored);
 }
 
 fs::path suites_folder() {

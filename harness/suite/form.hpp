@@ -1,4 +1,4 @@
-// Form: what suites/suite.schema.json says a suite must look like.
+// Form: what suites/form/suite.schema.json says a suite must look like.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Presets: published protocols by name, from suites/presets.json, which the program carries.
+// Presets: published protocols by name, from suites/form/presets.json, which the program carries.
 #pragma once
 
 #include <nlohmann/json.hpp>

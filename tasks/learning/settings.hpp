@@ -10,7 +10,7 @@
 namespace attnbench::tasks::learning {
 
 /// Sizes of the tensors, the model around the mechanism, the optimiser and its schedule. A
-/// published protocol is a preset of suites/presets.json over these.
+/// published protocol is a preset of suites/form/presets.json over these.
 std::vector<Option> learning_settings();
 
 /// layers, vocabulary, mlp, mlp_width, norm, tied_head; the others keep their defaults where a task

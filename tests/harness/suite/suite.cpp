@@ -17,11 +17,7 @@ using attnbench::suite::Json;
 std::vector<fs::path> suite_files() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(ATTNBENCH_SOURCE_DIR "/suites")) {
-    const std::string name = entry.path().filename();
-    if (entry.path().extension() == ".json" && name != "suite.schema.json" &&
-        name != "presets.json") {
-      files.push_back(entry.path());
-    }
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   return files;
 }
