@@ -1,21 +1,10 @@
 #include "tasks/learning/model_options.hpp"
 
-#include <initializer_list>
-
 #include "attention/errors.hpp"
+#include "tasks/word.hpp"
 
 namespace attnbench::tasks::learning {
 namespace {
-
-template <class Word>
-Word word_from(const char* setting, std::initializer_list<Word> words, const std::string& said) {
-  std::string known;
-  for (const Word word : words) {
-    if (said == to_string(word)) return word;
-    known += (known.empty() ? "" : ", ") + std::string(to_string(word));
-  }
-  throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + said + "\"");
-}
 
 std::int64_t mlp_weights(const ModelOptions& options, const Problem& problem) {
   const std::int64_t width = problem.width();

@@ -1,23 +1,13 @@
 // The words of a data set: variants, fillers, segments.
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 
 #include "attention/errors.hpp"
 #include "tasks/mqar/recall.hpp"
+#include "tasks/word.hpp"
 
 namespace attnbench::tasks::mqar {
 namespace {
-
-template <class Word>
-Word word_from(const char* setting, std::initializer_list<Word> words, const std::string& said) {
-  std::string known;
-  for (const Word word : words) {
-    if (said == to_string(word)) return word;
-    known += (known.empty() ? "" : ", ") + std::string(to_string(word));
-  }
-  throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + said + "\"");
-}
 
 /// Reads one whole number, and what comes after it, from `text`.
 class Reader {

@@ -3,17 +3,14 @@
 #include "attention/registry.hpp"
 #include "tests/attention/mutants.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 using namespace attnbench;
 using conformance::Finding;
 using conformance::Status;
+using test::registry;
 
 namespace {
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
 
 Finding finding_of(const Entry& entry, const Implementation& implementation,
                    const test::Mutant& mutant) {

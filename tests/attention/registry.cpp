@@ -1,6 +1,7 @@
 #include "attention/registry.hpp"
 
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 using namespace attnbench;
 
@@ -8,8 +9,7 @@ namespace {
 
 /// A copy of softmax under another name, with implementations whose support is scripted.
 Entry scripted(const std::string& name) {
-  const static Registry builtins = Registry::with_builtins();
-  Entry entry = builtins.entry("softmax");
+  Entry entry = test::registry().entry("softmax");
   entry.name = name;
   entry.aliases = {};
   entry.implementations.resize(1);

@@ -8,10 +8,16 @@
 #include "harness/worker/allocator.hpp"
 #include "harness/worker/context.hpp"
 #include "tasks/task.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench::test {
 
 using tasks::Json;
+
+/// What is set beside what a task has by itself; numbers and texts of the types it holds.
+using Settings = std::map<std::string, OptionValue>;
+inline std::int64_t n(std::int64_t value) { return value; }
+inline std::string s(const char* text) { return text; }
 
 /// Two samples of each body: tests look at what is measured, not at how fast it was.
 inline worker::RunSettings quick_settings(int round) {
@@ -32,9 +38,8 @@ struct Ran {
 };
 
 inline tasks::Cell make_cell(const std::string& task, const std::string& mechanism,
-                             const std::string& implementation,
-                             const std::map<std::string, OptionValue>& settings,
-                             const std::map<std::string, OptionValue>& options = {}) {
+                             const std::string& implementation, const Settings& settings,
+                             const Settings& options = {}) {
   tasks::Cell cell;
   cell.id = "test";
   cell.mechanism = mechanism;

@@ -5,6 +5,7 @@
 #include "attention/registry.hpp"
 #include "tests/attention/held_checks.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
 namespace mechanisms {
@@ -47,8 +48,7 @@ const Said turned{{"rotary", true}, {"vapor", true}, {"scale", 0.7}, {"logit_sca
 /// Another built-in mechanism on some of the inputs, under the names that it has for them.
 at::Tensor other(const std::string& mechanism, const std::string& implementation, const Held& held,
                  const Said& said, const std::map<std::string, at::Tensor>& tensors) {
-  static const Registry builtins = Registry::with_builtins();
-  const Entry& entry = builtins.entry(mechanism);
+  const Entry& entry = test::registry().entry(mechanism);
   Problem problem = held.problem;
   problem.kv_heads = problem.heads;
   const auto made =

@@ -8,12 +8,7 @@ using std::int64_t;
 
 namespace {
 
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::map<std::string, OptionValue> small() {
+Settings small() {
   return {{"batch", int64_t{8}},
           {"width", int64_t{16}},
           {"heads", int64_t{2}},

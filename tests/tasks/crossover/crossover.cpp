@@ -6,20 +6,9 @@
 #include "tests/tasks/run_cell.hpp"
 
 using namespace attnbench;
-using test::Json;
-using test::make_cell;
+using namespace attnbench::test;
 
 namespace {
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::int64_t n(std::int64_t value) { return value; }
-std::string s(const char* text) { return text; }
-
-using Settings = std::map<std::string, OptionValue>;
 
 Settings small(Settings more = {}) {
   Settings settings{{"length_minimum", n(32)},
@@ -32,10 +21,10 @@ Settings small(Settings more = {}) {
 }
 
 /// As the worker's child runs a cell, with enough pairs for a decision.
-test::Ran run(const tasks::Cell& cell, int round = 0) {
+Ran run(const tasks::Cell& cell, int round = 0) {
   worker::install_counting_allocator();
   const tasks::Task& task = tasks::find_task("crossover");
-  test::Ran ran;
+  Ran ran;
   ran.forecast = task.forecast(registry(), cell);
   worker::RunSettings settings = test::quick_settings(round);
   settings.rule.max_samples = 9;
@@ -54,8 +43,8 @@ test::Ran run(const tasks::Cell& cell, int round = 0) {
 TEST_CASE("a crossover cell compares at every coarse length and names both sides", "[crossover]") {
   for (const char* scope : {"mix", "projected", "layer"}) {
     INFO(scope);
-    const test::Ran ran = run(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
-                                        {{"latents_per_head", n(4)}}));
+    const Ran ran = run(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
+                                  {{"latents_per_head", n(4)}}));
     const Json& found = ran.sections["crossover"];
     INFO(found.dump());
     CHECK(ran.check["verdict"] == "ok");
@@ -101,7 +90,7 @@ TEST_CASE("a mechanism far slower at every length has no crossover", "[crossover
 }
 
 TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
-  const test::Ran ran =
+  const Ran ran =
       run(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
                     {{"latents_per_head", n(4)}}));
   CHECK(ran.check["verdict"] == "ok");

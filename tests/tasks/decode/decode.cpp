@@ -3,19 +3,9 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
-using test::make_cell;
-using test::run_cell;
+using namespace attnbench::test;
 
 namespace {
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::int64_t n(std::int64_t value) { return value; }
-
-using Settings = std::map<std::string, OptionValue>;
 
 Settings small(Settings more = {}) {
   Settings settings{{"length", n(50)}, {"heads", n(2)}, {"head_dim", n(16)}, {"steps", n(4)}};
@@ -29,7 +19,7 @@ TEST_CASE("a step from a prefilled state is measured and right", "[decode]") {
   for (const char* mechanism : {"softmax", "latte", "linear"}) {
     INFO(mechanism);
     const auto cell = make_cell("decode", mechanism, "auto", small({{"batch", n(2)}}));
-    const test::Ran ran = run_cell(registry(), "decode", cell);
+    const Ran ran = run_cell(registry(), "decode", cell);
     INFO(ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.check["rows"] == 8);  // of the first and the last token
@@ -51,7 +41,7 @@ TEST_CASE("shared key heads decode right, and their state is smaller", "[decode]
                                     small({{"heads", n(4)}, {"kv_heads", n(kv_heads)}}));
         return run_cell(registry(), "decode", cell);
       };
-      const test::Ran shared = with(1);
+      const Ran shared = with(1);
       INFO(shared.check.dump());
       CHECK(shared.check["verdict"] == "ok");
       CHECK(shared.forecast.cost.state_bytes * 4 == with(4).forecast.cost.state_bytes);

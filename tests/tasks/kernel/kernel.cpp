@@ -3,20 +3,9 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
-using test::make_cell;
-using test::run_cell;
+using namespace attnbench::test;
 
 namespace {
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::int64_t n(std::int64_t value) { return value; }
-std::string s(const char* text) { return text; }
-
-using Settings = std::map<std::string, OptionValue>;
 
 Settings small(Settings more = {}) {
   Settings settings{{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}};
@@ -28,7 +17,7 @@ Settings small(Settings more = {}) {
 
 TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kernel]") {
   const auto cell = make_cell("kernel", "softmax", "composite", small());
-  const test::Ran ran = run_cell(registry(), "kernel", cell);
+  const Ran ran = run_cell(registry(), "kernel", cell);
   CHECK(ran.forecast.support.yes);
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.check["rows"] == 32);
@@ -42,7 +31,7 @@ TEST_CASE("each pass is filed under its own name, with its memory", "[kernel]") 
   for (const char* pass : {"forward", "backward", "forward+backward"}) {
     INFO(pass);
     const auto cell = make_cell("kernel", "softmax", "composite", small({{"pass", s(pass)}}));
-    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(ran.check.dump());
     CHECK(ran.measured["timing"].contains(pass));
     CHECK(ran.check["verdict"] == "ok");
@@ -66,7 +55,7 @@ TEST_CASE("each pass is filed under its own name, with its memory", "[kernel]") 
 
 TEST_CASE("later rounds measure time alone", "[kernel]") {
   const auto cell = make_cell("kernel", "softmax", "auto", small());
-  const test::Ran ran = run_cell(registry(), "kernel", cell, 2);
+  const Ran ran = run_cell(registry(), "kernel", cell, 2);
   CHECK_FALSE(ran.sections.contains("memory"));
   CHECK(ran.measured["timing"]["forward"]["round"] == 2);
 }
@@ -78,7 +67,7 @@ TEST_CASE("projections inside the clock are counted, checked and metered", "[ker
     INFO(scope);
     const auto cell = make_cell("kernel", "latte", "auto",
                                 small({{"scope", s(scope)}, {"pass", s("forward+backward")}}));
-    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
     // Three roles of 16 per head from 32 channels; once forward, twice backward.
@@ -95,7 +84,7 @@ TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
         Settings{{"dtype", s("float64")}}, Settings{{"dtype", s("bfloat16")}},
         Settings{{"input_scale", 15.0}}, Settings{{"length", n(3)}}}) {
     const auto cell = make_cell("kernel", "softmax", "composite", small(more));
-    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(more.begin()->first << " " << ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
   }
@@ -111,7 +100,7 @@ TEST_CASE("shared key heads are right forwards and backwards, whatever computes 
                                            {"kv_heads", n(2)},
                                            {"scope", s(scope)},
                                            {"pass", s("forward+backward")}}));
-        const test::Ran ran = run_cell(registry(), "kernel", cell);
+        const Ran ran = run_cell(registry(), "kernel", cell);
         INFO(ran.check.dump());
         CHECK(ran.check["verdict"] == "ok");
       }
@@ -141,7 +130,7 @@ TEST_CASE("the predicted peak is near the measured one", "[kernel]") {
   for (const char* pass : {"forward", "forward+backward"}) {
     const auto cell =
         make_cell("kernel", "softmax", "composite", small({{"length", n(512)}, {"pass", s(pass)}}));
-    const test::Ran ran = run_cell(registry(), "kernel", cell);
+    const Ran ran = run_cell(registry(), "kernel", cell);
     const double measured = ran.sections["memory"]["peak_bytes"].get<double>();
     INFO(pass << ": predicted " << ran.forecast.peak_bytes << ", measured " << measured);
     CHECK(ran.forecast.peak_bytes > 0.6 * measured);

@@ -3,20 +3,9 @@
 #include "tests/tasks/run_cell.hpp"
 
 using namespace attnbench;
-using test::make_cell;
-using test::run_cell;
+using namespace attnbench::test;
 
 namespace {
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-std::int64_t n(std::int64_t value) { return value; }
-std::string s(const char* text) { return text; }
-
-using Settings = std::map<std::string, OptionValue>;
 
 Settings small(const Settings& more = {}) {
   Settings settings{{"length", n(48)},     {"batch", n(2)},       {"heads", n(2)},
@@ -26,7 +15,7 @@ Settings small(const Settings& more = {}) {
   return settings;
 }
 
-test::Ran ran_model(const char* mechanism, const Settings& more) {
+Ran ran_model(const char* mechanism, const Settings& more) {
   return run_cell(registry(), "kernel", make_cell("kernel", mechanism, "auto", small(more)));
 }
 
@@ -36,7 +25,7 @@ TEST_CASE("a whole model is timed, metered and checked inside", "[kernel][model]
   for (const char* mechanism : {"softmax", "window", "latte", "linear"}) {
     for (const char* pass : {"forward", "backward", "forward+backward"}) {
       INFO(mechanism << " " << pass);
-      const test::Ran ran = ran_model(mechanism, {{"pass", s(pass)}});
+      const Ran ran = ran_model(mechanism, {{"pass", s(pass)}});
       INFO(ran.check.dump());
       CHECK(ran.check["verdict"] == "ok");
       CHECK(ran.check["mixes"] == 2);
@@ -54,7 +43,7 @@ TEST_CASE("the memory of a model is foretold within a factor of two", "[kernel][
     for (const char* pass : {"forward", "forward+backward"}) {
       Settings settings = more;
       settings["pass"] = s(pass);
-      const test::Ran ran = ran_model("softmax", settings);
+      const Ran ran = ran_model("softmax", settings);
       const double peak = ran.sections["memory"]["peak_bytes"].get<double>();
       INFO((more.empty() ? "small" : more.begin()->first) << " " << pass << " " << peak);
       CHECK(ran.forecast.peak_bytes > 0.8 * peak);
@@ -84,7 +73,7 @@ TEST_CASE("a model in 16 bits, bidirectional and with one block", "[kernel][mode
        {Settings{{"dtype", s("bfloat16")}, {"norm", s("rms")}},
         Settings{{"pattern", s("bidirectional")}}, Settings{{"layers", n(1)}},
         Settings{{"tied_head", false}, {"norm", s("rms")}, {"mlp", s("gated")}}}) {
-    const test::Ran ran = ran_model("softmax", more);
+    const Ran ran = ran_model("softmax", more);
     INFO(more.begin()->first << " " << ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
   }

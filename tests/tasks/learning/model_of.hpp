@@ -6,6 +6,7 @@
 #include "attention/registry.hpp"
 #include "tasks/learning/model.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench::test {
 
@@ -21,11 +22,6 @@ inline Problem small(Pattern pattern = Pattern::causal) {
   problem.pattern = pattern;
   problem.dtype = Dtype::float64;
   return problem;
-}
-
-inline const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
 }
 
 inline std::shared_ptr<Model> model_of(const char* name, const Problem& problem,

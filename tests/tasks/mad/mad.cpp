@@ -8,30 +8,23 @@ using std::int64_t;
 
 namespace {
 
-using Values = std::map<std::string, OptionValue>;
-
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-Values small(const std::string& exercise, Values more = {}) {
-  Values settings{{"exercise", exercise},
-                  {"batch", int64_t{8}},
-                  {"width", int64_t{16}},
-                  {"heads", int64_t{2}},
-                  {"mlp", std::string("gated")},
-                  {"norm", std::string("rms")},
-                  {"tied_head", false},
-                  {"train_examples", int64_t{20}},
-                  {"validation_examples", int64_t{8}},
-                  {"test_examples", int64_t{10}},
-                  {"epochs", int64_t{1}}};
+Settings small(const std::string& exercise, Settings more = {}) {
+  Settings settings{{"exercise", exercise},
+                    {"batch", int64_t{8}},
+                    {"width", int64_t{16}},
+                    {"heads", int64_t{2}},
+                    {"mlp", std::string("gated")},
+                    {"norm", std::string("rms")},
+                    {"tied_head", false},
+                    {"train_examples", int64_t{20}},
+                    {"validation_examples", int64_t{8}},
+                    {"test_examples", int64_t{10}},
+                    {"epochs", int64_t{1}}};
   for (const auto& [name, value] : more) settings[name] = value;
   return settings;
 }
 
-tasks::Forecast forecast_of(const std::string& mechanism, const Values& settings) {
+tasks::Forecast forecast_of(const std::string& mechanism, const Settings& settings) {
   return tasks::find_task("mad").forecast(registry(),
                                           make_cell("mad", mechanism, "auto", settings));
 }
@@ -60,7 +53,7 @@ TEST_CASE("every exercise is trained and scored", "[mad]") {
 
 TEST_CASE("a decoder's weights are learned and counted", "[mad]") {
   const auto parameters = [&](const std::string& exercise) {
-    const Values settings = small(exercise, {{"vocabulary", int64_t{16}}});
+    const Settings settings = small(exercise, {{"vocabulary", int64_t{16}}});
     const Ran ran = run_cell(registry(), "mad", make_cell("mad", "linear", "auto", settings));
     return ran.sections["training"]["parameters"]["total"].get<int>();
   };
@@ -82,7 +75,7 @@ TEST_CASE("compression learns more than chance from one vector", "[mad]") {
 }
 
 TEST_CASE("only compression may look ahead", "[mad]") {
-  const Values ahead{{"pattern", std::string("bidirectional")}};
+  const Settings ahead{{"pattern", std::string("bidirectional")}};
   CHECK(forecast_of("perceiver", small("compression", ahead)).support);
   CHECK_THROWS_WITH(forecast_of("softmax", small("noisy_recall", ahead)), Contains("answers"));
 }

@@ -13,7 +13,7 @@ using std::int64_t;
 namespace {
 
 /// Two steps under autocast, with an MLP whose products it narrows.
-Values narrow(Values more = {}) {
+Settings narrow(Settings more = {}) {
   more.insert({{"autocast", std::string("bfloat16")},
                {"mlp", std::string("plain")},
                {"train_mix", std::string("16x2:16")},
@@ -22,7 +22,7 @@ Values narrow(Values more = {}) {
 }
 
 tasks::Forecast forecast_of(const Registry& registry, const std::string& implementation,
-                            const Values& settings) {
+                            const Settings& settings) {
   return tasks::find_task("mqar").forecast(registry,
                                            make_cell("mqar", "softmax", implementation, settings));
 }
@@ -63,7 +63,7 @@ TEST_CASE("every causal mechanism is trained under autocast, its mix checked as 
 
 TEST_CASE("without autocast a mix is checked in the weights' dtype", "[autocast]") {
   const Registry registry = Registry::with_builtins();
-  const Values wide = narrow({{"autocast", std::string("off")}});
+  const Settings wide = narrow({{"autocast", std::string("off")}});
   CHECK(run_cell(registry, "mqar", make_cell("mqar", "latte", "auto", wide)).check["dtype"] ==
         "float32");
 }
@@ -76,7 +76,7 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
                                             : Support{};
   };
   registry.add_implementation("softmax", wide_only);
-  const Values off = narrow({{"autocast", std::string("off")}});
+  const Settings off = narrow({{"autocast", std::string("off")}});
   CHECK(forecast_of(registry, "wide_only", off).support.yes);
   CHECK(forecast_of(registry, "auto", off).implementation == "wide_only");
   const tasks::Forecast refused = forecast_of(registry, "wide_only", narrow());

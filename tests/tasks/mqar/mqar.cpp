@@ -10,12 +10,7 @@ using std::int64_t;
 
 namespace {
 
-const Registry& registry() {
-  static const Registry builtins = Registry::with_builtins();
-  return builtins;
-}
-
-tasks::Forecast forecast_of(const std::string& mechanism, const Values& settings) {
+tasks::Forecast forecast_of(const std::string& mechanism, const Settings& settings) {
   return tasks::find_task("mqar").forecast(
       registry(), make_cell("mqar", mechanism, "auto", settings, options_of(mechanism)));
 }
@@ -57,54 +52,54 @@ TEST_CASE("every causal mechanism is trained and scored, whatever its lengths", 
 }
 
 TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
-  const std::vector<Values> some{{{"variant", std::string("forgetting")},
-                                  {"updates", int64_t{1}},
-                                  {"filler", std::string("zeros")}},
-                                 {{"variant", std::string("compositional")},
-                                  {"train_mix", std::string("24x4:16")},
-                                  {"test_mix", std::string("54x9:5")},
-                                  {"validation_mix", std::string("24x4:8")}},
-                                 {{"variant", std::string("stacked")},
-                                  {"train_mix", std::string("16x8:16")},
-                                  {"validation_mix", std::string("16x8:16")},
-                                  {"test_mix", std::string("24x12:5")},
-                                  {"tied_head", false}},
-                                 {{"layout", std::string("mechanism")},
-                                  {"positions", std::string("learned")},
-                                  {"mlp", std::string("gated")},
-                                  {"norm", std::string("rms")},
-                                  {"schedule", std::string("cosine_by_epoch")},
-                                  {"order", std::string("numbered")}},
-                                 {{"positions", std::string("sinusoidal")},
-                                  {"mlp", std::string("none")},
-                                  {"embedding_dropout", 0.1},
-                                  {"initial_deviation", 0.02},
-                                  {"decay_all", true},
-                                  {"schedule", std::string("inverse_square_root")},
-                                  {"warm_up_steps", int64_t{3}}}};
-  for (const Values& more : some) {
+  const std::vector<Settings> some{{{"variant", std::string("forgetting")},
+                                    {"updates", int64_t{1}},
+                                    {"filler", std::string("zeros")}},
+                                   {{"variant", std::string("compositional")},
+                                    {"train_mix", std::string("24x4:16")},
+                                    {"test_mix", std::string("54x9:5")},
+                                    {"validation_mix", std::string("24x4:8")}},
+                                   {{"variant", std::string("stacked")},
+                                    {"train_mix", std::string("16x8:16")},
+                                    {"validation_mix", std::string("16x8:16")},
+                                    {"test_mix", std::string("24x12:5")},
+                                    {"tied_head", false}},
+                                   {{"layout", std::string("mechanism")},
+                                    {"positions", std::string("learned")},
+                                    {"mlp", std::string("gated")},
+                                    {"norm", std::string("rms")},
+                                    {"schedule", std::string("cosine_by_epoch")},
+                                    {"order", std::string("numbered")}},
+                                   {{"positions", std::string("sinusoidal")},
+                                    {"mlp", std::string("none")},
+                                    {"embedding_dropout", 0.1},
+                                    {"initial_deviation", 0.02},
+                                    {"decay_all", true},
+                                    {"schedule", std::string("inverse_square_root")},
+                                    {"warm_up_steps", int64_t{3}}}};
+  for (const Settings& more : some) {
     INFO(to_string(more.begin()->second));
     const Ran ran = run_cell(registry(), "mqar", make_cell("mqar", "latte", "auto", small(more)));
     CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.sections["training"]["stopped"] == "epochs");
   }
   // The one choice that latte refuses.
-  const Values turned = small({{"positions", std::string("rotary")}});
+  const Settings turned = small({{"positions", std::string("rotary")}});
   CHECK(
       run_cell(registry(), "mqar", make_cell("mqar", "softmax", "auto", turned)).check["verdict"] ==
       "ok");
 }
 
 TEST_CASE("shapes of validation and test follow those trained on unless they are said", "[mqar]") {
-  Values settings{{"batch", int64_t{8}},
-                  {"width", int64_t{8}},
-                  {"vocabulary", int64_t{64}},
-                  {"length", int64_t{16}},
-                  {"pairs", int64_t{3}},
-                  {"train_examples", int64_t{10}},
-                  {"validation_examples", int64_t{6}},
-                  {"test_examples", int64_t{4}},
-                  {"epochs", int64_t{1}}};
+  Settings settings{{"batch", int64_t{8}},
+                    {"width", int64_t{8}},
+                    {"vocabulary", int64_t{64}},
+                    {"length", int64_t{16}},
+                    {"pairs", int64_t{3}},
+                    {"train_examples", int64_t{10}},
+                    {"validation_examples", int64_t{6}},
+                    {"test_examples", int64_t{4}},
+                    {"epochs", int64_t{1}}};
   const Ran ran = run_cell(registry(), "mqar", make_cell("mqar", "linear", "auto", settings));
   const Json& training = ran.sections["training"];
   CHECK(training["train"] == Json{{{"segment", "16x3"}, {"examples", 10}}});
@@ -114,7 +109,7 @@ TEST_CASE("shapes of validation and test follow those trained on unless they are
 }
 
 TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]") {
-  const auto refused = [](const Values& more, const char* why) {
+  const auto refused = [](const Settings& more, const char* why) {
     INFO(why);
     CHECK_THROWS_WITH(forecast_of("softmax", small(more)), Contains(why));
   };
@@ -131,7 +126,7 @@ TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]"
                   UsageError);
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"learning_rate", -1.0}}), UsageError);
   CHECK_FALSE(forecast_of("linformer", small()).support);
-  const Values turned = small({{"positions", std::string("rotary")}});
+  const Settings turned = small({{"positions", std::string("rotary")}});
   CHECK_THAT(forecast_of("latte", turned).support.reason, Contains("query and a key"));
   CHECK(forecast_of("softmax", turned).support);
 }

@@ -5,26 +5,24 @@
 
 namespace attnbench::test {
 
-using Values = std::map<std::string, OptionValue>;
-
 /// Two epochs over few short examples, the longest of all in the test; with `more` said beside it.
-inline Values small(const Values& more = {}) {
-  Values settings{{"batch", std::int64_t{8}},
-                  {"width", std::int64_t{16}},
-                  {"heads", std::int64_t{2}},
-                  {"layout", std::string("convolution_first")},
-                  {"mlp", std::string("identity")},
-                  {"vocabulary", std::int64_t{64}},
-                  {"train_mix", std::string("16x2:20, 24x3:9")},
-                  {"validation_mix", std::string("16x2:10")},
-                  {"test_mix", std::string("16x2:5, 40x4:5")},
-                  {"epochs", std::int64_t{2}}};
+inline Settings small(const Settings& more = {}) {
+  Settings settings{{"batch", std::int64_t{8}},
+                    {"width", std::int64_t{16}},
+                    {"heads", std::int64_t{2}},
+                    {"layout", std::string("convolution_first")},
+                    {"mlp", std::string("identity")},
+                    {"vocabulary", std::int64_t{64}},
+                    {"train_mix", std::string("16x2:20, 24x3:9")},
+                    {"validation_mix", std::string("16x2:10")},
+                    {"test_mix", std::string("16x2:5, 40x4:5")},
+                    {"epochs", std::int64_t{2}}};
   for (const auto& [name, value] : more) settings[name] = value;
   return settings;
 }
 
 /// A window that such short examples reach beyond.
-inline Values options_of(const std::string& mechanism) {
+inline Settings options_of(const std::string& mechanism) {
   if (mechanism == "window" || mechanism == "macchiato") return {{"window", Window{7, 0}}};
   return {};
 }
