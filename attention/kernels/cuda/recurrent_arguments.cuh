@@ -8,6 +8,13 @@
 
 namespace attnbench::kernels::cuda {
 
+/// Whether rows of `width` 16-bit numbers can be moved by pieces of 16 bytes.
+template <class T>
+bool by_pieces(const Rows<T>& rows, std::int64_t width) {
+  const std::int64_t strides = rows.batch_stride | rows.head_stride | rows.row_stride | width;
+  return strides % 8 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
+}
+
 /// What the past comes down to, dense. Null pointers: nothing.
 struct RecurrentState {
   float* sum = nullptr;      ///< [slots, latents, value_dim]

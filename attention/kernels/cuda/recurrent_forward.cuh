@@ -22,6 +22,12 @@ template <class Family, class T>
 void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Stream stream,
                        void* workspace, std::size_t bytes);
 
+/// The states of the plan's segments alone, a slot each of every head, to `a.borders`; no results.
+/// `a` as above, T of 16 bits.
+template <class Family, class T>
+void recurrent_states(RecurrentArguments<T> a, const RecurrentShape& shape,
+                      const RecurrentPlan& plan, Stream stream);
+
 /// Why a size cannot be done; empty where it can.
 inline std::string recurrent_refusal(const RecurrentShape& shape, const char* latents) {
   if (shape.heads < 0 || shape.length < 0 || shape.latents < 0 || shape.value_dim < 0) {

@@ -11,13 +11,6 @@
 
 namespace attnbench::kernels::cuda {
 
-/// Whether rows of `width` 16-bit numbers can be moved by pieces of 16 bytes.
-template <class T>
-bool by_pieces(const Rows<T>& rows, std::int64_t width) {
-  const std::int64_t strides = rows.batch_stride | rows.head_stride | rows.row_stride | width;
-  return strides % 8 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
-}
-
 /// The workspace of a forward pass: copies of what one block writes while others still read it, and
 /// the states at the borders of segments.
 struct RecurrentSpace {
@@ -131,6 +124,20 @@ std::size_t recurrent_forward_bytes(const RecurrentShape& shape) {
   Workspace count;
   RecurrentSpace(count, shape, plan_here<Family, T>(shape));
   return count.used();
+}
+
+template <class Family, class T>
+void recurrent_states(RecurrentArguments<T> a, const RecurrentShape& shape,
+                      const RecurrentPlan& plan, Stream stream) {
+  a.length = static_cast<int>(shape.length);
+  a.latents = static_cast<int>(shape.latents);
+  a.value_dim = static_cast<int>(shape.value_dim);
+  a.key_pieces = by_pieces(a.key, shape.latents);
+  a.value_pieces = by_pieces(a.values, shape.value_dim);
+  a.slices = plan.slices;
+  a.segments = plan.segments + 1;  // the last one leaves no state
+  a.segment_chunks = plan.segment_chunks;
+  launch_tiles<Family, T, false>(a, plan, shape.heads, stream);
 }
 
 /// `a` holds all but what the plan says. The carry is read and advanced where it is given.

@@ -6,5 +6,8 @@ template std::size_t recurrent_forward_bytes<PoolFamily, BFloat16>(const Recurre
 template void recurrent_forward<PoolFamily, BFloat16>(RecurrentArguments<BFloat16>,
                                                       const RecurrentShape&, Stream, void*,
                                                       std::size_t);
+template void recurrent_states<PoolFamily, BFloat16>(RecurrentArguments<BFloat16>,
+                                                     const RecurrentShape&, const RecurrentPlan&,
+                                                     Stream);
 
 }  // namespace attnbench::kernels::cuda

@@ -1,6 +1,4 @@
 // The whole pool on the CPU against its definition in double: values, gradients, masks, extremes.
-#include "attention/kernels/whole_pool.hpp"
-
 #include <algorithm>
 #include <limits>
 #include <random>
@@ -8,142 +6,13 @@
 #include <tuple>
 
 #include "attention/kernels/cpu/simd/simd.hpp"
-#include "tests/attention/kernels/arrays.hpp"
-#include "tests/attention/kernels/closeness.hpp"
+#include "tests/attention/kernels/whole_pool_problem.hpp"
 
 namespace attnbench::kernels::test {
 namespace {
 
 constexpr PoolQuery kinds[] = {PoolQuery::weights, PoolQuery::logits,
                                PoolQuery::logits_and_normaliser};
-
-WholePoolSizes sized(PoolQuery kind, std::int64_t length, std::int64_t keys, std::int64_t latents,
-                     std::int64_t dim) {
-  WholePoolSizes sizes;
-  sizes.batch = sizes.heads = 2;
-  sizes.length = length;
-  sizes.key_length = keys;
-  sizes.latents = latents;
-  sizes.value_dim = dim;
-  sizes.query = kind;
-  sizes.scale = 0.8;
-  return sizes;
-}
-
-template <class T>
-struct WholePool {
-  WholePoolSizes sizes;
-  std::vector<T> query, scores, values, d_out, out, d_query, d_scores, d_values;
-  std::vector<std::uint8_t> mask;
-
-  explicit WholePool(const WholePoolSizes& s, double spread = 1, bool masked = false) : sizes(s) {
-    std::mt19937 engine(23);
-    const std::int64_t heads = s.batch * s.heads;
-    query = drawn<T>(engine, heads * s.length * s.latents, spread);
-    scores = drawn<T>(engine, heads * s.key_length * s.latents, spread);
-    values = drawn<T>(engine, heads * s.key_length * s.value_dim, 1);
-    d_out = drawn<T>(engine, heads * s.length * s.value_dim, 1);
-    out = d_out;
-    d_query = query;
-    d_scores = scores;
-    d_values = values;
-    if (masked) mask = drawn_mask(engine, s.batch * s.key_length);
-  }
-  WholePool<double> widened() const {
-    WholePool<double> copy(sizes);
-    copy.query = in_double(query);
-    copy.scores = in_double(scores);
-    copy.values = in_double(values);
-    copy.d_out = in_double(d_out);
-    copy.mask = mask;
-    return copy;
-  }
-  template <class U>
-  Rows<U> rows(std::vector<T>& x, std::int64_t length, std::int64_t width) const {
-    return rows_of<U>(x, sizes.heads, length, width);
-  }
-  WholePoolArguments<T> arguments() {
-    WholePoolArguments<T> a;
-    a.query = rows<const T>(query, sizes.length, sizes.latents);
-    a.scores = rows<const T>(scores, sizes.key_length, sizes.latents);
-    a.values = rows<const T>(values, sizes.key_length, sizes.value_dim);
-    a.out = rows<T>(out, sizes.length, sizes.value_dim);
-    if (!mask.empty()) a.key_mask = mask.data();
-    a.mask_stride = sizes.key_length;
-    return a;
-  }
-  void forward(int threads) {
-    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
-                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   whole_pool_forward(sizes, arguments(), team, space, bytes);
-                 });
-  }
-  void backward(int threads) {
-    const PrefixPoolGradients<T> gradients{rows<const T>(d_out, sizes.length, sizes.value_dim),
-                                           rows<T>(d_query, sizes.length, sizes.latents),
-                                           rows<T>(d_scores, sizes.key_length, sizes.latents),
-                                           rows<T>(d_values, sizes.key_length, sizes.value_dim)};
-    on_workspace(threads, whole_pool_backward_bytes<T>(sizes, threads),
-                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   whole_pool_backward(sizes, arguments(), gradients, team, space, bytes);
-                 });
-  }
-
-  std::vector<double> define() const {
-    constexpr double none = -std::numeric_limits<double>::infinity();
-    const auto latents = sizes.latents, dim = sizes.value_dim;
-    std::vector<double> y(out.size(), 0.0);
-    for (std::int64_t head = 0; head < sizes.batch * sizes.heads; ++head) {
-      const auto seen = [&](std::int64_t s) {
-        const std::int64_t place = head / sizes.heads * sizes.key_length + s;
-        return mask.empty() || mask[static_cast<std::size_t>(place)] != 0;
-      };
-      const T* k = scores.data() + head * sizes.key_length * latents;
-      const T* v = values.data() + head * sizes.key_length * dim;
-      std::vector<double> z, means(static_cast<std::size_t>(latents * dim), 0.0);
-      for (std::int64_t l = 0; l < latents; ++l) {
-        double most = none, sum = 0;
-        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
-          if (seen(s)) most = std::max(most, sizes.scale * widen(k[s * latents + l]));
-        }
-        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
-          if (seen(s)) sum += std::exp(sizes.scale * widen(k[s * latents + l]) - most);
-        }
-        z.push_back(sum > 0 ? most + std::log(sum) : none);
-        for (std::int64_t s = 0; s < sizes.key_length; ++s) {
-          if (!seen(s)) continue;
-          const double w = std::exp(sizes.scale * widen(k[s * latents + l]) - z.back());
-          for (std::int64_t d = 0; d < dim; ++d) {
-            means[static_cast<std::size_t>(l * dim + d)] += w * widen(v[s * dim + d]);
-          }
-        }
-      }
-      for (std::int64_t t = 0; t < sizes.length; ++t) {
-        const T* q = query.data() + (head * sizes.length + t) * latents;
-        std::vector<double> p;
-        double most = none;
-        for (std::int64_t l = 0; l < latents; ++l) {
-          const bool logits = sizes.query != PoolQuery::weights;
-          p.push_back(widen(q[l]) * (logits ? sizes.scale : 1));
-          if (sizes.query == PoolQuery::logits_and_normaliser) {
-            p.back() += z[static_cast<std::size_t>(l)];
-          }
-          most = std::max(most, p.back());
-        }
-        if (sizes.query != PoolQuery::weights) {
-          double sum = 0;
-          for (double& each : p) sum += each = most == none ? 0 : std::exp(each - most);
-          for (double& each : p) each /= sum > 0 ? sum : 1;
-        }
-        double* to = y.data() + (head * sizes.length + t) * dim;
-        for (std::int64_t i = 0; i < latents * dim; ++i) {
-          to[i % dim] += p[static_cast<std::size_t>(i / dim)] * means[static_cast<std::size_t>(i)];
-        }
-      }
-    }
-    return y;
-  }
-};
 
 template <class T>
 void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false) {

@@ -1,0 +1,82 @@
+#include "attention/kernels/cuda/whole_pool.hpp"
+
+#include <stdexcept>
+#include <type_traits>
+
+#include "attention/kernels/cuda/whole_pool_forward.cuh"
+
+namespace attnbench::kernels::cuda {
+namespace {
+
+void require(const std::string& refusal) {
+  if (!refusal.empty()) throw std::logic_error(refusal);
+}
+
+}  // namespace
+
+std::string whole_pool_refusal(const WholePoolSizes& sizes) {
+  const WholePoolShape shape = shape_of(sizes);
+  if (shape.heads < 0 || shape.length < 0 || shape.key_length < 0 || shape.latents < 0 ||
+      shape.value_dim < 0) {
+    return "a size is negative";
+  }
+  if (sizes.directions.dim != 0) {
+    return "logits are not made of directions on CUDA, but by a product beforehand";
+  }
+  if (shape.latents > most_pool_latents) {
+    return "at most " + std::to_string(most_pool_latents) + " latents a head on CUDA, not " +
+           std::to_string(shape.latents);
+  }
+  if (shape.length > std::int64_t{1} << 30 || shape.key_length > std::int64_t{1} << 30 ||
+      shape.heads >= std::int64_t{1} << 20 || shape.value_dim > 4096) {
+    return "more tokens (2^30), heads (2^20) or columns of values (4096) than a grid has room for";
+  }
+  return {};
+}
+
+template <class T>
+std::size_t whole_pool_forward_bytes(const WholePoolSizes& sizes) {
+  require(whole_pool_refusal(sizes));
+  if constexpr (std::is_same_v<T, float>)
+    return exact_pool_forward_bytes<T>(sizes);
+  else
+    return pool_forward_bytes<T>(sizes);
+}
+
+template <class T>
+void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                        Stream stream, void* workspace, std::size_t workspace_bytes) {
+  require(whole_pool_refusal(sizes));
+  if constexpr (std::is_same_v<T, float>) {
+    exact_pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
+  } else {
+    pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
+  }
+}
+
+template <class T>
+std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes) {
+  require(whole_pool_refusal(sizes));
+  return exact_pool_backward_bytes<T>(sizes);
+}
+
+template <class T>
+void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                         const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
+                         std::size_t workspace_bytes) {
+  require(whole_pool_refusal(sizes));
+  exact_pool_backward(sizes, arguments, gradients, stream, workspace, workspace_bytes);
+}
+
+#define ATTNBENCH_INSTANTIATE(T)                                                                   \
+  template std::size_t whole_pool_forward_bytes<T>(const WholePoolSizes&);                         \
+  template void whole_pool_forward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, Stream, \
+                                      void*, std::size_t);                                         \
+  template std::size_t whole_pool_backward_bytes<T>(const WholePoolSizes&);                        \
+  template void whole_pool_backward<T>(const WholePoolSizes&, const WholePoolArguments<T>&,        \
+                                       const PrefixPoolGradients<T>&, Stream, void*, std::size_t);
+ATTNBENCH_INSTANTIATE(float)
+ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_INSTANTIATE(Half)
+
+}  // namespace attnbench::kernels::cuda

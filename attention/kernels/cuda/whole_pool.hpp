@@ -1,0 +1,42 @@
+// The pool without an order on CUDA; see attention/kernels/whole_pool.hpp for what it is. The
+// pointers of the arguments, mask included, are the device's.
+//
+// Two passes: the averages of every latent, by segments of the tokens, and the queries' reading of
+// them. bf16 numbers are multiplied on the tensor cores and added up in fp32, and so are fp16 ones,
+// whose averages are made as bf16: sums of exponentials need its exponents. fp32 ones are exact
+// but for rounding, on the CUDA cores. Any finite scores give the right answer.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "attention/kernels/cuda/device.hpp"
+#include "attention/kernels/whole_pool.hpp"
+
+namespace attnbench::kernels::cuda {
+
+/// Why these sizes cannot be done (more than 1024 latents, logits to be made of directions); empty
+/// where they can.
+std::string whole_pool_refusal(const WholePoolSizes& sizes);
+
+/// Of the current device's workspace, which is aligned to 64 bytes at least. Throws
+/// std::logic_error for sizes that are refused, or that the blocks of the card have too little
+/// shared memory for (more than 640 latents on compute capability 8.6 and 8.9).
+template <class T>
+std::size_t whole_pool_forward_bytes(const WholePoolSizes& sizes);
+/// Queued on the stream; the same bits each time. Throws as whole_pool_forward_bytes does, and for
+/// too small a workspace; Error where CUDA fails.
+template <class T>
+void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                        Stream stream, void* workspace, std::size_t workspace_bytes);
+
+/// Gradients are computed in fp32 on the CUDA cores, whatever the numbers. The workspace grows with
+/// batch * heads * length * value_dim. `out` is not looked at.
+template <class T>
+std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes);
+template <class T>
+void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                         const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
+                         std::size_t workspace_bytes);
+
+}  // namespace attnbench::kernels::cuda

@@ -1,0 +1,10 @@
+#include "attention/kernels/cuda/whole_pool_exact.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template std::size_t exact_pool_backward_bytes<Half>(const WholePoolSizes&);
+template void exact_pool_backward<Half>(const WholePoolSizes&, const WholePoolArguments<Half>&,
+                                        const PrefixPoolGradients<Half>&, Stream, void*,
+                                        std::size_t);
+
+}  // namespace attnbench::kernels::cuda

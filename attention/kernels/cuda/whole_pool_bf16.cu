@@ -1,0 +1,9 @@
+#include "attention/kernels/cuda/whole_pool_launch.cuh"
+
+namespace attnbench::kernels::cuda {
+
+template std::size_t pool_forward_bytes<BFloat16>(const WholePoolSizes&);
+template void pool_forward<BFloat16>(const WholePoolSizes&, const WholePoolArguments<BFloat16>&,
+                                     Stream, void*, std::size_t);
+
+}  // namespace attnbench::kernels::cuda
