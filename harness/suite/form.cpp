@@ -1,6 +1,5 @@
 #include "harness/suite/form.hpp"
 
-#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -101,15 +100,6 @@ void report(const Ordered& root, const std::string& pointer, const Places& place
                "is " + shown(*value) + "; expected " + rule->value("description", "another value"));
 }
 
-/// Whether nothing that every suite has is there: some other file, whose many unknown keys need no
-/// complaint each.
-bool is_no_suite(const Ordered& value) {
-  if (!value.is_object()) return false;
-  const Json& required = schema()["required"];
-  return std::none_of(required.begin(), required.end(),
-                      [&](const Json& name) { return value.contains(name.get<std::string>()); });
-}
-
 }  // namespace
 
 const Json& schema() {
@@ -127,11 +117,6 @@ std::string shown(const Ordered& value) {
 }
 
 void check_form(const Ordered& value, const Places& place, Problems& problems) {
-  if (is_no_suite(value)) {
-    problems.add(place(""),
-                 "this is no suite; expected " + schema()["description"].get<std::string>());
-    return;
-  }
   Ordered cleaned = value;
   Walker(place, problems).take_unknown_keys(cleaned, resolved(schema()), "");
   for (const std::string& pointer : failing_pointers(schema(), Json(cleaned))) {

@@ -31,13 +31,6 @@ TEST_CASE("validate: the suites that come with the program hold against the real
   CHECK(count >= 10);
 }
 
-TEST_CASE("validate: a file that is no suite gets one complaint", "[program]") {
-  const Finished finished = call({"validate", suites + "form/presets.json"});
-  CHECK(finished.exit_code == 2);
-  CHECK_THAT(finished.err, Catch::Contains("presets.json:1: /: this is no suite; expected") &&
-                               !Catch::Contains("unknown key"));
-}
-
 TEST_CASE("validate: a malformed suite ends with 2, its place, and nothing written", "[program]") {
   const TemporaryFolder folder;
   write_file(folder / "bad.json",
