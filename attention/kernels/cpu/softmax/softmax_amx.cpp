@@ -2,12 +2,15 @@
 // weights in float. Queries are taken as they lie, keys transposed and values paired once for an
 // item; scores and weights of 32 queries stay in the first cache.
 //
-// At 64 numbers a head the floors of products and exponentials are alike, some 4 cycles for 16
-// pairs of tokens each, and neither binds: what lies between tiles and vectors takes most of the
-// time.
+// Where the norms of queries and keys keep every score in reach of a fixed point, weights need no
+// maximum and are computed beside the tiles' products (softmax_amx_units.hpp); elsewhere after
+// them, in float, from the greatest score seen so far. Which of both depends on the numbers alone:
+// the norms of 32 queries and of a tile of keys.
 #include "attention/kernels/cpu/softmax/softmax_amx.hpp"
 
-#include "attention/kernels/cpu/softmax/softmax_amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/softmax_amx_reach.hpp"
+#include "attention/kernels/cpu/softmax/softmax_amx_units.hpp"
+#include "attention/kernels/cpu/softmax/softmax_amx_view.hpp"
 
 namespace attnbench::kernels {
 
@@ -18,17 +21,26 @@ namespace {
 using amx::Bits;
 using S = Simd<float, 64>;
 
-constexpr std::int64_t block = 32;      // queries taken together: two tiles of rows
+using amx::Behind;
+using amx::block;
+using amx::hide_scores;
+using amx::hide_weights;
+using amx::View;
+
 constexpr std::int64_t key_tile = 256;  // keys of one tile of the algorithm
 
+constexpr std::int64_t most_rows = 16 * block;
 struct Scratch {
   std::int64_t dim, value_dim;  // padded
   Bits* q;                      // [rows, dim]
   float *out, *greatest, *sum;  // of the item's queries; the greatest in base 2, as scaled
+  float* norms;                 // of the queries
   float* sums;                  // [rows, 16]: lane by lane
   Bits *keys, *values;          // of one tile, as right sides
-  float* scores;                // [block, key_tile]
-  Bits* weights;                // [block, key_tile]
+  Bits* ones;                   // a right side: sums up in its first column
+  float* scores;                // [block, key_tile], or what units take of it
+  Bits* weights;                // [block, key_tile], in another order for units
+  float* nowhere;               // [16, 16], for what is not wanted
 
   Scratch(Workspace& space, const SoftmaxSizes& sizes, const Cut& cut)
       : dim(rounded(sizes.head_dim, amx::depth)),
@@ -37,11 +49,14 @@ struct Scratch {
         out(space.take<float>(cut.room * value_dim)),
         greatest(space.take<float>(cut.room)),
         sum(space.take<float>(cut.room)),
+        norms(space.take<float>(cut.room)),
         sums(space.take<float>(cut.room * S::lanes)),
         keys(space.take<Bits>(key_tile * dim)),
         values(space.take<Bits>(key_tile * value_dim)),
+        ones(space.take<Bits>(amx::tile_numbers)),
         scores(space.take<float>(block * key_tile)),
-        weights(space.take<Bits>(block * key_tile)) {}
+        weights(space.take<Bits>(block * key_tile)),
+        nowhere(space.take<float>(amx::rows * amx::rows)) {}
 };
 
 std::size_t scratch_bytes(const SoftmaxSizes& sizes, const Cut& cut) {
@@ -80,7 +95,7 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
     const auto high = S::exp2_by_scaling<3>(S::load(scores + k + S::lanes) * factor - base);
     total[0] += low;
     total[1] += high;
-    const amx::Words both = amx::rounded_words(low, high);
+    const amx::Words both = amx::rounded_pairs(low, high);
     __builtin_memcpy(s.weights + i * key_tile + k, &both, sizeof both);
   }
   total[0] += total[1];
@@ -95,24 +110,42 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
   }
 }
 
-/// Minus infinity where a query of the block does not see a key.
-ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, std::int64_t t0,
-                           std::int64_t s0, std::int64_t keys, Range columns, float* scores) {
-  constexpr float hidden = -std::numeric_limits<float>::infinity();
-  const std::int64_t last = std::min(t0 + block, sizes.length) - 1;
-  const bool inside =
-      sizes.first_key(last) <= s0 + columns.begin && sizes.last_key(t0) >= s0 + columns.end - 1;
-  if (inside && mask == nullptr) return;
-  for (std::int64_t i = 0; i < block; ++i) {
-    float* const row = scores + i * key_tile;
-    Range seen = within(seen_keys(sizes, std::min(t0 + i, last), 1), s0, keys);
-    if (seen.empty()) seen = {columns.end, columns.end};
-    std::fill(row + columns.begin, row + std::max(columns.begin, seen.begin), hidden);
-    for (std::int64_t k = seen.begin; mask != nullptr && k < seen.end; ++k) {
-      row[k] = mask[s0 + k] != 0 ? row[k] : hidden;
-    }
-    std::fill(row + std::min(columns.end, seen.end), row + columns.end, hidden);
+/// 32 queries against a tile of keys: all scores, their greatest, then weights and sums.
+ATTNBENCH_INLINE void take_block(const Scratch& s, const View& view, std::int64_t i,
+                                 const Range& columns, float factor) {
+  const std::int64_t key_blocks = s.dim / amx::depth;
+  const std::int64_t value_blocks = s.value_dim / amx::depth;
+  for (std::int64_t k = columns.begin; k < columns.end; k += block) {
+    const Bits* const right = s.keys + k / amx::rows * key_blocks * amx::tile_numbers;
+    amx::multiply_square<false>(key_blocks, s.q + i * s.dim, s.dim, right,
+                                right + key_blocks * amx::tile_numbers, 1, s.scores + k, key_tile);
   }
+  hide_scores(view, i, columns, s.scores, key_tile);
+  float greatest[block];
+  for (std::int64_t r = 0; r < block; ++r) {
+    greatest[r] = greatest_of(s.scores + r * key_tile, columns);
+  }
+  for (std::int64_t r = 0; r < block; ++r) take_row(s, r, i + r, columns, factor, greatest[r]);
+  for (std::int64_t d = 0; d < value_blocks; ++d) {
+    const Bits* const right =
+        s.values + (columns.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
+    amx::multiply_square<true>((columns.end - columns.begin) / block, s.weights + columns.begin,
+                               key_tile, right, right + amx::tile_numbers, 2 * value_blocks,
+                               s.out + i * s.value_dim + d * amx::depth, s.value_dim);
+  }
+}
+
+/// Whether no score of 32 queries with keys of such a norm can leave the reach of words, and none
+/// that they have met before did. From then on their maximum is 0.
+ATTNBENCH_INLINE bool in_reach(const Scratch& s, std::int64_t i, float key_reach) {
+  for (std::int64_t r = i; r < i + block; ++r) {
+    const bool fresh = s.greatest[r] == -std::numeric_limits<float>::infinity();
+    if (!((fresh || s.greatest[r] == 0) && s.norms[r] * key_reach <= amx::PowerTable::reach)) {
+      return false;
+    }
+  }
+  std::fill_n(s.greatest + i, block, 0.0F);
+  return true;
 }
 
 ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
@@ -135,52 +168,57 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
   std::fill_n(s.greatest, whole, -std::numeric_limits<float>::infinity());
   std::fill_n(s.sums, whole * S::lanes, 0.0F);
 
-  const std::int64_t key_blocks = s.dim / amx::depth;
-  const std::int64_t value_blocks = s.value_dim / amx::depth;
+  amx::norms_of(s.q, whole, s.dim, s.norms);
+  std::fill_n(s.ones, amx::tile_numbers, Bits{0});
+  for (std::int64_t r = 0; r < amx::rows; ++r) {
+    std::fill_n(s.ones + r * amx::depth, 2, Bits{0x3F80});
+  }
+
+  static const amx::PowerTable table;
+  static const Behind behind;
+  const amx::Powers powers(table, factor);
+  const amx::UnitSides sides{s.dim, s.value_dim, s.q, s.keys, s.values, s.ones, s.out, s.sums};
+  const amx::UnitScratch unit_scratch{s.scores, s.weights, s.nowhere};
   amx::configure();
   const Range tiles = tiles_of(sizes, call.cut, item, key_tile);
   for (std::int64_t s0 = tiles.begin * key_tile; s0 < tiles.end * key_tile; s0 += key_tile) {
     const std::int64_t keys = std::min(key_tile, sizes.key_length - s0);
     amx::pack_right_transposed(call.in.k.at(item.b, kv, s0), call.in.k.row_stride, keys,
                                sizes.head_dim, s.keys, key_tile);
-    amx::pack_right(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys, sizes.value_dim,
-                    s.values, key_tile);
+    amx::pack_right<amx::rows>(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys,
+                               sizes.value_dim, s.values, key_tile);
+    const View view{sizes, mask == nullptr ? nullptr : mask + s0, t0, s0, keys};
+    // A little more than the product of the norms, for they are rounded.
+    const float key_reach =
+        1.001F * factor * std::sqrt(amx::greatest_square(s.keys, key_tile, s.dim / amx::depth));
+    amx::Unit units[most_rows / block];
+    std::int64_t count = 0;
     for (std::int64_t i = 0; i < rows; i += block) {
-      const Range seen = within(seen_keys(sizes, t0 + i, std::min(block, rows - i)), s0, keys);
-      if (seen.empty()) continue;
-      const Range columns{seen.begin / block * block, rounded(seen.end, block)};
-      for (std::int64_t k = columns.begin; k < columns.end; k += block) {
-        const Bits* const right = s.keys + k / amx::rows * key_blocks * amx::tile_numbers;
-        amx::multiply_square<false>(key_blocks, s.q + i * s.dim, s.dim, right,
-                                    right + key_blocks * amx::tile_numbers, 1, s.scores + k,
-                                    key_tile);
-      }
-      hide(sizes, mask, t0 + i, s0, keys, columns, s.scores);
-      float greatest[block];
-      for (std::int64_t r = 0; r < block; ++r) {
-        greatest[r] = greatest_of(s.scores + r * key_tile, columns);
-      }
-      for (std::int64_t r = 0; r < block; ++r) {
-        take_row(s, r, i + r, columns, factor, greatest[r]);
-      }
-      for (std::int64_t d = 0; d < value_blocks; ++d) {
-        const Bits* const right =
-            s.values + (columns.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
-        amx::multiply_square<true>((columns.end - columns.begin) / block, s.weights + columns.begin,
-                                   key_tile, right, right + amx::tile_numbers, 2 * value_blocks,
-                                   s.out + i * s.value_dim + d * amx::depth, s.value_dim);
+      const Range columns = view.columns_of(i);
+      if (columns.empty()) continue;
+      if (in_reach(s, i, key_reach)) {
+        units[count++] = {i, columns, !view.inside(i, columns)};
+      } else {
+        take_block(s, view, i, columns, factor);
       }
     }
+    amx::take_units(units, count, sides, unit_scratch, powers,
+                    [&](const amx::Unit& unit, Bits* weights)
+                        ATTNBENCH_INLINE_LAMBDA { hide_weights(view, behind, unit, weights); });
   }
   amx::release();
-  for (std::int64_t i = 0; i < rows; ++i) s.sum[i] = S::sum(S::load(s.sums + i * S::lanes));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    s.sum[i] = S::sum(S::load(s.sums + i * S::lanes));
+    // A query that saw no key here must not hold up those that saw small scores in other parts.
+    if (s.sum[i] == 0) s.greatest[i] = -std::numeric_limits<float>::infinity();
+  }
   finish(call, item, {s.out, s.greatest, s.sum, s.value_dim});
 }
 
 }  // namespace
 
 ForwardEngine<BFloat16> softmax_forward_amx(const SoftmaxSizes& sizes) {
-  const Cut cut = cut_of(sizes, 2 * block);
+  const Cut cut = cut_of(sizes, 2 * block, most_rows / (2 * block));
   return {cut, scratch_bytes(sizes, cut), forward_amx};
 }
 

@@ -68,36 +68,65 @@ ATTNBENCH_INLINE Words rounded_words(Simd<float, 64>::Vector low, Simd<float, 64
   return both;
 }
 
+/// The numbers of the lower half and those of the upper one beside each other.
+template <std::size_t... I>
+ATTNBENCH_INLINE Words pairs(Words halves, std::index_sequence<I...>) {
+  return __builtin_shufflevector(halves, halves, (I % 2 * 16 + I / 2)...);
+}
+/// As rounded_words, the numbers of both beside each other.
+ATTNBENCH_INLINE Words rounded_pairs(Simd<float, 64>::Vector even, Simd<float, 64>::Vector odd) {
+  const Words halves = rounded_words(even, odd);
+  return pairs(halves, std::make_index_sequence<32>{});
+}
+
 /// Every second number from the lower (Half = 0) or upper halves of a and b.
 template <int Half, std::size_t... I>
 ATTNBENCH_INLINE Words interleave(Words a, Words b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I % 2 * 32 + I / 2 + Half * 16)...);
 }
 
+/// `width` numbers of a row, zeros behind them or where the row is not there.
+ATTNBENCH_INLINE Words load_row(const BFloat16* from, bool there, std::int64_t width) {
+  Words row;
+  if (there && width >= depth) {
+    __builtin_memcpy(&row, from, sizeof row);
+    return row;
+  }
+  alignas(64) BFloat16 numbers[depth] = {};
+  if (there) std::copy_n(from, width, numbers);
+  __builtin_memcpy(&row, numbers, sizeof row);
+  return row;
+}
+
 /// `count` rows of `width` numbers as right sides: for each 32 of `to_count` rows the tiles of 16
-/// columns each, 2 for every `depth` columns, pairs of rows being the tiles' rows.
+/// columns each, 2 for every `depth` columns, pairs of rows being the tiles' rows: neighbours, or
+/// `Apart` = 16 rows apart.
+template <std::int64_t Apart = 1>
 ATTNBENCH_INLINE void pack_right(const BFloat16* from, std::int64_t row_stride, std::int64_t count,
                                  std::int64_t width, Bits* to, std::int64_t to_count) {
+  static_assert(Apart == 1 || Apart == rows);
   constexpr auto all = std::make_index_sequence<32>{};
+  constexpr std::int64_t step = Apart == 1 ? 2 : 1;
   for (std::int64_t i = 0; i < to_count; i += depth) {
     for (std::int64_t d = 0; d < width; d += depth) {
-      for (std::int64_t r = 0; r < rows; ++r) {
-        Words pair[2];
-        for (std::int64_t side = 0; side < 2; ++side) {
-          const std::int64_t at = i + 2 * r + side;
+      const auto pair_rows = [&](bool whole) ATTNBENCH_INLINE_LAMBDA {
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const std::int64_t at = i + step * r;
           const BFloat16* const row = from + at * row_stride + d;
-          if (at < count && width - d >= depth) {
-            __builtin_memcpy(&pair[side], row, 64);
-          } else {
-            alignas(64) BFloat16 numbers[depth] = {};
-            if (at < count) std::copy_n(row, width - d, numbers);
-            __builtin_memcpy(&pair[side], numbers, 64);
-          }
+          const std::int64_t there = whole ? depth : width - d;
+          const Words first = load_row(row, whole || at < count, there);
+          const Words second =
+              load_row(row + Apart * row_stride, whole || at + Apart < count, there);
+          const Words low = interleave<0>(first, second, all);
+          const Words high = interleave<1>(first, second, all);
+          __builtin_memcpy(to + r * depth, &low, 64);
+          __builtin_memcpy(to + tile_numbers + r * depth, &high, 64);
         }
-        const Words low = interleave<0>(pair[0], pair[1], all);
-        const Words high = interleave<1>(pair[0], pair[1], all);
-        __builtin_memcpy(to + r * depth, &low, 64);
-        __builtin_memcpy(to + tile_numbers + r * depth, &high, 64);
+      };
+      if (count - i >= depth && width - d >= depth) {
+        pair_rows(true);
+      } else {
+        pair_rows(false);
       }
       to += 2 * tile_numbers;
     }

@@ -1,0 +1,230 @@
+// What only the bfloat16 softmax on AMX does: weights in words of fixed point where norms bound the
+// scores, and how that meets blocks whose scores are out of reach. All of it is skipped where this
+// machine has no AMX, but for the comparisons with the definition.
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "attention/kernels/softmax.hpp"
+#include "tests/attention/kernels/closeness.hpp"
+#include "tests/attention/kernels/softmax_problem.hpp"
+
+#if defined(__x86_64__)
+#include "attention/kernels/cpu/softmax/softmax_amx_reach.hpp"
+#include "attention/kernels/cpu/softmax/softmax_amx_weights.hpp"
+#endif
+
+using namespace attnbench::kernels;
+using namespace attnbench::kernels::test;
+
+namespace {
+
+constexpr std::int64_t dim = 32;
+
+SoftmaxSizes sizes_of(std::int64_t length, std::int64_t keys, bool causal) {
+  SoftmaxSizes sizes;
+  sizes.heads = sizes.kv_heads = 2;
+  sizes.length = length;
+  sizes.key_length = keys;
+  sizes.head_dim = sizes.value_dim = dim;
+  sizes.scale = 1 / std::sqrt(static_cast<double>(dim));
+  if (causal) {
+    sizes.right = 0;
+    sizes.offset = keys - length;
+  }
+  return sizes;
+}
+
+void scale_rows(std::vector<BFloat16>& x, std::int64_t length, std::int64_t first,
+                std::int64_t last, float factor) {
+  for (std::int64_t head = 0; head < 2; ++head) {
+    for (std::int64_t i = (head * length + first) * dim; i < (head * length + last) * dim; ++i) {
+      narrow(factor * widen(x[static_cast<std::size_t>(i)]), x[static_cast<std::size_t>(i)]);
+    }
+  }
+}
+
+/// Output and logarithms of sums, whichever path each block takes.
+void compare(Problem<BFloat16>& problem) {
+  problem.forward(2);
+  const Expected expected = define(problem);
+  CHECK(relative_rms(problem.out, expected.out) < Bars<BFloat16>::forward);
+  for (std::size_t i = 0; i < problem.lse.size(); ++i) {
+    const bool blind = std::isinf(expected.lse[i]);
+    REQUIRE(std::isinf(problem.lse[i]) == blind);
+    // The sum is one of rounded weights, each up to 6e-3 off.
+    if (!blind) REQUIRE(std::fabs(problem.lse[i] - expected.lse[i]) < 6.5e-3);
+  }
+}
+
+}  // namespace
+
+#if defined(__x86_64__)
+
+namespace {
+
+/// 32 weights, in the order of their scores.
+ATTNBENCH_AMX void weights_of(const float* scores, float factor, double* weights) {
+  static const amx::PowerTable table;
+  const amx::Words words = amx::Powers(table, factor).of(scores);
+  for (int j = 0; j < 32; ++j) {
+    const std::uint32_t bits = words[j < 16 ? 2 * j : 2 * (j - 16) + 1];
+    weights[j] = double{std::bit_cast<float>(bits << 16)};
+  }
+}
+
+ATTNBENCH_AMX float square_of(const amx::Bits* packed, std::int64_t count, std::int64_t blocks) {
+  return amx::greatest_square(packed, count, blocks);
+}
+ATTNBENCH_AMX void row_norms(const amx::Bits* rows, std::int64_t count, float* norms) {
+  amx::norms_of(rows, count, amx::depth, norms);
+}
+
+}  // namespace
+
+TEST_CASE("kernels softmax on AMX: weights from words, over the whole reach") {
+  if (!amx::usable()) return;
+  for (const float factor : {1.0F, 0.18033688F, 3.7F}) {
+    const double reach = double{amx::PowerTable::reach};
+    const double step = 0.000531;  // a little more than a quarter of a word's last bit
+    double worst = 0, squares = 0, count = 0;
+    for (double x = -reach; x <= reach; x += 32 * step) {
+      alignas(64) float scores[32];
+      double weights[32];
+      for (int j = 0; j < 32; ++j) {
+        scores[j] = static_cast<float>(std::min(x + step * j, reach) / double{factor});
+      }
+      weights_of(scores, factor, weights);
+      for (int j = 0; j < 32; ++j) {
+        const double error = weights[j] / std::exp2(double{factor} * double{scores[j]}) - 1;
+        worst = std::max(worst, std::fabs(error));
+        squares += error * error;
+        ++count;
+      }
+    }
+    CAPTURE(factor);
+    CHECK(worst < 6e-3);
+    CHECK(std::sqrt(squares / count) < 1.9e-3);
+  }
+}
+
+TEST_CASE("kernels softmax on AMX: norms, and a NaN among them") {
+  if (!amx::usable()) return;
+  constexpr std::int64_t count = 48;
+  std::mt19937 engine(3);
+  const auto numbers = drawn<BFloat16>(engine, count * dim, 1.0);
+  std::vector<double> exact(count, 0.0);
+  for (std::int64_t i = 0; i < count * dim; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    exact[at / dim] += double{widen(numbers[at])} * double{widen(numbers[at])};
+  }
+  Block memory(2 * count * dim * sizeof(amx::Bits));
+  auto* const packed = static_cast<amx::Bits*>(memory.data());
+  auto* const lying = packed + count * dim;
+  // 16 rows of one tile: pairs of numbers by pairs, of all rows.
+  const auto place = [](std::int64_t row, std::int64_t d) {
+    return row / 16 * 512 + d / 2 * 32 + row % 16 * 2 + d % 2;
+  };
+  for (std::int64_t row = 0; row < count; ++row) {
+    for (std::int64_t d = 0; d < dim; ++d) {
+      lying[row * dim + d] = numbers[static_cast<std::size_t>(row * dim + d)].bits;
+      packed[place(row, d)] = lying[row * dim + d];
+    }
+  }
+  std::vector<float> norms(count);
+  row_norms(lying, count, norms.data());
+  for (std::size_t i = 0; i < count; ++i) CHECK(norms[i] == Approx(std::sqrt(exact[i])));
+  const double most = *std::max_element(exact.begin(), exact.end());
+  CHECK(square_of(packed, count, 1) == Approx(most));
+  for (const std::uint16_t bad : {0x7FC0, 0xFFC0, 0x7F80}) {  // NaN of both signs, infinity
+    for (const std::int64_t row : {std::int64_t{0}, std::int64_t{17}, count - 1}) {
+      const auto before = std::exchange(packed[place(row, 9)], bad);
+      CHECK(!(square_of(packed, count, 1) < 1e30F));
+      packed[place(row, 9)] = before;
+    }
+  }
+}
+
+#endif
+
+TEST_CASE("kernels softmax on AMX: scores within reach, around it and beyond it") {
+  for (const std::int64_t length : {31, 64, 300, 530}) {
+    for (const bool causal : {false, true}) {
+      for (const double spread : {0.5, 2.2, 3.0, 4.0}) {
+        CAPTURE(length, causal, spread);
+        Problem<BFloat16> problem(sizes_of(length, length, causal), spread, length == 300);
+        compare(problem);
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels softmax on AMX: some queries and some keys beyond reach") {
+  for (const bool causal : {false, true}) {
+    for (const std::int64_t first : {0, 40, 256, 500}) {
+      CAPTURE(causal, first);
+      Problem<BFloat16> far_queries(sizes_of(600, 600, causal));
+      scale_rows(far_queries.q, 600, first, first + 5, 20.0F);
+      compare(far_queries);
+      // The maximum is 0 by agreement until such keys are met, and must fade from there.
+      Problem<BFloat16> far_keys(sizes_of(600, 600, causal));
+      scale_rows(far_keys.k, 600, first, first + 3, 20.0F);
+      compare(far_keys);
+    }
+  }
+}
+
+TEST_CASE("kernels softmax on AMX: all scores far below 0, or far above it") {
+  for (const float sign : {-1.0F, 1.0F}) {
+    for (const float level : {5.0F, 7.5F, 9.0F, 30.0F}) {  // 63 in base 2 is 43.7, or 2.78 squared
+      CAPTURE(sign, level);
+      SoftmaxSizes sizes = sizes_of(70, 2100, false);  // keys in parts
+      sizes.heads = sizes.kv_heads = 1;
+      Problem<BFloat16> problem(sizes, 0.25);
+      for (std::int64_t t = 0; t < 70; ++t) narrow(level, problem.q[std::size_t(t * dim)]);
+      for (std::int64_t s = 0; s < 2100; ++s) {
+        narrow(sign * level * (s < 1000 ? 0.5F : 1.0F), problem.k[std::size_t(s * dim)]);
+      }
+      compare(problem);
+    }
+  }
+}
+
+TEST_CASE("kernels softmax on AMX: a part of the keys that nothing sees beside one far below 0") {
+  SoftmaxSizes sizes = sizes_of(40, 2100, false);
+  sizes.heads = sizes.kv_heads = 1;
+  Problem<BFloat16> problem(sizes, 0.25, true);
+  std::fill(problem.mask.begin(), problem.mask.begin() + 1600, std::uint8_t{0});
+  for (std::int64_t t = 0; t < 40; ++t) narrow(30.0F, problem.q[std::size_t(t * dim)]);
+  for (std::int64_t s = 1600; s < 2100; ++s) narrow(-30.0F, problem.k[std::size_t(s * dim)]);
+  compare(problem);
+}
+
+TEST_CASE("kernels softmax on AMX: what is no number reaches the queries that see it, no other") {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    SoftmaxSizes sizes = sizes_of(300, 300, true);
+    sizes.left = 70;
+    Problem<BFloat16> problem(sizes);
+    const Expected clean = define(problem);
+    for (const std::int64_t head : {0, 1}) {
+      narrow(bad, problem.k[std::size_t((head * 300 + 100) * dim + 7)]);
+      narrow(bad, problem.q[std::size_t((head * 300 + 250) * dim + 7)]);
+    }
+    problem.forward(2);
+    std::vector<BFloat16> found;
+    std::vector<double> exact;
+    for (std::int64_t i = 0; i < 2 * 300 * dim; ++i) {
+      const std::int64_t t = i / dim % 300;
+      const auto at = static_cast<std::size_t>(i);
+      if ((t >= 100 && t <= 170) || t == 250) {
+        if (std::isnan(bad)) REQUIRE(std::isnan(widen(problem.out[at])));
+      } else {
+        found.push_back(problem.out[at]);
+        exact.push_back(clean.out[at]);
+      }
+    }
+    CHECK(relative_rms(found, exact) < Bars<BFloat16>::forward);
+  }
+}
