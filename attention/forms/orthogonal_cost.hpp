@@ -10,6 +10,7 @@ struct CostSizes {
   std::int64_t bases = 1;  ///< r
   Window window;           ///< of the local part
   bool plain = false;
+  bool biased = false;  ///< whether the local part has a bias by distance
 };
 
 /// What every form costs: model FLOPs, minimal bytes, state; and the FLOPs of its memory part.

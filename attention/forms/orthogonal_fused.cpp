@@ -5,6 +5,9 @@
 #include "attention/forms/softmax_implementations.hpp"
 #include "attention/forms/token_blocks.hpp"
 #include "attention/kernels/running_memory.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/running_memory.hpp"
+#endif
 
 namespace attnbench::orthogonal_memory {
 namespace {
@@ -14,8 +17,8 @@ using kernels::MemoryOrder;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-ATTNBENCH_CPU_KERNEL(running_memory_forward)
-ATTNBENCH_CPU_KERNEL(running_memory_backward)
+ATTNBENCH_KERNEL(running_memory_forward)
+ATTNBENCH_KERNEL(running_memory_backward)
 
 /// One call of the kernel: dense rows of one dtype.
 struct KernelCall {
@@ -37,7 +40,7 @@ struct KernelCall {
 };
 
 void forward(const KernelCall& call, Carry* carry, const Tensor& out) {
-  on_cpu_only(call.query, [&](auto element, OnCpu& place) {
+  on_kernels(call.query, [&](auto element, auto& place) {
     using T = decltype(element);
     using R = kernels::Compute<T>;
     auto arguments = call.arguments<T>();
@@ -106,7 +109,7 @@ variable_list Recorded::backward(AutogradContext* context, const variable_list& 
   const Tensor d_tokens = at::empty(saved[1].sizes(), saved[1].options());
   const Tensor d_bases =
       at::empty(saved[2].sizes(), saved[2].options().dtype(compute_type(saved[2].scalar_type())));
-  on_cpu_only(call.query, [&](auto element, OnCpu& place) {
+  on_kernels(call.query, [&](auto element, auto& place) {
     using T = decltype(element);
     const kernels::RunningMemoryGradients<T> gradients{
         kernel_rows<const T>(d_out), kernel_rows<T>(d_query), kernel_rows<T>(d_tokens),
@@ -166,6 +169,19 @@ kernels::RunningMemorySizes kernel_sizes(const CostSizes& sizes) {
   return n;
 }
 
+kernels::SoftmaxSizes local_sizes(const CostSizes& sizes) {
+  const Problem& problem = sizes.problem;
+  kernels::SoftmaxSizes local;
+  local.batch = problem.batch;
+  local.heads = local.kv_heads = problem.heads;
+  local.length = local.key_length = problem.length;
+  local.head_dim = local.value_dim = problem.head_dim;
+  local.left = sizes.window.left;
+  local.right = sizes.window.right;
+  if (sizes.biased) local.bias_reach = std::max(local.left, local.right);
+  return local;
+}
+
 }  // namespace
 
 Tensor fused(const Call& call) {
@@ -183,7 +199,17 @@ Tensor fused_token(const Call& call, const Tensor& local, Carry& carry, std::int
   return remembered(call, local, MemoryOrder::windows, &carry, position);
 }
 
-Support fused_supports(const CostSizes& sizes) { return on_cpu_kernels(sizes.problem); }
+Support fused_supports(const CostSizes& sizes) {
+  const Support memory = supported_by_kernels(sizes.problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::running_memory_refusal(kernel_sizes(sizes));
+#else
+    return {};
+#endif
+  });
+  if (!memory || sizes.plain) return memory;
+  return tiled_supports(sizes.problem, local_sizes(sizes));
+}
 
 Cost fused_cost(const CostSizes& sizes) {
   const Problem& problem = sizes.problem;
@@ -193,18 +219,11 @@ Cost fused_cost(const CostSizes& sizes) {
   Cost cost = common_cost(sizes);
   const double memory = memory_flops(sizes);
   double pairs = 0;
-  cost.workspace_bytes = predicted_cpu_running_memory_forward_bytes(problem, kernel_sizes(sizes));
+  cost.workspace_bytes = predicted_running_memory_forward_bytes(problem, kernel_sizes(sizes));
   if (!sizes.plain) {
     pairs = heads * blocked_pairs(problem, sizes.window, 64, 64, true);
-    kernels::SoftmaxSizes local;
-    local.batch = problem.batch;
-    local.heads = local.kv_heads = problem.heads;
-    local.length = local.key_length = problem.length;
-    local.head_dim = local.value_dim = problem.head_dim;
-    local.left = sizes.window.left;
-    local.right = sizes.window.right;
-    local.bias_reach = std::max(local.left, local.right);
-    cost.workspace_bytes = std::max(cost.workspace_bytes, tiled_workspace_bytes(problem, local));
+    cost.workspace_bytes =
+        std::max(cost.workspace_bytes, tiled_workspace_bytes(problem, local_sizes(sizes)));
     cost.saved_bytes =
         heads * queries *
         (width * real(bytes_of(problem.dtype)) + (problem.dtype == Dtype::float64 ? 8 : 4));

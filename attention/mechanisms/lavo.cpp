@@ -132,7 +132,9 @@ Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, St
 }
 
 memory::CostSizes sizes_of(const Options& options, const Problem& problem) {
-  return {problem, options.integer("bases"), options.window("window"), is_plain(options, problem)};
+  const bool plain = is_plain(options, problem);
+  return {problem, options.integer("bases"), options.window("window"), plain,
+          !plain && options.boolean("relative_bias")};
 }
 
 Implementation composite() {
