@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   bench::add_ceilings();
   bench::add_softmax();
   bench::add_recurrent();
+  bench::add_running_memory();
   if (!listing) {
     if (const std::string why = kernels::cuda::refusal(); !why.empty()) {
       std::fprintf(stderr, "attnbench_cuda_bench: %s\n", why.c_str());

@@ -108,7 +108,7 @@ merge() { python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json; }
 
 ours softmax 15 '^ceiling|^softmax_forward/'
 peers softmax 20 '^softmax_(forward|backward)/'
-ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain)_forward/'
+ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|running_memory)_forward/'
 peers recurrent 20 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
 ours backward 15 '_backward/'
 ours step 5 '_step/'

@@ -27,6 +27,7 @@ void add(const std::string& name, std::function<Work()> prepare);
 void add_ceilings();
 void add_softmax();
 void add_recurrent();
+void add_running_memory();
 
 /// How many of the benchmarks that ran ended with an error.
 int failures();
