@@ -1,6 +1,7 @@
 #include "attention/kernels/cuda/running_memory.hpp"
 
 #include <stdexcept>
+#include <type_traits>
 
 #include "attention/kernels/cuda/running_memory_calls.hpp"
 #include "attention/kernels/cuda/running_memory_space.cuh"
@@ -14,8 +15,10 @@ void require_supported(const RunningMemorySizes& sizes) {
 }
 
 /// Four blocks a multiprocessor.
+template <class T>
 MemoryPlan plan_here(const RunningMemorySizes& sizes, bool gradient) {
-  return plan_memory(sizes, 4 * card().multiprocessors, gradient);
+  const bool tensor = !gradient && !std::is_same_v<T, float>;
+  return plan_memory(sizes, 4 * card().multiprocessors, gradient, tensor);
 }
 
 bool nothing_to_read(const RunningMemorySizes& sizes) {
@@ -51,7 +54,7 @@ std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes) {
   require_supported(sizes);
   if (nothing_to_read(sizes)) return 0;
   Workspace count;
-  MemorySpace(count, sizes, plan_here(sizes, false));
+  MemorySpace(count, sizes, plan_here<T>(sizes, false));
   return count.used();
 }
 
@@ -61,13 +64,13 @@ void running_memory_forward(const RunningMemorySizes& sizes,
                             void* workspace, std::size_t workspace_bytes) {
   require_supported(sizes);
   if (nothing_to_read(sizes)) return;
-  memory_forward(sizes, arguments, plan_here(sizes, false), stream, workspace, workspace_bytes);
+  memory_forward(sizes, arguments, plan_here<T>(sizes, false), stream, workspace, workspace_bytes);
 }
 
 template <class T>
 std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes) {
   require_supported(sizes);
-  const MemoryPlan plan = plan_here(sizes, true);
+  const MemoryPlan plan = plan_here<T>(sizes, true);
   Workspace count;
   MemorySpace(count, sizes, plan);
   memory_gradient_space<T>(count, sizes, plan);
@@ -81,7 +84,7 @@ void running_memory_backward(const RunningMemorySizes& sizes,
                              void* workspace, std::size_t workspace_bytes) {
   require_supported(sizes);
   if (sizes.heads == 0) return;
-  memory_backward(sizes, arguments, gradients, plan_here(sizes, true), stream, workspace,
+  memory_backward(sizes, arguments, gradients, plan_here<T>(sizes, true), stream, workspace,
                   workspace_bytes);
 }
 

@@ -22,6 +22,8 @@ struct MemoryArguments {
   bool whole = false;      ///< MemoryOrder::all
   bool averaged = false, alone = false;
   float scale = 1;  ///< log2(e) included
+  /// Whether rows can be moved by pieces of 16 bytes.
+  bool query_pieces = false, token_pieces = false, base_pieces = false, out_pieces = false;
   MemoryPlan plan;
   float* sums = nullptr;             ///< [slots, segments, dim]: of the tokens of a segment
   int* counts = nullptr;             ///< [batch, segments]

@@ -1,10 +1,9 @@
-// One block of threads of the running memory: the head and the segment it takes, what it has of
-// them in shared memory, and the means that a tile of queries reads.
+// One block of threads of the running memory on the CUDA cores: what it has of its head and segment
+// in shared memory, and the means that a tile of queries reads.
 #pragma once
 
-#include "attention/kernels/cuda/numbers.cuh"
-#include "attention/kernels/cuda/running_memory_arguments.cuh"
 #include "attention/kernels/cuda/running_memory_layout.hpp"
+#include "attention/kernels/cuda/running_memory_past.cuh"
 #include "attention/kernels/cuda/running_memory_products.cuh"
 
 namespace attnbench::kernels::cuda {
@@ -21,26 +20,19 @@ __device__ inline unsigned below(int t) { return t >= 32 ? ~0u : t <= 0 ? 0u : (
 
 /// Every function of it is for all threads, and behind a barrier when it returns.
 template <class T>
-struct MemoryBlock {
-  const MemoryArguments<T>& a;
+struct MemoryBlock : MemoryPast<T> {
+  using Past = MemoryPast<T>;
+  using Past::a, Past::b, Past::begun, Past::begun_along, Past::h, Past::mask, Past::mean,
+      Past::remember, Past::remembered, Past::sum;
   const MemoryLayout at;
   float* const shared;
-  const int head, b, h;
-  std::int64_t remembered = 0;  ///< tokens in the mean
-  std::int64_t begun = 0;       ///< tokens of the window begun
-  int loaded = -1;              ///< the first basis in shared memory
+  int loaded = -1;  ///< the first basis in shared memory
 
-  __device__ MemoryBlock(const MemoryArguments<T>& arguments, float* memory, bool gradient)
-      : a(arguments),
-        at(a.count, a.dim, a.plan.tile, gradient),
-        shared(memory),
-        head(static_cast<int>(blockIdx.x)),
-        b(head / a.heads),
-        h(head % a.heads) {}
-
-  __device__ const std::uint8_t* mask(int t) const {
-    return a.mask == nullptr ? nullptr : a.mask + b * a.mask_stride + t;
-  }
+  __device__ MemoryBlock(const MemoryArguments<T>& arguments, const MemoryLayout& layout,
+                         float* memory)
+      : Past(arguments, memory + layout.past, layout.narrow, layout.wide),
+        at(layout),
+        shared(memory) {}
 
   /// Rows t0 to t0 + n - 1, each times its factor(t), to shared memory; 0 for those not in `seen`
   /// and up to a whole tile.
@@ -89,76 +81,17 @@ struct MemoryBlock {
   /// The rows of which a tile has the coordinates.
   __device__ void combine(int coordinates, int to) {
     // Where bases come in several chunks the first is not the one that project() left: backwards.
-    const int last = (a.count - 1) / memory_chunk * memory_chunk;
-    for (int j0 = last; j0 >= 0; j0 -= memory_chunk) {
+    const int most = (a.count - 1) / memory_chunk * memory_chunk;
+    for (int j0 = most; j0 >= 0; j0 -= memory_chunk) {
       load_bases(j0);
       rows_by_columns(a.plan.tile, at.wide - 4, bases_from(j0), shared + coordinates + j0,
                       at.narrow, shared + at.bases, at.wide, [&](int t, int d, const float(&x)[4]) {
                         float* const row = shared + to + t * at.wide + d;
 #pragma unroll
-                        for (int e = 0; e < 4; ++e) row[e] = j0 == last ? x[e] : row[e] + x[e];
+                        for (int e = 0; e < 4; ++e) row[e] = j0 == most ? x[e] : row[e] + x[e];
                       });
       __syncthreads();
     }
-  }
-
-  /// The coordinates of one row.
-  __device__ void project_row(int row, int to) const {
-    const int lane = threadIdx.x & 31;
-    for (int j = threadIdx.x / 32; j < a.count; j += memory_threads / 32) {
-      const T* const basis = a.bases.at(0, h, j);
-      float x = 0;
-      for (int d = lane; d < a.dim; d += 32) x = fmaf(to_float(basis[d]), shared[row + d], x);
-#pragma unroll
-      for (int i = 16; i > 0; i /= 2) x += __shfl_xor_sync(~0u, x, i);
-      if (lane == 0) shared[to + j] = x;
-    }
-    __syncthreads();
-  }
-  /// The mean takes in `tokens` tokens whose sum is a row.
-  __device__ void remember(int sum, std::int64_t tokens) {
-    if (tokens == 0) return;
-    project_row(sum, at.other);
-    const float weight = static_cast<float>(tokens);
-    const float share = 1 / static_cast<float>(remembered + tokens);
-    for (int j = threadIdx.x; j < a.count; j += memory_threads) {
-      float& mean = shared[at.mean + j];
-      mean += (shared[at.other + j] - weight * mean) * share;
-    }
-    remembered += tokens;
-    __syncthreads();
-  }
-
-  /// What was remembered before segment k, and what of its window was read before it.
-  __device__ void start(int k) {
-    const auto carried = [&](const float* from, int width, int i) {
-      return from == nullptr ? 0.F : from[static_cast<std::int64_t>(head) * width + i];
-    };
-    remembered = a.before.count == nullptr ? 0 : a.before.count[b];
-    begun = a.before.sum_count == nullptr ? 0 : a.before.sum_count[b];
-    for (int j = threadIdx.x; j < at.narrow; j += memory_threads) {
-      shared[at.mean + j] = j < a.count ? carried(a.before.mean, a.count, j) : 0;
-    }
-    // What came before the unit is remembered, and the window that it cut with it.
-    const MemorySegments& cut = a.plan.summing;
-    const int unit = a.whole ? cut.count : cut.first_of_unit(k), end = a.whole ? unit : k;
-    const auto added = [](const auto* from, int count, int stride, auto sum) {
-#pragma unroll 8
-      for (int i = 0; i < count; ++i) sum += from[static_cast<std::int64_t>(i) * stride];
-      return sum;
-    };
-    for (int d = threadIdx.x; d < a.dim; d += memory_threads) {
-      const float* const sums = a.sums + static_cast<std::int64_t>(head) * cut.count * a.dim + d;
-      const float past = carried(a.before.sum, a.dim, d);
-      shared[at.last + d] = added(sums, unit, a.dim, past);
-      shared[at.sum + d] = added(sums + unit * a.dim, end - unit, a.dim, unit == 0 ? past : 0);
-    }
-    const int* const counts = a.counts + b * cut.count;
-    const std::int64_t past = begun;
-    begun = added(counts + unit, end - unit, 1, unit == 0 ? past : 0);
-    __syncthreads();
-    if (unit > 0) remember(at.last, added(counts, unit, 1, past));
-    if (a.plan.each_mean) project_row(at.sum, at.begun);
   }
 
   /// The means that n queries from t0 on read, and of how many tokens they are; takes the tokens
@@ -166,7 +99,7 @@ struct MemoryBlock {
   __device__ void read_means(int t0, int n, int room, bool gathers) {
     if (a.plan.each_mean) return read_each(t0, n, room);
     for (int i = threadIdx.x; i < a.plan.tile * at.narrow; i += memory_threads) {
-      shared[at.u + i] = shared[at.mean + i % at.narrow];
+      shared[at.u + i] = mean[i % at.narrow];
     }
     for (int t = threadIdx.x; t < a.plan.tile; t += memory_threads) {
       shared[at.read + t] = static_cast<float>(remembered);
@@ -175,19 +108,19 @@ struct MemoryBlock {
     if (!gathers) return;
     const unsigned seen = seen_tokens(mask(t0), n);
     for (int d = threadIdx.x; d < a.dim; d += memory_threads) {
-      float sum = 0;
+      float total = 0;
 #pragma unroll 4
       for (int t = 0; t < n; ++t) {
-        if ((seen >> t & 1) != 0) sum += to_float(a.tokens.at(b, h, t0 + t)[d]);
+        if ((seen >> t & 1) != 0) total += to_float(a.tokens.at(b, h, t0 + t)[d]);
       }
-      shared[at.sum + d] += sum;
+      sum[d] += total;
     }
     begun += __popc(seen);
     __syncthreads();
     if (!a.plan.windows.ends(t0 + n)) return;
-    remember(at.sum, begun);
+    remember(sum, begun);
     begun = 0;
-    for (int d = threadIdx.x; d < a.dim; d += memory_threads) shared[at.sum + d] = 0;
+    for (int d = threadIdx.x; d < a.dim; d += memory_threads) sum[d] = 0;
     __syncthreads();
   }
 
@@ -211,19 +144,19 @@ struct MemoryBlock {
     }
     __syncthreads();
     for (int j = threadIdx.x; j < a.count; j += memory_threads) {
-      float mean = shared[at.mean + j], sum = shared[at.begun + j];
+      float now = mean[j], window = begun_along[j];
       float* const u = shared + at.u + j;
       for (int i = 0; i < n; ++i) {
-        sum += u[i * at.narrow];
-        const float weight = shared[at.weight + i], before = mean;
+        window += u[i * at.narrow];
+        const float weight = shared[at.weight + i], before = now;
         if (weight >= 0) {
-          mean += (sum - weight * mean) * shared[at.share + i];
-          sum = 0;
+          now += (window - weight * now) * shared[at.share + i];
+          window = 0;
         }
-        u[i * at.narrow] = a.inclusive ? mean : before;
+        u[i * at.narrow] = a.inclusive ? now : before;
       }
-      shared[at.mean + j] = mean;
-      shared[at.begun + j] = sum;
+      mean[j] = now;
+      begun_along[j] = window;
     }
     const int begin = a.plan.windows.begin(t0 + n) - t0;  // of the window that is left begun
     if (begin > 0) {

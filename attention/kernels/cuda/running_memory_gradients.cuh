@@ -74,8 +74,8 @@ template <class T>
 __global__ void __launch_bounds__(memory_threads, 4)
     memory_query_gradients(const MemoryArguments<T> a, const MemoryGradientArguments<T> g) {
   ATTNBENCH_SHARED(float, shared, 16);
-  MemoryBlock<T> block(a, shared, true);
-  const MemoryLayout& at = block.at;
+  const MemoryLayout at(a.count, a.dim, a.plan.tile, true);
+  MemoryBlock<T> block(a, at, shared);
   const MemoryPlan& plan = a.plan;
   const int k = static_cast<int>(blockIdx.y), b = block.b, h = block.h;
   const int begin = plan.reading.begin(k), end = plan.reading.end(k);
@@ -138,8 +138,8 @@ template <class T>
 __global__ void __launch_bounds__(memory_threads, 4)
     memory_token_gradients(const MemoryArguments<T> a, const MemoryGradientArguments<T> g) {
   ATTNBENCH_SHARED(float, shared, 16);
-  MemoryBlock<T> block(a, shared, false);
-  const MemoryLayout& at = block.at;
+  const MemoryLayout at(a.count, a.dim, a.plan.tile, false);
+  MemoryBlock<T> block(a, at, shared);
   const MemoryPlan& plan = a.plan;
   const MemorySegments& cut = plan.summing;
   const int k = static_cast<int>(blockIdx.y), b = block.b, h = block.h;
@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(memory_threads, 4)
   if (begin >= end) return clear_part(a, part);
   const float* const slopes = g.slopes + static_cast<std::int64_t>(block.head) * length * a.count;
   // Of what reads this segment: `later` windows, and `inside` what will be one of them.
-  float* const later = shared + at.mean;
-  float* const inside = shared + at.begun;
+  float* const later = block.mean;
+  float* const inside = block.begun_along;
   const int first = a.whole ? 0 : cut.first_of_unit(k) + cut.parts;
   for (int j = threadIdx.x; j < whole_fours(a.count); j += memory_threads) {
     const float* from =

@@ -7,6 +7,7 @@
 #include "attention/kernels/cuda/running_memory_space.cuh"
 #include "attention/kernels/cuda/running_memory_step.cuh"
 #include "attention/kernels/cuda/running_memory_sums.cuh"
+#include "attention/kernels/cuda/running_memory_tensor.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -59,6 +60,38 @@ void launch_memory_sums(const MemoryArguments<T>& a, std::int64_t heads, Stream 
   launch(memory_sums<T>, memory_grid(heads, segments), dim3(memory_sum_threads), 0, stream, a);
 }
 
+/// Whether rows of `width` 16-bit numbers can be moved by pieces of 16 bytes.
+template <class T>
+bool memory_pieces(const Rows<T>& rows, std::int64_t width) {
+  const std::int64_t strides = rows.batch_stride | rows.head_stride | rows.row_stride | width;
+  return strides % 8 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
+}
+
+template <class T, int Width>
+void launch_memory_tensor(MemoryArguments<T> a, std::int64_t heads, Stream stream) {
+  constexpr std::size_t bytes = MemoryTensorLayout<Width>::bytes;
+  if (bytes > card().shared_bytes) {
+    throw std::logic_error("a block of this card has too little shared memory for these bases");
+  }
+  a.query_pieces = memory_pieces(a.query, a.dim);
+  a.token_pieces = memory_pieces(a.tokens, a.dim);
+  a.base_pieces = memory_pieces(a.bases, a.dim);
+  a.out_pieces = memory_pieces(a.out, a.dim);
+  launch(a.inclusive ? memory_read_tensor<T, Width, true> : memory_read_tensor<T, Width, false>,
+         memory_grid(heads, a.plan.reading.count), dim3(memory_threads), bytes, stream, a);
+}
+
+template <class T>
+void launch_memory_read(const MemoryArguments<T>& a, const RunningMemorySizes& sizes,
+                        std::int64_t heads, Stream stream) {
+  if constexpr (!std::is_same_v<T, float>) {
+    if (a.plan.tensor_width == 64) return launch_memory_tensor<T, 64>(a, heads, stream);
+    if (a.plan.tensor_width == 128) return launch_memory_tensor<T, 128>(a, heads, stream);
+  }
+  launch(memory_read<T>, memory_grid(heads, a.plan.reading.count), dim3(memory_threads),
+         memory_block_bytes(sizes, a.plan, false), stream, a);
+}
+
 template <class T>
 void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
                     const MemoryPlan& plan, Stream stream, void* workspace, std::size_t bytes) {
@@ -83,10 +116,8 @@ void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArgument
   if (carried && sizes.length == 1) {
     launch(memory_step<T>, memory_grid(heads, 1), dim3(memory_step_threads), 0, stream, a);
   } else {
-    const std::size_t block = memory_block_bytes(sizes, plan, false);
     launch_memory_sums(a, heads, stream);
-    launch(memory_read<T>, memory_grid(heads, plan.reading.count), dim3(memory_threads), block,
-           stream, a);
+    launch_memory_read(a, sizes, heads, stream);
   }
   if (!carried) return;
   const std::int64_t numbers = std::max({advance.means, advance.sums, advance.batch});

@@ -13,7 +13,7 @@ constexpr int whole_fours(int n) { return (n + 3) / 4 * 4; }
 /// Where the arrays of a block lie in its shared memory, in floats.
 struct MemoryLayout {
   int wide, narrow;  ///< distance of rows of `dim` numbers, and of `count`
-  int bases, rows, more, c, u, slope, mean, begun, other, sum, last, weight, share, read, floats;
+  int bases, rows, more, c, u, slope, weight, share, read, past, floats;
 
   constexpr MemoryLayout(int count, int dim, int tile, bool gradient)
       : wide(memory_stride(dim)),
@@ -24,15 +24,11 @@ struct MemoryLayout {
         c(more + (gradient ? tile * wide : 0)),
         u(c + tile * narrow),
         slope(u + tile * narrow),
-        mean(slope + (gradient ? tile * narrow : 0)),
-        begun(mean + narrow),
-        other(begun + narrow),
-        sum(other + narrow),
-        last(sum + wide),
-        weight(last + wide),
+        weight(slope + (gradient ? tile * narrow : 0)),
         share(weight + tile),
         read(share + tile),
-        floats(read + tile) {}
+        past(read + tile),
+        floats(past + 3 * narrow + 2 * wide) {}  // see MemoryPast
 };
 
 }  // namespace attnbench::kernels::cuda

@@ -92,7 +92,12 @@ inline MemorySegments memory_segments(int tokens, const MemoryWindows& windows, 
   return cut;
 }
 
+/// Of a tile on the tensor cores.
+constexpr int memory_tensor_tokens = 64;
+
 struct MemoryPlan {
+  /// On the tensor cores: room for bases, and for numbers of a row; 0: on the CUDA cores.
+  int tensor_width = 0;
   int tile = 32;           ///< tokens that a block computes at once
   bool each_mean = false;  ///< whether tokens of a tile may read different means
   MemoryWindows windows;
@@ -100,10 +105,19 @@ struct MemoryPlan {
 };
 
 /// `busy`: blocks that fill the card. `always`: tokens are cut even where there are as many heads.
-inline MemoryPlan plan_memory(const RunningMemorySizes& sizes, std::int64_t busy, bool always) {
+/// `tensor`: the tensor cores may be taken, for all that is not wide nor cut into short windows.
+inline MemoryPlan plan_memory(const RunningMemorySizes& sizes, std::int64_t busy, bool always,
+                              bool tensor) {
   MemoryPlan plan;
-  plan.tile = std::max(sizes.bases, sizes.head_dim) <= 128 ? 32 : 16;
+  const std::int64_t widest = std::max(sizes.bases, sizes.head_dim);
   plan.windows = memory_windows(sizes);
+  plan.tile = widest <= 128 ? 32 : 16;
+  const bool long_windows =
+      sizes.order != MemoryOrder::windows || plan.windows.every >= memory_tensor_tokens;
+  if (tensor && widest <= 128 && long_windows) {
+    plan.tensor_width = widest <= 64 ? 64 : 128;
+    plan.tile = memory_tensor_tokens;
+  }
   plan.each_mean = plan.windows.every < plan.tile;
   const std::int64_t heads = std::max<std::int64_t>(1, sizes.batch * sizes.heads);
   // Tokens that are cut are read twice where queries read those before them: worth it only where

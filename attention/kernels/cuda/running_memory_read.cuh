@@ -36,43 +36,27 @@ __device__ inline void weigh_row(float* c, const float* u, int count, float scal
 /// The sum of the tokens of the window that this call leaves begun; before any result is written,
 /// since results may be written over tokens. For windows shorter than a tile.
 template <class T>
-__device__ inline void sum_last_window(const MemoryBlock<T>& block) {
+__device__ inline void sum_last_window(const MemoryPast<T>& block) {
   const MemoryArguments<T>& a = block.a;
   const int length = a.plan.reading.tokens, begin = a.plan.windows.begin(length);
   const bool goes_on = length < a.plan.windows.first;
   const int first = goes_on ? 0 : begin;
   for (int d = threadIdx.x; d < a.dim; d += memory_threads) {
-    float sum = goes_on ? block.shared[block.at.sum + d] : 0;
+    float sum = goes_on ? block.sum[d] : 0;
     for (int t = first; t < length; ++t) {
       const std::uint8_t* const mask = block.mask(t);
       if (mask == nullptr || *mask != 0) sum += to_float(a.tokens.at(block.b, block.h, t)[d]);
     }
-    block.shared[block.at.last + d] = sum;
+    block.last[d] = sum;
   }
   __syncthreads();
-}
-
-/// What the past comes down to after the last token.
-template <class T>
-__device__ inline void leave(const MemoryBlock<T>& block, int sum) {
-  const MemoryArguments<T>& a = block.a;
-  const std::int64_t head = block.head;
-  for (int j = threadIdx.x; j < a.count; j += memory_threads) {
-    a.after.mean[head * a.count + j] = block.shared[block.at.mean + j];
-  }
-  for (int d = threadIdx.x; a.windows && d < a.dim; d += memory_threads) {
-    a.after.sum[head * a.dim + d] = block.shared[sum + d];
-  }
-  if (threadIdx.x != 0 || block.h != 0) return;
-  a.after.count[block.b] = block.remembered;
-  if (a.windows) a.after.sum_count[block.b] = block.begun;
 }
 
 template <class T>
 __global__ void __launch_bounds__(memory_threads, 4) memory_read(const MemoryArguments<T> a) {
   ATTNBENCH_SHARED(float, shared, 16);
-  MemoryBlock<T> block(a, shared, false);
-  const MemoryLayout& at = block.at;
+  const MemoryLayout at(a.count, a.dim, a.plan.tile, false);
+  MemoryBlock<T> block(a, at, shared);
   const MemoryPlan& plan = a.plan;
   const int k = static_cast<int>(blockIdx.y), begin = plan.reading.begin(k),
             end = plan.reading.end(k), b = block.b, h = block.h;
@@ -81,7 +65,7 @@ __global__ void __launch_bounds__(memory_threads, 4) memory_read(const MemoryArg
   const bool leaves = end == plan.reading.tokens && a.after.mean != nullptr;
   const bool gathers = a.windows && (leaves || plan.windows.end(begin) < end);
   const bool apart = leaves && a.windows && plan.each_mean;
-  if (apart) sum_last_window(block);
+  if (apart) sum_last_window<T>(block);
   for (int t0 = begin, n = 0; t0 < end; t0 += n) {
     n = min(plan.tile, end - t0);
     if (!plan.each_mean) n = min(n, plan.windows.end(t0) - t0);
@@ -104,7 +88,7 @@ __global__ void __launch_bounds__(memory_threads, 4) memory_read(const MemoryArg
     }
     __syncthreads();
   }
-  if (leaves) leave(block, apart ? at.last : at.sum);
+  if (leaves) block.leave(apart ? block.last : block.sum);
 }
 
 }  // namespace attnbench::kernels::cuda

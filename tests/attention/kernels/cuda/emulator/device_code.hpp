@@ -114,6 +114,7 @@ inline int __float_as_int(float x) { return attnbench::emulated::same_bits<int>(
 inline float __uint_as_float(unsigned x) { return attnbench::emulated::same_bits<float>(x); }
 inline float __int_as_float(int x) { return attnbench::emulated::same_bits<float>(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
