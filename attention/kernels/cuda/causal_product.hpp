@@ -27,8 +27,9 @@ void causal_product_forward(const CausalProductSizes& sizes,
                             const CausalProductArguments<T>& arguments, Stream stream,
                             void* workspace, std::size_t workspace_bytes);
 
-/// Gradients need no more than 512 columns of values, and fp32 whatever the numbers: they are taken
-/// token by token on the CUDA cores. The workspace grows with batch * heads * length * features.
+/// Gradients need no more than 512 columns of values. bf16 ones of at most 128 features and columns
+/// are taken by chunks on the tensor cores, in a workspace that grows with batch * heads * length /
+/// 64 * features; others token by token in fp32, in batch * heads * length * features.
 std::string causal_product_backward_refusal(const CausalProductSizes& sizes);
 template <class T>
 std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes);

@@ -28,8 +28,11 @@ template <class T>
 void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
                          Stream stream, void* workspace, std::size_t workspace_bytes);
 
-/// Gradients need no more than 512 columns of values, and fp32 whatever the numbers: they are taken
-/// token by token on the CUDA cores. The workspace grows with batch * heads * length * latents.
+/// Gradients need no more than 512 columns of values. bf16 ones of at most 128 latents and columns
+/// are taken by chunks on the tensor cores, in a workspace that grows with batch * heads * length /
+/// 64 * latents; others token by token in fp32, in batch * heads * length * latents. Where one token
+/// outweighs all others, its score's gradient is a small difference of large numbers: by chunks it
+/// is as exact as these are in bf16.
 std::string prefix_pool_backward_refusal(const PrefixPoolSizes& sizes);
 template <class T>
 std::size_t prefix_pool_backward_bytes(const PrefixPoolSizes& sizes);

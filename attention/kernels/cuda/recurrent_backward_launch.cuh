@@ -3,6 +3,7 @@
 
 #include "attention/kernels/cuda/launch.cuh"
 #include "attention/kernels/cuda/recurrent_backward.cuh"
+#include "attention/kernels/cuda/recurrent_gradient_launch.cuh"
 #include "attention/kernels/cuda/recurrent_gradient_rows.cuh"
 #include "attention/kernels/cuda/recurrent_gradient_scan.cuh"
 #include "attention/kernels/workspace.hpp"
@@ -49,6 +50,7 @@ void launch_gradient_scan(const GradientScan<Inner, Outer, Out>& scan, std::int6
 
 template <class Family, class T>
 std::size_t recurrent_backward_bytes(const RecurrentShape& shape) {
+  if (gradients_by_chunks<Family, T>(shape)) return chunk_gradient_bytes<T>(shape);
   Workspace count;
   gradient_arrays<Family>(count, shape);
   return count.used();
@@ -60,10 +62,15 @@ void recurrent_backward(RecurrentArguments<T> a, const RecurrentGradients<T>& gr
                         std::size_t bytes) {
   if (shape.heads == 0 || shape.length == 0 || shape.latents == 0 || shape.value_dim == 0) return;
   Workspace space(workspace, bytes);
-  const GradientArrays arrays = gradient_arrays<Family>(space, shape);
   a.length = static_cast<int>(shape.length);
   a.latents = static_cast<int>(shape.latents);
   a.value_dim = static_cast<int>(shape.value_dim);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (gradients_by_chunks<Family, T>(shape)) {
+      return chunk_gradients<Family>(a, gradients, shape, stream, space);
+    }
+  }
+  const GradientArrays arrays = gradient_arrays<Family>(space, shape);
   const auto heads = static_cast<unsigned>(shape.heads);
   const std::int64_t rows = shape.heads * shape.length;
   const auto dense = [&](auto* data) {

@@ -7,8 +7,8 @@
 namespace attnbench::kernels::cuda {
 
 /// Null pointers are left out.
-static __global__ void copy_state(RecurrentState from, RecurrentState to, std::int64_t rows,
-                                  std::int64_t sums) {
+[[maybe_unused]] static __global__ void copy_state(RecurrentState from, RecurrentState to,
+                                                   std::int64_t rows, std::int64_t sums) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < rows && from.total != nullptr) to.total[i] = from.total[i];
   if (i < rows && from.maximum != nullptr) to.maximum[i] = from.maximum[i];
@@ -53,6 +53,34 @@ __global__ void pass_borders(RecurrentState alone, RecurrentState through, int b
       }
       to[(j0 + j) * stride] = x;
     }
+  }
+}
+
+/// The same from the last border to the first, in place: `alone` are the states of the segments
+/// behind the borders, which fade by what the maxima before their first chunks, `maximum` [heads,
+/// chunks, latents], rise from one to the next.
+template <bool Fades>
+__global__ void pass_borders_back(RecurrentState alone, const float* maximum, int borders,
+                                  int chunks, int segment_chunks, int latents, int value_dim) {
+  const int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
+  const int sums = latents * value_dim;
+  if (i >= sums + latents) return;
+  const bool is_sum = i < sums;
+  const std::int64_t head = blockIdx.x, stride = is_sum ? sums : latents;
+  float* const at = is_sum ? alone.sum + head * borders * sums + i
+                           : alone.total + head * borders * latents + i - sums;
+  const int l = is_sum ? i / value_dim : i - sums;
+  float x = 0, next = -INFINITY;
+  for (int j = borders - 1; j >= 0; --j) {
+    float fade = 1;
+    if constexpr (Fades) {
+      const std::int64_t chunk = head * chunks + std::int64_t{j + 1} * segment_chunks;
+      const float most = maximum[chunk * latents + l];
+      fade = next == -INFINITY ? 0.F : exp2_fast(most - next);
+      next = most;
+    }
+    x = at[j * stride] + fade * x;
+    at[j * stride] = x;
   }
 }
 

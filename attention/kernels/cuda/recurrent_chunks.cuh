@@ -75,8 +75,9 @@ __device__ inline void fetch(const Tile<Columns>& to, const T* from, std::int64_
 }
 
 /// W of a warp's 16 rows, squares [first, last) of it, two at a time; and its share of the sums
-/// that results are divided by: [2, chunk_tokens] `parts`.
-template <class Number, int Latents, int Most>
+/// that results are divided by: [2, chunk_tokens] `parts`. `Reverse`: of a token with those after
+/// it instead of before.
+template <class Number, int Latents, int Most, bool Reverse = false>
 __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_tokens>& inner,
                              const Fragments<Latents>& weights, const Fragments<Latents>& keys,
                              float* parts, int row_square, int first, int last, int part,
@@ -118,10 +119,10 @@ __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_to
       for (int n = 0; n < 2; ++n) {
         const int column = (first + pass + s) * 16 + n * 8 + 2 * c;
         float(&x)[4] = w[s][n];
-        if (column > row) x[0] = 0;
-        if (column + 1 > row) x[1] = 0;
-        if (column > row + 8) x[2] = 0;
-        if (column + 1 > row + 8) x[3] = 0;
+        if (Reverse ? column < row : column > row) x[0] = 0;
+        if (Reverse ? column + 1 < row : column + 1 > row) x[1] = 0;
+        if (Reverse ? column < row + 8 : column > row + 8) x[2] = 0;
+        if (Reverse ? column + 1 < row + 8 : column + 1 > row + 8) x[3] = 0;
         sum0 += x[0] + x[1];
         sum1 += x[2] + x[3];
         inner.pair(row, column) = pack_pair<Number>(N::shrink * x[0], N::shrink * x[1]);
@@ -142,20 +143,24 @@ __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_to
 }
 
 /// All of W, shared out to the warps.
-template <class Number, int Latents, int Warps>
+template <class Number, int Latents, int Warps, bool Reverse = false>
 __device__ inline void weigh_all(const ChunkView<Latents>& view, const Tile<chunk_tokens>& inner,
                                  float* parts, bool normalised) {
   const int warp = static_cast<int>(threadIdx.x >> 5);
   const Fragments<Latents> weights(view.weights), keys(view.keys);
   if constexpr (Warps == 8) {
-    const int square = warp & 3, part = warp >> 2, half = (square + 2) / 2;
-    weigh<Number, Latents, 2>(view, inner, weights, keys, parts, square, part == 0 ? 0 : half,
-                              part == 0 ? half : square + 1, part, normalised);
+    const int square = warp & 3, part = warp >> 2;
+    const int first = Reverse ? square : 0, last = Reverse ? 4 : square + 1;
+    const int half = (first + last + 1) / 2;
+    weigh<Number, Latents, 2, Reverse>(view, inner, weights, keys, parts, square,
+                                       part == 0 ? first : half, part == 0 ? half : last, part,
+                                       normalised);
   } else {
 #pragma unroll 1
     for (int square = warp; square < 4; square += Warps) {
-      weigh<Number, Latents, 4>(view, inner, weights, keys, parts, square, 0, square + 1, 0,
-                                normalised);
+      weigh<Number, Latents, 4, Reverse>(view, inner, weights, keys, parts, square,
+                                         Reverse ? square : 0, Reverse ? 4 : square + 1, 0,
+                                         normalised);
     }
   }
 }
@@ -184,7 +189,7 @@ __device__ inline float2 into_range(const float (&s)[Latents / 8][4]) {
 }
 
 /// O^T of a warp's 16 columns, not yet divided by anything.
-template <class Number, int Latents>
+template <class Number, int Latents, bool Reverse = false>
 __device__ inline void read_out(float (&o)[8][4], const float (&s)[Latents / 8][4], float2 scale,
                                 const Word (&values)[4][4], const Fragments<Latents>& weights,
                                 const Fragments<chunk_tokens>& inner) {
@@ -219,7 +224,7 @@ __device__ inline void read_out(float (&o)[8][4], const float (&s)[Latents / 8][
   for (int k = 0; k < 4; ++k) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      if (k > n) continue;  // later tokens
+      if (Reverse ? k < n : k > n) continue;  // later tokens, or earlier ones
       Word right[4];
       inner.right(right, n * 16, k * 16);
       multiply_add<Number>(o[2 * n], values[k], right[0], right[1]);

@@ -22,6 +22,8 @@ struct ChunkView {
   float *total, *fade, *maximum, *top, *scratch;
   int rows;
   std::uint64_t seen;
+  /// Whether `top` holds what queries' exponents are measured against: see recurrent_gradients.cuh.
+  bool tops_given = false;
 };
 
 __device__ inline bool has(std::uint64_t bits, int t) { return (bits >> t & 1) != 0; }
@@ -42,30 +44,47 @@ struct ProductFamily {
 
   template <class T, int Latents, int Threads>
   __device__ static void features(const Tile<Latents>& tile, int latents, std::uint64_t seen) {
+    features<T, Latents, Threads>(tile, tile, true, latents, seen, nullptr);
+  }
+  /// From one tile to another or the same; the rows times `by` where that is given.
+  template <class T, int Latents, int Threads>
+  __device__ static void features(const Tile<Latents>& to, const Tile<Latents>& from, bool elu,
+                                  int latents, std::uint64_t seen, const float* by) {
     using N = Operand<T>;
     constexpr int pieces = Tile<Latents>::pieces;
 #pragma unroll 2
     for (int i = threadIdx.x; i < chunk_tokens * pieces; i += Threads) {
       const int row = i / pieces, column = i % pieces * 8;
-      uint4& piece = tile.piece(row, i % pieces);
+      const uint4 piece = from.piece(row, i % pieces);
+      const float factor = by == nullptr ? 1.F : by[row];
       Word words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float low = phi(N::low(words[j])), high = phi(N::high(words[j]));
+        float low = N::low(words[j]), high = N::high(words[j]);
+        if (elu) {
+          low = phi(low);
+          high = phi(high);
+        }
+        if (by != nullptr) {
+          low *= factor;
+          high *= factor;
+        }
         words[j] = pack_pair<T>(column + 2 * j < latents ? low : 0.F,
                                 column + 2 * j + 1 < latents ? high : 0.F);
       }
-      const bool there = has(seen, row);
-      piece = there ? make_uint4(words[0], words[1], words[2], words[3]) : make_uint4(0, 0, 0, 0);
+      to.piece(row, i % pieces) = has(seen, row)
+                                      ? make_uint4(words[0], words[1], words[2], words[3])
+                                      : make_uint4(0, 0, 0, 0);
     }
   }
 
-  /// Makes P and E of the tokens from `begin` on; returns where they end. Ends with a barrier.
-  template <class T, bool Outputs, int Latents, int Threads>
+  /// Makes P (where there are `Weights`) and E of the tokens from `begin` on; returns where they
+  /// end. Ends with a barrier.
+  template <class T, bool Outputs, int Latents, int Threads, bool Weights = Outputs>
   __device__ static int prepare(const RecurrentArguments<T>& a, const ChunkView<Latents>& view, int,
                                 int) {
     if (a.kind == static_cast<int>(ProductFeature::elu_plus_one)) {
-      if (Outputs) features<T, Latents, Threads>(view.query, a.latents, ~std::uint64_t{0});
+      if (Weights) features<T, Latents, Threads>(view.query, a.latents, ~std::uint64_t{0});
       features<T, Latents, Threads>(view.key, a.latents, view.seen);
       __syncthreads();
     }
@@ -113,7 +132,7 @@ struct PoolFamily {
     if (threadIdx.x % share == 0) view.top[row] = most == -INFINITY ? 0.F : most;
   }
 
-  template <class T, bool Outputs, int Latents, int Threads>
+  template <class T, bool Outputs, int Latents, int Threads, bool Weights = Outputs>
   __device__ static int prepare(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
                                 int begin, int most) {
     using N = Operand<T>;
@@ -143,7 +162,7 @@ struct PoolFamily {
         most1 = fmaxf(most1, is ? N::high(k) * a.scale : -INFINITY);
       }
       maxima[threadIdx.x] = make_float2(most0, most1);
-      if (Outputs && a.kind == static_cast<int>(PoolQuery::logits)) {
+      if (Outputs && !view.tops_given && a.kind == static_cast<int>(PoolQuery::logits)) {
         row_maxima<T, Latents, Threads>(a, view, nullptr);
       }
       __syncthreads();
@@ -195,13 +214,15 @@ struct PoolFamily {
       view.fade[l + 1] = fade1;
     }
     if constexpr (Outputs) {
-      const float base0 = next0 == -INFINITY ? 0.F : next0,
-                  base1 = next1 == -INFINITY ? 0.F : next1;
-      if (a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
+      if (!view.tops_given && a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
         __syncthreads();
         row_maxima<T, Latents, Threads>(a, view, view.maximum);
         __syncthreads();
       }
+    }
+    if constexpr (Weights) {
+      const float base0 = next0 == -INFINITY ? 0.F : next0,
+                  base1 = next1 == -INFINITY ? 0.F : next1;
       float sum0 = fade0 * total0, sum1 = fade1 * total1;
       for (int g = 0; g < group; ++g) {
         const float2 x = sums[g * pairs + pair];

@@ -28,6 +28,12 @@ template <class Family, class T>
 void recurrent_states(RecurrentArguments<T> a, const RecurrentShape& shape,
                       const RecurrentPlan& plan, Stream stream);
 
+/// The states at the borders between segments, to a.borders: of segments alone where `a` says that
+/// they are folded, else of all tokens before, with totals and maxima in `through`. Returns which.
+template <class Family, class T>
+RecurrentState recurrent_borders(const RecurrentArguments<T>& a, const RecurrentPlan& plan,
+                                 std::int64_t heads, Stream stream, const RecurrentState& through);
+
 /// Why a size cannot be done; empty where it can.
 inline std::string recurrent_refusal(const RecurrentShape& shape, const char* latents) {
   if (shape.heads < 0 || shape.length < 0 || shape.latents < 0 || shape.value_dim < 0) {

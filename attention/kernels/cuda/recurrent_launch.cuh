@@ -140,6 +140,20 @@ void recurrent_states(RecurrentArguments<T> a, const RecurrentShape& shape,
   launch_tiles<Family, T, false>(a, plan, shape.heads, stream);
 }
 
+template <class Family, class T>
+RecurrentState recurrent_borders(const RecurrentArguments<T>& a, const RecurrentPlan& plan,
+                                 std::int64_t heads, Stream stream, const RecurrentState& through) {
+  launch_tiles<Family, T, false>(a, plan, heads, stream);
+  if (a.folded) return a.borders;
+  constexpr int threads = 256;
+  const std::int64_t numbers = std::int64_t{a.latents} * (a.value_dim + 1);
+  launch(
+      pass_borders<Family::fades>,
+      dim3(static_cast<unsigned>(heads), static_cast<unsigned>((numbers + threads - 1) / threads)),
+      dim3(threads), 0, stream, a.borders, through, a.segments - 1, a.latents, a.value_dim);
+  return {a.borders.sum, through.total, through.maximum};
+}
+
 /// `a` holds all but what the plan says. The carry is read and advanced where it is given.
 template <class Family, class T>
 void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Stream stream,
@@ -186,18 +200,7 @@ void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Str
     a.folded = plan.folded();
     a.borders = lent.borders;
     if (plan.segments > 1) {
-      launch_tiles<Family, T, false>(a, plan, shape.heads, stream);
-      if (!a.folded) {
-        constexpr int threads = 256;
-        const std::int64_t numbers = shape.latents * (shape.value_dim + 1);
-        launch(pass_borders<Family::fades>,
-               dim3(static_cast<unsigned>(shape.heads),
-                    static_cast<unsigned>((numbers + threads - 1) / threads)),
-               dim3(threads), 0, stream, lent.borders, lent.through, plan.segments - 1, a.latents,
-               a.value_dim);
-        a.borders.total = lent.through.total;
-        a.borders.maximum = lent.through.maximum;
-      }
+      a.borders = recurrent_borders<Family>(a, plan, shape.heads, stream, lent.through);
     }
     launch_tiles<Family, T, true>(a, plan, shape.heads, stream);
   }

@@ -9,5 +9,8 @@ template void recurrent_forward<PoolFamily, BFloat16>(RecurrentArguments<BFloat1
 template void recurrent_states<PoolFamily, BFloat16>(RecurrentArguments<BFloat16>,
                                                      const RecurrentShape&, const RecurrentPlan&,
                                                      Stream);
+template RecurrentState recurrent_borders<PoolFamily, BFloat16>(const RecurrentArguments<BFloat16>&,
+                                                                const RecurrentPlan&, std::int64_t,
+                                                                Stream, const RecurrentState&);
 
 }  // namespace attnbench::kernels::cuda

@@ -25,13 +25,22 @@ inline constexpr double bar<BFloat16> = 6e-3;
 template <>
 inline constexpr double bar<Half> = 1e-3;
 
-/// The same for gradients, which are fp32 until they are stored.
+/// The same for gradients that are fp32 until they are stored.
 template <class T>
 constexpr double gradient_bar = 2e-5;
 template <>
 inline constexpr double gradient_bar<BFloat16> = 3e-3;
 template <>
 inline constexpr double gradient_bar<Half> = 5e-4;
+
+/// Where gradients are taken by chunks on the tensor cores, they are sums of products of rounded
+/// numbers as results are, and held to the same.
+template <class T>
+double gradient_bar_at(const Shape& shape) {
+  const bool chunks =
+      std::is_same_v<T, BFloat16> && std::max(shape.latents, shape.value_dim) <= 128;
+  return chunks ? bar<T> : gradient_bar<T>;
+}
 
 /// Some rows of the definition, and of what was found: every one of a short sequence.
 struct Sample {
@@ -86,9 +95,11 @@ struct OnDevice {
     run(problem.sizes, a);
     return out.values();
   }
-  /// Gradients against those of the CPU's kernel in double, which its tests trace back to the
-  /// definition: the greatest of the three distances.
-  double gradient_error() const {
+  /// dLoss/dquery, dLoss/dkey and dLoss/dvalues.
+  struct Gradients {
+    std::vector<T> query, key, values;
+  };
+  Gradients gradients() const {
     const Shape& s = problem.shape;
     const std::int64_t heads = s.heads, length = s.length;
     const DeviceArray<T> d_out(problem.d_out);
@@ -101,13 +112,25 @@ struct OnDevice {
                 d_query.rows(heads, length, s.latents), d_key.rows(heads, length, s.latents),
                 d_values.rows(heads, length, s.value_dim), space.data(), bytes);
     space.values();
+    return {d_query.values(), d_key.values(), d_values.values()};
+  }
+  /// Gradients against those of the CPU's kernel in double, which its tests trace back to the
+  /// definition: the greatest of the three distances.
+  double gradient_error() const { return gradient_error(gradients()); }
+  /// `cancelled`: dLoss/dkey is a difference of far larger numbers, about as large as
+  /// dLoss/dvalues, and its distance is taken relative to these.
+  double gradient_error(const Gradients& found, bool cancelled = false) const {
+    using kernels::test::distance;
+    using kernels::test::norm;
     auto exact = problem.widened();
     exact.backward(1);
-    const auto error = [&](const DeviceArray<T>& found, const std::vector<double>& expected) {
-      return kernels::test::gradient_error(found.values(), expected, exact.d_values);
+    const auto error = [&](const std::vector<T>& from, const std::vector<double>& expected) {
+      return kernels::test::gradient_error(from, expected, exact.d_values);
     };
-    const double errors[] = {error(d_query, exact.d_query), error(d_key, exact.d_key),
-                             error(d_values, exact.d_values)};
+    const double of_keys = cancelled ? distance(found.key, exact.d_key) / norm(exact.d_values)
+                                     : error(found.key, exact.d_key);
+    const double errors[] = {error(found.query, exact.d_query), of_keys,
+                             error(found.values, exact.d_values)};
     double most = 0;
     for (const double x : errors) most = x <= most ? most : x;  // NaN stays
     return most;
@@ -143,5 +166,46 @@ struct OnDevice {
     return result;
   }
 };
+
+/// What gradients by chunks are tried at: whole chunks and others, rows that cannot be copied by
+/// pieces, both widths of tiles, one segment, few and many.
+inline const Shape gradient_shapes[] = {
+    {63, 64, 64, 1, 1},  {64, 24, 40, 1, 2},  {129, 43, 61, 1, 1},          {200, 64, 64, 1, 1},
+    {130, 80, 24, 1, 1}, {70, 24, 100, 2, 1}, {70, 32, 32, 4, 4},           {130, 128, 128, 1, 1},
+    {600, 64, 64, 1, 1}, {600, 90, 80, 1, 1}, {1500, 32, 32, 1, 1, 1, true}};
+constexpr Shape hidden_shape{300, 20, 24, 2, 1, 1, true};
+
+/// Tokens that are hidden change nothing whatever they hold and get no gradient, at the start of a
+/// sequence too; and gradients are the same bits each time.
+template <template <class> class Device, template <class> class Family>
+void check_hidden_gradients(Recurrent<Family, BFloat16> numbers) {
+  const auto length = static_cast<std::size_t>(numbers.shape.length);
+  for (std::size_t t = 0; t < 150; ++t) numbers.mask[t] = 0;
+  const OnDevice<Device, Family, BFloat16> clean(numbers);
+  const auto expected = clean.gradients();
+  CHECK(clean.gradient_error(expected) < bar<BFloat16>);
+  const auto hide = [&](std::vector<BFloat16>& x) {
+    const std::size_t width = x.size() / numbers.mask.size();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (numbers.mask[i / width] == 0) x[i] = kernels::test::stored<BFloat16>(NAN);
+    }
+  };
+  hide(numbers.key);
+  hide(numbers.values);
+  const auto found = OnDevice<Device, Family, BFloat16>(numbers).gradients();
+  const auto same = [](const std::vector<BFloat16>& x, const std::vector<BFloat16>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](BFloat16 a, BFloat16 b) { return a.bits == b.bits; });
+  };
+  CHECK(same(found.query, expected.query));
+  CHECK(same(found.key, expected.key));
+  CHECK(same(found.values, expected.values));
+  bool zero = true;
+  for (std::size_t i = 0; i < found.key.size(); ++i) {
+    const bool hidden = numbers.mask[i / (found.key.size() / (2 * length))] == 0;
+    zero = zero && (!hidden || widen(found.key[i]) == 0);
+  }
+  CHECK(zero);
+}
 
 }  // namespace attnbench::kernels::cuda::test
