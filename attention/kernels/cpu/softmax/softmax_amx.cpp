@@ -148,6 +148,23 @@ ATTNBENCH_INLINE bool in_reach(const Scratch& s, std::int64_t i, float key_reach
   return true;
 }
 
+/// As finish, whole vectors at a time. The keys are in one part, and outputs in whole blocks.
+ATTNBENCH_INLINE void finish_rows(const ForwardCall<BFloat16>& call, const ForwardItem& item,
+                                  const Scratch& s, std::int64_t rows) {
+  const std::int64_t t0 = item.first_query(call.cut);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const float* const sums = s.out + i * s.value_dim;
+    BFloat16* const out = call.in.out.at(item.b, item.h, t0 + i);
+    const auto factor = S::all(s.sum[i] == 0 ? 0.0F : 1 / s.sum[i]);
+    for (std::int64_t d = 0; d < s.value_dim; d += amx::depth) {
+      const amx::Words row =
+          amx::rounded_words(factor * S::load(sums + d), factor * S::load(sums + d + S::lanes));
+      __builtin_memcpy(static_cast<void*>(out + d), &row, sizeof row);
+    }
+    write_lse(call, item, t0 + i, s.greatest[i], s.sum[i]);
+  }
+}
+
 ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
                                const ForwardItem& item) {
   const SoftmaxSizes& sizes = call.sizes;
@@ -183,14 +200,14 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
   const Range tiles = tiles_of(sizes, call.cut, item, key_tile);
   for (std::int64_t s0 = tiles.begin * key_tile; s0 < tiles.end * key_tile; s0 += key_tile) {
     const std::int64_t keys = std::min(key_tile, sizes.key_length - s0);
+    amx::GreatestSquare square;
     amx::pack_right_transposed(call.in.k.at(item.b, kv, s0), call.in.k.row_stride, keys,
-                               sizes.head_dim, s.keys, key_tile);
+                               sizes.head_dim, s.keys, key_tile, square);
     amx::pack_right<amx::rows>(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys,
                                sizes.value_dim, s.values, key_tile);
     const View view{sizes, mask == nullptr ? nullptr : mask + s0, t0, s0, keys};
     // A little more than the product of the norms, for they are rounded.
-    const float key_reach =
-        1.001F * factor * std::sqrt(amx::greatest_square(s.keys, key_tile, s.dim / amx::depth));
+    const float key_reach = 1.001F * factor * std::sqrt(square.greatest());
     amx::Unit units[most_rows / block];
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < rows; i += block) {
@@ -212,7 +229,11 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
     // A query that saw no key here must not hold up those that saw small scores in other parts.
     if (s.sum[i] == 0) s.greatest[i] = -std::numeric_limits<float>::infinity();
   }
-  finish(call, item, {s.out, s.greatest, s.sum, s.value_dim});
+  if (call.cut.parts == 1 && sizes.value_dim == s.value_dim) {
+    finish_rows(call, item, s, rows);
+  } else {
+    finish(call, item, {s.out, s.greatest, s.sum, s.value_dim});
+  }
 }
 
 }  // namespace

@@ -23,28 +23,35 @@ ATTNBENCH_INLINE void add_squares(const Bits* numbers, Simd<float, 64>::Vector& 
   add_products(words, words, total);
 }
 
-/// The greatest square of a norm among `count` rows as pack_right_transposed leaves them, `count` a
-/// multiple of 16; NaN where one is.
-ATTNBENCH_INLINE float greatest_square(const Bits* packed, std::int64_t count,
-                                       std::int64_t blocks) {
+/// The greatest square of a norm among rows that pack_right_transposed shows it; NaN where one is.
+class GreatestSquare {
   using S = Simd<float, 64>;
-  typename S::Integers most = {};
-  for (std::int64_t i = 0; i < count; i += rows) {
-    typename S::Vector squares[4] = {};
-    for (std::int64_t l = 0; l < blocks * rows; l += 4) {
-#pragma GCC unroll 4
-      for (int u = 0; u < 4; ++u) add_squares(packed + (l + u) * depth, squares[u]);
+
+ public:
+  ATTNBENCH_INLINE void take(const typename S::Vector (&pairs)[16]) {
+#pragma GCC unroll 16
+    for (int r = 0; r < 16; ++r) {
+      const auto& words = reinterpret_cast<const Words&>(pairs[r]);
+      add_products(words, words, squares_[r % 4]);
     }
-    packed += blocks * tile_numbers;
-    const auto sum = (squares[0] + squares[1]) + (squares[2] + squares[3]);
+  }
+  ATTNBENCH_INLINE void end_rows() {
+    const auto sum = (squares_[0] + squares_[1]) + (squares_[2] + squares_[3]);
+    for (auto& square : squares_) square = S::all(0);
     // As bits, where a NaN is greater than any number that is not negative.
     const auto& bits = reinterpret_cast<const typename S::Integers&>(sum);
-    most = bits > most ? bits : most;
+    most_ = bits > most_ ? bits : most_;
   }
-  std::uint32_t greatest = 0;
-  for (int i = 0; i < S::lanes; ++i) greatest = std::max(greatest, std::uint32_t{most[i]});
-  return std::bit_cast<float>(greatest);
-}
+  float greatest() const {
+    std::uint32_t greatest = 0;
+    for (int i = 0; i < S::lanes; ++i) greatest = std::max(greatest, std::uint32_t{most_[i]});
+    return std::bit_cast<float>(greatest);
+  }
+
+ private:
+  typename S::Vector squares_[4] = {};
+  typename S::Integers most_ = {};
+};
 
 /// The norms of `count` rows of `stride` numbers each, both multiples of 16 and of 32.
 ATTNBENCH_INLINE void norms_of(const Bits* from, std::int64_t count, std::int64_t stride,

@@ -10,18 +10,31 @@ namespace attnbench::kernels::amx {
 using Bits = std::uint16_t;
 constexpr std::int64_t tile_numbers = rows * depth;
 
-/// `count` rows of `width` numbers, filled up with zeros to `to_count` rows of `stride`. `flip` is
-/// the sign bit where all numbers are to be negated, or 0.
-inline void pack_left(const BFloat16* from, std::int64_t row_stride, std::int64_t count,
-                      std::int64_t width, Bits flip, Bits* to, std::int64_t to_count,
-                      std::int64_t stride) {
+typedef Bits Words __attribute__((vector_size(64), may_alias));
+
+/// 32 numbers of a row of which `width` are left, zeros behind them or where the row is not there.
+ATTNBENCH_INLINE Words load_row(const BFloat16* from, bool there, std::int64_t width) {
+  Words row;
+  if (there && width >= depth) {
+    __builtin_memcpy(&row, from, sizeof row);
+    return row;
+  }
+  alignas(64) BFloat16 numbers[depth] = {};
+  if (there) std::copy_n(from, width, numbers);
+  __builtin_memcpy(&row, numbers, sizeof row);
+  return row;
+}
+
+/// `count` rows of `width` numbers, filled up with zeros to `to_count` rows of `stride`, a multiple
+/// of 32. `flip` is the sign bit where all numbers are to be negated, or 0.
+ATTNBENCH_INLINE void pack_left(const BFloat16* from, std::int64_t row_stride, std::int64_t count,
+                                std::int64_t width, Bits flip, Bits* to, std::int64_t to_count,
+                                std::int64_t stride) {
   for (std::int64_t i = 0; i < to_count; ++i) {
-    Bits* const row = to + i * stride;
-    const std::int64_t numbers = i < count ? width : 0;
-    for (std::int64_t d = 0; d < numbers; ++d) {
-      row[d] = static_cast<Bits>(from[i * row_stride + d].bits ^ flip);
+    for (std::int64_t d = 0; d < stride; d += depth, to += depth) {
+      const Words row = load_row(from + i * row_stride + d, i < count, width - d) ^ flip;
+      __builtin_memcpy(to, &row, sizeof row);
     }
-    std::fill(row + numbers, row + stride, Bits{0});
   }
 }
 
@@ -41,11 +54,19 @@ ATTNBENCH_INLINE void load_block(const BFloat16* from, std::int64_t row_stride, 
   for (int i = 0; i < 16; ++i) __builtin_memcpy(&block[i], numbers + i * depth, 64);
 }
 
+/// Looks at nothing.
+struct NoLook {
+  ATTNBENCH_INLINE void take(const Simd<float, 64>::Vector (&)[16]) {}
+  ATTNBENCH_INLINE void end_rows() {}
+};
+
 /// The transpose of `count` rows of `width` numbers as right sides: for each 16 of `to_count` rows
-/// the tiles of `depth` columns each, pairs of columns being the tiles' rows.
+/// the tiles of `depth` columns each, pairs of columns being the tiles' rows. `look` is shown each
+/// tile, and told when those of 16 rows end.
+template <class Look = NoLook>
 ATTNBENCH_INLINE void pack_right_transposed(const BFloat16* from, std::int64_t row_stride,
                                             std::int64_t count, std::int64_t width, Bits* to,
-                                            std::int64_t to_count) {
+                                            std::int64_t to_count, Look&& look = {}) {
   using S = Simd<float, 64>;
   for (std::int64_t i = 0; i < to_count; i += rows) {
     for (std::int64_t d = 0; d < width; d += depth) {
@@ -54,12 +75,12 @@ ATTNBENCH_INLINE void pack_right_transposed(const BFloat16* from, std::int64_t r
       S::transpose(block);
 #pragma GCC unroll 16
       for (int r = 0; r < 16; ++r) __builtin_memcpy(to + r * depth, &block[r], 64);
+      look.take(block);
       to += tile_numbers;
     }
+    look.end_rows();
   }
 }
-
-typedef Bits Words __attribute__((vector_size(64), may_alias));
 
 /// Two vectors as one of bfloat16 numbers, to nearest.
 ATTNBENCH_INLINE Words rounded_words(Simd<float, 64>::Vector low, Simd<float, 64>::Vector high) {
@@ -83,19 +104,6 @@ ATTNBENCH_INLINE Words rounded_pairs(Simd<float, 64>::Vector even, Simd<float, 6
 template <int Half, std::size_t... I>
 ATTNBENCH_INLINE Words interleave(Words a, Words b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, (I % 2 * 32 + I / 2 + Half * 16)...);
-}
-
-/// `width` numbers of a row, zeros behind them or where the row is not there.
-ATTNBENCH_INLINE Words load_row(const BFloat16* from, bool there, std::int64_t width) {
-  Words row;
-  if (there && width >= depth) {
-    __builtin_memcpy(&row, from, sizeof row);
-    return row;
-  }
-  alignas(64) BFloat16 numbers[depth] = {};
-  if (there) std::copy_n(from, width, numbers);
-  __builtin_memcpy(&row, numbers, sizeof row);
-  return row;
 }
 
 /// `count` rows of `width` numbers as right sides: for each 32 of `to_count` rows the tiles of 16

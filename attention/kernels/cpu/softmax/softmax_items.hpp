@@ -83,24 +83,31 @@ inline Range tiles_of(const SoftmaxSizes& sizes, const Cut& cut, const ForwardIt
   return {first + tiles * item.part / cut.parts, first + tiles * (item.part + 1) / cut.parts};
 }
 
+/// The logarithm of a query's sum, infinity where it saw no key.
+template <class T>
+ATTNBENCH_INLINE void write_lse(const ForwardCall<T>& call, const ForwardItem& item, std::int64_t t,
+                                Compute<T> greatest, Compute<T> sum) {
+  using R = Compute<T>;
+  if (call.in.lse == nullptr) return;
+  call.in.lse[(item.b * call.sizes.heads + item.h) * call.sizes.length + t] =
+      sum == 0 ? std::numeric_limits<R>::infinity()
+               : (greatest + std::log2(sum)) * static_cast<R>(ln_of_2);
+}
+
 /// Outputs and logarithms of the sums, from what has been summed up.
 template <class T>
 ATTNBENCH_INLINE void finish_row(const ForwardCall<T>& call, const ForwardItem& item,
                                  std::int64_t t, const Compute<T>* sums, Compute<T> greatest,
                                  Compute<T> sum) {
   using R = Compute<T>;
-  const bool blind = sum == 0;
   const R factor = 1 / sum;
   T* const out = call.in.out.at(item.b, item.h, t);
-  if (blind) {
+  if (sum == 0) {
     std::fill_n(out, call.sizes.value_dim, T{});  // nothing has been summed up
   } else {
     for (std::int64_t d = 0; d < call.sizes.value_dim; ++d) narrow(factor * sums[d], out[d]);
   }
-  if (call.in.lse == nullptr) return;
-  call.in.lse[(item.b * call.sizes.heads + item.h) * call.sizes.length + t] =
-      blind ? std::numeric_limits<R>::infinity()
-            : (greatest + std::log2(sum)) * static_cast<R>(ln_of_2);
+  write_lse(call, item, t, greatest, sum);
 }
 
 /// Where the partial sums of an item begin, in rows.
