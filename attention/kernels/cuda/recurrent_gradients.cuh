@@ -10,6 +10,7 @@
 
 #include "attention/kernels/cuda/launch.cuh"
 #include "attention/kernels/cuda/recurrent_chunks_kernel.cuh"
+#include "attention/kernels/cuda/recurrent_gradient_rules.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -71,122 +72,28 @@ __device__ inline void each_of_rows(float (&s)[Columns / 8][4], int latents, int
   });
 }
 
-/// What a family's gradients are, element by element.
-template <class Family>
-struct GradientRules;
-
-template <>
-struct GradientRules<ProductFamily> {
-  /// Sums over latents that decide n and the mean slope. X stays in `x`; returns what `d_query`
-  /// is to be given again. `sum` is that of the keys' weights.
-  template <class T>
-  __device__ static float look(const RecurrentArguments<T>& a, float& x, float sum, float query,
-                               float, float, float& whole, float& dot) {
-    const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
-    const float p = elu ? ProductFamily::phi(query) : query;
-    whole += p * sum;
-    dot += p * x;
-    return sum;
+/// A past that fades: of S with latents as rows, and with latents as columns.
+template <int Columns>
+__device__ inline void fade_rows(float (&s)[Columns / 8][4], const float* fade, int row) {
+  const float fade0 = fade[row], fade1 = fade[row + 8];
+#pragma unroll
+  for (int j = 0; j < Columns / 8; ++j) {
+    s[j][0] *= fade0;
+    s[j][1] *= fade0;
+    s[j][2] *= fade1;
+    s[j][3] *= fade1;
   }
-  /// From these sums: the factor and slope that `d_query` takes, and what to keep of a token.
-  template <class T>
-  __device__ static float2 row(const RecurrentArguments<T>& a, float whole, float dot, float,
-                               float2& kept) {
-    whole += a.epsilon;
-    const float by = !a.normalised ? 1.F : whole == 0 ? 0.F : 1 / whole;
-    const float mean = a.normalised ? -dot * by : 0.F;
-    kept = make_float2(by, mean);
-    return make_float2(by, mean * by);
+}
+template <int Latents>
+__device__ inline void fade_columns(float (&s)[Latents / 8][4], const float* fade) {
+#pragma unroll
+  for (int j = 0; j < Latents / 8; ++j) {
+    const float2 x = *reinterpret_cast<const float2*>(fade + 8 * j + 2 * (threadIdx.x & 3));
+    s[j][0] *= x.x;
+    s[j][1] *= x.y;
+    s[j][2] *= x.x;
+    s[j][3] *= x.y;
   }
-  template <class T>
-  __device__ static bool keeps_rest(const RecurrentArguments<T>&) {
-    return false;
-  }
-  template <class T>
-  __device__ static float d_query(const RecurrentArguments<T>& a, float x, float sum, float query,
-                                  float2 row) {
-    return (x * row.x + row.y * sum) * slope(a, query);
-  }
-  /// What dLoss/de has of a token beside Z, over its weight: Y.
-  template <class T>
-  __device__ static float mean(const RecurrentArguments<T>&, float, float, float, float slope) {
-    return slope;
-  }
-  template <class T>
-  __device__ static float d_key(const RecurrentArguments<T>& a, float z, float later, float key,
-                                float) {
-    return (z + later) * slope(a, key);
-  }
-
- private:
-  template <class T>
-  __device__ static float slope(const RecurrentArguments<T>& a, float x) {
-    const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
-    return !elu || x > 0 ? 1.F : exp2_fast(x * log2_of_e);
-  }
-};
-
-template <>
-struct GradientRules<PoolFamily> {
-  template <class T>
-  __device__ static float look(const RecurrentArguments<T>& a, float& x, float sum, float query,
-                               float top, float maximum, float& whole, float& dot) {
-    if (!(sum > 0)) {
-      x = 0;
-      return 0;
-    }
-    x = __fdividef(x, sum);
-    float p = query;
-    if (a.kind == static_cast<int>(PoolQuery::logits)) {
-      p = exp2_fast(query * a.scale - top);
-    } else if (a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
-      p = exp2_fast(query * a.scale + maximum - top) * sum;
-    }
-    whole += p;
-    dot += p * x;
-    return p;
-  }
-  template <class T>
-  __device__ static float2 row(const RecurrentArguments<T>& a, float whole, float dot, float top,
-                               float2& kept) {
-    if (a.kind == static_cast<int>(PoolQuery::weights) || !(whole > 0)) {
-      kept = make_float2(0, 0);
-      return make_float2(0, 0);
-    }
-    const float by = 1 / whole;
-    kept = make_float2(top + __log2f(whole), dot * by);
-    return make_float2(by, dot * by);
-  }
-  /// Whether what rounding takes from dLoss/dquery is left in the place of dLoss/dkey until that is
-  /// written. Where queries are weights dLoss/dquery is all there is of dLoss/dp, and where one
-  /// token outweighs all others, Z and Y all but cancel.
-  template <class T>
-  __device__ static bool keeps_rest(const RecurrentArguments<T>& a) {
-    return a.kind == static_cast<int>(PoolQuery::weights);
-  }
-  template <class T>
-  __device__ static float d_query(const RecurrentArguments<T>& a, float x, float p, float,
-                                  float2 row) {
-    if (a.kind == static_cast<int>(PoolQuery::weights)) return x;
-    return a.scale * ln_of_2 * (p * row.x) * (x - row.y);
-  }
-  /// dLoss/dp comes back of dLoss/dquery = p (dLoss/dp - slope): no more than that is kept.
-  template <class T>
-  __device__ static float mean(const RecurrentArguments<T>& a, float query, float d_query,
-                               float whole, float slope) {
-    const float scale = a.scale * ln_of_2;
-    if (a.kind == static_cast<int>(PoolQuery::weights)) return -scale * d_query;
-    if (a.kind != static_cast<int>(PoolQuery::logits)) return -scale * slope;
-    // Where p is nothing, so is d_query.
-    const float over = exp2_fast(fminf(whole - query * a.scale, 126));
-    return -(d_query * over + scale * slope);
-  }
-  template <class T>
-  __device__ static float d_key(const RecurrentArguments<T>& a, float z, float later, float key,
-                                float maximum) {
-    const float base = maximum == -INFINITY ? 0.F : maximum;
-    return exp2_fast(key * a.scale - base) * (a.scale * ln_of_2 * z + later);
-  }
-};
+}
 
 }  // namespace attnbench::kernels::cuda

@@ -2,7 +2,7 @@
 // first: see recurrent_gradients.cuh.
 #pragma once
 
-#include "attention/kernels/cuda/recurrent_gradients.cuh"
+#include "attention/kernels/cuda/recurrent_key_rows.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -52,7 +52,10 @@ __global__ void __launch_bounds__(
   float* const slope_of = vectors + 3 * Latents + chunk_tokens;
   const Tile<chunk_tokens> inner{memory + Layout::inner};  // the keys', or the only one
   const Tile<chunk_tokens> value_inner{memory + Layout::inner + (Keys ? Layout::square : 0)};
-  const Tile<Latents> d_query{memory + Layout::d_query}, rest{memory + Layout::rest};
+  const QueryGradients<Latents> asked{{memory + Layout::d_query},
+                                      {memory + Layout::rest},
+                                      Keys && Rules::reads_d_query(a),
+                                      Keys && Rules::keeps_rest(a)};
   ChunkView<Latents> view;  // E before w
   view.total = vectors;
   view.fade = vectors + Latents;
@@ -63,7 +66,7 @@ __global__ void __launch_bounds__(
   Tile<Columns> values, slopes;
 
   const std::int64_t slot = std::int64_t{place.head} * (a.segments - 1) + place.segment;
-  float s[width / 8][4] = {}, later0 = 0, later1 = 0;
+  float s[width / 8][4] = {}, later[2] = {};
   for (int l = threadIdx.x; l < Latents; l += threads) view.fade[l] = 1;
   if (Outputs && place.segment < a.segments - 1) {
     const float* const sum = gradients.later.sum + slot * a.latents * a.value_dim;
@@ -72,8 +75,8 @@ __global__ void __launch_bounds__(
         each_of_rows<width>(s, a.latents, a.value_dim, column,
                             [&](int at, float& x) { x = sum[at]; });
         const float* const total = gradients.later.total + slot * a.latents;
-        if (mine < a.latents) later0 = total[mine];
-        if (mine + 8 < a.latents) later1 = total[mine + 8];
+        if (mine < a.latents) later[0] = total[mine];
+        if (mine + 8 < a.latents) later[1] = total[mine + 8];
       }
     } else if constexpr (Values) {
       each_of_state<width>(s, a.latents, a.value_dim, column,
@@ -102,9 +105,6 @@ __global__ void __launch_bounds__(
     }
     return seen;
   };
-  const bool asks_d_query =
-      Family::fades && Keys && a.kind != static_cast<int>(PoolQuery::logits_and_normaliser);
-  const bool asks_rest = Family::fades && Keys && Rules::keeps_rest(a);
   const std::int64_t chunks = (a.length + chunk_tokens - 1) / chunk_tokens;
 
   int t0 = first + (last - first - 1) / chunk_tokens * chunk_tokens;
@@ -115,13 +115,13 @@ __global__ void __launch_bounds__(
     __syncthreads();
     view.seen = coming;
     view.rows = min(chunk_tokens, last - t0);
-    if (asks_d_query) {
-      fetch<Latents, threads>(d_query, gradients.d_query.at(place.b, place.h, t0),
+    if (asked.needed) {
+      fetch<Latents, threads>(asked.stored, gradients.d_query.at(place.b, place.h, t0),
                               gradients.d_query.row_stride, a.latents, gradients.d_query_pieces,
                               seen_rows(nullptr, view.rows));
     }
-    if (asks_rest) {
-      fetch<Latents, threads>(rest, gradients.d_key.at(place.b, place.h, t0),
+    if (asked.rounded) {
+      fetch<Latents, threads>(asked.rest, gradients.d_key.at(place.b, place.h, t0),
                               gradients.d_key.row_stride, a.latents, gradients.d_key_pieces,
                               seen_rows(nullptr, view.rows));
     }
@@ -228,16 +228,7 @@ __global__ void __launch_bounds__(
                                           Fragments<chunk_tokens>(inner));
           }
           take_in<Number, width, 4>(s, x, slope_fragments, nullptr, false);
-          if constexpr (Family::fades) {
-            const float fade0 = view.fade[mine], fade1 = view.fade[mine + 8];
-#pragma unroll
-            for (int j = 0; j < width / 8; ++j) {
-              s[j][0] *= fade0;
-              s[j][1] *= fade0;
-              s[j][2] *= fade1;
-              s[j][3] *= fade1;
-            }
-          }
+          if constexpr (Family::fades) fade_rows<width>(s, view.fade, mine);
         }
       } else if constexpr (Values) {
 #pragma unroll
@@ -245,75 +236,13 @@ __global__ void __launch_bounds__(
         read_out<Number, width, true>(o, s, make_float2(1, 1), x, keys,
                                       Fragments<chunk_tokens>(value_inner));
         take_in<Number, width, 4>(s, x, weights, nullptr, false);
-        if constexpr (Family::fades) {
-#pragma unroll
-          for (int j = 0; j < width / 8; ++j) {
-            const float2 fade = *reinterpret_cast<const float2*>(view.fade + 8 * j + 2 * c);
-            s[j][0] *= fade.x;
-            s[j][1] *= fade.y;
-            s[j][2] *= fade.x;
-            s[j][3] *= fade.y;
-          }
-        }
+        if constexpr (Family::fades) fade_columns<width>(s, view.fade);
       }
       wait_copies<1>();  // for dLoss/dquery
       __syncthreads();
       if (for_keys) {
         if constexpr (Keys) {
-          const Fragments<Latents> queries(view.query), raw(view.key), d_queries(d_query),
-              rests(rest);
-          const float maximum0 = view.maximum[mine], maximum1 = view.maximum[mine + 8];
-#pragma unroll
-          for (int j = 3; j >= 0; --j) {
-            Word q[4] = {}, k[4], d[4] = {}, more[4] = {}, high[4], low[4];
-            if constexpr (Family::fades) queries.left_turned(q, 16 * j, column);
-            if (asks_d_query) d_queries.left_turned(d, 16 * j, column);
-            if (asks_rest) rests.left_turned(more, 16 * j, column);
-            raw.left_turned(k, 16 * j, column);
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-              const int token = 16 * j + 8 * h + 2 * c;
-#pragma unroll
-              for (int r = 0; r < 2; ++r) {
-                float y[2];
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                  const int n = 2 * r + i;
-                  y[i] = in_fragment<Number>(x[j], h, n) *
-                         Rules::mean(a, in_fragment<T>(q, h, n),
-                                     in_fragment<T>(d, h, n) + in_fragment<T>(more, h, n),
-                                     view.top[token + i], slope_of[token + i]);
-                }
-                // Twice as many digits as a number has.
-                const Word rounded = pack_pair<Number>(y[0], y[1]);
-                high[2 * h + r] = rounded;
-                low[2 * h + r] = pack_pair<Number>(y[0] - Operand<Number>::low(rounded),
-                                                   y[1] - Operand<Number>::high(rounded));
-              }
-            }
-            float sum[2][4] = {{later0, later0, later1, later1}, {later0, later0, later1, later1}};
-            add_tokens<Number, true>(sum, high);
-            add_tokens<Number, true>(sum, low);
-            later0 = __shfl_sync(~0u, sum[0][0], lane & ~3);
-            later1 = __shfl_sync(~0u, sum[0][2], lane & ~3);
-            if constexpr (Outputs) {
-#pragma unroll
-              for (int h = 0; h < 2; ++h) {
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                  const bool seen = has(view.seen, 16 * j + 8 * h + 2 * c + (i & 1));
-                  float& to = o[2 * j + h][i];
-                  to = !seen ? 0.F
-                             : Rules::d_key(a, to, sum[h][i], in_fragment<T>(k, h, i),
-                                            i < 2 ? maximum0 : maximum1);
-                }
-              }
-            }
-          }
-          if constexpr (Family::fades) {
-            later0 *= view.fade[mine];
-            later1 *= view.fade[mine + 8];
-          }
+          finish_keys<Family, T, Latents, Outputs>(a, view, slope_of, asked, x, column, o, later);
           if constexpr (Outputs) leave_columns<T>(view.key, o, column, begin, end);
         }
       } else if constexpr (Values) {
@@ -353,8 +282,8 @@ __global__ void __launch_bounds__(
     float* const sum = gradients.later.sum + to * a.latents * a.value_dim;
     each_of_rows<width>(s, a.latents, a.value_dim, column, [&](int at, float& x) { sum[at] = x; });
     float* const total = gradients.later.total + to * a.latents;
-    if (c == 0 && mine < a.latents) total[mine] = later0;
-    if (c == 0 && mine + 8 < a.latents) total[mine + 8] = later1;
+    if (c == 0 && mine < a.latents) total[mine] = later[0];
+    if (c == 0 && mine + 8 < a.latents) total[mine + 8] = later[1];
   }
 }
 

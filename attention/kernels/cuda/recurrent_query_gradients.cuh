@@ -119,16 +119,7 @@ __global__ void __launch_bounds__(2 * Latents,
       const Fragments<Latents> keys(view.keys), queries(view.query);
 #pragma unroll
       for (int k = 0; k < 4; ++k) keys.left_turned(e[k], k * 16, column);
-      if constexpr (Family::fades) {
-        const float fade0 = view.fade[mine], fade1 = view.fade[mine + 8];
-#pragma unroll
-        for (int j = 0; j < Columns / 8; ++j) {
-          s[j][0] *= fade0;
-          s[j][1] *= fade0;
-          s[j][2] *= fade1;
-          s[j][3] *= fade1;
-        }
-      }
+      if constexpr (Family::fades) fade_rows<Columns>(s, view.fade, mine);
       float x[8][4] = {}, kept[8][4];
       read_out<Number, Columns>(x, s, make_float2(1, 1), e, Fragments<Columns>(product.weights),
                                 Fragments<chunk_tokens>(inner));
