@@ -18,7 +18,8 @@ struct RelativeBias {
 at::Tensor relative_band(const SoftmaxCall& call, const RelativeBias& bias);
 
 /// The same in the tiled kernel, in the dtype of the inputs and with workspace that does not grow
-/// with T; a query may see no key. CPU only where there is a bias, which the band must not leave.
+/// with T; a query may see no key. The band must not leave the bias, with which a CUDA device
+/// computes in float32 whatever the inputs.
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias);
 
 /// One query per head against keys in any order: key i of `call` lies `distance[i]` from it, and

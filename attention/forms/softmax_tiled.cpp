@@ -149,6 +149,15 @@ Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& size
 }
 
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+  if (is_cuda(problem.device) && sizes.bias_reach >= 0 && bytes_of(problem.dtype) == 2) {
+    // Of what is computed in float32, the queries, keys, values and result besides.
+    Problem exact = problem;
+    exact.dtype = Dtype::float32;
+    const std::int64_t rows =
+        sizes.batch * (sizes.heads * sizes.length + sizes.kv_heads * sizes.key_length);
+    return 4 * static_cast<double>(rows * (sizes.head_dim + sizes.value_dim)) +
+           predicted_softmax_forward_bytes(exact, sizes);
+  }
   return predicted_softmax_forward_bytes(problem, sizes);
 }
 
@@ -167,6 +176,11 @@ at::Tensor softmax_tiled(const SoftmaxCall& call) {
 
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
   if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
+  if (call.q.is_cuda() && call.q.element_size() == 2) {
+    SoftmaxCall exact = call;
+    for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kFloat);
+    return relative_band_tiled(exact, bias).to(call.q.scalar_type());
+  }
   const SoftmaxCall dense = dense_call(call);
   const RelativeBias wide{bias.bias.to(compute_type(call.q.scalar_type())).contiguous(),
                           bias.reach};

@@ -36,7 +36,7 @@ struct SoftmaxSizes {
   std::int64_t offset = 0;
   double scale = 1;  ///< the logit is scale * q.k, plus the bias
   /// Distances s - t - offset from -bias_reach to bias_reach have a bias, which the band must not
-  /// leave; -1 = there is none. CPU only.
+  /// leave; -1 = there is none.
   std::int64_t bias_reach = -1;
 
   /// The keys from `first_key(t)` to `last_key(t)`, inclusive, are those that query t sees.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "attention/kernels/cuda/softmax_bias.hpp"
 #include "attention/kernels/cuda/softmax_call.hpp"
 #include "attention/kernels/cuda/softmax_sm90.hpp"
 #include "attention/kernels/workspace.hpp"
@@ -11,8 +12,12 @@
 namespace attnbench::kernels::cuda {
 namespace {
 
+template <class T>
 void require_supported(const SoftmaxSizes& sizes) {
-  const std::string why = softmax_refusal(sizes);
+  std::string why = softmax_refusal(sizes);
+  if (sizes.bias_reach >= 0 && !std::is_same_v<T, float>) {
+    why = "biases by distance are computed in float32 alone";
+  }
   if (!why.empty()) throw std::logic_error("softmax on CUDA: " + why);
 }
 
@@ -47,6 +52,7 @@ struct Forward {
 template <class T>
 struct Backward {
   SoftmaxBackwardCall<T> call;
+  float* bias_parts;
 
   Backward(Workspace& space, const SoftmaxSizes& sizes, const SoftmaxArguments<T>& arguments,
            const SoftmaxGradients<T>& gradients)
@@ -54,6 +60,7 @@ struct Backward {
     const std::int64_t rows = sizes.batch * sizes.heads * padded_length(sizes);
     call.lse = space.take<float>(rows);
     call.delta = space.take<float>(rows);
+    bias_parts = space.take<float>(softmax_bias_numbers(sizes));
   }
 };
 
@@ -66,7 +73,10 @@ std::string softmax_refusal(const SoftmaxSizes& sizes) {
       sizes.key_length < 0 || sizes.left < 0 || sizes.right < 0) {
     return "a size is negative, or there is no head";
   }
-  if (sizes.bias_reach >= 0) return "biases by distance are computed on the CPU only";
+  if (sizes.bias_reach >= 0 && std::max(sizes.left, sizes.right) > sizes.bias_reach) {
+    return "the band goes farther than the biases";
+  }
+  if (sizes.bias_reach > most) return "the biases are more than 2^31";
   if (sizes.heads % sizes.kv_heads != 0) return "kv_heads does not divide heads";
   if (sizes.head_dim < 1 || sizes.head_dim > 256) return "head_dim is not within 1 and 256";
   if (sizes.value_dim < 1 || sizes.value_dim > 256) return "value_dim is not within 1 and 256";
@@ -79,7 +89,7 @@ std::string softmax_refusal(const SoftmaxSizes& sizes) {
 
 template <class T>
 std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes) {
-  require_supported(sizes);
+  require_supported<T>(sizes);
   if (empty(sizes)) return 0;
   Workspace count;
   const Forward<T> plan(sizes, card().multiprocessors);
@@ -90,7 +100,7 @@ std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes) {
 template <class T>
 void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& arguments, Stream stream,
                      void* workspace, std::size_t workspace_bytes) {
-  require_supported(sizes);
+  require_supported<T>(sizes);
   if (empty(sizes)) return;
   const Forward<T> plan(sizes, card().multiprocessors);
   Workspace space(workspace, workspace_bytes);
@@ -109,7 +119,7 @@ void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
 
 template <class T>
 std::size_t softmax_backward_bytes(const SoftmaxSizes& sizes) {
-  require_supported(sizes);
+  require_supported<T>(sizes);
   Workspace count;
   Backward<T>(count, sizes, {}, {});
   return count.used();
@@ -119,7 +129,7 @@ template <class T>
 void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& arguments,
                       const SoftmaxGradients<T>& gradients, Stream stream, void* workspace,
                       std::size_t workspace_bytes) {
-  require_supported(sizes);
+  require_supported<T>(sizes);
   if (sizes.batch == 0) return;
   if (arguments.lse == nullptr && sizes.length > 0) {
     throw std::logic_error("softmax on CUDA: gradients need the lse that the forward pass wrote");
@@ -129,7 +139,8 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
   const Backward<T> backward(space, sizes, arguments, gradients);
   if (sizes.length > 0) softmax_delta(backward.call, stream);
   if constexpr (std::is_same_v<T, float>) {
-    softmax_backward_float(sizes, backward.call, stream);
+    if (sizes.bias_reach < 0) return softmax_backward_float(sizes, backward.call, stream);
+    softmax_backward_biased(sizes, backward.call, backward.bias_parts, stream);
   } else {
     if (sizes.key_length > 0) softmax_backward_keys_sm80(sizes, backward.call, stream);
     if (sizes.length > 0) softmax_backward_queries_sm80(sizes, backward.call, stream);

@@ -6,6 +6,7 @@
 //   tensor cores, sums in float; lse is float for all three).
 // - Any head_dim and value_dim from 1 to 256. Rows that begin on 16 bytes and hold a multiple of 8
 //   numbers are copied asynchronously; others work, slower.
+// - Biases by distance are for float alone.
 // - The workspace is device memory aligned to 64 bytes, not initialised. No function waits for the
 //   device, so that calls can be captured in a graph.
 // - The same bits every time on one kind of card.

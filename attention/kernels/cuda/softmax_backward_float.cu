@@ -3,16 +3,20 @@
 // others. The pass of the keys writes dk and dv, that of the queries dq. Nothing is added in
 // memory.
 #include "attention/kernels/cuda/launch.cuh"
+#include "attention/kernels/cuda/softmax_bias.hpp"
 #include "attention/kernels/cuda/softmax_call.hpp"
 #include "attention/kernels/cuda/softmax_float.cuh"
 
 namespace attnbench::kernels::cuda {
 namespace {
 
-constexpr int rows = 32;  // of every tile
+constexpr int rows = softmax_bias_rows;  // of every tile
 constexpr int m = rows / 16;
 
-using Call = SoftmaxBackwardCall<float>;
+struct Call : SoftmaxBackwardCall<float> {
+  SoftmaxBias bias;
+  float* bias_parts = nullptr;  ///< [blocks of the queries' pass, bias.span]
+};
 
 template <int Width>
 struct Shared {
@@ -46,13 +50,28 @@ __device__ void differentiate(Shared<Width>& shared, const Call& call, const std
       float weight = 0, gradient = 0;
       if (seen) {
         const std::int64_t row = head * call.padded_length + t;
-        weight = exp2f(scores[i][j] * scale - call.lse[row]);
+        weight = exp2f(scores[i][j] * scale + call.bias.of(s - t) - call.lse[row]);
         gradient = weight * (d_weights[i][j] - call.delta[row]);
       }
       shared.weights[own * (rows + 1) + other] = weight;
       shared.gradients[own * (rows + 1) + other] = gradient;
     }
   }
+}
+
+/// Adds a pair of tiles to the block's part of the biases' gradient, a thread a distance: queries
+/// from t0 on, keys from s0 on.
+template <int Width>
+__device__ void add_distances(const Shared<Width>& shared, const Call& call, float* part, int t0,
+                              int s0) {
+  const int apart = static_cast<int>(threadIdx.x) - (rows - 1);
+  const int place = call.bias.place(s0 - t0 + apart);
+  if (apart >= rows || place < 0 || place >= call.bias.span) return;
+  float sum = 0;
+  for (int t = max(0, -apart); t < min(rows, rows - apart); ++t) {
+    sum += shared.gradients[t * (rows + 1) + t + apart];
+  }
+  part[place] += sum;
 }
 
 template <int Columns>
@@ -90,6 +109,10 @@ __global__ void __launch_bounds__(float_threads, 1)
                            own_count, shape.value_dim);
   const int own1 = Band::lesser(own0 + rows, own_count);
   const Range range = tiles(Keys ? band.queries(own0, own1) : band.keys(own0, own1), rows);
+  float* const part = Keys || call.bias_parts == nullptr
+                          ? nullptr
+                          : call.bias_parts + std::int64_t{blockIdx.x} * call.bias.span;
+  for (int i = threadIdx.x; part != nullptr && i < call.bias.span; i += float_threads) part[i] = 0;
   float d_score[m][Width / 16] = {}, d_value[m][Width / 16] = {};
   const int first = Keys ? own_head * shape.group : own_head / shape.group;
   for (int other_head = first; other_head < first + (Keys ? shape.group : 1); ++other_head) {
@@ -107,6 +130,9 @@ __global__ void __launch_bounds__(float_threads, 1)
       multiply_float_weights<Width, rows, rows + 1>(d_score, shared.gradients, shared.other_score);
       if constexpr (Keys) {
         multiply_float_weights<Width, rows, rows + 1>(d_value, shared.weights, shared.other_value);
+      } else if (part != nullptr) {
+        __syncthreads();
+        add_distances(shared, call, part, own0, other0);
       }
     }
   }
@@ -133,10 +159,7 @@ void backward(const SoftmaxSizes& sizes, const Call& call, Stream stream) {
   }
 }
 
-}  // namespace
-
-void softmax_backward_float(const SoftmaxSizes& sizes, const SoftmaxBackwardCall<float>& call,
-                            Stream stream) {
+void choose(const SoftmaxSizes& sizes, const Call& call, Stream stream) {
   switch (tile_width(sizes)) {
     case 64:
       return backward<64>(sizes, call, stream);
@@ -145,6 +168,20 @@ void softmax_backward_float(const SoftmaxSizes& sizes, const SoftmaxBackwardCall
     default:
       return backward<256>(sizes, call, stream);
   }
+}
+
+}  // namespace
+
+void softmax_backward_float(const SoftmaxSizes& sizes, const SoftmaxBackwardCall<float>& call,
+                            Stream stream) {
+  choose(sizes, {call, {}, nullptr}, stream);
+}
+
+void softmax_backward_biased(const SoftmaxSizes& sizes, const SoftmaxBackwardCall<float>& call,
+                             float* parts, Stream stream) {
+  const SoftmaxBias bias(sizes, call.arrays.bias);
+  choose(sizes, {call, bias, parts}, stream);
+  softmax_bias_gradient(sizes, bias, parts, call.gradients.d_bias, stream);
 }
 
 }  // namespace attnbench::kernels::cuda

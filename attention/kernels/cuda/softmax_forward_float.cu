@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "attention/kernels/cuda/launch.cuh"
+#include "attention/kernels/cuda/softmax_bias.hpp"
 #include "attention/kernels/cuda/softmax_call.hpp"
 #include "attention/kernels/cuda/softmax_float.cuh"
 
@@ -17,6 +18,7 @@ struct Call {
   SoftmaxShape shape;
   SoftmaxSplit split;
   SoftmaxPartial partial;
+  SoftmaxBias bias;
 };
 
 /// M is the number of queries of one thread; a tile has 16 M.
@@ -103,6 +105,7 @@ __global__ void __launch_bounds__(float_threads, 1)
         const int key = s0 + 16 * j + x;
         const bool seen = band.sees(token[i], key) && (mask == nullptr || mask[key] != 0);
         scores[i][j] = seen ? scores[i][j] * scale : -infinity;
+        if (seen) scores[i][j] += call.bias.of(key - token[i]);
         most = fmaxf(most, scores[i][j]);
       }
       most = row_greatest(most);
@@ -166,7 +169,8 @@ void forward(const SoftmaxSizes& sizes, const Call& call, Stream stream) {
 void softmax_forward_float(const SoftmaxSizes& sizes, const SoftmaxArguments<float>& arguments,
                            const SoftmaxSplit& split, const SoftmaxPartial& partial,
                            Stream stream) {
-  const Call call{arguments, SoftmaxShape(sizes), split, partial};
+  const Call call{arguments, SoftmaxShape(sizes), split, partial,
+                  SoftmaxBias(sizes, arguments.bias)};
   switch (tile_width(sizes)) {
     case 64:
       return forward<64>(sizes, call, stream);

@@ -191,7 +191,10 @@ TEST_CASE("cuda running memory: many segments, heads that need none, and few lon
     compare<float>(sizes);
     compare<Half>(sizes, 1, true);
   }
-  for (auto many : kinds(sized(150, 5, 6, 9))) compare<float>(many, 1, true);
+  for (auto many : kinds(sized(150, 5, 6, 9))) {
+    compare<float>(many, 1, true);
+    compare<BFloat16>(many, 1, true, false);
+  }
 }
 
 TEST_CASE("cuda running memory: hidden tokens may hold anything, a hidden row remembers nothing") {

@@ -129,7 +129,9 @@ class DeviceProblem {
         dk_(z_.batch, z_.kv_heads, z_.key_length, z_.head_dim, layout),
         dv_(z_.batch, z_.kv_heads, z_.key_length, z_.value_dim, layout),
         mask_(problem.mask),
-        lse_(problem.lse.size()) {
+        lse_(problem.lse.size()),
+        bias_(problem.bias),
+        d_bias_(problem.bias.size()) {
     q_.write(problem.q);
     k_.write(problem.k);
     v_.write(problem.v);
@@ -142,6 +144,7 @@ class DeviceProblem {
     a.v = v_.template rows<const T>();
     a.out = out_.template rows<T>();
     a.lse = lse_.data();
+    a.bias = problem_.bias.empty() ? nullptr : bias_.data();
     if (!problem_.mask.empty()) a.key_mask = mask_.data();
     a.mask_stride = z_.key_length;
     return a;
@@ -169,12 +172,14 @@ class DeviceProblem {
     g.dq = dq_.template rows<T>();
     g.dk = dk_.template rows<T>();
     g.dv = dv_.template rows<T>();
+    g.d_bias = d_bias_.data();
     const DeviceArray<unsigned char> workspace(cuda::softmax_backward_bytes<T>(z_));
     cuda::softmax_backward<T>(z_, arguments(), g, Stream{}, workspace.data(), workspace.bytes());
     workspace.values();
     problem_.dq = dq_.read();
     problem_.dk = dk_.read();
     problem_.dv = dv_.read();
+    problem_.d_bias = d_bias_.values();
   }
 
  private:
@@ -197,7 +202,7 @@ class DeviceProblem {
   SoftmaxSizes z_;
   DeviceRows<T> q_, k_, v_, d_out_, out_, dq_, dk_, dv_;
   DeviceArray<std::uint8_t> mask_;
-  DeviceArray<float> lse_;
+  DeviceArray<float> lse_, bias_, d_bias_;
 };
 
 }  // namespace attnbench::kernels::cuda::test
