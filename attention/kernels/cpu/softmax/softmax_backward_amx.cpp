@@ -2,7 +2,7 @@
 // weights and gradients of scores are left sides as they are for dk and dv, and right sides once
 // neighbouring keys are paired for dq, which is summed turned.
 #include "attention/kernels/cpu/softmax/softmax_amx.hpp"
-#include "attention/kernels/cpu/softmax/softmax_amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/softmax_amx_units.hpp"
 
 namespace attnbench::kernels {
 
@@ -13,7 +13,9 @@ namespace {
 using amx::Bits;
 using S = Simd<float, 64>;
 
-constexpr std::int64_t block = 32;       // of tokens: two tiles of rows, one of depth
+using amx::block;
+using amx::Square;
+
 constexpr std::int64_t query_tile = 64;  // divides run_length
 constexpr std::int64_t key_tile = 256;
 static_assert(run_length % query_tile == 0);
@@ -26,6 +28,7 @@ struct Scratch {
   float *lse, *delta;                                     // [query_tile]
   float *scores, *d_weights;                              // [key_tile, query_tile]
   Bits *weights, *d_scores, *d_scores_pairs;              // the same, left; the last right
+  float* nowhere;                                         // [16, 16], for what is not wanted
 
   Scratch(Workspace& space, const SoftmaxSizes& sizes)
       : dim(rounded(sizes.head_dim, amx::depth)),
@@ -45,7 +48,8 @@ struct Scratch {
         d_weights(space.take<float>(key_tile * query_tile)),
         weights(space.take<Bits>(key_tile * query_tile)),
         d_scores(space.take<Bits>(key_tile * query_tile)),
-        d_scores_pairs(space.take<Bits>(key_tile * query_tile)) {}
+        d_scores_pairs(space.take<Bits>(key_tile * query_tile)),
+        nowhere(space.take<float>(amx::rows * amx::rows)) {}
 };
 
 std::size_t scratch_bytes(const SoftmaxSizes& sizes) {
@@ -129,19 +133,21 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
   const float hidden = std::copysign(std::numeric_limits<float>::infinity(), -factor);
   const std::int64_t key_blocks = s.dim / block;
   const std::int64_t value_blocks = s.value_dim / block;
+  amx::Products products(s.nowhere);
   for (std::int64_t k = 0; k < keys; k += block) {
     const Range queries = seeing_blocks(sizes, s0 + k, t0);
     for (std::int64_t q = queries.begin; q < queries.end; q += block) {
       const std::int64_t group = q / amx::rows;
       const std::int64_t at = k * query_tile + q;
       const Bits* const q_right = s.q_turned + group * key_blocks * amx::tile_numbers;
-      amx::multiply_square<false>(key_blocks, s.keys + k * s.dim, s.dim, q_right,
-                                  q_right + key_blocks * amx::tile_numbers, 1, s.scores + at,
-                                  query_tile);
+      products.square<false>(key_blocks, s.keys + k * s.dim, s.dim, block, q_right,
+                             q_right + key_blocks * amx::tile_numbers, 1,
+                             Square::of(s.scores + at, query_tile));
       const Bits* const d_right = s.d_out_turned + group * value_blocks * amx::tile_numbers;
-      amx::multiply_square<false>(value_blocks, s.values + k * s.value_dim, s.value_dim, d_right,
-                                  d_right + value_blocks * amx::tile_numbers, 1, s.d_weights + at,
-                                  query_tile);
+      products.square<false>(value_blocks, s.values + k * s.value_dim, s.value_dim, block, d_right,
+                             d_right + value_blocks * amx::tile_numbers, 1,
+                             Square::of(s.d_weights + at, query_tile));
+      products.end();
       hide(sizes, mask, t0 + q, s0 + k, hidden, s.scores + at);
       differentiate(s, k, q, factor);
     }
@@ -151,16 +157,16 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
     for (std::int64_t d = 0; d < value_blocks; ++d) {
       const Bits* const right =
           s.d_out_pairs + (queries.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
-      amx::multiply_square<true>(blocks, s.weights + at, query_tile, right,
-                                 right + amx::tile_numbers, 2 * value_blocks,
-                                 s.dv + k * s.value_dim + d * block, s.value_dim);
+      products.square<true>(blocks, s.weights + at, query_tile, block, right,
+                            right + amx::tile_numbers, 2 * value_blocks,
+                            Square::of(s.dv + k * s.value_dim + d * block, s.value_dim));
     }
     for (std::int64_t d = 0; d < key_blocks; ++d) {
       const Bits* const right =
           s.q_pairs + (queries.begin / block * key_blocks + d) * 2 * amx::tile_numbers;
-      amx::multiply_square<true>(blocks, s.d_scores + at, query_tile, right,
-                                 right + amx::tile_numbers, 2 * key_blocks,
-                                 s.dk + k * s.dim + d * block, s.dim);
+      products.square<true>(blocks, s.d_scores + at, query_tile, block, right,
+                            right + amx::tile_numbers, 2 * key_blocks,
+                            Square::of(s.dk + k * s.dim + d * block, s.dim));
     }
   }
   for (std::int64_t q = 0; q < query_tile; q += block) {
@@ -171,12 +177,13 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
         s.d_scores_pairs +
         (seen.begin / block * (query_tile / amx::rows) + q / amx::rows) * amx::tile_numbers;
     for (std::int64_t d = 0; d < key_blocks; ++d) {
-      amx::multiply_square<true>((seen.end - seen.begin) / block,
-                                 s.keys_turned + d * block * key_tile + seen.begin, key_tile, right,
-                                 right + amx::tile_numbers, query_tile / amx::rows,
-                                 dq + d * block * query_tile + q, query_tile);
+      products.square<true>((seen.end - seen.begin) / block,
+                            s.keys_turned + d * block * key_tile + seen.begin, key_tile, block,
+                            right, right + amx::tile_numbers, query_tile / amx::rows,
+                            Square::of(dq + d * block * query_tile + q, query_tile));
     }
   }
+  products.end();
 }
 
 /// The right sides of one tile of queries, and what there is of each.
