@@ -16,7 +16,7 @@ using S = Simd<float, 64>;
 using amx::block;
 using amx::Square;
 
-constexpr std::int64_t query_tile = 64;  // divides run_length
+constexpr std::int64_t query_tile = 128;  // divides run_length
 constexpr std::int64_t key_tile = 256;
 static_assert(run_length % query_tile == 0);
 
@@ -26,8 +26,9 @@ struct Scratch {
   float *dk, *dv;                                         // [key_tile, dim] and [.., value_dim]
   Bits *q_turned, *d_out_turned, *q_pairs, *d_out_pairs;  // right sides of one tile
   float *lse, *delta;                                     // [query_tile]
-  float *scores, *d_weights;                              // [key_tile, query_tile]
-  Bits *weights, *d_scores, *d_scores_pairs;              // the same, left; the last right
+  float *scores, *d_weights;                              // [block, block]: used at once
+  Bits *weights, *d_scores;                               // left sides: [block, query_tile]
+  Bits* d_scores_pairs;                                   // right: [key_tile, query_tile]
   float* nowhere;                                         // [16, 16], for what is not wanted
 
   Scratch(Workspace& space, const SoftmaxSizes& sizes)
@@ -44,10 +45,10 @@ struct Scratch {
         d_out_pairs(space.take<Bits>(query_tile * value_dim)),
         lse(space.take<float>(query_tile)),
         delta(space.take<float>(query_tile)),
-        scores(space.take<float>(key_tile * query_tile)),
-        d_weights(space.take<float>(key_tile * query_tile)),
-        weights(space.take<Bits>(key_tile * query_tile)),
-        d_scores(space.take<Bits>(key_tile * query_tile)),
+        scores(space.take<float>(block * block)),
+        d_weights(space.take<float>(block * block)),
+        weights(space.take<Bits>(block * query_tile)),
+        d_scores(space.take<Bits>(block * query_tile)),
         d_scores_pairs(space.take<Bits>(key_tile * query_tile)),
         nowhere(space.take<float>(amx::rows * amx::rows)) {}
 };
@@ -83,7 +84,7 @@ ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, 
                       sizes.last_key(t0) >= s0 + block - 1 && s0 + block <= sizes.key_length;
   if (inside && mask == nullptr) return;
   for (std::int64_t k = 0; k < block; ++k) {
-    float* const row = scores + k * query_tile;
+    float* const row = scores + k * block;
     const bool there = s0 + k < sizes.key_length && (mask == nullptr || mask[s0 + k] != 0);
     Range seeing = within(seeing_queries(sizes, s0 + k), t0, block);
     if (!there || seeing.empty()) seeing = {block, block};
@@ -104,14 +105,14 @@ ATTNBENCH_INLINE void differentiate(const Scratch& s, std::int64_t k0, std::int6
     amx::Words rows[2];
 #pragma GCC unroll 2
     for (int side = 0; side < 2; ++side) {
-      const std::int64_t at = (k0 + k + side) * query_tile + q0;
+      const std::int64_t at = (k + side) * query_tile + q0;
       typename S::Vector weight[2];
       typename S::Vector d_score[2];
 #pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
-        const auto score = S::load(s.scores + at + half * S::lanes);
-        weight[half] = S::exp2_by_scaling<3>(score * factor - lse[half]);
-        d_score[half] = weight[half] * (S::load(s.d_weights + at + half * S::lanes) - delta[half]);
+        const std::int64_t place = (k + side) * block + half * S::lanes;
+        weight[half] = S::exp2_by_scaling<3>(S::load(s.scores + place) * factor - lse[half]);
+        d_score[half] = weight[half] * (S::load(s.d_weights + place) - delta[half]);
       }
       const amx::Words weights = amx::rounded_words(weight[0], weight[1]);
       rows[side] = amx::rounded_words(d_score[0], d_score[1]);
@@ -138,33 +139,31 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
     const Range queries = seeing_blocks(sizes, s0 + k, t0);
     for (std::int64_t q = queries.begin; q < queries.end; q += block) {
       const std::int64_t group = q / amx::rows;
-      const std::int64_t at = k * query_tile + q;
       const Bits* const q_right = s.q_turned + group * key_blocks * amx::tile_numbers;
       products.square<false>(key_blocks, s.keys + k * s.dim, s.dim, block, q_right,
                              q_right + key_blocks * amx::tile_numbers, 1,
-                             Square::of(s.scores + at, query_tile));
+                             Square::of(s.scores, block));
       const Bits* const d_right = s.d_out_turned + group * value_blocks * amx::tile_numbers;
       products.square<false>(value_blocks, s.values + k * s.value_dim, s.value_dim, block, d_right,
                              d_right + value_blocks * amx::tile_numbers, 1,
-                             Square::of(s.d_weights + at, query_tile));
+                             Square::of(s.d_weights, block));
       products.end();
-      hide(sizes, mask, t0 + q, s0 + k, hidden, s.scores + at);
+      hide(sizes, mask, t0 + q, s0 + k, hidden, s.scores);
       differentiate(s, k, q, factor);
     }
     if (queries.empty()) continue;
     const std::int64_t blocks = (queries.end - queries.begin) / block;
-    const std::int64_t at = k * query_tile + queries.begin;
     for (std::int64_t d = 0; d < value_blocks; ++d) {
       const Bits* const right =
           s.d_out_pairs + (queries.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
-      products.square<true>(blocks, s.weights + at, query_tile, block, right,
+      products.square<true>(blocks, s.weights + queries.begin, query_tile, block, right,
                             right + amx::tile_numbers, 2 * value_blocks,
                             Square::of(s.dv + k * s.value_dim + d * block, s.value_dim));
     }
     for (std::int64_t d = 0; d < key_blocks; ++d) {
       const Bits* const right =
           s.q_pairs + (queries.begin / block * key_blocks + d) * 2 * amx::tile_numbers;
-      products.square<true>(blocks, s.d_scores + at, query_tile, block, right,
+      products.square<true>(blocks, s.d_scores + queries.begin, query_tile, block, right,
                             right + amx::tile_numbers, 2 * key_blocks,
                             Square::of(s.dk + k * s.dim + d * block, s.dim));
     }
