@@ -65,4 +65,13 @@ ATTNBENCH_INLINE void fetch(std::uintptr_t address) {
   __builtin_prefetch(reinterpret_cast<const void*>(address), 0, 2);
 }
 
+/// What a product fetches on its way: with every second number that it sums over the line at
+/// `from`, which moves on by `step` bytes.
+struct NextLines {
+  static constexpr std::int64_t interval = 2;
+  std::uintptr_t from, step;
+};
+/// A product that fetches nothing.
+struct NoLines {};
+
 }  // namespace attnbench::kernels

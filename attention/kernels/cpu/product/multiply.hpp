@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "attention/kernels/cpu/product/ahead.hpp"
 #include "attention/kernels/cpu/simd/simd.hpp"
 
 namespace attnbench::kernels {
@@ -29,10 +30,11 @@ constexpr std::int64_t row_unit = 8;
 
 namespace detail {
 
-/// M rows and N vectors of C, all in registers.
-template <class R, int Bytes, int M, int N, Start start>
+/// M rows and N vectors of C, all in registers. Fetches `lines` meanwhile.
+template <class R, int Bytes, int M, int N, Start start, class Lines = NoLines>
 ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::int64_t b_stride,
-                                    R* c, std::int64_t c_stride, const R* factor = nullptr) {
+                                    R* c, std::int64_t c_stride, const R* factor = nullptr,
+                                    Lines lines = {}) {
   using S = Simd<R, Bytes>;
   typename S::Vector sums[M][N];
 #pragma GCC unroll 16
@@ -44,7 +46,7 @@ ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::
       if (start == Start::scaled) sums[i][j] *= factor[i];
     }
   }
-  for (std::int64_t l = 0; l < k; ++l) {
+  const auto add = [&](std::int64_t l) ATTNBENCH_INLINE_LAMBDA {
     typename S::Vector row[N];
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) row[j] = S::load(b + l * b_stride + j * S::lanes);
@@ -54,6 +56,18 @@ ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::
 #pragma GCC unroll 8
       for (int j = 0; j < N; ++j) sums[i][j] += x * row[j];
     }
+  };
+  if constexpr (std::is_same_v<Lines, NoLines>) {
+    for (std::int64_t l = 0; l < k; ++l) add(l);
+  } else {
+    std::int64_t l = 0;
+    for (; l + NextLines::interval <= k; l += NextLines::interval) {
+      add(l);
+      fetch(lines.from);
+      lines.from += lines.step;
+      add(l + 1);
+    }
+    if (l < k) add(l);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {

@@ -49,4 +49,47 @@ class NextMemory {
   std::int64_t groups_;
 };
 
+/// The same on the way of products that have room for it: they run over `numbers` numbers in all at
+/// least.
+class MemoryOnTheWay {
+ public:
+  explicit MemoryOnTheWay(std::int64_t numbers)
+      : fetches_(std::max<std::int64_t>(1, numbers / NextLines::interval)) {}
+  /// As for NextMemory.
+  template <class T>
+  void add(const T* rows, std::int64_t count, std::int64_t width) {
+    if (count <= 0) return;
+    const std::int64_t bytes = count * width * static_cast<std::int64_t>(sizeof(T));
+    areas_[count_++] = {reinterpret_cast<std::uintptr_t>(rows), bytes};
+    all_ += bytes;
+    step_ = (all_ + fetches_ - 1) / fetches_;
+  }
+  template <class T>
+  void add(const Rows<T>& rows, std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t count,
+           std::int64_t width) {
+    if (rows.row_stride == width) add(rows.at(b, h, t), count, width);
+  }
+  /// What falls to a product over k numbers; `idle` over and over where nothing is left.
+  ATTNBENCH_INLINE NextLines next(std::int64_t k, const void* idle) {
+    if (area_ == count_) return {reinterpret_cast<std::uintptr_t>(idle), 0};
+    const NextLines lines{areas_[area_].from + static_cast<std::uintptr_t>(offset_),
+                          static_cast<std::uintptr_t>(step_)};
+    offset_ += k / NextLines::interval * step_;
+    if (offset_ >= areas_[area_].bytes) {
+      ++area_;
+      offset_ = 0;
+    }
+    return lines;
+  }
+
+ private:
+  struct Area {
+    std::uintptr_t from;
+    std::int64_t bytes;
+  };
+  Area areas_[3];
+  int count_ = 0, area_ = 0;
+  std::int64_t fetches_, all_ = 0, step_ = 0, offset_ = 0;
+};
+
 }  // namespace attnbench::kernels

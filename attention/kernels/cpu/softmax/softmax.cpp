@@ -21,10 +21,16 @@ ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch
   const std::int64_t begin = item.first_query(call.cut);
   const std::int64_t end = std::min(begin + call.cut.rows, sizes.length);
   const Range all = seen_keys(sizes, begin, end - begin);
-  const std::int64_t keys = std::max<std::int64_t>(0, all.end - all.begin);
-  KeyTile<R> tile = tile_of(call, item, s, all.begin, keys, rounded(keys, row_unit) + row_unit);
-  const R* const all_keys = tile.keys;
-  const R* const all_values = tile.values;
+  const std::int64_t kv = item.h / (sizes.heads / sizes.kv_heads);
+  const auto keys_of = [&](Range range) {
+    const std::int64_t count = std::max<std::int64_t>(0, range.end - range.begin);
+    return tile_of(call, item, s, range.begin, count, rounded(count, row_unit) + row_unit);
+  };
+  // Where keys lie packed, only a panel at their end has to pack its own.
+  const bool lying = lies_packed(call.in.k.at(item.b, kv, 0), call.in.k.row_stride, s.dim) &&
+                     lies_packed(call.in.v.at(item.b, kv, 0), call.in.v.row_stride, s.value_dim);
+  KeyTile<R> all_keys{};
+  if (!lying) all_keys = keys_of(all);
   for (std::int64_t t0 = begin; t0 < end; t0 += panel) {
     const std::int64_t rows = std::min(panel, end - t0);
     pack_transposed<T, Bytes>(call.in.q.at(item.b, item.h, t0), call.in.q.row_stride, rows,
@@ -40,14 +46,23 @@ ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch
     next.add(call.in.out, item.b, item.h, t0, rows, sizes.value_dim);
     next.add(call.in.q, item.b, item.h, t0 + rows, std::min(panel, end - t0 - rows),
              sizes.head_dim);
+    MemoryOnTheWay further(rows / 6 * (span - rows));
+    if (lying) {
+      const std::int64_t more = std::min(panel, all.end - seen.end);
+      further.add(call.in.k, item.b, kv, seen.end, more, sizes.head_dim);
+      further.add(call.in.v, item.b, kv, seen.end, more, sizes.value_dim);
+    }
+    const KeyTile<R> keys = lying ? keys_of(seen) : all_keys;
     for (std::int64_t s0 = seen.begin; s0 < seen.end; s0 += step) {
+      KeyTile<R> tile = keys;
       tile.s0 = s0;
       tile.count = std::min(step, seen.end - s0);
-      tile.keys = all_keys + (s0 - all.begin) * s.dim;
-      tile.values = all_values + (s0 - all.begin) * s.value_dim;
+      tile.keys += (s0 - keys.s0) * s.dim;
+      tile.values += (s0 - keys.s0) * s.value_dim;
       tile.next = &next;
       tile.first_group = (s0 - seen.begin) / row_unit;
       tile.fresh = true;
+      tile.further = &further;
       take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
     }
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -136,7 +151,8 @@ ForwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
     if (amx_takes(sizes) && sizes.length > few_queries) return softmax_forward_amx(sizes);
   }
   if (slots_take(sizes)) return softmax_forward_slots<T>(sizes);
-  const Cut cut = cut_of(sizes, panel);
+  // A narrow band's keys are shared by neighbouring items: the longer they are, the fewer.
+  const Cut cut = cut_of(sizes, panel, narrow(sizes) ? 16 : 4);
   return {cut, forward_scratch_bytes<Compute<T>>(sizes, cut),
           pick(forward_baseline<T>, forward_avx2<T>, forward_avx512<T>)};
 }

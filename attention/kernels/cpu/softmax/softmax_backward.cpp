@@ -81,7 +81,7 @@ ATTNBENCH_INLINE void backward_keys(const BackwardCall<T>& call, const Scratch<C
     for (std::int64_t t0 = first / gradient_queries * gradient_queries; t0 < last;
          t0 += gradient_queries) {
       const std::int64_t rows = std::min(gradient_queries, sizes.length - t0);
-      NextMemory next(fetching_groups);
+      MemoryOnTheWay next(fetching_products * (sizes.head_dim + sizes.value_dim));
       if (const std::int64_t t1 = t0 + gradient_queries; t1 < last) {
         const std::int64_t more = std::min(gradient_queries, sizes.length - t1);
         next.add(call.in.q, b, h, t1, more, sizes.head_dim);
@@ -100,7 +100,7 @@ ATTNBENCH_INLINE void backward_keys(const BackwardCall<T>& call, const Scratch<C
           call.in.lse + head * sizes.length + t0,
           call.shared.delta + head * sizes.length + t0,
           call.shared.dq_of(head, part, t0),
-          next};
+          &next};
       differentiate_tile<R, Bytes>(sizes, mask, bias, queries, keys, s.weights, s.d_scores, d_bias);
     }
   }

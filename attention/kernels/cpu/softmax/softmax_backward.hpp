@@ -20,11 +20,11 @@ struct GradientQueries {
   std::int64_t stride, value_stride;
   const R *lse, *delta;  ///< [rows]: in base e; sum_d d_out * out
   R* dq;                 ///< [gradient_queries, stride]: added to
-  NextMemory next;       ///< what the next tile reads
+  MemoryOnTheWay* next;  ///< what the next tile reads
 };
 
-/// Groups of queries of which a tile's two products of seen pairs consist: each fetches what comes.
-constexpr std::int64_t fetching_groups = 2 * gradient_keys / panel * (gradient_queries / row_unit);
+/// Products of seen pairs in a tile, over each number of a head: they fetch what comes.
+constexpr std::int64_t fetching_products = gradient_keys / panel * (gradient_queries / row_unit);
 
 /// One tile of keys, `gradient_keys` of them, zeros past `count`.
 template <class R>
@@ -37,24 +37,24 @@ struct GradientKeys {
 };
 
 /// out[i, j] = sum_d left[i, d] right[d, j], for groups of rows and panels of keys in which any
-/// pair is seen; each group fetches what falls to it, counted from first_group on.
+/// pair is seen.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void seen_products(const SoftmaxSizes& sizes, const GradientQueries<R>& q,
                                     const GradientKeys<R>& k, const R* left,
                                     std::int64_t left_stride, const R* right, std::int64_t depth,
-                                    std::int64_t first_group, R* out) {
+                                    R* out) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
   constexpr int M = Bytes == 64 ? 8 : 4;
   for (std::int64_t j = 0; j < k.count; j += panel) {
     for (std::int64_t i = 0; i < q.rows; i += M) {
       const std::int64_t rows = std::min<std::int64_t>(M, q.rows - i);
       if (within(seen_keys(sizes, q.t0 + i, rows), k.s0 + j, panel).empty()) continue;
-      q.next.fetch_of(first_group + (j / panel * gradient_queries + i) / row_unit);
       in_runs<3>(panel / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
         constexpr int N = decltype(vectors)::value;
         detail::multiply_tile<R, Bytes, M, N, Start::zero>(
             depth, {left + i * left_stride, left_stride, 1}, right + j + first * lanes,
-            gradient_keys, out + i * gradient_keys + j + first * lanes, gradient_keys);
+            gradient_keys, out + i * gradient_keys + j + first * lanes, gradient_keys, nullptr,
+            q.next->next(depth, right));
       });
     }
   }
@@ -113,10 +113,9 @@ void differentiate_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, con
                         R* d_scores, R* d_bias) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     if (within(seen_keys(sizes, q.t0, q.rows), k.s0, k.count).empty()) return;
-    seen_products<R, Bytes>(sizes, q, k, q.q, q.stride, k.keys_transposed, sizes.head_dim, 0,
-                            weights);
+    seen_products<R, Bytes>(sizes, q, k, q.q, q.stride, k.keys_transposed, sizes.head_dim, weights);
     seen_products<R, Bytes>(sizes, q, k, q.d_out, q.value_stride, k.values_transposed,
-                            sizes.value_dim, fetching_groups / 2, d_scores);
+                            sizes.value_dim, d_scores);
     for (std::int64_t i = 0; i < q.rows; ++i) {
       constexpr int lanes = Simd<R, Bytes>::lanes;
       const Range seen = within(seen_keys(sizes, q.t0 + i, 1), k.s0, k.count);

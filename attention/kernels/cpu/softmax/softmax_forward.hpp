@@ -31,8 +31,10 @@ struct KeyTile {
   std::int64_t key_stride, value_stride;
   const NextMemory* next = nullptr;  ///< or null
   std::int64_t first_group = 0;      ///< among those that fetch it
-  /// The sums of queries that see no earlier key begin here, whatever they hold.
+  /// The sums of queries that see no earlier key begin here, whatever they hold; `further` is
+  /// fetched meanwhile.
   bool fresh = false;
+  MemoryOnTheWay* further = nullptr;
 };
 
 /// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
@@ -109,13 +111,15 @@ ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, 
   using S = Simd<R, Bytes>;
   constexpr std::int64_t lanes = S::lanes;
   static constexpr Bounds<R, lanes> bounds;
+  const std::int64_t opposite =
+      s0 - sizes.offset - t;  // the lane that sits on the tile's first key
   const auto hide_some = [&](std::int64_t begin, std::int64_t end) ATTNBENCH_INLINE_LAMBDA {
     for (std::int64_t k = begin; k < end; ++k) {
-      const Range seen = within(seeing_queries(sizes, s0 + k), t, lanes);
+      const std::int64_t first = std::clamp<std::int64_t>(opposite + k - sizes.right, 0, lanes);
+      const std::int64_t past = std::clamp<std::int64_t>(opposite + k + sizes.left + 1, 0, lanes);
       const auto late =
-          S::smaller(S::load(column + k * panel), S::load(bounds.numbers + lanes - seen.begin));
-      S::store(column + k * panel,
-               S::smaller(late, S::load(bounds.numbers + 2 * lanes - seen.end)));
+          S::smaller(S::load(column + k * panel), S::load(bounds.numbers + lanes - first));
+      S::store(column + k * panel, S::smaller(late, S::load(bounds.numbers + 2 * lanes - past)));
     }
   };
   // The keys between are seen by all.
@@ -205,8 +209,10 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
       const R* const values = tile.values + seen.begin * tile.value_stride + first * lanes;
       R* const out = p.out + i * value_dim + first * lanes;
       if (begins) {
-        detail::multiply_tile<R, Bytes, M, N, Start::zero>(seen.end - seen.begin, weights, values,
-                                                           tile.value_stride, out, value_dim);
+        const std::int64_t keys = seen.end - seen.begin;
+        detail::multiply_tile<R, Bytes, M, N, Start::zero>(keys, weights, values, tile.value_stride,
+                                                           out, value_dim, nullptr,
+                                                           tile.further->next(keys, values));
       } else {
         detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
             seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, fade + i);

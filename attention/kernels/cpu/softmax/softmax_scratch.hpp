@@ -19,6 +19,7 @@ inline bool narrow(const SoftmaxSizes& sizes) {
 template <class R>
 struct ForwardScratch {
   std::int64_t tile, room;  // keys of one tile, and that are packed at once
+  std::int64_t queries;     // that are held at once
   std::int64_t dim, value_dim;
   R *q, *out, *greatest, *sum;  // of the item's queries
   R *keys, *values;             // where they cannot be used as they lie
@@ -27,12 +28,13 @@ struct ForwardScratch {
   ForwardScratch(Workspace& space, const SoftmaxSizes& sizes, const Cut& cut)
       : tile(narrow(sizes) ? band_tile : key_tile),
         room(narrow(sizes) ? cut.room + 2 * band_tile : key_tile),
+        queries(narrow(sizes) ? panel : cut.room),
         dim(padded(sizes.head_dim, sizeof(R))),
         value_dim(padded(sizes.value_dim, sizeof(R))),
-        q(space.take<R>(cut.room * dim)),
-        out(space.take<R>(cut.room * value_dim)),
-        greatest(space.take<R>(cut.room)),
-        sum(space.take<R>(cut.room)),
+        q(space.take<R>(queries * dim)),
+        out(space.take<R>(queries * value_dim)),
+        greatest(space.take<R>(queries)),
+        sum(space.take<R>(queries)),
         keys(space.take<R>(room * dim)),
         values(space.take<R>(room * value_dim)),
         scores(space.take<R>(tile * panel)),

@@ -5,6 +5,7 @@
 
 #include "attention/kernels/cpu/simd/simd.hpp"
 #include "tests/attention/kernels/closeness.hpp"
+#include "tests/attention/kernels/guarded_pages.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 using namespace attnbench::kernels;
@@ -139,6 +140,34 @@ TEST_CASE("kernels softmax: rows give the same bits where they lie and where the
     CHECK(memory.intact());
     CHECK(std::equal(lying.begin(), lying.end(), place));
     CHECK(relative_rms(lying, define(problem).out) < Bars<float>::forward);
+  }
+}
+
+TEMPLATE_TEST_CASE("kernels softmax: nothing is read or written past the last row", "", float,
+                   BFloat16) {
+  // Rows of whole vectors, used where they lie; the last panels' keys end within a group of 8.
+  for (const std::int64_t length : {16, 130, 191, 192, 193, 199, 384, 777}) {
+    for (const std::int64_t left : {std::int64_t{127}, std::int64_t{300}, SoftmaxSizes::far}) {
+      for (const std::int64_t right : {0, 127}) {
+        SoftmaxSizes sizes = square(length, 64, true);
+        sizes.left = left;
+        sizes.right = right;
+        Problem<TestType> problem(sizes);
+        const GuardedPages<TestType> q(problem.q), k(problem.k), v(problem.v), out(problem.out);
+        SoftmaxArguments<TestType> arguments = problem.arguments();
+        arguments.q.data = q.data();
+        arguments.k.data = k.data();
+        arguments.v.data = v.data();
+        arguments.out.data = out.data();
+        REQUIRE(reinterpret_cast<std::uintptr_t>(k.data()) % 64 == 0);
+        on_workspace(2, softmax_forward_bytes<TestType>(sizes, 2),
+                     [&](ThreadTeam& team, void* space, std::size_t bytes) {
+                       softmax_forward(sizes, arguments, team, space, bytes);
+                     });
+        CAPTURE(length, left, right);
+        CHECK(relative_rms(out.copy(), define(problem).out) < Bars<TestType>::forward);
+      }
+    }
   }
 }
 
