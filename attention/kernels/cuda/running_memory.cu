@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "attention/kernels/cuda/running_memory_calls.hpp"
+#include "attention/kernels/cuda/running_memory_layout.hpp"
 #include "attention/kernels/cuda/running_memory_space.cuh"
 
 namespace attnbench::kernels::cuda {
@@ -14,11 +15,16 @@ void require_supported(const RunningMemorySizes& sizes) {
   if (!why.empty()) throw std::logic_error("running memory on CUDA: " + why);
 }
 
-/// Four blocks a multiprocessor.
+/// Four blocks a multiprocessor, whose shared memory says how much is computed at once.
 template <class T>
 MemoryPlan plan_here(const RunningMemorySizes& sizes, bool gradient) {
   const bool tensor = !gradient && !std::is_same_v<T, float>;
-  return plan_memory(sizes, 4 * card().multiprocessors, gradient, tensor);
+  int width = tensor ? memory_tensor_width(sizes) : 0;
+  if (width == 128 && MemoryTensorLayout<128>::bytes > card().shared_bytes) width = 0;
+  const MemoryLayout wide(static_cast<int>(sizes.bases), static_cast<int>(sizes.head_dim), 32,
+                          gradient);
+  const bool fits = sizeof(float) * static_cast<std::size_t>(wide.floats) <= card().shared_bytes;
+  return plan_memory(sizes, 4 * card().multiprocessors, gradient, width, fits ? 32 : 16);
 }
 
 bool nothing_to_read(const RunningMemorySizes& sizes) {

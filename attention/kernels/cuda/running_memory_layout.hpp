@@ -31,4 +31,17 @@ struct MemoryLayout {
         floats(past + 3 * narrow + 2 * wide) {}  // see MemoryPast
 };
 
+/// The same on the tensor cores, in bytes: bases, two stages of queries and tokens, vectors of
+/// floats.
+template <int Width>
+struct MemoryTensorLayout {
+  static constexpr int tile = memory_tensor_tokens * Width * 2;
+  static constexpr int query = Width * Width * 2, tokens = query + tile;
+  static constexpr int stage = 2 * tile;
+  static constexpr int totals = query + 2 * stage;
+  static constexpr int fence = totals + memory_threads / 32 * Width * 4;
+  static constexpr int past = fence + Width * 4;
+  static constexpr int bytes = past + 5 * Width * 4;  // see MemoryPast
+};
+
 }  // namespace attnbench::kernels::cuda

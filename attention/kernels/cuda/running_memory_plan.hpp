@@ -104,20 +104,23 @@ struct MemoryPlan {
   MemorySegments reading, summing;
 };
 
-/// `busy`: blocks that fill the card. `always`: tokens are cut even where there are as many heads.
-/// `tensor`: the tensor cores may be taken, for all that is not wide nor cut into short windows.
-inline MemoryPlan plan_memory(const RunningMemorySizes& sizes, std::int64_t busy, bool always,
-                              bool tensor) {
-  MemoryPlan plan;
+/// The columns of the tiles that the tensor cores take; 0 for what is wide or cut into short
+/// windows.
+inline int memory_tensor_width(const RunningMemorySizes& sizes) {
   const std::int64_t widest = std::max(sizes.bases, sizes.head_dim);
+  const bool short_windows =
+      sizes.order == MemoryOrder::windows && memory_windows(sizes).every < memory_tensor_tokens;
+  return widest > 128 || short_windows ? 0 : widest <= 64 ? 64 : 128;
+}
+
+/// `busy`: blocks that fill the card. `always`: tokens are cut even where there are as many heads.
+/// On the CUDA cores tiles have `tile` tokens, and `tensor_width` is 0.
+inline MemoryPlan plan_memory(const RunningMemorySizes& sizes, std::int64_t busy, bool always,
+                              int tensor_width, int tile) {
+  MemoryPlan plan;
   plan.windows = memory_windows(sizes);
-  plan.tile = widest <= 128 ? 32 : 16;
-  const bool long_windows =
-      sizes.order != MemoryOrder::windows || plan.windows.every >= memory_tensor_tokens;
-  if (tensor && widest <= 128 && long_windows) {
-    plan.tensor_width = widest <= 64 ? 64 : 128;
-    plan.tile = memory_tensor_tokens;
-  }
+  plan.tensor_width = tensor_width;
+  plan.tile = tensor_width > 0 ? memory_tensor_tokens : tile;
   plan.each_mean = plan.windows.every < plan.tile;
   const std::int64_t heads = std::max<std::int64_t>(1, sizes.batch * sizes.heads);
   // Tokens that are cut are read twice where queries read those before them: worth it only where

@@ -4,21 +4,9 @@
 #include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/recurrent_tile.cuh"
 #include "attention/kernels/cuda/running_memory_arguments.cuh"
+#include "attention/kernels/cuda/running_memory_layout.hpp"
 
 namespace attnbench::kernels::cuda {
-
-/// Where things lie in a block's shared memory, in bytes: bases, two stages of queries and tokens,
-/// vectors of floats.
-template <int Width>
-struct MemoryTensorLayout {
-  static constexpr int tile = memory_tensor_tokens * Width * 2;
-  static constexpr int query = Width * Width * 2, tokens = query + tile;
-  static constexpr int stage = 2 * tile;
-  static constexpr int totals = query + 2 * stage;
-  static constexpr int fence = totals + memory_threads / 32 * Width * 4;
-  static constexpr int past = fence + Width * 4;
-  static constexpr int bytes = past + 5 * Width * 4;  // see MemoryPast
-};
 
 __device__ inline float2 pair_at(const float* from) {
   return *reinterpret_cast<const float2*>(from);

@@ -314,7 +314,8 @@ TEST_CASE("cuda running memory: tokens are cut at windows, each into one segment
           sizes.phase = window / 2;
         }
         CAPTURE(length, window, heads);
-        const MemoryPlan plan = plan_memory(sizes, 64, false, heads == 3);
+        const MemoryPlan plan =
+            plan_memory(sizes, 64, false, heads == 3 ? memory_tensor_width(sizes) : 0, 32);
         const MemorySegments& cut = plan.reading;
         int at = 0;
         for (int k = 0; k < cut.count; ++k) {
