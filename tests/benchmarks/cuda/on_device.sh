@@ -106,7 +106,7 @@ peers() {
 # merge KIND: its parts so far as one file; of a part that was cut off, the rows that are whole.
 merge() { python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json; }
 
-ours softmax 15 '^ceiling|^softmax_forward/'
+ours softmax 15 '^ceiling|^(biased_)?softmax_forward/'
 peers softmax 20 '^softmax_(forward|backward)/'
 ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|running_memory)_forward/'
 peers recurrent 20 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'

@@ -19,6 +19,9 @@ void check_arguments(const SoftmaxSizes& s, const SoftmaxArguments<T>& a) {
   readable(a.k, s.batch, s.kv_heads, s.key_length, s.head_dim);
   readable(a.v, s.batch, s.kv_heads, s.key_length, s.value_dim);
   if (a.lse == nullptr) throw std::logic_error("no lse");
+  if (s.bias_reach < 0) return;
+  const auto biases = static_cast<std::size_t>(2 * s.bias_reach + 1);
+  in_one_block(a.bias, biases * sizeof(Compute<T>));
 }
 
 }  // namespace
@@ -51,6 +54,7 @@ void softmax_backward(const SoftmaxSizes& s, const SoftmaxArguments<T>& a,
   written(g.dq, s.batch, s.heads, s.length, s.head_dim);
   written(g.dk, s.batch, s.kv_heads, s.key_length, s.head_dim);
   written(g.dv, s.batch, s.kv_heads, s.key_length, s.value_dim);
+  if (s.bias_reach >= 0) written_dense(g.d_bias, 2 * s.bias_reach + 1);
   bench::pretend::launch(5 * products(s) / 500e12, stream);
 }
 
