@@ -2,7 +2,7 @@
 // gradients in double, which its tests trace back to the definition.
 #include "attention/kernels/cuda/running_memory.hpp"
 
-#include <limits>
+#include <cmath>
 
 #include "attention/kernels/cuda/running_memory_plan.hpp"
 #include "tests/attention/kernels/closeness.hpp"
@@ -197,50 +197,52 @@ TEST_CASE("cuda running memory: many segments, heads that need none, and few lon
   }
 }
 
-TEST_CASE("cuda running memory: hidden tokens may hold anything, a hidden row remembers nothing") {
+TEMPLATE_TEST_CASE("cuda running memory: hidden tokens may hold anything", "", float, BFloat16) {
   NEEDS_DEVICE();
+  using T = TestType;
   for (const auto& sizes : kinds(sized(40, 5, 6))) {
     if (sizes.averaged) continue;  // a token's own row is asked for
     CAPTURE(static_cast<int>(sizes.order), sizes.window);
-    MemoryProblem<float> problem(sizes, 1, true);
+    MemoryProblem<T> problem(sizes, 1, true);
     const auto length = static_cast<std::size_t>(problem.sizes.memory_length);
     std::fill_n(problem.mask.begin(), length, std::uint8_t{0});
     const auto expected = problem.define();
     for (std::size_t i = 0; i < problem.tokens.size(); ++i) {
       const std::size_t row = i / 6;
       if (problem.mask[row / length / 2 * length + row % length] == 0) {
-        problem.tokens[i] = std::numeric_limits<float>::quiet_NaN();
+        problem.tokens[i] = kernels::test::stored<T>(NAN);
       }
     }
-    const OnDevice<float> device(problem);
+    const OnDevice<T> device(problem);
     const auto out = device.forward();
     device.backward(problem);
-    CHECK(relative_rms(out, expected) < Bars<float>::forward);
-    for (std::size_t i = 0; i < out.size() / 2; ++i) REQUIRE(out[i] == 0);
+    CHECK(relative_rms(out, expected) < Bars<T>::forward);
+    for (std::size_t i = 0; i < out.size() / 2; ++i) REQUIRE(widen(out[i]) == 0);
     for (std::size_t i = 0; i < problem.d_tokens.size() / 2; ++i) {
-      REQUIRE(problem.d_tokens[i] == 0);
+      REQUIRE(widen(problem.d_tokens[i]) == 0);
     }
     for (const float each : problem.d_bases) REQUIRE(std::isfinite(each));
   }
 }
 
-TEST_CASE("cuda running memory: large and rising inputs stay right") {
+TEMPLATE_TEST_CASE("cuda running memory: large and rising inputs stay right", "", float, BFloat16) {
   NEEDS_DEVICE();
+  using T = TestType;
   for (const auto& sizes : kinds(sized(97, 7, 8))) {
     CAPTURE(static_cast<int>(sizes.order), sizes.window);
-    MemoryProblem<float> problem(sizes, 15);
+    MemoryProblem<T> problem(sizes, 15);
     for (std::size_t i = 0; i < problem.tokens.size(); ++i) {
-      problem.tokens[i] += static_cast<float>(i / 8 % 97);
+      narrow(widen(problem.tokens[i]) + static_cast<float>(i / 8 % 97), problem.tokens[i]);
     }
-    problem.query[9] = 1000;
-    const OnDevice<float> device(problem);
+    narrow(1000.F, problem.query[9]);
+    const OnDevice<T> device(problem);
     const auto out = device.forward();
     device.backward(problem);
     auto exact = problem.widened();
     exact.backward(1);
-    CHECK(relative_rms(out, problem.define()) < 1e-3);
+    CHECK(relative_rms(out, problem.define()) < std::max(1e-3, Bars<T>::forward));
     CHECK(relative_rms(problem.d_tokens, exact.d_tokens) < 1e-2);
-    for (const float each : problem.d_query) REQUIRE(std::isfinite(each));
+    for (const T& each : problem.d_query) REQUIRE(std::isfinite(widen(each)));
   }
 }
 
