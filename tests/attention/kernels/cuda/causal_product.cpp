@@ -92,6 +92,7 @@ TEMPLATE_TEST_CASE("cuda causal product: gradients", "", float, BFloat16, Half) 
 
 TEST_CASE("cuda causal product: gradients by chunks") {
   NEEDS_DEVICE();
+  check_ways<DeviceProduct, kernels::test::Product>(linear());
   for (const CausalProductSizes& kind : product_kinds()) {
     for (const Shape& shape : gradient_shapes) {
       CAPTURE(shape.length, shape.latents, shape.value_dim, static_cast<int>(kind.feature),

@@ -111,6 +111,7 @@ TEMPLATE_TEST_CASE("cuda prefix pool: gradients", "", float, BFloat16, Half) {
 
 TEST_CASE("cuda prefix pool: gradients by chunks") {
   NEEDS_DEVICE();
+  check_ways<DevicePool, kernels::test::Pool>(of(PoolQuery::logits));
   for (const PoolQuery kind : pool_kinds) {
     for (const Shape& shape : gradient_shapes) {
       CAPTURE(shape.length, shape.latents, shape.value_dim, static_cast<int>(kind));

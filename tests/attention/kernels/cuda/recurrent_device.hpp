@@ -132,7 +132,7 @@ struct OnDevice {
     const double errors[] = {error(found.query, exact.d_query), of_keys,
                              error(found.values, exact.d_values)};
     double most = 0;
-    for (const double x : errors) most = x <= most ? most : x;  // NaN stays
+    for (const double x : errors) most = most >= x || std::isnan(most) ? most : x;  // NaN stays
     return most;
   }
   Sample sample(const std::vector<T>& out) const {
@@ -174,6 +174,27 @@ inline const Shape gradient_shapes[] = {
     {130, 80, 24, 1, 1}, {70, 24, 100, 2, 1}, {70, 32, 32, 4, 4},           {130, 128, 128, 1, 1},
     {600, 64, 64, 1, 1}, {600, 90, 80, 1, 1}, {1500, 32, 32, 1, 1, 1, true}};
 constexpr Shape hidden_shape{300, 20, 24, 2, 1, 1, true};
+
+/// That gradients are in fact taken by chunks at the sizes that they should be, and no others: by
+/// what workspace they ask for. Token by token they keep arrays of [T, L] floats.
+template <template <class> class Device, template <class> class Family>
+void check_ways(const typename Family<BFloat16>::Sizes& kind) {
+  if (card().shared_bytes < 227 << 10) return;  // not every tile has room there
+  const auto arrays = [&](auto number, std::int64_t latents, std::int64_t value_dim) {
+    using T = decltype(number);
+    auto sizes = kind;
+    const Shape shape{1024, latents, value_dim, 1, 256};
+    Family<BFloat16>::resize(sizes, shape);
+    const auto bytes = static_cast<double>(Device<T>::backward_bytes(sizes));
+    return bytes / static_cast<double>(4 * 256 * shape.length * latents);
+  };
+  CHECK(arrays(BFloat16{}, 64, 64) < 1);
+  CHECK(arrays(BFloat16{}, 128, 128) < 1);
+  CHECK(arrays(BFloat16{}, 129, 64) > 4);
+  CHECK(arrays(BFloat16{}, 64, 129) > 4);
+  CHECK(arrays(Half{}, 64, 64) > 4);
+  CHECK(arrays(float{}, 64, 64) > 4);
+}
 
 /// Tokens that are hidden change nothing whatever they hold and get no gradient, at the start of a
 /// sequence too; and gradients are the same bits each time.
