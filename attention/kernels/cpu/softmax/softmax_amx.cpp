@@ -5,7 +5,8 @@
 // Where the norms of queries and keys keep every score in reach of a fixed point, weights need no
 // maximum and are computed beside the tiles' products (softmax_amx_units.hpp); elsewhere after
 // them, in float, from the greatest score seen so far. Which of both depends on the numbers alone:
-// the norms of 32 queries and of a tile of keys.
+// the norms of 32 queries and of a tile of keys, hidden ones among them. So a later token may
+// decide how the queries beside it are rounded.
 #include "attention/kernels/cpu/softmax/softmax_amx.hpp"
 
 #include "attention/kernels/cpu/softmax/softmax_amx_reach.hpp"
@@ -18,18 +19,17 @@ namespace attnbench::kernels {
 
 namespace {
 
-using amx::Bits;
-using S = Simd<float, 64>;
-
 using amx::Behind;
+using amx::Bits;
 using amx::block;
 using amx::hide_scores;
 using amx::hide_weights;
 using amx::View;
+using S = Simd<float, 64>;
 
-constexpr std::int64_t key_tile = 256;  // keys of one tile of the algorithm
+constexpr std::int64_t key_tile = 256;          // keys of one tile of the algorithm
+constexpr std::int64_t most_rows = 16 * block;  // queries of an item, which share packed keys
 
-constexpr std::int64_t most_rows = 16 * block;
 struct Scratch {
   std::int64_t dim, value_dim;  // padded
   Bits* q;                      // [rows, dim]

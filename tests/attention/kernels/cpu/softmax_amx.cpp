@@ -240,3 +240,26 @@ TEST_CASE("kernels softmax on AMX: what is no number reaches the queries that se
     CHECK(relative_rms(found, exact) < Bars<BFloat16>::forward);
   }
 }
+
+// Whether norms bound the scores is asked for 32 queries and a tile of keys together, hidden ones
+// among them: a token may decide how those before it are rounded, and no more than that.
+TEST_CASE("kernels softmax on AMX: a huge future token changes no more than a rounding") {
+  constexpr std::int64_t length = 37;
+  for (const std::int64_t s : {1, 7, 8, 20, 36}) {
+    Problem<BFloat16> problem(sizes_of(length, length, true));
+    problem.forward(2);
+    const auto out = problem.out;
+    scale_rows(problem.q, length, s, s + 1, 1000.0F);
+    scale_rows(problem.k, length, s, s + 1, 1000.0F);
+    problem.forward(2);
+    std::vector<BFloat16> found;
+    std::vector<double> before;
+    for (std::int64_t i = 0; i < 2 * length * dim; ++i) {
+      if (i / dim % length >= s) continue;
+      found.push_back(problem.out[static_cast<std::size_t>(i)]);
+      before.push_back(double{widen(out[static_cast<std::size_t>(i)])});
+    }
+    CAPTURE(s);
+    CHECK(relative_rms(found, before) < Bars<BFloat16>::forward);
+  }
+}
