@@ -68,11 +68,15 @@ kernels::SoftmaxSizes linformer_tiled_sizes(const Options& options, const Proble
 Cost linformer_tiled_cost(const Options& options, const Problem& problem) {
   const Sizes n(options, problem);
   double kernel = tiled_workspace_bytes(problem, linformer_tiled_sizes(options, problem));
-  if (!is_cuda(problem.device)) {
-    kernel = std::max(
-        kernel, project_sequence_workspace_bytes(problem, options.integer("projected_length")));
-  }
   Cost cost = common_cost(options, problem);
+  if (is_cuda(problem.device)) {
+    cost.workspace_bytes = n.bytes * n.slots + kernel;
+    cost.saved_bytes = n.bytes * (n.slots + n.copied) + n.wide * n.queries;
+    cost.backward_flops = 2.5;
+    return cost;
+  }
+  kernel = std::max(kernel,
+                    project_sequence_workspace_bytes(problem, options.integer("projected_length")));
   cost.workspace_bytes = n.wide * n.slots + kernel;
   if (n.bytes < n.wide) cost.workspace_bytes += n.wide * n.queries * n.dims;
   cost.saved_bytes = n.wide * (n.slots + n.copied + n.queries);

@@ -17,7 +17,7 @@ constexpr std::int64_t kShortStep = 8;
 /// The window in tensor operations for the composite form, else in tiles where there is a kernel.
 Tensor window(const SoftmaxCall& call, Form form) {
   if (form == Form::composite) return softmax_composite(call);
-  if (call.q.is_cpu()) return softmax_tiled(call);
+  if (call.q.is_cpu() || form == Form::fused) return softmax_tiled(call);
   return softmax_chunked(call, 128, 4096);
 }
 
@@ -35,10 +35,12 @@ Tensor pool(const Tensor& weights, const Tensor& scores, const Tensor& values, F
   return prefix_pool::chunked(weights, kind, scores, values, chunk, carry);
 }
 
-/// The composite form computes everything in float32 at least. No kernel takes float16.
+/// The composite form computes everything in float32 at least. No kernel of the CPU's takes
+/// float16.
 Call widened(const Call& call, Form form) {
   const auto type = call.values.scalar_type();
-  if (form != Form::composite && type != at::kHalf) return call;
+  const bool taken = type != at::kHalf || (form == Form::fused && call.values.is_cuda());
+  if (form != Form::composite && taken) return call;
   Call wide = call;
   for (Tensor* each :
        {&wide.query, &wide.scores, &wide.values, &wide.local.q, &wide.local.k, &wide.local.v}) {
@@ -103,7 +105,10 @@ Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
 Tensor bidirectional(const Call& call, Form form) {
   return mixed(call, form, [form](const Call& wide, const Tensor& weights) {
     if (form == Form::fused) {
-      return prefix_pool::whole_fused(weights, Query::weights, wide.scores, wide.values);
+      // Rounded as the tensor cores would round them: float32 weights would make all of it float32.
+      const auto type = wide.values.scalar_type();
+      return prefix_pool::whole_fused(weights.is_cuda() ? weights.to(type) : weights,
+                                      Query::weights, wide.scores, wide.values);
     }
     return prefix_pool::whole(weights, Query::weights, wide.scores, wide.values);
   });

@@ -3,6 +3,9 @@
 #include "attention/forms/prefix_pool.hpp"
 #include "attention/forms/token_blocks.hpp"
 #include "attention/kernels/whole_pool.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/whole_pool.hpp"
+#endif
 
 namespace attnbench::prefix_pool {
 namespace {
@@ -11,8 +14,8 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-ATTNBENCH_CPU_KERNEL(whole_pool_forward)
-ATTNBENCH_CPU_KERNEL(whole_pool_backward)
+ATTNBENCH_KERNEL(whole_pool_forward)
+ATTNBENCH_KERNEL(whole_pool_backward)
 
 /// One call: dense rows of one dtype. With features, query and scores are the tokens that they are
 /// made of; a mask [B, S] hides tokens then.
@@ -61,7 +64,7 @@ Tensor forward(const Call& call) {
   const auto sizes = call.sizes();
   Tensor out =
       at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.values.options());
-  on_cpu_only(call.values, [&](auto element, OnCpu& place) {
+  on_kernels(call.values, [&](auto element, auto& place) {
     using T = decltype(element);
     auto arguments = call.arguments<T>();
     arguments.out = kernel_rows<T>(out);
@@ -86,7 +89,7 @@ struct Whole : torch::autograd::Function<Whole> {
     const Tensor d_out = with_dense_rows(upstream[0]);
     variable_list gradients;
     for (const Tensor& x : saved) gradients.push_back(at::empty(x.sizes(), x.options()));
-    on_cpu_only(call.values, [&](auto element, OnCpu& place) {
+    on_kernels(call.values, [&](auto element, auto& place) {
       using T = decltype(element);
       run_whole_pool_backward<T>(place, d_out, call.sizes(), call.arguments<T>(),
                                  kernels::PrefixPoolGradients<T>{
@@ -120,7 +123,7 @@ Tensor with_features(const Operand& query, Query kind, const Operand& scores,
 
 Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
   const bool made = scores.features.omega.defined();
-  if (made && !gradient_wanted({query.whole, scores.whole, values})) {
+  if (made && values.is_cpu() && !gradient_wanted({query.whole, scores.whole, values})) {
     return with_features(query, kind, scores, values);
   }
   const auto rows = [](const Operand& x) {
@@ -134,8 +137,9 @@ Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, cons
       .to(values.scalar_type());
 }
 
-double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
-                                   bool features) {
+namespace {
+
+kernels::WholePoolSizes sizes_of(const Problem& problem, std::int64_t latents, Query kind) {
   kernels::WholePoolSizes sizes;
   sizes.batch = problem.batch;
   sizes.heads = problem.heads;
@@ -144,8 +148,37 @@ double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents,
   sizes.latents = latents;
   sizes.value_dim = problem.value_dim;
   sizes.query = kernel_query(kind);
-  if (features) sizes.directions.dim = problem.head_dim;
-  return predicted_cpu_whole_pool_forward_bytes(problem, sizes);
+  return sizes;
+}
+
+}  // namespace
+
+Support whole_fused_supports(const Problem& problem, std::int64_t latents) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::whole_pool_refusal(sizes_of(problem, latents, Query::logits));
+#else
+    static_cast<void>(latents);
+    return {};
+#endif
+  });
+}
+
+double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
+                                   bool features) {
+  kernels::WholePoolSizes sizes = sizes_of(problem, latents, kind);
+  if (!features) return predicted_whole_pool_forward_bytes(problem, sizes);
+  if (!is_cuda(problem.device)) {
+    sizes.directions.dim = problem.head_dim;
+    return predicted_cpu_whole_pool_forward_bytes(problem, sizes);
+  }
+  // The logits of all tokens, and the kernel in their type.
+  Problem wide = problem;
+  if (bytes_of(wide.dtype) == 2) wide.dtype = Dtype::float32;
+  const double heads = static_cast<double>(problem.batch * problem.heads);
+  const double tokens = static_cast<double>(problem.length + problem.key_length);
+  return predicted_whole_pool_forward_bytes(wide, sizes) +
+         heads * tokens * static_cast<double>(latents * bytes_of(wide.dtype));
 }
 
 }  // namespace attnbench::prefix_pool

@@ -166,8 +166,9 @@ Implementation fused() {
     return mix_with(causal, mechanism, inputs, state, true);
   };
   implementation.supports = [](const Options& options, const Problem& problem) {
-    if (problem.pattern != Pattern::causal) return on_cpu_kernels(problem);
-    return prefix_pool::fused_supports(problem, options.integer("latents_per_head"));
+    const std::int64_t latents = options.integer("latents_per_head");
+    return problem.pattern == Pattern::causal ? prefix_pool::fused_supports(problem, latents)
+                                              : prefix_pool::whole_fused_supports(problem, latents);
   };
   implementation.cost = [](const Options& options, const Problem& problem) {
     const auto n = sizes_of(options, problem);

@@ -9,6 +9,7 @@
 #include "attention/forms/sequence_projection.hpp"
 #include "attention/forms/softmax_implementations.hpp"
 #include "attention/forms/token_blocks.hpp"
+#include "attention/torch_cuda.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -92,12 +93,14 @@ struct Projected {
   Tensor keys, values;
 };
 
-/// In our kernel where it can, and no gradient is wanted.
+/// In our kernel where it can, and no gradient is wanted. On CUDA by cuBLAS in the type of the
+/// inputs, which softmax's kernel takes as they are.
 Projected projected(const Mechanism& mechanism, const Inputs& inputs, bool in_kernels) {
   const auto parameters = mechanism.named_parameters();
   const Tensor* values_by = parameters.find("F");
   if (values_by == nullptr) values_by = parameters.find("E");
-  const auto type = compute_type(inputs["query"].scalar_type());
+  const auto given = inputs["query"].scalar_type();
+  const auto type = in_kernels && inputs["query"].is_cuda() ? given : compute_type(given);
   const auto project = [&](const Tensor& by, const Tensor& x) {
     if (in_kernels && x.is_cpu() && !gradient_wanted({by, x})) {
       return project_sequence(by, x, inputs.key_mask);
@@ -160,6 +163,20 @@ Implementation tiled() {
   implementation.cost = linformer_tiled_cost;
   implementation.growth = {1, 0, 1, 1};
   implementation.rank = 10;
+  return implementation;
+}
+
+/// By the name that the other mechanisms' kernels have there.
+Implementation fused() {
+  Implementation implementation = tiled();
+  implementation.name = "fused";
+  implementation.title = "projections by cuBLAS, then the tiled softmax on a CUDA device";
+  implementation.supports = [tiles = implementation.supports](const Options& options,
+                                                              const Problem& problem) {
+    if (!is_cuda(problem.device)) return Support::no("on the CPU the kernel is called tiled");
+    return tiles(options, problem);
+  };
+  implementation.rank = 20;
   return implementation;
 }
 
@@ -243,7 +260,7 @@ Entry linformer() {
   entry.supports = supports;
   entry.derive = derive;
   entry.make = maker<Linformer>("linformer");
-  entry.implementations = {composite(), tiled()};
+  entry.implementations = {composite(), tiled(), fused()};
   return entry;
 }
 

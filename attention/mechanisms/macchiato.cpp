@@ -184,10 +184,10 @@ Implementation implementation_of(const std::string& name, const std::string& tit
 }
 
 Support fused_supports(const Options& options, const Problem& problem) {
-  const Support pool =
-      problem.pattern == Pattern::causal
-          ? prefix_pool::fused_supports(problem, options.integer("latents_per_head"))
-          : on_cpu_kernels(problem);
+  const std::int64_t latents = options.integer("latents_per_head");
+  const Support pool = problem.pattern == Pattern::causal
+                           ? prefix_pool::fused_supports(problem, latents)
+                           : prefix_pool::whole_fused_supports(problem, latents);
   return pool ? mixture::window_supports(options, problem) : pool;
 }
 

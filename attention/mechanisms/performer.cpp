@@ -26,15 +26,15 @@ Implementation implementation_of(Way way, const std::string& name, const std::st
 }
 
 Support performer_fused_supports(const Options& options, const Problem& problem) {
+  const std::int64_t features = options.integer("features");
   if (problem.pattern != Pattern::causal) {
     if (options.text("kernel") == "relu" || options.text("form") == "published") {
       return Support::no(
           "performer: without an order only exact exponential features have a kernel; use "
           "composite");
     }
-    return on_cpu_kernels(problem);
+    return prefix_pool::whole_fused_supports(problem, features);
   }
-  const std::int64_t features = options.integer("features");
   return options.text("kernel") == "relu" ? causal_product::fused_supports(problem, features)
                                           : prefix_pool::fused_supports(problem, features);
 }

@@ -12,6 +12,11 @@ void require(const std::string& refusal) {
   if (!refusal.empty()) throw std::logic_error(refusal);
 }
 
+/// Whether a block of the current device can hold them.
+bool averages_fit(const WholePoolSizes& sizes) {
+  return plan_reading(shape_of(sizes), card().multiprocessors, card().shared_bytes).columns > 0;
+}
+
 }  // namespace
 
 std::string whole_pool_refusal(const WholePoolSizes& sizes) {
@@ -27,9 +32,11 @@ std::string whole_pool_refusal(const WholePoolSizes& sizes) {
     return "at most " + std::to_string(most_pool_latents) + " latents a head on CUDA, not " +
            std::to_string(shape.latents);
   }
+  // Of the grid with the most blocks: squares of latents or tokens' columns, by heads.
+  const std::int64_t squares = (shape.latents / 64 + 1) * (shape.value_dim / 64 + 1);
   if (shape.length > std::int64_t{1} << 30 || shape.key_length > std::int64_t{1} << 30 ||
-      shape.heads >= std::int64_t{1} << 20 || shape.value_dim > 4096) {
-    return "more tokens (2^30), heads (2^20) or columns of values (4096) than a grid has room for";
+      shape.heads * squares >= std::int64_t{1} << 31 || shape.value_dim > 4096) {
+    return "more tokens (2^30), columns of values (4096) or heads than a grid has room for";
   }
   return {};
 }
@@ -37,21 +44,22 @@ std::string whole_pool_refusal(const WholePoolSizes& sizes) {
 template <class T>
 std::size_t whole_pool_forward_bytes(const WholePoolSizes& sizes) {
   require(whole_pool_refusal(sizes));
-  if constexpr (std::is_same_v<T, float>)
-    return exact_pool_forward_bytes<T>(sizes);
-  else
-    return pool_forward_bytes<T>(sizes);
+  if constexpr (!std::is_same_v<T, float>) {
+    if (averages_fit(sizes)) return pool_forward_bytes<T>(sizes);
+  }
+  return exact_pool_forward_bytes<T>(sizes);
 }
 
 template <class T>
 void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                         Stream stream, void* workspace, std::size_t workspace_bytes) {
   require(whole_pool_refusal(sizes));
-  if constexpr (std::is_same_v<T, float>) {
-    exact_pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
-  } else {
-    pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
+  if constexpr (!std::is_same_v<T, float>) {
+    if (averages_fit(sizes)) {
+      return pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
+    }
   }
+  exact_pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
 }
 
 template <class T>

@@ -3,8 +3,10 @@
 //
 // Two passes: the averages of every latent, by segments of the tokens, and the queries' reading of
 // them. bf16 numbers are multiplied on the tensor cores and added up in fp32, and so are fp16 ones,
-// whose averages are made as bf16: sums of exponentials need its exponents. fp32 ones are exact
-// but for rounding, on the CUDA cores. Any finite scores give the right answer.
+// whose averages are made as bf16: sums of exponentials need its exponents. fp32 ones are exact but
+// for rounding, on the CUDA cores; so are all where a block of the card cannot hold the averages
+// (more than 1600 latents on Hopper, 1088 on an A100, 640 on compute capability 8.6 and 8.9). Any
+// finite scores give the right answer.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +17,16 @@
 
 namespace attnbench::kernels::cuda {
 
-/// Why these sizes cannot be done (more than 1024 latents, logits to be made of directions); empty
-/// where they can.
+/// Why these sizes cannot be done (more than 4096 latents, logits to be made of directions); empty
+/// where they can. Needs no device.
 std::string whole_pool_refusal(const WholePoolSizes& sizes);
 
 /// Of the current device's workspace, which is aligned to 64 bytes at least. Throws
-/// std::logic_error for sizes that are refused, or that the blocks of the card have too little
-/// shared memory for (more than 640 latents on compute capability 8.6 and 8.9).
+/// std::logic_error for sizes that are refused.
 template <class T>
 std::size_t whole_pool_forward_bytes(const WholePoolSizes& sizes);
-/// Queued on the stream; the same bits each time. Throws as whole_pool_forward_bytes does, and for
-/// too small a workspace; Error where CUDA fails.
+/// Queued on the stream; the same bits each time. Throws std::logic_error for sizes that are
+/// refused or too small a workspace, Error where CUDA fails.
 template <class T>
 void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                         Stream stream, void* workspace, std::size_t workspace_bytes);

@@ -14,8 +14,7 @@ inline WholePoolShape shape_of(const WholePoolSizes& sizes) {
           sizes.value_dim};
 }
 
-/// On the tensor cores: T of 16 bits. Throws std::logic_error where no block of the card can hold
-/// the averages.
+/// On the tensor cores: T of 16 bits, where a block of the card can hold the averages.
 template <class T>
 std::size_t pool_forward_bytes(const WholePoolSizes& sizes);
 template <class T>

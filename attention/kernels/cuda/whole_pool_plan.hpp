@@ -15,7 +15,7 @@ struct WholePoolShape {
   std::int64_t heads = 1, length = 0, key_length = 0, latents = 0, value_dim = 0;
 };
 
-constexpr std::int64_t most_pool_latents = 1024;
+constexpr std::int64_t most_pool_latents = 4096;
 /// Latents whose averages one launch makes: the widest of the recurrent tiles that spill nothing.
 constexpr int pool_group = 128;
 /// Latents that a query's weights are made of at once, and to a multiple of which the averages are

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   bench::add_softmax();
   bench::add_recurrent();
   bench::add_running_memory();
+  bench::add_pools();
   if (!listing) {
     if (const std::string why = kernels::cuda::refusal(); !why.empty()) {
       std::fprintf(stderr, "attnbench_cuda_bench: %s\n", why.c_str());

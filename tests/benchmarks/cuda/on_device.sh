@@ -5,7 +5,7 @@
 #
 #   OUT=DIR          where results go (out beside this script); at most 8 files
 #   LIMIT=SECONDS    for everything (480)
-#   STEPS="…"        only these: checks softmax recurrent backward step peers_softmax peers_recurrent
+#   STEPS="…"        only these: checks softmax recurrent pools backward step peers_softmax peers_recurrent
 #                    memcheck racecheck
 #   EVEN_IF_WRONG=1  go on when a check fails; the table then says so
 #   SANITIZE=REGEX   the test cases for compute-sanitizer, by name (all)
@@ -17,7 +17,7 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 out=${OUT:-$PWD/out}
 limit=${LIMIT:-480}
-steps=${STEPS:-checks softmax peers_softmax recurrent peers_recurrent backward step memcheck racecheck}
+steps=${STEPS:-checks softmax peers_softmax recurrent pools peers_recurrent backward step memcheck racecheck}
 parts=$(mktemp -d)
 trap 'rm -rf "$parts"' EXIT
 mkdir -p "$out"
@@ -109,6 +109,7 @@ merge() { python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json; }
 ours softmax 15 '^ceiling|^(biased_)?softmax_forward/'
 peers softmax 20 '^softmax_(forward|backward)/'
 ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|running_memory)_forward/'
+ours pools 8 '^(whole_pool|slots)[a-z_]*_forward/'
 peers recurrent 20 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
 ours backward 15 '_backward/'
 ours step 5 '_step/'

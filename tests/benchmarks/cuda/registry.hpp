@@ -28,6 +28,7 @@ void add_ceilings();
 void add_softmax();
 void add_recurrent();
 void add_running_memory();
+void add_pools();
 
 /// How many of the benchmarks that ran ended with an error.
 int failures();

@@ -177,6 +177,7 @@ TEMPLATE_TEST_CASE("cuda whole pool: values at awkward sizes", "", float, BFloat
     }
   }
   compare<TestType>(one_head(PoolQuery::logits_and_normaliser, 20, 40, 1024, 16));
+  compare<TestType>(one_head(PoolQuery::logits, 20, 40, 1700, 8));  // no block can hold these
 }
 
 TEMPLATE_TEST_CASE("cuda whole pool: many tokens, in segments and tiles", "", float, BFloat16,
@@ -329,11 +330,11 @@ TEMPLATE_TEST_CASE("cuda whole pool: the same bits each time", "", float, BFloat
 }
 
 TEST_CASE("cuda whole pool: what cannot be done is refused with the reason") {
-  WholePoolSizes sizes = sized(PoolQuery::logits, 8, 8, 1025, 8);
-  CHECK(whole_pool_refusal(sizes).find("1024 latents") != std::string::npos);
+  WholePoolSizes sizes = sized(PoolQuery::logits, 8, 8, 4097, 8);
+  CHECK(whole_pool_refusal(sizes).find("4096 latents") != std::string::npos);
   CHECK_THROWS_AS(whole_pool_forward_bytes<BFloat16>(sizes), std::logic_error);
   CHECK_THROWS_AS(whole_pool_backward_bytes<float>(sizes), std::logic_error);
-  sizes.latents = 1024;
+  sizes.latents = 4096;
   CHECK(whole_pool_refusal(sizes).empty());
   sizes.directions.dim = 8;
   CHECK(whole_pool_refusal(sizes).find("directions") != std::string::npos);
@@ -342,6 +343,9 @@ TEST_CASE("cuda whole pool: what cannot be done is refused with the reason") {
   CHECK(whole_pool_refusal(sizes).find("negative") != std::string::npos);
   sizes.key_length = (std::int64_t{1} << 30) + 1;
   CHECK(whole_pool_refusal(sizes).find("2^30") != std::string::npos);
+  sizes.key_length = 8;
+  sizes.batch = std::int64_t{1} << 26;
+  CHECK(whole_pool_refusal(sizes).find("heads") != std::string::npos);
 }
 
 }  // namespace attnbench::kernels::cuda::test

@@ -60,6 +60,8 @@ TEST_CASE(
   }
   CHECK(plan_reading({1, 10, 10, 640, 128}, 132, ada).columns == 64);
   CHECK(plan_reading({1, 10, 10, 641, 128}, 132, ada).columns == 0);
+  CHECK(plan_reading({1, 10, 10, 1600, 128}, 132, hopper).columns == 64);
+  CHECK(plan_reading({1, 10, 10, 1601, 128}, 132, hopper).columns == 0);
   CHECK(plan_reading({1, 10, 10, 512, 128}, 132, hopper).columns == 128);
 }
 
