@@ -76,8 +76,9 @@ at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const 
 
 /// The same in one kernel (attention/kernels/whole_pool.hpp): float32, float64 and bfloat16 on the
 /// CPU; float32, bfloat16 and float16 on a CUDA device. Random features, of query and scores by the
-/// same omega, are made in the CPU's kernel; on CUDA, and where a gradient is wanted, they are made
-/// before it, in float32 at least. The gradient keeps the logits and the values alone.
+/// same omega, are made in the kernel (on CUDA of 16-bit tokens alone, up to 128 wide); elsewhere,
+/// and where a gradient is wanted, before it, in float32 at least. The gradient keeps the logits and
+/// the values alone.
 at::Tensor whole_fused(const Operand& query, Query kind, const Operand& scores,
                        const at::Tensor& values);
 /// Whether it does the problem, and the workspace of its forward pass.

@@ -101,9 +101,20 @@ struct Whole : torch::autograd::Function<Whole> {
   }
 };
 
-/// Features of both are made in the kernel; nothing is recorded.
-Tensor with_features(const Operand& query, Query kind, const Operand& scores,
-                     const Tensor& values) {
+/// Whether the kernel of the device makes logits of its tokens: on CUDA of 16-bit ones alone.
+bool makes_features(bool cuda, std::int64_t bytes, const kernels::WholePoolSizes& sizes) {
+  if (!cuda) return true;
+#ifdef ATTNBENCH_CUDA_KERNELS
+  return bytes == 2 && kernels::cuda::whole_pool_refusal(sizes).empty();
+#else
+  static_cast<void>(bytes);
+  static_cast<void>(sizes);
+  return false;
+#endif
+}
+
+/// Features of both are left to the kernel.
+Call with_features(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
   const at::NoGradGuard no_grad;
   const auto type = values.scalar_type();
   Call call{with_dense_rows(query.whole.to(type)),
@@ -116,15 +127,19 @@ Tensor with_features(const Operand& query, Query kind, const Operand& scores,
   if (scores.features.hidden.defined()) {
     call.mask = scores.features.hidden.logical_not().flatten(1).contiguous();
   }
-  return forward(call);
+  return call;
 }
 
 }  // namespace
 
 Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
   const bool made = scores.features.omega.defined();
-  if (made && values.is_cpu() && !gradient_wanted({query.whole, scores.whole, values})) {
-    return with_features(query, kind, scores, values);
+  if (made && !gradient_wanted({query.whole, scores.whole, values})) {
+    const at::NoGradGuard no_grad;
+    const Call call = with_features(query, kind, scores, values);
+    const bool in_kernel = makes_features(
+        values.is_cuda(), static_cast<std::int64_t>(values.element_size()), call.sizes());
+    if (in_kernel) return forward(call);
   }
   const auto rows = [](const Operand& x) {
     return x.features.omega.defined() ? x.all(compute_type(x.whole.scalar_type())) : x.whole;
@@ -168,9 +183,10 @@ double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents,
                                    bool features) {
   kernels::WholePoolSizes sizes = sizes_of(problem, latents, kind);
   if (!features) return predicted_whole_pool_forward_bytes(problem, sizes);
-  if (!is_cuda(problem.device)) {
-    sizes.directions.dim = problem.head_dim;
-    return predicted_cpu_whole_pool_forward_bytes(problem, sizes);
+  kernels::WholePoolSizes made = sizes;
+  made.directions.dim = problem.head_dim;
+  if (makes_features(is_cuda(problem.device), bytes_of(problem.dtype), made)) {
+    return predicted_whole_pool_forward_bytes(problem, made);
   }
   // The logits of all tokens, and the kernel in their type.
   Problem wide = problem;

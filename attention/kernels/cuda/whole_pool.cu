@@ -12,7 +12,16 @@ void require(const std::string& refusal) {
   if (!refusal.empty()) throw std::logic_error(refusal);
 }
 
-/// Whether a block of the current device can hold them.
+/// Why the numbers' type allows of none.
+template <class T>
+std::string no_directions(const WholePoolSizes& sizes) {
+  if (std::is_same_v<T, float> && sizes.directions.dim != 0) {
+    return "logits of fp32 tokens are not made in the kernel, but by a product beforehand";
+  }
+  return {};
+}
+
+/// Whether a block of the current device can hold the averages.
 bool averages_fit(const WholePoolSizes& sizes) {
   return plan_reading(shape_of(sizes), card().multiprocessors, card().shared_bytes).columns > 0;
 }
@@ -25,8 +34,12 @@ std::string whole_pool_refusal(const WholePoolSizes& sizes) {
       shape.value_dim < 0) {
     return "a size is negative";
   }
-  if (sizes.directions.dim != 0) {
-    return "logits are not made of directions on CUDA, but by a product beforehand";
+  if (sizes.directions.dim > most_pool_directions) {
+    return "directions of at most " + std::to_string(most_pool_directions) +
+           " numbers on CUDA, not " + std::to_string(sizes.directions.dim);
+  }
+  if (sizes.directions.dim != 0 && sizes.query == PoolQuery::weights) {
+    return "weights are not made of directions";
   }
   if (shape.latents > most_pool_latents) {
     return "at most " + std::to_string(most_pool_latents) + " latents a head on CUDA, not " +
@@ -41,10 +54,21 @@ std::string whole_pool_refusal(const WholePoolSizes& sizes) {
   return {};
 }
 
+namespace {
+
+std::string backward_refusal(const WholePoolSizes& sizes) {
+  if (sizes.directions.dim != 0) return "gradients are of logits that are given";
+  return whole_pool_refusal(sizes);
+}
+
+}  // namespace
+
 template <class T>
 std::size_t whole_pool_forward_bytes(const WholePoolSizes& sizes) {
   require(whole_pool_refusal(sizes));
+  require(no_directions<T>(sizes));
   if constexpr (!std::is_same_v<T, float>) {
+    if (sizes.directions.dim != 0) return directed_pool_forward_bytes<T>(sizes);
     if (averages_fit(sizes)) return pool_forward_bytes<T>(sizes);
   }
   return exact_pool_forward_bytes<T>(sizes);
@@ -54,7 +78,11 @@ template <class T>
 void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                         Stream stream, void* workspace, std::size_t workspace_bytes) {
   require(whole_pool_refusal(sizes));
+  require(no_directions<T>(sizes));
   if constexpr (!std::is_same_v<T, float>) {
+    if (sizes.directions.dim != 0) {
+      return directed_pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
+    }
     if (averages_fit(sizes)) {
       return pool_forward(sizes, arguments, stream, workspace, workspace_bytes);
     }
@@ -64,7 +92,7 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
 
 template <class T>
 std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes) {
-  require(whole_pool_refusal(sizes));
+  require(backward_refusal(sizes));
   return exact_pool_backward_bytes<T>(sizes);
 }
 
@@ -72,7 +100,7 @@ template <class T>
 void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                          const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
                          std::size_t workspace_bytes) {
-  require(whole_pool_refusal(sizes));
+  require(backward_refusal(sizes));
   exact_pool_backward(sizes, arguments, gradients, stream, workspace, workspace_bytes);
 }
 

@@ -21,6 +21,13 @@ template <class T>
 void pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                   Stream stream, void* workspace, std::size_t bytes);
 
+/// The same of logits that are made of directions.
+template <class T>
+std::size_t directed_pool_forward_bytes(const WholePoolSizes& sizes);
+template <class T>
+void directed_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                           Stream stream, void* workspace, std::size_t bytes);
+
 /// In fp32 on the CUDA cores, for any T.
 template <class T>
 std::size_t exact_pool_forward_bytes(const WholePoolSizes& sizes);

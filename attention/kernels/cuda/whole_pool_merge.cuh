@@ -22,10 +22,11 @@ struct PoolMerge {
   int group = 1;  ///< latents of a group but the last
   int segments = 1, latents = 0, value_dim = 0;
   std::int64_t heads = 0;
-  /// fp32: [heads, latents, value_dim]. 16 bits: [heads, padded, stride], at read_place, with zeros
-  /// elsewhere.
+  /// fp32: [heads, latents, value_dim]. 16 bits: [heads, padded, stride], at read_place or, where
+  /// they are `ordered`, in order, with zeros elsewhere.
   Number* out = nullptr;
   int padded = 0, stride = 0;
+  bool ordered = false;
   /// Where there are maxima the sums are divided by their totals: base-2 logarithms of the totals
   /// of exp2(logit), minus the maxima, and 1 / the totals of what is measured against these.
   float *normaliser = nullptr, *minus_maximum = nullptr, *gain = nullptr;  ///< [heads, latents]
@@ -121,7 +122,8 @@ __global__ void __launch_bounds__(32 * merge_warps)
         narrow_number(sums[j], a.out[row * a.value_dim + d]);
         if (a.dotted != nullptr) dot += sums[j] * a.dotted[row * a.value_dim + d];
       } else if (l < a.padded && d < a.stride) {
-        narrow_number(sums[j], a.out[(head * a.padded + read_place(l)) * a.stride + d]);
+        const int to = a.ordered ? l : read_place(l);
+        narrow_number(sums[j], a.out[(head * a.padded + to) * a.stride + d]);
       }
     }
   }

@@ -16,6 +16,7 @@ struct WholePoolShape {
 };
 
 constexpr std::int64_t most_pool_latents = 4096;
+constexpr std::int64_t most_pool_directions = 128;  ///< numbers of one
 /// Latents whose averages one launch makes: the widest of the recurrent tiles that spill nothing.
 constexpr int pool_group = 128;
 /// Latents that a query's weights are made of at once, and to a multiple of which the averages are

@@ -87,9 +87,9 @@ __device__ inline float weigh_queries(Word (&x)[8], const float (&shift)[16], fl
 
 /// Writes a warp's 16 rows of O, each times its factor, by way of `tile`.
 template <class T, int Columns>
-__device__ inline void store_results(const PoolRead<T>& a, const float (&o)[Columns / 8][4],
-                                     const float (&factor)[2], const Tile<Columns>& tile, T* head,
-                                     int t0, int columns) {
+__device__ inline void store_results(const Rows<T>& out, int length, bool by_pieces,
+                                     const float (&o)[Columns / 8][4], const float (&factor)[2],
+                                     const Tile<Columns>& tile, T* head, int t0, int columns) {
   const int lane = static_cast<int>(threadIdx.x & 31), g = lane >> 2, c = lane & 3;
 #pragma unroll
   for (int n = 0; n < Columns / 8; ++n) {
@@ -102,10 +102,10 @@ __device__ inline void store_results(const PoolRead<T>& a, const float (&o)[Colu
 #pragma unroll
   for (int i = 0; i < 16 / rows; ++i) {
     const int row = lane / pieces + i * rows;
-    if (t0 + row >= a.length || piece * 8 >= columns) continue;
+    if (t0 + row >= length || piece * 8 >= columns) continue;
     const uint4 x = tile.piece(row, piece);
-    T* const to = head + (t0 + row) * a.out.row_stride + piece * 8;
-    if (a.out_pieces) {
+    T* const to = head + (t0 + row) * out.row_stride + piece * 8;
+    if (by_pieces) {
       *reinterpret_cast<uint4*>(to) = x;
       continue;
     }
@@ -209,7 +209,8 @@ __global__ void __launch_bounds__(32 * read_warps, Columns > 64 ? 1 : 2)
         factor[r] = sum[r] > 0 ? __fdividef(1.F, sum[r]) : 0.F;
       }
     }
-    store_results<T, Columns>(a, o, factor, mine, a.out.at(b, h, 0) + column, tile * 16,
+    store_results<T, Columns>(a.out, a.length, a.out_pieces, o, factor, mine,
+                              a.out.at(b, h, 0) + column, tile * 16,
                               min(Columns, a.value_dim - column));
   }
 }

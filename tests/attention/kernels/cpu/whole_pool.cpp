@@ -138,63 +138,6 @@ TEST_CASE("kernels whole pool: the same bits for any number of threads, and ever
   }
 }
 
-namespace {
-
-/// Tokens and directions whose products are the logits, and the same logits in double.
-template <class T>
-struct Directed {
-  WholePool<T> given;
-  std::vector<Compute<T>> directions;
-  std::int64_t dim;
-
-  Directed(WholePoolSizes sizes, std::int64_t width, bool half_square, bool masked)
-      : given(sizes, 1, masked), dim(width) {
-    std::mt19937 engine(5);
-    const std::int64_t heads = sizes.batch * sizes.heads;
-    given.sizes.directions = {dim, half_square};
-    given.query = drawn<T>(engine, heads * sizes.length * dim, 1);
-    given.scores = drawn<T>(engine, heads * sizes.key_length * dim, 1);
-    directions = drawn<Compute<T>>(engine, sizes.heads * sizes.latents * dim, 1);
-  }
-  void forward(int threads) {
-    auto& sizes = given.sizes;
-    auto arguments = given.arguments();
-    arguments.query = given.template rows<const T>(given.query, sizes.length, dim);
-    arguments.scores = given.template rows<const T>(given.scores, sizes.key_length, dim);
-    arguments.directions = rows_of<const Compute<T>>(directions, sizes.heads, sizes.latents, dim);
-    on_workspace(threads, whole_pool_forward_bytes<T>(sizes, threads),
-                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   whole_pool_forward(sizes, arguments, team, space, bytes);
-                 });
-  }
-  std::vector<double> define() const {
-    const auto& sizes = given.sizes;
-    WholePool<double> logits = given.widened();
-    logits.sizes.scale = 1;
-    const auto made = [&](const std::vector<T>& tokens, std::int64_t length, bool less) {
-      std::vector<double> to;
-      for (std::int64_t row = 0; row < sizes.batch * sizes.heads * length; ++row) {
-        const T* x = tokens.data() + row * dim;
-        double square = 0;
-        for (std::int64_t d = 0; d < dim; ++d) square += double{widen(x[d])} * double{widen(x[d])};
-        for (std::int64_t l = 0; l < sizes.latents; ++l) {
-          const auto* w =
-              directions.data() + (row / length % sizes.heads * sizes.latents + l) * dim;
-          double product = 0;
-          for (std::int64_t d = 0; d < dim; ++d) product += double{widen(x[d])} * double{w[d]};
-          to.push_back(sizes.scale * product - (less ? sizes.scale * sizes.scale * square / 2 : 0));
-        }
-      }
-      return to;
-    };
-    logits.query = made(given.query, sizes.length, false);
-    logits.scores = made(given.scores, sizes.key_length, sizes.directions.half_square);
-    return logits.define();
-  }
-};
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directions", "", float,
                    double, BFloat16) {
   for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_and_normaliser}) {
