@@ -99,6 +99,10 @@ std::string machine_line(const Json& ours) {
     if (!text.empty()) text += ", ";
     text += part;
   };
+  const Json devices = machine.value("devices", Json::object());
+  for (const auto& [word, card] : devices.items()) {
+    add(card.value("name", word) + " (" + word + ")");
+  }
   add(fact_text("", machine.value("cpu_model", Json(""))));
   const Json threads = ours["run"].value("threads", Json());
   if (threads.is_number()) add(threads.dump() + (threads == 1 ? " thread" : " threads"));
@@ -207,6 +211,11 @@ std::string facts_html(const Json& result) {
   html += fact_table("Run", fact_rows(run));
   Json machine = ours["machine"];
   machine.erase("spoilers");  // said at the top
+  const Json devices = machine.value("devices", Json::object());
+  for (const auto& [word, card] : devices.items()) {
+    html += fact_table("Device: " + word, fact_rows(card));
+  }
+  machine.erase("devices");
   html += fact_table("Machine", fact_rows(machine));
   html += fact_table("Provenance", fact_rows(ours["provenance"]));
   return html;

@@ -12,6 +12,7 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
 #include "harness/result/format.hpp"
@@ -52,6 +53,18 @@ Json look_at_worker(run::WorkerClient& worker) {
           {"plugins", worker.hello().value("plugins", Json::array())}};
 }
 
+/// Each kind beside the CPU: what its first one is, or why there is none: {KIND: {card | refusal}}.
+Json devices() {
+  Json found = Json::object();
+  for (const auto& device : measure::all_devices()) {
+    if (device->name() == "cpu") continue;
+    const std::string refusal = device->refusal(0);
+    found[device->name()] =
+        refusal.empty() ? Json{{"card", device->card(0)}} : Json{{"refusal", refusal}};
+  }
+  return found;
+}
+
 Json places() {
   std::error_code ignored;
   return {{"programs", run::program_folder().string()},
@@ -87,6 +100,7 @@ Json examine(const DoctorArguments& arguments) {
   options.threads = threads;
   run::WorkerClient worker(options);
   found["worker"] = look_at_worker(worker);
+  found["devices"] = devices();
   if (!arguments.quick) measure_into(found, worker, threads);
   found["places"] = places();
   std::vector<std::string> spoilers = measure::spoilers(found["machine"]);
@@ -146,6 +160,25 @@ void print_worker(const Json& worker) {
   }
 }
 
+void print_devices(const Json& devices) {
+  std::vector<Row> rows;
+  for (const auto& [name, found] : devices.items()) {
+    const std::string refusal = found.value("refusal", "");
+    if (!refusal.empty()) {
+      rows.push_back({name, " cannot be used: " + refusal});
+      continue;
+    }
+    const Json& card = found["card"];
+    rows.push_back({name, " " + card.value("name", "") + ", compute capability " +
+                              card.value("compute_capability", "") + ", " +
+                              result::human_bytes(card.value("memory_bytes", 0.0)) + ", driver " +
+                              card.value("driver", card.value("driver_cuda", ""))});
+  }
+  if (rows.empty()) return;
+  std::cout << "Devices\n";
+  print_columns(std::cout, rows, "  ");
+}
+
 /// "fma_float32_flops_per_second" is for programs: a person reads name, rate and unit.
 Row ceiling_row(const std::string& key, double rate) {
   for (const auto& [ending, unit] :
@@ -188,6 +221,7 @@ int doctor(const DoctorArguments& arguments) {
   }
   print_machine(found["machine"]);
   print_worker(found["worker"]);
+  print_devices(found["devices"]);
   print_measured(found);
   std::cout << "Places\n";
   std::vector<Row> rows;

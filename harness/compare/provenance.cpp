@@ -19,6 +19,7 @@ std::vector<std::string> differences_of(const Json& base, const Json& changed) {
   static const std::vector<std::pair<const char*, const char*>> facts{
       {"/machine/host", "host"},
       {"/machine/cpu_model", "CPU"},
+      {"/machine/devices", "devices"},
       {"/run/threads", "threads"},
       {"/run/seed", "seed"},
       {"/run/rounds", "rounds"},
@@ -50,6 +51,12 @@ bool one_machine(const Json& base, const Json& changed) {
     const Json* before = find(base["attnbench"], pointer);
     const Json* after = find(changed["attnbench"], pointer);
     if (!before || !after || *before != *after) return false;
+  }
+  const Json* before = find(base["attnbench"], "/machine/devices");
+  const Json* after = find(changed["attnbench"], "/machine/devices");
+  if (!before || !after) return true;
+  for (const auto& [word, card] : after->items()) {
+    if (before->contains(word) && (*before)[word] != card) return false;
   }
   return true;
 }

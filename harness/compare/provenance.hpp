@@ -12,7 +12,8 @@ using Json = nlohmann::json;
 /// "threads: 2, then 4": what is not the same in two result.json values, most telling first.
 std::vector<std::string> differences_of(const Json& base, const Json& changed);
 
-/// Whether both say that they were measured on one host, CPU model and number of threads.
+/// Whether both say that they were measured on one host, CPU model and number of threads, and
+/// mean the same by the devices that both name.
 bool one_machine(const Json& base, const Json& changed);
 
 }  // namespace attnbench::compare

@@ -1,6 +1,7 @@
 #include "harness/measure/device.hpp"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
 
@@ -8,6 +9,8 @@ namespace attnbench::measure {
 
 /// Generated from the files device_*.cpp.
 void append_devices(std::vector<std::unique_ptr<Device>>& devices);
+
+nlohmann::json Device::card(int) const { return nlohmann::json::object(); }
 
 const std::vector<std::unique_ptr<Device>>& all_devices() {
   static const auto devices = [] {

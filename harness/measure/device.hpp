@@ -21,13 +21,18 @@ class Device {
   virtual std::string refusal(int index) const = 0;
   /// Makes that number the one that everything below is about, in this thread.
   virtual void select(int) const {}
-  /// Of its own, in bytes; 0 where tensors lie in the host's memory.
-  virtual std::int64_t memory_bytes() const { return 0; }
+  /// What number `index` is: {name, compute_capability, multiprocessors, memory_bytes, l2_bytes,
+  /// driver, driver_cuda} as far as it is known, `memory_bytes` being its own. Empty where the
+  /// machine card says all, and tensors lie in the host's memory. It need not be selected.
+  virtual nlohmann::json card(int index) const;
   virtual std::unique_ptr<Stopwatch> stopwatch() const = 0;
   /// What it can do at most, measured now; see the record's `ceilings`. GEMM rates are not in it.
   virtual nlohmann::json ceilings(int threads) const = 0;
   /// Seconds of a fixed piece of work: how fast it runs at this moment.
   virtual double calibration_seconds(int threads) const = 0;
+  /// Its clock, measured now while it is busy, over the greatest that it may have; 0 where that is
+  /// not known.
+  virtual double clock_ratio() const { return 0; }
 };
 
 /// All kinds that this program was built with, usable or not.

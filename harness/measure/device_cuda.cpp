@@ -5,9 +5,10 @@
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <limits>
 
-#include "attention/kernels/cuda/device.hpp"
+#include "attention/kernels/cuda/cards.hpp"
 #include "harness/measure/cuda_loops.hpp"
 #endif
 
@@ -57,6 +58,15 @@ class EventStopwatch final : public Stopwatch {
   cuda::Event end_;
 };
 
+/// The driver as it names itself; empty where it does not.
+std::string driver_text() {
+  std::ifstream stream("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(stream, line);
+  const std::size_t begin = line.find("NVIDIA");
+  return begin == std::string::npos ? line : line.substr(begin);
+}
+
 /// The least seconds of what `queue` queues, out of a few.
 double least_seconds(int trials, const std::function<void()>& queue) {
   cuda::Event begin;
@@ -95,8 +105,18 @@ class Cuda final : public Device {
     return built.empty() ? cuda::refusal(index) : built;
   }
   void select(int index) const override { cuda::select(index); }
-  std::int64_t memory_bytes() const override {
-    return static_cast<std::int64_t>(cuda::card().memory_bytes);
+  nlohmann::json card(int index) const override {
+    const cuda::Card& card = cuda::card(index);
+    nlohmann::json facts = {
+        {"name", card.name},
+        {"compute_capability", std::to_string(card.major) + "." + std::to_string(card.minor)},
+        {"multiprocessors", card.multiprocessors},
+        {"l2_bytes", card.l2_bytes},
+        {"memory_bytes", card.memory_bytes},
+        { "driver_cuda",
+          cuda::driver_cuda() }};
+    if (const std::string driver = driver_text(); !driver.empty()) facts["driver"] = driver;
+    return facts;
   }
   std::unique_ptr<Stopwatch> stopwatch() const override {
     return std::make_unique<EventStopwatch>();
@@ -110,14 +130,16 @@ class Cuda final : public Device {
     const double exp = least_seconds(5, [&] { loops.exponentials(rounds, {}); });
     return {{"fma_float32_flops_per_second", loops.multiply_add(rounds, {}) / fma},
             {"exp_float32_per_second", loops.exponentials(rounds, {}) / exp},
+            {"exponential_units", "own"},
             {"bandwidth_dram_bytes_per_second", copy_rate(card.l2_bytes)},
             {"clock_hz", loops.clock_hz({})},
-            {"clock_greatest_hz", greatest_clock_hz()},
-            {"name", card.name},
-            {"compute_capability", std::to_string(card.major) + "." + std::to_string(card.minor)},
-            {"multiprocessors", card.multiprocessors},
-            { "memory_bytes",
-              card.memory_bytes }};
+            { "clock_greatest_hz",
+              greatest_clock_hz() }};
+  }
+
+  double clock_ratio() const override {
+    const double greatest = greatest_clock_hz();
+    return greatest > 0 ? CudaLoops(cuda::card()).clock_hz({}) / greatest : 0;
   }
 
   double calibration_seconds(int) const override {

@@ -29,6 +29,12 @@ double memory_rate(const Json& ceilings, double bytes) {
   return ceiling(ceilings, "bandwidth_dram_bytes_per_second");
 }
 
+/// Whether exponentials are computed beside products, in units of their own.
+bool own_exponential_units(const Json& ceilings) {
+  const auto found = ceilings.find("exponential_units");
+  return found != ceilings.end() && *found == "own";
+}
+
 /// Seconds of `amount` at `rate`; nothing where there is something to do and no rate.
 std::optional<double> seconds(double amount, double rate) {
   if (amount <= 0) return 0.0;
@@ -48,9 +54,11 @@ std::optional<Roofline> roofline(const Work& work, const Json& ceilings) {
   result.compute_seconds = *compute;
   result.memory_seconds = *memory;
   result.exponential_seconds = *exponentials;
-  result.floor_seconds = std::max(*compute + *exponentials, *memory);
+  const double busy = own_exponential_units(ceilings) ? std::max(*compute, *exponentials)
+                                                      : *compute + *exponentials;
+  result.floor_seconds = std::max(busy, *memory);
   if (result.floor_seconds <= 0) return std::nullopt;
-  if (*memory >= *compute + *exponentials) {
+  if (*memory >= busy) {
     result.bound = "memory";
   } else {
     result.bound = *compute >= *exponentials ? "compute" : "exponentials";

@@ -28,8 +28,10 @@ struct Roofline {
 
 /// `ceilings` are those of one device, as in result.json. On a CPU exponentials and FMAs share
 /// ports, so their times add, and only traffic hides behind them: floor = max(compute +
-/// exponentials, memory). Traffic is held against the fastest level of memory that holds all of it,
-/// since a repeated body finds its data there. Nothing where a needed ceiling is not known.
+/// exponentials, memory). Where `exponential_units` is "own", as on a GPU, each hides behind the
+/// others: floor = max(compute, exponentials, memory). Traffic is held against the fastest level of
+/// memory that holds all of it, since a repeated body finds its data there. Nothing where a needed
+/// ceiling is not known.
 std::optional<Roofline> roofline(const Work& work, const Json& ceilings);
 
 }  // namespace attnbench::measure

@@ -155,7 +155,7 @@ void add_status(Json& record, const Json& forecast, const std::vector<Json>& rou
 /// What the first ok round tells of each part: memory, check and training are made in round 0 only.
 void add_measured(Json& record, const std::vector<Json>& rounds) {
   for (const Json& round : rounds) {
-    for (const char* part : {"memory", "check", "training", "chosen"}) {
+    for (const char* part : {"memory", "device_memory", "check", "training", "chosen"}) {
       const bool known = record.contains(part) && std::string(part) != "chosen";
       if (!known && round["measured"].contains(part)) record[part] = round["measured"][part];
     }

@@ -5,6 +5,17 @@
 namespace attnbench::run {
 namespace {
 
+/// Whether both name a device by the same word and mean another one, or another driver.
+bool other_device(const Json& then, const Json& now) {
+  const Json nothing = Json::object();
+  const Json& before = then.contains("devices") ? then["devices"] : nothing;
+  for (const auto& [word, card] :
+       now.contains("devices") ? now["devices"].items() : nothing.items()) {
+    if (before.contains(word) && before[word] != card) return true;
+  }
+  return false;
+}
+
 /// Why records made under `then` do not hold under `now`; empty if they do.
 std::string difference(const Json& then, const Json& now) {
   const std::pair<const char*, const char*> sentences[] = {
@@ -16,7 +27,7 @@ std::string difference(const Json& then, const Json& now) {
   for (const auto& [key, sentence] : sentences) {
     if (then.value(key, Json()) != now.value(key, Json())) return sentence;
   }
-  return {};
+  return other_device(then, now) ? "it was measured on another device, or with another driver" : "";
 }
 
 std::string retried(const std::vector<Json>& rounds, const std::set<std::string>& retry) {

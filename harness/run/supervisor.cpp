@@ -78,7 +78,7 @@ void Supervisor::plan() {
   std::vector<Json> cells;
   for (const Json& cell : settings_.suite.cells) {
     if (!settings_.shard.holds(cell.at("id"))) continue;
-    measure::usable_device(cell.value("device", "cpu"));
+    note_device(cell.value("device", "cpu"));
     cells.push_back(cell);
   }
   std::vector<Json> forecasts;
@@ -95,10 +95,19 @@ void Supervisor::plan() {
   refuse_what_is_no_team_work();
 }
 
+/// Refuses a device that cannot be used; what it is becomes part of what numbers hold under.
+void Supervisor::note_device(const std::string& device) {
+  const Json card = measure::usable_device(device).card(measure::device_index(device));
+  if (card.empty()) return;
+  machine_["devices"][device] = card;
+  identity_["devices"][device] = card;
+}
+
 /// That tensors of a cell on `device` may take: the limit that was said, else a share of what is
 /// there.
 std::int64_t Supervisor::memory_limit(const std::string& device) const {
-  const std::int64_t own = measure::usable_device(device).memory_bytes();
+  const Json card = measure::usable_device(device).card(measure::device_index(device));
+  const auto own = card.value("memory_bytes", std::int64_t{0});
   if (own == 0 || settings_.memory_limit_bytes) return memory_bytes_;
   return static_cast<std::int64_t>(default_memory_share * static_cast<double>(own));
 }

@@ -37,6 +37,7 @@ class Supervisor {
   void take_from_other_run();
   void start_worker();
   std::unique_ptr<WorkerClient> make_worker(const SideBySide* lanes);
+  void note_device(const std::string& device);
   std::int64_t memory_limit(const std::string& device) const;
   void probe(const std::string& device);
   void probe_devices();

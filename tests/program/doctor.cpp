@@ -19,6 +19,8 @@ TEST_CASE("doctor finds a machine that can measure", "[doctor]") {
   CHECK(found["machine"]["threads"].get<int>() >= 1);
   CHECK(found["places"].contains("cache"));
   CHECK_FALSE(found.contains("ceilings"));
+  // Either what it is or why it cannot be used.
+  CHECK(found["devices"]["cuda"].size() == 1);
 }
 
 TEST_CASE("doctor measures ceilings and noise, and says what spoils them", "[doctor]") {
@@ -26,8 +28,8 @@ TEST_CASE("doctor measures ceilings and noise, and says what spoils them", "[doc
       test::run({test::program(), "doctor"}, 60, {{"OPENBLAS_CORETYPE", "Haswell"}});
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
-  for (const char* word : {"Machine", "Worker", "Ceilings", "gemm_bfloat16", "bandwidth_dram",
-                           "Noise", "Places", "OPENBLAS_CORETYPE=Haswell"}) {
+  for (const char* word : {"Machine", "Worker", "Devices", "Ceilings", "gemm_bfloat16",
+                           "bandwidth_dram", "Noise", "Places", "OPENBLAS_CORETYPE=Haswell"}) {
     INFO(word);
     CHECK(finished.out.find(word) != std::string::npos);
   }

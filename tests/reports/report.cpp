@@ -64,6 +64,20 @@ TEST_CASE("a report without pictures has specifications, tables and a page", "[r
   CHECK_FALSE(holds(page, "vegaEmbed"));
 }
 
+TEST_CASE("the page says which device a word stands for", "[reports]") {
+  const test::TemporaryFolder folder;
+  auto result = nlohmann::json::parse(test::read_file(fixture));
+  result["attnbench"]["machine"]["devices"]["cuda"] = {
+      {"name", "Example GPU"}, {"memory_bytes", 85899345920}, {"driver", "NVIDIA 1.2"}};
+  test::write_file(folder / "result.json", result.dump());
+  const auto report =
+      reports::write_report({folder / "result.json"}, options_of(folder / "out", false));
+  const std::string page = test::read_file(report.page);
+  CHECK(holds(page, "Example GPU (cuda), Example CPU 3.0 GHz"));
+  CHECK(holds(page, "Device: cuda"));
+  CHECK(holds(page, "80.0 GiB"));
+}
+
 TEST_CASE("the page asks nothing of the network", "[reports]") {
   const test::TemporaryFolder folder;
   const Interpreter interpreter(folder, "echo 'window.vegaEmbed=1; a=\"</script>\"; b=/</g' > $6");

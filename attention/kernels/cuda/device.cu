@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/device.hpp"
+#include "attention/kernels/cuda/cards.hpp"
 
 #include <map>
 #include <mutex>
@@ -10,7 +10,9 @@ namespace {
 
 cudaEvent_t native_event(void* event) { return static_cast<cudaEvent_t>(event); }
 
-const Card& card_of(int device) {
+}  // namespace
+
+const Card& card(int device) {
   static std::mutex mutex;
   static std::map<int, Card> cards;
   const std::lock_guard lock(mutex);
@@ -29,8 +31,6 @@ const Card& card_of(int device) {
   return cards.emplace(device, card).first->second;
 }
 
-}  // namespace
-
 std::string refusal(int index) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
@@ -44,7 +44,7 @@ std::string refusal(int index) {
   if (index >= count) {
     return "there are " + std::to_string(count) + " CUDA devices, numbered from 0";
   }
-  const Card& asked = card_of(index);
+  const Card& asked = card(index);
   if (asked.major < 8) {
     return asked.name + " has compute capability " + std::to_string(asked.major) + "." +
            std::to_string(asked.minor) + ", and the kernels need 8.0 or newer";
@@ -57,7 +57,13 @@ void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 const Card& card() {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  return card_of(device);
+  return card(device);
+}
+
+std::string driver_cuda() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return {};
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 void* allocate(std::size_t bytes) {

@@ -104,6 +104,19 @@ TEST_CASE("too few rounds and other machines allow no verdict", "[compare]") {
   CHECK_FALSE(compare::one_machine(base, elsewhere));
 }
 
+TEST_CASE("another device under the same word allows no verdict", "[compare]") {
+  const auto on = [](const Json& devices) {
+    Json result = result_of({1.00, 1.01, 0.99}, steady);
+    result["attnbench"]["machine"]["devices"] = devices;
+    return result;
+  };
+  const Json one{{"cuda", {{"name", "one"}}}};
+  CHECK(compare::one_machine(on(one), on(one)));
+  CHECK_FALSE(compare::one_machine(on(one), on({{"cuda", {{"name", "other"}}}})));
+  CHECK(compare::one_machine(on(one), on({{"cuda:1", {{"name", "other"}}}})));
+  CHECK(compare::one_machine(on(one), result_of({1.00, 1.01, 0.99}, steady)));
+}
+
 TEST_CASE("cells of one side only are NEW or GONE", "[compare]") {
   const Json base = result_of({1, 1, 1}, steady);
   Json other = base;

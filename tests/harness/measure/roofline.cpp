@@ -34,6 +34,19 @@ TEST_CASE("the bound names the term that binds", "[roofline]") {
   CHECK(memory->floor_seconds == Approx(1000));
 }
 
+TEST_CASE("exponentials hide behind products where they have units of their own", "[roofline]") {
+  Json gpu = ceilings;
+  gpu["exponential_units"] = "own";
+  const auto both = roofline({.flops = 200, .bytes = 5, .exponentials = 15}, gpu);
+  REQUIRE(both);
+  CHECK(both->floor_seconds == Approx(2));
+  CHECK(both->bound == "compute");
+  const auto exponentials = roofline({.flops = 200, .bytes = 5, .exponentials = 30}, gpu);
+  CHECK(exponentials->floor_seconds == Approx(3));
+  CHECK(exponentials->bound == "exponentials");
+  CHECK(roofline({.flops = 200, .bytes = 5000, .exponentials = 30}, gpu)->bound == "memory");
+}
+
 TEST_CASE("traffic that fits a cache is held against that cache", "[roofline]") {
   CHECK(roofline({.bytes = 1000}, ceilings)->memory_seconds == Approx(20));
   CHECK(roofline({.bytes = 1001}, ceilings)->memory_seconds == Approx(1001 / 5.0));

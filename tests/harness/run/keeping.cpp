@@ -43,6 +43,23 @@ TEST_CASE("each part of the identity can end them, and is named", "[keeping]") {
   CHECK(reasons.size() == 5);
 }
 
+TEST_CASE("records hold on the device that they were measured on alone", "[keeping]") {
+  const auto on = [](const char* card) {
+    Json identity = to_json(usual());
+    identity["devices"]["cuda"] = {{"name", card}, {"driver_cuda", "13.0"}};
+    return identity;
+  };
+  JournalContents journal = journal_of("ok");
+  for (auto& [id, identity] : journal.identities) identity = on("one");
+  CHECK(keep(journal, {"a"}, on("one"), {}).rounds.size() == 1);
+  const Kept kept = keep(journal, {"a"}, on("other"), {});
+  CHECK(kept.rounds.empty());
+  CHECK_THAT(kept.repeated.at("a"), Catch::Contains("another device"));
+  // What ran on the CPU alone says nothing of a device that comes later.
+  CHECK(keep(journal_of("ok"), {"a"}, on("one"), {}).rounds.size() == 1);
+  CHECK(keep(journal, {"a"}, to_json(usual()), {}).rounds.size() == 1);
+}
+
 TEST_CASE("cells of a status are repeated on demand", "[keeping]") {
   CHECK(keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed"}).rounds.size() == 1);
   const Kept kept = keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
