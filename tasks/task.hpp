@@ -46,7 +46,10 @@ class MemoryMeter {
 /// What is timed, and what comes before each call of it, unclocked.
 struct Body {
   std::function<void()> call;
-  std::function<void()> before;  ///< may be empty
+  std::function<void()> before = {};  ///< may be empty
+  /// Many short calls of which a device may record one and play it again: `before` fills whatever
+  /// memory `call` reads, always in the same place, and nothing of the host decides what is done.
+  bool recordable = false;
 };
 
 /// Two bodies timed in turns, so that what slows the machine down slows both.
@@ -75,9 +78,8 @@ class Context {
  public:
   virtual ~Context() = default;
   /// Warms up, then calls `body` until the stopping rule is met, and files the samples in the
-  /// round's record under `timing[what]`. `prepare`, if given, runs before each call, unclocked.
-  virtual void measure(const std::string& what, const std::function<void()>& body,
-                       const std::function<void()>& prepare = {}) = 0;
+  /// round's record under `timing[what]`. Returns their median, in seconds.
+  virtual double measure(const std::string& what, const Body& body) = 0;
   /// Warms both up, then times them in turns until the interval of their ratio leaves 1 or cannot
   /// matter any more, or the sampling rule's limits are hit, `patience` (0 to 1) times its seconds.
   /// Files nothing.

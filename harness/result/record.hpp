@@ -65,11 +65,17 @@
 //   memory                  {input_bytes, output_bytes, saved_bytes, workspace_bytes, peak_bytes}
 //   check                   {verdict: ok | wrong, rows, error, tolerance, naive_error, reference,
 //                           dtype (of what the mix was given, of tasks that train), …}
+//   device_memory           {tensor_peak_bytes, reserved_peak_bytes, used_bytes}   of a device with
+//                           memory of its own, in the first round: by its allocator, with what that
+//                           keeps, and of all processes
 //   metrics                 {state_bytes, tokens_per_second, …}   of the task
 //   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
 //
 // timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
-//                           stop: interval | time | samples, calibration_seconds, round}
+//                           stop: interval | time | samples, calibration_seconds, round,
+//                           clock_ratio, graph, graph_reason}   the last three on a device only:
+//                           its clock over its greatest, just after; whether a recorded graph was
+//                           timed, and why not where one was wanted
 //
 // crossover of one round    {verdict: found | below | above | none | reverse | several | undecided,
 //                           low, high, crossings: [{low, high, faster_from_high}], implementation,

@@ -7,7 +7,7 @@
 #include "attention/torch_cuda.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/measure/pairs.hpp"
+#include "harness/measure/recording.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/worker/allocator.hpp"
 #include "harness/worker/replay.hpp"
@@ -18,9 +18,6 @@ namespace {
 /// OpenMP's threads go on spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
-
-/// A body that takes no longer is timed as a graph: launching it takes as long as doing it.
-constexpr double recorded_below_seconds = 1e-4;
 
 /// More threads than there are CPUs are pinned to none.
 constexpr int every_cpu = std::numeric_limits<int>::max();
@@ -56,42 +53,43 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
 
 ChildContext::~ChildContext() = default;
 
-void ChildContext::measure(const std::string& what, const std::function<void()>& body,
-                           const std::function<void()>& prepare) {
+double ChildContext::measure(const std::string& what, const tasks::Body& body) {
   const int threads = at::get_num_threads();
   let_threads_rest();
   const double before = device_.calibration_seconds(threads);
   Json timing = {{"round", settings_.round}};
-  const measure::Samples samples = sampled(body, prepare, timing);
+  const measure::Samples samples = sampled(body, timing);
+  const double median = measure::median(samples.seconds);
   let_threads_rest();
   const double calibration = (before + device_.calibration_seconds(threads)) / 2;
   timing.update({{"samples_seconds", samples.seconds},
-                 {"median_seconds", measure::median(samples.seconds)},
+                 {"median_seconds", median},
                  {"stop", samples.stop},
                  {"calibration_seconds", calibration}});
   if (const auto interval = measure::median_interval(samples.seconds)) {
     timing["low_seconds"] = interval->low;
     timing["high_seconds"] = interval->high;
   }
+  if (const double ratio = device_.clock_ratio(); ratio > 0) timing["clock_ratio"] = ratio;
   timing_[what] = std::move(timing);
   calibrations_.push_back(calibration);
+  return median;
 }
 
-measure::Samples ChildContext::sampled(const std::function<void()>& body,
-                                       const std::function<void()>& prepare, Json& timing) {
+measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
   const auto sample = [&](const std::function<void()>& timed) {
-    return measure::sample(*stopwatch_, settings_.rule, timed, prepare);
+    return measure::sample(*stopwatch_, settings_.rule, timed, body.before);
   };
-  // What is prepared anew before each call may lie elsewhere each time; a graph cannot follow.
-  if (!is_cuda(settings_.device) || prepare) return sample(body);
-  for (int call = 0; call < 2; ++call) stopwatch_->time(body);
-  if (stopwatch_->time(body) > recorded_below_seconds) return sample(body);
-  std::string why;
-  const std::unique_ptr<Replay> replay = Replay::of(settings_.device, body, why);
-  timing["graph"] = replay != nullptr;
-  if (replay) return sample([&replay] { replay->launch(); });
-  timing["graph_reason"] = why;
-  return sample(body);
+  if (!is_cuda(settings_.device)) return sample(body.call);
+  const auto recorder = [this](const measure::PairedBody& wanted, std::string& why) {
+    return recorded(settings_.device, wanted.call, wanted.before, why);
+  };
+  const measure::Recording recording =
+      measure::record_if_short(*stopwatch_, {body.call, body.before}, body.recordable, recorder);
+  if (recording.wanted()) timing["graph"] = bool(recording.play);
+  if (recording.play) return sample(recording.play);
+  if (recording.wanted()) timing["graph_reason"] = recording.why;
+  return sample(body.call);
 }
 
 tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::Body& second,

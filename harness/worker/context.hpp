@@ -42,8 +42,7 @@ class ChildContext final : public tasks::Context {
                std::function<bool()> cancelled = {});
   ~ChildContext() override;
 
-  void measure(const std::string& what, const std::function<void()>& body,
-               const std::function<void()>& prepare = {}) override;
+  double measure(const std::string& what, const tasks::Body& body) override;
   tasks::Comparison compare(const tasks::Body& first, const tasks::Body& second,
                             double patience) override;
   tasks::MemoryMeter& memory() override;
@@ -61,10 +60,9 @@ class ChildContext final : public tasks::Context {
   Json measured() const;
 
  private:
-  /// The samples, of a recorded graph where the body is short and can be recorded; `timing` says
-  /// so.
-  measure::Samples sampled(const std::function<void()>& body, const std::function<void()>& prepare,
-                           Json& timing);
+  /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
+  /// (see measure/recording.hpp); `timing` says so.
+  measure::Samples sampled(const tasks::Body& body, Json& timing);
 
   RunSettings settings_;
   const Registry& registry_;

@@ -1,6 +1,7 @@
 #include "harness/worker/replay.hpp"
 
 #include <exception>
+#include <memory>
 
 #include "attention/torch_cuda.hpp"
 
@@ -10,49 +11,42 @@ namespace attnbench::worker {
 
 namespace cuda = kernels::cuda;
 
-struct Replay::Recorded {
-  Recorded(cuda::Stream stream, const std::function<void()>& body) : graph(stream, body) {}
-  cuda::Graph graph;
-};
-
-std::unique_ptr<Replay> Replay::of(const std::string& device, const std::function<void()>& body,
-                                   std::string& why) {
+std::function<void()> recorded(const std::string& device, const std::function<void()>& body,
+                               const std::function<void()>& before, std::string& why) {
+  const auto prepare = [&before] {
+    if (before) before();
+  };
   try {
     synchronize(device);
     const SideStream side(device);
     const cuda::Stream stream = current_stream(at::Device(device));
     // Whatever is made once (handles, workspaces, cached blocks) is made before the recording.
-    for (int i = 0; i < 2; ++i) body();
+    for (int i = 0; i < 2; ++i) {
+      prepare();
+      body();
+    }
+    prepare();
     cuda::synchronize(stream);
-    auto recorded = std::make_unique<Recorded>(stream, body);
-    recorded->graph.launch(stream);
+    const auto graph = std::make_shared<const cuda::Graph>(stream, body);
+    prepare();
+    graph->launch(stream);
     cuda::synchronize(stream);
-    return std::unique_ptr<Replay>(new Replay(std::move(recorded)));
+    return [graph] { graph->launch({}); };
   } catch (const std::exception& error) {
     const std::string message = error.what();
     why = message.substr(0, message.find('\n'));
-    return nullptr;
+    return {};
   }
 }
 
-void Replay::launch() const { recorded_->graph.launch({}); }
-
 #else
 
-struct Replay::Recorded {};
-
-std::unique_ptr<Replay> Replay::of(const std::string&, const std::function<void()>&,
-                                   std::string& why) {
+std::function<void()> recorded(const std::string&, const std::function<void()>&,
+                               const std::function<void()>&, std::string& why) {
   why = "this program was built without the CUDA toolkit";
-  return nullptr;
+  return {};
 }
 
-void Replay::launch() const {}
-
 #endif
-
-Replay::Replay(std::unique_ptr<Recorded> recorded) : recorded_(std::move(recorded)) {}
-
-Replay::~Replay() = default;
 
 }  // namespace attnbench::worker

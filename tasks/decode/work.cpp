@@ -1,11 +1,9 @@
 #include "tasks/decode/work.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "attention/layer.hpp"
-#include "attention/torch_cuda.hpp"
 #include "tasks/check.hpp"
 #include "tasks/forecast.hpp"
 
@@ -23,40 +21,22 @@ Inputs slice(const Mechanism& mechanism, const Inputs& inputs, std::int64_t begi
   return some;
 }
 
-/// Makes `state` what `saved` is, in the memory that it has.
-void restore(State& state, const State& saved) {
-  for (const auto& [name, tensor] : saved.tensors) {
-    at::Tensor& own = state.tensors[name];
-    if (own.defined() && own.sizes() == tensor.sizes()) {
-      own.copy_(tensor);
-    } else {
-      own = tensor.clone();
-    }
-  }
-  state.position = saved.position;
-}
-
-/// Seconds of bodies, as they happen: rates are this round's, beside the samples of the context.
-class Lap {
+/// A state that is taken back to what it was, always in the same memory: a step that was recorded
+/// reads it there, even of a mechanism that keeps new tensors in place of the old ones.
+class Resettable {
  public:
-  explicit Lap(std::string device) : device_(std::move(device)) {}
+  explicit Resettable(const State& saved) : saved_(saved), home_(saved.clone()) { reset(); }
 
-  void time(const std::function<void()>& body) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    synchronize(device_);
-    seconds_.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  void reset() {
+    for (const auto& [name, tensor] : saved_.tensors) home_.tensors.at(name).copy_(tensor);
+    state_ = home_;
   }
-  double median() {
-    const auto middle = seconds_.begin() + static_cast<std::ptrdiff_t>(seconds_.size() / 2);
-    std::nth_element(seconds_.begin(), middle, seconds_.end());
-    return *middle;
-  }
+  State& state() { return state_; }
 
  private:
-  std::string device_;
-  std::vector<double> seconds_;
+  const State& saved_;
+  const State home_;
+  State state_;  ///< the one that steps advance
 };
 
 class DecodeWork final : public Work {
@@ -83,19 +63,19 @@ class DecodeWork final : public Work {
     }
     prefilled_ = empty_state(context_length_ + steps_);
     mix(before_, prefilled_);
-    state_ = prefilled_.clone();
+    working_ = std::make_unique<Resettable>(prefilled_);
   }
 
   /// The first and the last token that are generated.
   Json check(Context& context) override {
     const at::NoGradGuard no_grad;
-    restore(state_, prefilled_);
+    working_->reset();
     Problem problem = forecast_.problem;
     problem.length = problem.key_length = context_length_ + steps_;
     Rows rows;
     std::vector<double> got;
     for (std::int64_t i = 0; i < steps_; ++i) {
-      const at::Tensor output = mix(tokens_[static_cast<std::size_t>(i)], state_);
+      const at::Tensor output = mix(tokens_[static_cast<std::size_t>(i)], working_->state());
       if (i != 0 && i != steps_ - 1) continue;
       Rows only;
       for (std::int64_t b = 0; b < problem.batch; ++b) {
@@ -118,16 +98,13 @@ class DecodeWork final : public Work {
          {{"implementation", forecast_.implementation}, {"reason", forecast_.choice_reason}}}};
     if (context.round() == 0) sections["memory"] = metered_step(context.memory());
     time_step(context);
-    Lap generation(forecast_.problem.device);
-    time_generation(context, generation);
-    Lap prefill(forecast_.problem.device);
-    time_prefill(context, prefill);
+    const double generation = time_generation(context);
+    const double prefill = time_prefill(context);
     const auto batch = static_cast<double>(forecast_.problem.batch);
     sections["metrics"] = {
         {"state_bytes", empty_state(context_length_).bytes()},
-        {"tokens_per_second", batch * static_cast<double>(steps_) / generation.median()},
-        {"prefill_tokens_per_second",
-         batch * static_cast<double>(context_length_) / prefill.median()}};
+        {"tokens_per_second", batch * static_cast<double>(steps_) / generation},
+        {"prefill_tokens_per_second", batch * static_cast<double>(context_length_) / prefill}};
     return sections;
   }
 
@@ -144,14 +121,14 @@ class DecodeWork final : public Work {
   }
 
   Json metered_step(MemoryMeter& meter) {
-    restore(state_, prefilled_);
+    working_->reset();
     std::int64_t input_bytes = 0;
     for (const auto& [role, tensor] : tokens_.front().tensors) {
       input_bytes += static_cast<std::int64_t>(tensor.nbytes());
     }
     const std::int64_t before = meter.live_bytes();
     meter.reset_peak();
-    const at::Tensor output = mix(tokens_.front(), state_);
+    const at::Tensor output = mix(tokens_.front(), working_->state());
     const std::int64_t peak = meter.peak_bytes();
     const auto output_bytes = static_cast<std::int64_t>(output.nbytes());
     return {{"input_bytes", input_bytes},
@@ -160,24 +137,25 @@ class DecodeWork final : public Work {
             {"peak_bytes", peak}};
   }
 
+  /// From the prefilled state, whose position decides what is done: it is the same each time.
+  Body from_prefilled(std::function<void()> call) {
+    return {std::move(call), [this] { working_->reset(); }, /*recordable=*/true};
+  }
+
   void time_step(Context& context) {
-    context.measure(
-        "step", [this] { mix(tokens_.front(), state_); }, [this] { restore(state_, prefilled_); });
+    context.measure("step", from_prefilled([this] { mix(tokens_.front(), working_->state()); }));
   }
 
-  void time_generation(Context& context, Lap& lap) {
-    const auto generate = [this] {
-      for (const Inputs& token : tokens_) mix(token, state_);
-    };
-    context.measure(
-        "generation", [&] { lap.time(generate); }, [this] { restore(state_, prefilled_); });
+  double time_generation(Context& context) {
+    return context.measure("generation", from_prefilled([this] {
+                             for (const Inputs& token : tokens_) mix(token, working_->state());
+                           }));
   }
 
-  void time_prefill(Context& context, Lap& lap) {
+  double time_prefill(Context& context) {
     State state;
-    context.measure(
-        "prefill", [&] { lap.time([&] { mix(before_, state); }); },
-        [&] { state = empty_state(context_length_ + steps_); });
+    return context.measure("prefill", {[&] { mix(before_, state); },
+                                       [&] { state = empty_state(context_length_ + steps_); }});
   }
 
   const Registry& registry_;
@@ -191,7 +169,7 @@ class DecodeWork final : public Work {
   Inputs before_;               ///< of the context
   std::vector<Inputs> tokens_;  ///< of each step
   State prefilled_;
-  State state_;  ///< the one that steps advance
+  std::unique_ptr<Resettable> working_;
 };
 
 }  // namespace

@@ -23,8 +23,7 @@ class KernelWork final : public Work {
         {"chosen",
          {{"implementation", forecast.implementation}, {"reason", forecast.choice_reason}}}};
     if (context.round() == 0) sections["memory"] = subject_.metered(context.memory());
-    const Body body = subject_.body();
-    context.measure(to_string(settings_.pass), body.call, body.before);
+    context.measure(to_string(settings_.pass), subject_.body());
     return sections;
   }
 

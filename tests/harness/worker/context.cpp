@@ -25,8 +25,7 @@ TEST_CASE("the context files samples in the record's form", "[context]") {
   worker::ChildContext context(quick(), registry, {});
   int calls = 0;
   int prepared = 0;
-  context.measure(
-      "forward", [&] { ++calls; }, [&] { ++prepared; });
+  const double median = context.measure("forward", {[&] { ++calls; }, [&] { ++prepared; }});
   const tasks::Json measured = context.measured();
   const tasks::Json& timing = measured.at("timing").at("forward");
   const auto samples = timing.at("samples_seconds").get<std::vector<double>>();
@@ -34,6 +33,7 @@ TEST_CASE("the context files samples in the record's form", "[context]") {
   CHECK(calls == static_cast<int>(samples.size()) + 2);
   CHECK(prepared == calls);
   CHECK(timing.at("round") == 3);
+  CHECK(timing.at("median_seconds") == median);
   CHECK(timing.at("low_seconds") <= timing.at("median_seconds"));
   CHECK(timing.at("median_seconds") <= timing.at("high_seconds"));
   CHECK(timing.at("calibration_seconds").get<double>() > 0);
@@ -51,7 +51,7 @@ TEST_CASE("samples too few for an interval are filed without one", "[context]") 
   worker::RunSettings settings = quick();
   settings.rule.max_samples = 3;
   worker::ChildContext context(settings, registry, {});
-  context.measure("step", [] {});
+  context.measure("step", {[] {}});
   const tasks::Json timing = context.measured()["timing"]["step"];
   CHECK(timing["samples_seconds"].size() == 3);
   CHECK(timing["stop"] == "samples");

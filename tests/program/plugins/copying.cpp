@@ -41,7 +41,7 @@ class CopyingWork final : public tasks::Work {
     const at::NoGradGuard no_grad;
     at::Tensor output;
     context.measure("copying",
-                    [&] { output = implementation_.mix(*mechanism_, inputs_, nullptr).output; });
+                    {[&] { output = implementation_.mix(*mechanism_, inputs_, nullptr).output; }});
     const double there = output.select(2, problem_.length - 1).norm().item<double>();
     const double set = inputs_["value"].select(2, 0).norm().item<double>();
     return {{"metrics", {{"carried_share", there / set}}}};

@@ -1,3 +1,5 @@
+#include <set>
+
 #include "tests/tasks/run_cell.hpp"
 
 #include "tests/support/catch.hpp"
@@ -90,6 +92,29 @@ TEST_CASE("a state that goes wrong on the way is found at the last token", "[dec
   };
   CHECK(verdict(2) == "ok");
   CHECK(verdict(4) == "wrong");
+}
+
+TEST_CASE("every first step finds its state in the same memory, wherever the last one left it",
+          "[decode]") {
+  Registry with_moving = Registry::with_builtins();
+  Entry entry = with_moving.entry("softmax");
+  entry.name = "moving";
+  entry.aliases.clear();
+  entry.implementations.resize(1);
+  const auto mix = entry.implementations.front().mix;
+  std::set<const void*> begun_in;
+  entry.implementations.front().mix = [mix, &begun_in](Mechanism& mechanism, const Inputs& inputs,
+                                                       State* state) {
+    if (state && state->position == 50) begun_in.insert(state->tensors.at("key").data_ptr());
+    Mixed mixed = mix(mechanism, inputs, state);
+    if (!state) return mixed;
+    for (auto& [name, tensor] : state->tensors) tensor = tensor.clone();
+    return mixed;
+  };
+  with_moving.add(entry, with_moving.reference("softmax"));
+  const auto cell = make_cell("decode", "moving", "composite", small());
+  CHECK(run_cell(with_moving, "decode", cell).check["verdict"] == "ok");
+  CHECK(begun_in.size() == 1);
 }
 
 TEST_CASE("a mechanism without a state is unsupported, with its reason", "[decode]") {
