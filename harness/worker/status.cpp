@@ -21,10 +21,14 @@ Outcome in_two_parts(Status status, const std::string& message) {
   return {status, message.substr(0, end), message};
 }
 
-/// LibTorch's own allocator says so in words: it has no exception of its own for it.
+/// LibTorch's allocator of the CPU and CUDA's libraries say so in words alone; that of CUDA has an
+/// exception for it.
 bool speaks_of_memory(const std::string& message) {
-  return message.find("not enough memory") != std::string::npos ||
-         message.find("out of memory") != std::string::npos;
+  for (const char* words : {"not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+                            "CUDNN_STATUS_ALLOC_FAILED"}) {
+    if (message.find(words) != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -38,6 +42,8 @@ Outcome outcome_of(std::exception_ptr thrown) {
     return {Status::error, error.what(), ""};
   } catch (const std::bad_alloc& error) {
     return in_two_parts(Status::out_of_memory, error.what());
+  } catch (const c10::OutOfMemoryError& error) {
+    return in_two_parts(Status::out_of_memory, error.what_without_backtrace());
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
     return in_two_parts(speaks_of_memory(message) ? Status::out_of_memory : Status::error, message);

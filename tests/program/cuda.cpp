@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/measure/device.hpp"
-#include "tests/program/runs.hpp"
+#include "tests/program/school.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
@@ -53,6 +53,7 @@ TEST_CASE("a kernel's fault, want of memory and a hang on the device cost one ce
   const Bench bench({{"before", {}},
                      {"faulty", {{"how", "fault"}}},
                      {"greedy", {{"how", "allocate_all"}}},
+                     {"lost", {{"how", "illegal_address"}}},
                      {"hanging", {{"how", "hang"}}},
                      {"after", {}}},
                     1);
@@ -61,6 +62,9 @@ TEST_CASE("a kernel's fault, want of memory and a hang on the device cost one ce
   CHECK(bench.status("before") == "ok");
   CHECK(bench.status("faulty") == "error");
   CHECK(bench.status("greedy") == "out_of_memory");
+  CHECK(bench.status("lost") == "error");
+  CHECK_THAT(bench.cells().at("lost").value("reason", ""),
+             Catch::Contains("illegal memory access"));
   CHECK(bench.status("hanging") == "timeout");
   CHECK(bench.status("after") == "ok");
 }
@@ -80,5 +84,49 @@ TEST_CASE("cells run on a CUDA device, checked, metered and timed there", "[prog
     CHECK(cell.at("device") == "cuda");
     CHECK(cell.at("status") == "ok");
     CHECK(cell.at("memory").at("peak_bytes").get<std::int64_t>() > 0);
+  }
+}
+
+TEST_CASE("tokens are generated on a CUDA device, their steps timed as recorded graphs",
+          "[program][cuda]") {
+  if (!has_device()) return;
+  const TemporaryFolder folder;
+  const std::string suite = folder / "suite.json";
+  write_file(suite, Json{{"name", "generation"},
+                         {"task", "decode"},
+                         {"set", {{"length", 64}, {"steps", 8}}},
+                         {"mechanisms", {"softmax", "window", "linear", "latte"}}}
+                        .dump());
+  const Finished finished = run({program(), "run", suite, "--device", "cuda", "--rounds", "1",
+                                 "--no-ceilings", "--out", folder / "run"});
+  INFO(finished.out << finished.err);
+  REQUIRE(finished.exit_code == 0);
+  const Json result = Json::parse(read_file(folder / "run/result.json"));
+  for (const Json& cell : result.at("attnbench").at("cells")) {
+    INFO(cell.dump());
+    REQUIRE(cell.at("status") == "ok");
+    for (const char* what : {"step", "generation"}) {
+      const Json& round = cell.at("timing").at(what).at("rounds").at(0);
+      INFO(what << ": " << round.value("graph_reason", ""));
+      CHECK(round.at("graph") == true);
+      CHECK(round.at("clock_ratio") > 0);
+    }
+  }
+}
+
+TEST_CASE("a model is trained on a CUDA device, under autocast and without", "[program][cuda]") {
+  if (!has_device()) return;
+  for (const char* autocast : {"off", "bfloat16"}) {
+    const School school({{"autocast", autocast}});
+    const Finished finished = run(school.command({"--device", "cuda"}), 300, School::environment());
+    INFO(autocast << ": " << finished.out << finished.err);
+    REQUIRE(finished.exit_code == 0);
+    const Json cell = school.cell();
+    CHECK(cell.at("device") == "cuda");
+    CHECK(cell.at("status") == "ok");
+    CHECK(cell.at("check").at("verdict") == "ok");
+    // It learns: the loss of the last epoch is below that of the first.
+    const Json& curve = cell.at("training").at("curve");
+    CHECK(curve.back().at("loss") < curve.front().at("loss"));
   }
 }

@@ -64,6 +64,25 @@ TEST_CASE("LibTorch's want of memory is out of memory", "[status]") {
   CHECK(outcome.status == Status::out_of_memory);
 }
 
+TEST_CASE("a device's want of memory is told from its other failures", "[status]") {
+  worker::Outcome outcome;
+  try {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA: 20.00 GiB wanted.\nGPU 0 has 1 GiB free.");
+  } catch (...) {
+    outcome = worker::outcome_of(std::current_exception());
+  }
+  CHECK(outcome.status == Status::out_of_memory);
+  CHECK(outcome.reason == "CUDA: 20.00 GiB wanted.");
+  const auto said = [](const char* message) { return outcome_of(std::runtime_error(message)); };
+  CHECK(said("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`").status ==
+        Status::out_of_memory);
+  CHECK(said("cudaMalloc: out of memory (cudaErrorMemoryAllocation)").status ==
+        Status::out_of_memory);
+  CHECK(said("CUDA error: an illegal memory access was encountered").status == Status::error);
+  CHECK(said("CUDA error: device-side assert triggered").status == Status::error);
+  CHECK(said("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED").status == Status::error);
+}
+
 TEST_CASE("a death is a crash, unless the kernel wanted the memory", "[status]") {
   const auto segfault = worker::outcome_of_death(killed_by(SIGSEGV), false, "last words");
   CHECK(segfault.status == Status::crashed);

@@ -31,7 +31,18 @@ void hang() {
   if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(30);
 }
 
-/// Reads past the end of a device's array, which stops everything that the process does there.
+/// Reads where nothing is: a fault of the process, or of all that it does on a device.
+at::Tensor illegal_address(const at::Tensor& values) {
+  constexpr std::uintptr_t nowhere = 1 << 12;
+  const at::Tensor absent = at::for_blob(reinterpret_cast<void*>(nowhere), values.sizes())
+                                .options(values.options())
+                                .target_device(values.device())
+                                .make_tensor();
+  return values + absent;
+}
+
+/// Reads past the end of a device's array, which its own check finds and which stops everything
+/// that the process does there.
 at::Tensor fault(const at::Tensor& values) {
   const auto wrong = at::full({1}, std::int64_t{1} << 40, values.options().dtype(at::kLong));
   return values.index_select(2, wrong).expand_as(values);
@@ -40,6 +51,7 @@ at::Tensor fault(const at::Tensor& values) {
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   const std::string& how = mechanism.options.text("how");
   if (how == "fault") return {fault(inputs["value"]), {}};
+  if (how == "illegal_address") return {illegal_address(inputs["value"]), {}};
   if (how == "allocate_all")
     return {at::ones({std::int64_t{1} << 42}, inputs["value"].options()), {}};
   if (how == "hang") hang();
