@@ -114,6 +114,20 @@ at::Tensor softmax_sdpa(const SoftmaxCall& given, Backend backend) {
   return attend(call, seen.logical_or(blind), false).masked_fill(blind, 0.0);
 }
 
+/// Where the conditions below are not the whole truth, LibTorch itself says that the one backend it
+/// was left with cannot do it.
+at::Tensor softmax_by(const SoftmaxCall& call, Backend backend) {
+  try {
+    return softmax_sdpa(call, backend);
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+    if (!says("No available kernel") && !says("No viable backend")) throw;
+    throw UnsupportedError(name_of(backend) + ": LibTorch cannot do this here: " +
+                           message.substr(0, message.find('\n')));
+  }
+}
+
 // ---- what each can do: the conditions of LibTorch 2.11's sdp_utils.cpp
 
 bool needs_mask(const Window& band, const Problem& problem) {
@@ -210,7 +224,7 @@ Implementation implementation_of(Backend backend, const BandedMechanism& mechani
     if (state != nullptr && backend != Backend::chosen) {
       throw UnsupportedError(name_of(backend) + " takes no state; torch_sdpa does");
     }
-    return Mixed{softmax_sdpa(mechanism.call(module, inputs, state), backend), {}};
+    return Mixed{softmax_by(mechanism.call(module, inputs, state), backend), {}};
   };
   implementation.cost = [backend, mechanism](const Options& options, const Problem& problem) {
     return cost_of(backend, common_softmax_cost(mechanism, options, problem),
