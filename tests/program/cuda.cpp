@@ -117,7 +117,7 @@ TEST_CASE("tokens are generated on a CUDA device, their steps timed as recorded 
 TEST_CASE("a model is trained on a CUDA device, under autocast and without", "[program][cuda]") {
   if (!has_device()) return;
   for (const char* autocast : {"off", "bfloat16"}) {
-    const School school({{"autocast", autocast}});
+    const School school(Json{{"autocast", autocast}});
     const Finished finished = run(school.command({"--device", "cuda"}), 300, School::environment());
     INFO(autocast << ": " << finished.out << finished.err);
     REQUIRE(finished.exit_code == 0);

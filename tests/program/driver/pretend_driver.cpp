@@ -1,5 +1,7 @@
-// A CUDA driver that only pretends, as libcuda.so.1: it has no device, and writes a line into the
-// file that PRETEND_DRIVER_LOG names whenever a process begins to use it.
+// A CUDA driver that only pretends, as libcuda.so.1: it has no device, and whenever a process
+// begins to use it, writes that one's number as a line into the file that PRETEND_DRIVER_LOG names.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -10,11 +12,11 @@ constexpr int success = 0;
 constexpr int no_device = 100;
 constexpr int not_found = 500;
 
-void note(const char* what) {
+void note_process() {
   const char* name = std::getenv("PRETEND_DRIVER_LOG");
   std::FILE* file = name == nullptr ? nullptr : std::fopen(name, "a");
   if (file == nullptr) return;
-  std::fprintf(file, "%s\n", what);
+  std::fprintf(file, "%d\n", static_cast<int>(getpid()));
   std::fclose(file);
 }
 
@@ -26,7 +28,7 @@ int nothing() { return no_device; }
 extern "C" {
 
 int cuInit(unsigned) {
-  note("cuInit");
+  note_process();
   return no_device;
 }
 
