@@ -56,8 +56,19 @@ Cost pool_cost(const Shape& shape, bool backward, const char* gemm) {
           gemm};
 }
 
+/// Forward, of logits made of tokens `dim` wide: a product with the directions for each side more.
 template <class T>
-Work pool_work(const Shape& shape, PoolQuery kind, bool backward, const char* gemm) {
+Cost directed_cost(const Shape& shape, const char* gemm) {
+  Cost cost = pool_cost<T>(shape, false, gemm);
+  const double tokens = static_cast<double>(shape.tokens()), dim = static_cast<double>(shape.dim);
+  cost.useful_flops *= 2;
+  cost.minimal_bytes = tokens * 4 * dim * sizeof(T);
+  return cost;
+}
+
+/// `directed`: logits are made of tokens and directions, with the kind of exact Performer.
+template <class T>
+Work pool_work(const Shape& shape, PoolQuery kind, bool backward, bool directed, const char* gemm) {
   struct Call {
     WholePoolArguments<T> arguments;
     PrefixPoolGradients<T> gradients;
@@ -69,15 +80,21 @@ Work pool_work(const Shape& shape, PoolQuery kind, bool backward, const char* ge
   sizes.latents = shape.latents;
   sizes.value_dim = shape.dim;
   sizes.query = kind;
+  if (directed) sizes.directions = {shape.dim, true};
+  const std::int64_t width = directed ? shape.dim : shape.latents;
   const auto arrays = std::make_shared<Arrays>();
   Work work;
-  work.cost = pool_cost<T>(shape, backward, gemm);
+  work.cost = directed ? directed_cost<T>(shape, gemm) : pool_cost<T>(shape, backward, gemm);
   work.sets = rotating_sets(work.cost.minimal_bytes);
   const Rooms<T> rooms{*arrays, shape};
   std::vector<Call> calls(static_cast<std::size_t>(work.sets));
   for (Call& call : calls) {
-    call.arguments.query = rooms.read(shape.length, shape.latents);
-    call.arguments.scores = rooms.read(shape.length, shape.latents);
+    call.arguments.query = rooms.read(shape.length, width);
+    call.arguments.scores = rooms.read(shape.length, width);
+    if (directed) {
+      call.arguments.directions = {arrays->normal<float>(shape.latents * shape.dim), 0, 0,
+                                   shape.dim};
+    }
     call.arguments.values = rooms.read(shape.length, shape.dim);
     call.arguments.out = rooms.written(shape.length, shape.dim);
     if (!backward) continue;
@@ -141,7 +158,7 @@ void add_pool(const char* dtype, const char* kind_name, PoolQuery kind, bool bac
               const Shape& shape) {
   const std::string what = std::string("whole_pool") + kind_name;
   add(name_of(what + (backward ? "_backward" : "_forward"), dtype, shape.numbers()),
-      [=] { return pool_work<T>(shape, kind, backward, dtype); });
+      [=] { return pool_work<T>(shape, kind, backward, false, dtype); });
 }
 
 }  // namespace
@@ -158,6 +175,11 @@ void add_pools() {
                        {8, 8192, 16, 256, 64});
     add_pool<Half>("fp16", "", PoolQuery::logits, backward, shapes.front());
     add_pool<float>("fp32", "", PoolQuery::logits, backward, shapes.front());
+  }
+  for (const Shape& shape : {Shape{8, 8192, 16, 256, 64}, Shape{8, 8192, 16, 266, 64}}) {
+    add(name_of("whole_pool_directed_forward", "bf16", shape.numbers()), [=] {
+      return pool_work<BFloat16>(shape, PoolQuery::logits_and_normaliser, false, true, "bf16");
+    });
   }
   for (const std::int64_t latents : {16, 64, 256}) {
     const Shape shape{8, 8192, 16, latents, 64};

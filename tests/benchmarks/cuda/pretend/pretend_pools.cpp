@@ -18,8 +18,10 @@ double seconds_of(const WholePoolSizes& s) {
 
 template <class T>
 void check_arguments(const WholePoolSizes& s, const WholePoolArguments<T>& a) {
-  readable(a.query, s.batch, s.heads, s.length, s.latents);
-  readable(a.scores, s.batch, s.heads, s.key_length, s.latents);
+  const std::int64_t width = s.directions.dim > 0 ? s.directions.dim : s.latents;
+  readable(a.query, s.batch, s.heads, s.length, width);
+  readable(a.scores, s.batch, s.heads, s.key_length, width);
+  if (s.directions.dim > 0) readable(a.directions, 1, s.heads, s.latents, s.directions.dim);
   readable(a.values, s.batch, s.heads, s.key_length, s.value_dim);
 }
 
