@@ -2,9 +2,9 @@
 // pointers of the arguments, mask, carry and the bases' gradient included, are the device's.
 //
 // Forward, 16-bit numbers are multiplied on the tensor cores and added up in fp32, but for more
-// than 128 bases or columns and for windows below 64 tokens; those, fp32 and all gradients are
-// computed in fp32 on the CUDA cores, exact but for rounding. RUNNING_MEMORY_NOTES.md says what
-// that costs.
+// than 128 bases or columns and for windows below 64 tokens; in bfloat16, up to 64 bases and
+// columns, so is what queries give to the gradients. Everything else is computed in fp32 on the
+// CUDA cores, exact but for rounding. RUNNING_MEMORY_NOTES.md says what that costs.
 #pragma once
 
 #include <cstddef>

@@ -35,6 +35,7 @@ template <class T>
 struct MemoryGradientArguments {
   Rows<const T> d_out;
   Rows<T> d_query, d_tokens;
+  bool d_out_pieces = false;    ///< as those of MemoryArguments
   float* slopes = nullptr;      ///< [slots, length, count]: du / tokens read
   float* slope_sums = nullptr;  ///< [slots, reading segments, count]
   int* read = nullptr;          ///< [batch, length]: tokens that a query reads

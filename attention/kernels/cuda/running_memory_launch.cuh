@@ -7,7 +7,7 @@
 #include "attention/kernels/cuda/running_memory_space.cuh"
 #include "attention/kernels/cuda/running_memory_step.cuh"
 #include "attention/kernels/cuda/running_memory_sums.cuh"
-#include "attention/kernels/cuda/running_memory_tensor.cuh"
+#include "attention/kernels/cuda/running_memory_tensor_gradients.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -67,16 +67,21 @@ bool memory_pieces(const Rows<T>& rows, std::int64_t width) {
   return strides % 8 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
 }
 
+template <class T>
+void set_pieces(MemoryArguments<T>& a) {
+  a.query_pieces = memory_pieces(a.query, a.dim);
+  a.token_pieces = memory_pieces(a.tokens, a.dim);
+  a.base_pieces = memory_pieces(a.bases, a.dim);
+  a.out_pieces = memory_pieces(a.out, a.dim);
+}
+
 template <class T, int Width>
 void launch_memory_tensor(MemoryArguments<T> a, std::int64_t heads, Stream stream) {
   constexpr std::size_t bytes = MemoryTensorLayout<Width>::bytes;
   if (bytes > card().shared_bytes) {
     throw std::logic_error("a block of this card has too little shared memory for these bases");
   }
-  a.query_pieces = memory_pieces(a.query, a.dim);
-  a.token_pieces = memory_pieces(a.tokens, a.dim);
-  a.base_pieces = memory_pieces(a.bases, a.dim);
-  a.out_pieces = memory_pieces(a.out, a.dim);
+  set_pieces(a);
   launch(a.inclusive ? memory_read_tensor<T, Width, true> : memory_read_tensor<T, Width, false>,
          memory_grid(heads, a.plan.reading.count), dim3(memory_threads), bytes, stream, a);
 }
@@ -126,6 +131,25 @@ void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArgument
          dim3(memory_sum_threads), 0, stream, advance);
 }
 
+/// What queries give. In fp16 gradients of coordinates may be too small for tensor cores.
+template <class T>
+void launch_query_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
+                            const RunningMemorySizes& sizes, std::int64_t heads, Stream stream) {
+  const dim3 grid = memory_grid(heads, a.plan.reading.count);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    constexpr std::size_t bytes = MemoryGradientLayout::bytes;
+    if (memory_tensor_width(sizes) == 64 && bytes <= card().shared_bytes) {
+      a.out = g.d_query;
+      set_pieces(a);
+      g.d_out_pieces = memory_pieces(g.d_out, a.dim);
+      return launch(memory_query_gradients_tensor<T>, grid, dim3(memory_threads), bytes, stream, a,
+                    g);
+    }
+  }
+  launch(memory_query_gradients<T>, grid, dim3(memory_threads),
+         memory_block_bytes(sizes, a.plan, true), stream, a, g);
+}
+
 template <class T>
 void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
                      const RunningMemoryGradients<T>& gradients, const MemoryPlan& plan,
@@ -139,10 +163,8 @@ void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArgumen
   const std::int64_t heads = sizes.batch * sizes.heads;
   const MemoryArguments<T> a = memory_arguments(sizes, given, plan, lent);
   if (heads > 0) {
-    const std::size_t block = memory_block_bytes(sizes, plan, true);
     launch_memory_sums(a, heads, stream);
-    launch(memory_query_gradients<T>, memory_grid(heads, plan.reading.count), dim3(memory_threads),
-           block, stream, a, g);
+    launch_query_gradients(a, g, sizes, heads, stream);
     launch(memory_token_gradients<T>, memory_grid(heads, plan.summing.count), dim3(memory_threads),
            memory_block_bytes(sizes, plan, false), stream, a, g);
   }
