@@ -1,13 +1,9 @@
 // The running memory on the device against its definition in double, and against the CPU's
 // gradients in double, which its tests trace back to the definition.
-#include "attention/kernels/cuda/running_memory.hpp"
-
 #include <cmath>
 
-#include "attention/kernels/cuda/running_memory_plan.hpp"
 #include "tests/attention/kernels/closeness.hpp"
-#include "tests/attention/kernels/cuda/device_array.hpp"
-#include "tests/attention/kernels/running_memory_problem.hpp"
+#include "tests/attention/kernels/cuda/running_memory_device.hpp"
 
 namespace attnbench::kernels::cuda::test {
 namespace {
@@ -18,87 +14,6 @@ using kernels::test::in_double;
 using kernels::test::MemoryProblem;
 using kernels::test::norm;
 using kernels::test::relative_rms;
-
-/// A problem with its arrays on the device.
-template <class T>
-struct OnDevice {
-  MemoryProblem<T> problem;
-  DeviceArray<T> query, tokens, bases, d_out;
-  DeviceArray<std::uint8_t> mask;
-
-  explicit OnDevice(MemoryProblem<T> p)
-      : problem(std::move(p)),
-        query(problem.query),
-        tokens(problem.tokens),
-        bases(problem.bases),
-        d_out(problem.d_out),
-        mask(problem.mask) {}
-
-  Rows<const T> read(const DeviceArray<T>& x, std::int64_t length, std::int64_t begin = 0) const {
-    auto rows = written(x, length, begin);
-    return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
-  }
-  Rows<T> written(const DeviceArray<T>& x, std::int64_t length, std::int64_t begin = 0) const {
-    auto rows = x.template rows<T>(problem.sizes.heads, length, problem.sizes.head_dim);
-    rows.data += begin * problem.sizes.head_dim;
-    return rows;
-  }
-  /// Tokens from `begin` on, without results.
-  RunningMemoryArguments<T> arguments(std::int64_t begin = 0) const {
-    const RunningMemorySizes& s = problem.sizes;
-    RunningMemoryArguments<T> a;
-    a.query = read(query, s.length, begin);
-    a.tokens = read(tokens, s.memory_length, begin);
-    a.bases = read(bases, s.bases);
-    if (!problem.mask.empty()) a.key_mask = mask.data() + begin;
-    a.mask_stride = s.memory_length;
-    return a;
-  }
-  static void run(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& arguments,
-                  Stream stream = {}) {
-    const std::size_t bytes = running_memory_forward_bytes<T>(sizes);
-    const DeviceArray<unsigned char> space(bytes);
-    running_memory_forward(sizes, arguments, stream, space.data(), bytes);
-    synchronize(stream);
-    space.values();  // throws where something was written past the end
-  }
-  std::vector<T> forward() const {
-    DeviceArray<T> out(problem.out.size());
-    auto a = arguments();
-    a.out = written(out, problem.sizes.length);
-    run(problem.sizes, a);
-    return out.values();
-  }
-  /// The gradients into `to`, of which nothing else is looked at.
-  void backward(MemoryProblem<T>& to) const {
-    const RunningMemorySizes& s = problem.sizes;
-    DeviceArray<T> d_query(problem.query.size()), d_tokens(problem.tokens.size());
-    DeviceArray<float> d_bases(problem.bases.size());
-    const std::size_t bytes = running_memory_backward_bytes<T>(s);
-    const DeviceArray<unsigned char> space(bytes);
-    running_memory_backward<T>(s, arguments(),
-                               {read(d_out, s.length), written(d_query, s.length),
-                                written(d_tokens, s.memory_length), d_bases.data()},
-                               {}, space.data(), bytes);
-    synchronize();
-    space.values();
-    to.d_query = d_query.values();
-    to.d_tokens = d_tokens.values();
-    to.d_bases = d_bases.values();
-  }
-};
-
-RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
-                         std::int64_t heads = 2) {
-  RunningMemorySizes sizes;
-  sizes.batch = 2;
-  sizes.heads = heads;
-  sizes.length = sizes.memory_length = length;
-  sizes.bases = bases;
-  sizes.head_dim = dim;
-  sizes.scale = 2 / static_cast<double>(dim);  // weights that are not all but 0 or 1
-  return sizes;
-}
 
 /// Everything that is computed differently.
 std::vector<RunningMemorySizes> kinds(const RunningMemorySizes& each) {
@@ -131,7 +46,7 @@ void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = f
              bool gradients = true) {
   CAPTURE(static_cast<int>(sizes.order), sizes.length, sizes.bases, sizes.head_dim, sizes.window,
           sizes.phase, sizes.averaged, spread, masked);
-  const OnDevice<T> device(MemoryProblem<T>(sizes, spread, masked));
+  const MemoryOnDevice<T> device(MemoryProblem<T>(sizes, spread, masked));
   CHECK(relative_rms(device.forward(), device.problem.define()) < Bars<T>::forward);
   if (!gradients) return;
   MemoryProblem<T> found = device.problem;
@@ -213,7 +128,7 @@ TEMPLATE_TEST_CASE("cuda running memory: hidden tokens may hold anything", "", f
         problem.tokens[i] = kernels::test::stored<T>(NAN);
       }
     }
-    const OnDevice<T> device(problem);
+    const MemoryOnDevice<T> device(problem);
     const auto out = device.forward();
     device.backward(problem);
     CHECK(relative_rms(out, expected) < Bars<T>::forward);
@@ -235,7 +150,7 @@ TEMPLATE_TEST_CASE("cuda running memory: large and rising inputs stay right", ""
       narrow(widen(problem.tokens[i]) + static_cast<float>(i / 8 % 97), problem.tokens[i]);
     }
     narrow(1000.F, problem.query[9]);
-    const OnDevice<T> device(problem);
+    const MemoryOnDevice<T> device(problem);
     const auto out = device.forward();
     device.backward(problem);
     auto exact = problem.widened();
@@ -255,7 +170,7 @@ TEMPLATE_TEST_CASE("cuda running memory: pieces from a carry give the whole", ""
     for (const bool masked : {false, true}) {
       CAPTURE(static_cast<int>(sizes.order), sizes.window, masked);
       sizes.phase = 0;
-      const OnDevice<T> whole(MemoryProblem<T>(sizes, 1, masked));
+      const MemoryOnDevice<T> whole(MemoryProblem<T>(sizes, 1, masked));
       const auto heads = static_cast<std::size_t>(sizes.batch * sizes.heads);
       const DeviceArray<float> mean(std::vector<float>(heads * 7)),
           sum(std::vector<float>(heads * 9));
@@ -274,7 +189,7 @@ TEMPLATE_TEST_CASE("cuda running memory: pieces from a carry give the whole", ""
           arguments.carry.sum = sum.data();
           arguments.carry.sum_count = sum_count.data();
         }
-        OnDevice<T>::run(piece, arguments);
+        MemoryOnDevice<T>::run(piece, arguments);
         begin += tokens;
       }
       CHECK(relative_rms(out.values(), whole.problem.define()) < Bars<T>::forward);
@@ -289,7 +204,7 @@ TEMPLATE_TEST_CASE("cuda running memory: over its tokens, in a graph, the same b
   for (const auto& sizes : kinds(sized(300, 20, 24))) {
     if (!sizes.averaged) continue;
     CAPTURE(static_cast<int>(sizes.order), sizes.window);
-    const OnDevice<T> device(MemoryProblem<T>(sizes, 1, true));
+    const MemoryOnDevice<T> device(MemoryProblem<T>(sizes, 1, true));
     const std::vector<double> first = in_double(device.forward());
     CHECK(in_double(device.forward()) == first);
     const OwnedStream stream;
@@ -303,56 +218,6 @@ TEMPLATE_TEST_CASE("cuda running memory: over its tokens, in a graph, the same b
     synchronize(stream);
     CHECK(in_double(device.tokens.values()) == first);
   }
-}
-
-TEST_CASE("cuda running memory: tokens are cut at windows, each into one segment") {
-  for (const std::int64_t length : {1, 5, 64, 100, 1000, 5000}) {
-    for (const std::int64_t window : {0, 1, 7, 64, 100, 333, 6000}) {
-      for (const std::int64_t heads : {1, 3, 40}) {
-        auto sizes = sized(length, 64, 64, heads);
-        if (window > 0) {
-          sizes.order = MemoryOrder::windows;
-          sizes.window = window;
-          sizes.phase = window / 2;
-        }
-        CAPTURE(length, window, heads);
-        const MemoryPlan plan =
-            plan_memory(sizes, 64, false, heads == 3 ? memory_tensor_width(sizes) : 0, 32);
-        const MemorySegments& cut = plan.reading;
-        int at = 0;
-        for (int k = 0; k < cut.count; ++k) {
-          if (cut.begin(k) >= cut.end(k)) continue;
-          REQUIRE(cut.begin(k) == at);
-          at = cut.end(k);
-          const int unit = cut.unit_begin(k / cut.parts);
-          if (window > 0 && unit > 0) REQUIRE(plan.windows.ends(unit));
-          if (plan.each_mean) REQUIRE(cut.parts == 1);
-        }
-        CHECK(at == length);
-        CHECK(cut.count <= 4 * 64);
-      }
-    }
-  }
-}
-
-TEST_CASE("cuda running memory: what cannot be done is refused with the reason") {
-  auto sizes = sized(8, 257, 8);
-  CHECK(running_memory_refusal(sizes).find("256") != std::string::npos);
-  CHECK_THROWS_AS(running_memory_forward_bytes<BFloat16>(sizes), std::logic_error);
-  CHECK_THROWS_AS(running_memory_backward_bytes<float>(sizes), std::logic_error);
-  sizes.bases = 256;
-  CHECK(running_memory_refusal(sizes).empty());
-  sizes.head_dim = 257;
-  CHECK(running_memory_refusal(sizes).find("head_dim") != std::string::npos);
-  sizes.head_dim = 256;
-  sizes.memory_length = 9;
-  CHECK(running_memory_refusal(sizes).find("as many tokens") != std::string::npos);
-  sizes.order = MemoryOrder::all;
-  CHECK(running_memory_refusal(sizes).empty());
-  sizes.order = MemoryOrder::windows;
-  sizes.memory_length = 8;
-  sizes.window = 0;
-  CHECK(running_memory_refusal(sizes).find("window") != std::string::npos);
 }
 
 }  // namespace attnbench::kernels::cuda::test
