@@ -147,8 +147,9 @@ TEMPLATE_TEST_CASE("kernels softmax: nothing is read or written past the last ro
                    BFloat16) {
   // Rows of whole vectors, used where they lie; the last panels' keys end within a group of 8.
   for (const std::int64_t length : {16, 130, 191, 192, 193, 199, 384, 777}) {
-    for (const std::int64_t left : {std::int64_t{127}, std::int64_t{300}, SoftmaxSizes::far}) {
+    for (const std::int64_t left : {std::int64_t{127}, SoftmaxSizes::far}) {
       for (const std::int64_t right : {0, 127}) {
+        if (length > 384 && (left != 127 || right != 0)) continue;  // one of more than one item
         SoftmaxSizes sizes = square(length, 64, true);
         sizes.left = left;
         sizes.right = right;

@@ -174,14 +174,14 @@ TEST_CASE("kernels softmax on AMX: scores within reach, around it and beyond it"
 
 TEST_CASE("kernels softmax on AMX: some queries and some keys beyond reach") {
   for (const bool causal : {false, true}) {
-    for (const std::int64_t first : {0, 40, 256, 500}) {
+    for (const std::int64_t first : {0, 40, 256, 300}) {
       CAPTURE(causal, first);
-      Problem<BFloat16> far_queries(sizes_of(600, 600, causal));
-      scale_rows(far_queries.q, 600, first, first + 5, 20.0F);
+      Problem<BFloat16> far_queries(sizes_of(320, 320, causal));
+      scale_rows(far_queries.q, 320, first, first + 5, 20.0F);
       compare(far_queries);
       // The maximum is 0 by agreement until such keys are met, and must fade from there.
-      Problem<BFloat16> far_keys(sizes_of(600, 600, causal));
-      scale_rows(far_keys.k, 600, first, first + 3, 20.0F);
+      Problem<BFloat16> far_keys(sizes_of(320, 320, causal));
+      scale_rows(far_keys.k, 320, first, first + 3, 20.0F);
       compare(far_keys);
     }
   }
