@@ -27,6 +27,32 @@ struct ChunkGradients {
   RecurrentState later;
 };
 
+/// Begins to copy a chunk's tokens, from t0 on and before `last`, into a stage of shared memory;
+/// which of them are seen.
+template <class Layout, int Latents, int Columns, class T>
+__device__ inline std::uint64_t load_gradient_chunk(const RecurrentArguments<T>& a,
+                                                    const ChunkGradients<T>& gradients,
+                                                    const BlockPlace& place, unsigned char* at,
+                                                    int t0, int last) {
+  constexpr int threads = Layout::threads;
+  const int rows = min(chunk_tokens, last - t0);
+  const std::uint64_t all = seen_rows(nullptr, rows);
+  const std::uint64_t seen =
+      a.mask == nullptr ? all : seen_rows(a.mask + place.b * a.mask_stride + t0, rows);
+  const auto at_token = [&](const auto& from) { return from.at(place.b, place.h, t0); };
+  fetch<Latents, threads>(Tile<Latents>{at + Layout::query}, at_token(a.query), a.query.row_stride,
+                          a.latents, a.query_pieces, all);
+  fetch<Latents, threads>(Tile<Latents>{at + Layout::key}, at_token(a.key), a.key.row_stride,
+                          a.latents, a.key_pieces, seen);
+  fetch<Columns, threads>(Tile<Columns>{at + Layout::slopes}, at_token(gradients.d_out),
+                          gradients.d_out.row_stride, a.value_dim, gradients.d_out_pieces, all);
+  if constexpr (Layout::read_values) {
+    fetch<Columns, threads>(Tile<Columns>{at + Layout::values}, at_token(a.values),
+                            a.values.row_stride, a.value_dim, a.value_pieces, seen);
+  }
+  return seen;
+}
+
 /// Element i of the accumulator of 8 tokens, `half` of 16, in a fragment of the same 16 latents by
 /// 16 tokens that is a left operand.
 template <class T>

@@ -87,23 +87,8 @@ __global__ void __launch_bounds__(
   const int first = place.segment * a.segment_chunks * chunk_tokens;
   const int last = min(a.length, first + a.segment_chunks * chunk_tokens);
   const auto load = [&](int t0, int stage) {
-    unsigned char* const at = memory + stage * Layout::stage;
-    const int rows = min(chunk_tokens, last - t0);
-    const std::uint64_t all = seen_rows(nullptr, rows);
-    const std::uint64_t seen =
-        a.mask == nullptr ? all : seen_rows(a.mask + place.b * a.mask_stride + t0, rows);
-    const auto at_token = [&](const auto& from) { return from.at(place.b, place.h, t0); };
-    fetch<Latents, threads>(Tile<Latents>{at + Layout::query}, at_token(a.query),
-                            a.query.row_stride, a.latents, a.query_pieces, all);
-    fetch<Latents, threads>(Tile<Latents>{at + Layout::key}, at_token(a.key), a.key.row_stride,
-                            a.latents, a.key_pieces, seen);
-    fetch<Columns, threads>(Tile<Columns>{at + Layout::slopes}, at_token(gradients.d_out),
-                            gradients.d_out.row_stride, a.value_dim, gradients.d_out_pieces, all);
-    if constexpr (Layout::read_values) {
-      fetch<Columns, threads>(Tile<Columns>{at + Layout::values}, at_token(a.values),
-                              a.values.row_stride, a.value_dim, a.value_pieces, seen);
-    }
-    return seen;
+    return load_gradient_chunk<Layout, Latents, Columns>(a, gradients, place,
+                                                         memory + stage * Layout::stage, t0, last);
   };
   const std::int64_t chunks = (a.length + chunk_tokens - 1) / chunk_tokens;
 

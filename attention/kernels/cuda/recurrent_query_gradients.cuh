@@ -14,6 +14,7 @@ struct QueryGradientLayout {
                        value_tile = chunk_tokens * Columns * 2;
   static constexpr int query = 0, key = row_tile, values = 2 * row_tile;
   static constexpr int slopes = values + value_tile;  // g
+  static constexpr bool read_values = true;
   static constexpr int stage = slopes + value_tile;
   static constexpr int keys = 2 * stage;                                   // E
   static constexpr int inner = keys + (Family::own_tiles ? row_tile : 0);  // tril(G V^T)
@@ -68,21 +69,8 @@ __global__ void __launch_bounds__(2 * Latents,
   const int first = place.segment * a.segment_chunks * chunk_tokens;
   const int last = min(a.length, first + a.segment_chunks * chunk_tokens);
   const auto load = [&](int t0, int stage) {
-    unsigned char* const at = memory + stage * Layout::stage;
-    const int rows = min(chunk_tokens, last - t0);
-    const std::uint64_t all = seen_rows(nullptr, rows);
-    const std::uint64_t seen =
-        a.mask == nullptr ? all : seen_rows(a.mask + place.b * a.mask_stride + t0, rows);
-    const auto at_token = [&](const auto& from) { return from.at(place.b, place.h, t0); };
-    fetch<Latents, threads>(Tile<Latents>{at + Layout::query}, at_token(a.query),
-                            a.query.row_stride, a.latents, a.query_pieces, all);
-    fetch<Latents, threads>(Tile<Latents>{at + Layout::key}, at_token(a.key), a.key.row_stride,
-                            a.latents, a.key_pieces, seen);
-    fetch<Columns, threads>(Tile<Columns>{at + Layout::values}, at_token(a.values),
-                            a.values.row_stride, a.value_dim, a.value_pieces, seen);
-    fetch<Columns, threads>(Tile<Columns>{at + Layout::slopes}, at_token(gradients.d_out),
-                            gradients.d_out.row_stride, a.value_dim, gradients.d_out_pieces, all);
-    return seen;
+    return load_gradient_chunk<Layout, Latents, Columns>(a, gradients, place,
+                                                         memory + stage * Layout::stage, t0, last);
   };
 
   std::uint64_t coming = load(first, 0);

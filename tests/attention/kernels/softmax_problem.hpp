@@ -12,6 +12,17 @@
 
 namespace attnbench::kernels::test {
 
+/// As many keys as queries, two heads.
+inline SoftmaxSizes square(std::int64_t length, std::int64_t dim, bool causal) {
+  SoftmaxSizes sizes;
+  sizes.heads = sizes.kv_heads = 2;
+  sizes.length = sizes.key_length = length;
+  sizes.head_dim = sizes.value_dim = dim;
+  sizes.scale = 1 / std::sqrt(static_cast<double>(dim));
+  if (causal) sizes.right = 0;
+  return sizes;
+}
+
 template <class T>
 struct Problem {
   SoftmaxSizes sizes;

@@ -5,7 +5,6 @@
 
 #include "attention/kernels/cpu/simd/simd.hpp"
 #include "tests/attention/kernels/closeness.hpp"
-#include "tests/attention/kernels/guarded_pages.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 using namespace attnbench::kernels;
@@ -28,16 +27,6 @@ void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false
     CHECK(relative_rms(problem.dk, expected.dk) < Bars<T>::backward);
   }
   CHECK(relative_rms(problem.dv, expected.dv) < Bars<T>::backward);
-}
-
-SoftmaxSizes square(std::int64_t length, std::int64_t dim, bool causal) {
-  SoftmaxSizes sizes;
-  sizes.heads = sizes.kv_heads = 2;
-  sizes.length = sizes.key_length = length;
-  sizes.head_dim = sizes.value_dim = dim;
-  sizes.scale = 1 / std::sqrt(static_cast<double>(dim));
-  if (causal) sizes.right = 0;
-  return sizes;
 }
 
 }  // namespace
@@ -105,73 +94,6 @@ TEMPLATE_TEST_CASE("kernels softmax: narrow bands in one tile of keys, in two, a
   }
 }
 
-TEST_CASE("kernels softmax: rows give the same bits where they lie and where they are packed") {
-  for (const std::int64_t left : {std::int64_t{127}, std::int64_t{300}, SoftmaxSizes::far}) {
-    SoftmaxSizes sizes = square(300, 64, true);
-    sizes.left = left;
-    Problem<float> problem(sizes);
-    const std::size_t count = problem.q.size();
-    Block memory(4 * count * sizeof(float));
-    auto* const aligned = static_cast<float*>(memory.data());
-    SoftmaxArguments<float> arguments = problem.arguments();
-    float* place = aligned;
-    for (auto* rows : {&arguments.q, &arguments.k, &arguments.v}) {
-      std::copy_n(rows->data, count, place);
-      rows->data = place;
-      place += count;
-    }
-    arguments.out.data = place;
-    on_workspace(2, softmax_forward_bytes<float>(sizes, 2),
-                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   softmax_forward(sizes, arguments, team, space, bytes);
-                 });
-    const std::vector<float> lying(place, place + count);
-    std::fill_n(place, count, 0.0F);
-    // One number further nothing is aligned.
-    std::vector<float> moved(count + 64);
-    auto* const odd =
-        reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(moved.data() + 17) / 64 * 64) + 1;
-    arguments.k.data = std::copy_n(arguments.k.data, count, odd) - count;
-    on_workspace(2, softmax_forward_bytes<float>(sizes, 2),
-                 [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   softmax_forward(sizes, arguments, team, space, bytes);
-                 });
-    CAPTURE(left);
-    CHECK(memory.intact());
-    CHECK(std::equal(lying.begin(), lying.end(), place));
-    CHECK(relative_rms(lying, define(problem).out) < Bars<float>::forward);
-  }
-}
-
-TEMPLATE_TEST_CASE("kernels softmax: nothing is read or written past the last row", "", float,
-                   BFloat16) {
-  // Rows of whole vectors, used where they lie; the last panels' keys end within a group of 8.
-  for (const std::int64_t length : {16, 130, 191, 192, 193, 199, 384, 777}) {
-    for (const std::int64_t left : {std::int64_t{127}, SoftmaxSizes::far}) {
-      for (const std::int64_t right : {0, 127}) {
-        if (length > 384 && (left != 127 || right != 0)) continue;  // one of more than one item
-        SoftmaxSizes sizes = square(length, 64, true);
-        sizes.left = left;
-        sizes.right = right;
-        Problem<TestType> problem(sizes);
-        const GuardedPages<TestType> q(problem.q), k(problem.k), v(problem.v), out(problem.out);
-        SoftmaxArguments<TestType> arguments = problem.arguments();
-        arguments.q.data = q.data();
-        arguments.k.data = k.data();
-        arguments.v.data = v.data();
-        arguments.out.data = out.data();
-        REQUIRE(reinterpret_cast<std::uintptr_t>(k.data()) % 64 == 0);
-        on_workspace(2, softmax_forward_bytes<TestType>(sizes, 2),
-                     [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                       softmax_forward(sizes, arguments, team, space, bytes);
-                     });
-        CAPTURE(length, left, right);
-        CHECK(relative_rms(out.copy(), define(problem).out) < Bars<TestType>::forward);
-      }
-    }
-  }
-}
-
 TEMPLATE_TEST_CASE("kernels softmax: queries that end before their keys do", "", float, double,
                    BFloat16) {
   for (const std::int64_t length : {33, 90}) {
@@ -211,20 +133,6 @@ TEMPLATE_TEST_CASE("kernels softmax: keys split among workers", "", float, doubl
     sizes.left = 1300;
     compare<TestType>(sizes, 1.0, true, 3);
   }
-}
-
-TEST_CASE("kernels softmax: one part of the keys may hold all the weight, or none that is seen") {
-  SoftmaxSizes sizes = square(3, 8, false);
-  sizes.key_length = 2500;
-  Problem<float> problem(sizes, 1.0, true);
-  std::fill(problem.mask.begin() + 600, problem.mask.end() - 600, std::uint8_t{0});
-  for (std::size_t i = 0; i < 8; ++i) problem.k[100 * 8 + i] = 60 * problem.q[i];
-  problem.forward(2);
-  CHECK(relative_rms(problem.out, define(problem).out) < 3e-6);
-  std::fill(problem.mask.begin(), problem.mask.end(), std::uint8_t{0});
-  problem.forward(2);
-  for (const float x : problem.out) REQUIRE(x == 0);
-  for (const float x : problem.lse) REQUIRE(x == std::numeric_limits<float>::infinity());
 }
 
 TEST_CASE("kernels softmax: gradients equal finite differences") {
@@ -274,27 +182,6 @@ TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
   }
 }
 
-TEST_CASE("kernels softmax: a NaN in a key reaches the queries that see it, and no other") {
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-    limit_isa(isa);
-    CAPTURE(static_cast<int>(best_isa()));
-    SoftmaxSizes band = square(200, 32, true);
-    band.left = 25;
-    Problem<float> problem(band);
-    problem.forward(2);
-    const auto out = problem.out;
-    problem.k[100 * 32 + 7] = std::numeric_limits<float>::quiet_NaN();
-    problem.forward(2);
-    bool right = true;
-    for (std::size_t i = 0; i < 200 * 32; ++i) {
-      const bool sees = i / 32 >= 100 && i / 32 <= 125;
-      right = right && (sees ? std::isnan(problem.out[i]) : problem.out[i] == out[i]);
-    }
-    CHECK(right);
-  }
-  limit_isa(Isa::amx);
-}
-
 TEMPLATE_TEST_CASE("kernels softmax: a negative scale", "", float, BFloat16) {
   SoftmaxSizes sizes = square(70, 40, true);
   sizes.scale = -0.4;
@@ -309,93 +196,4 @@ TEST_CASE("kernels softmax: sharp logits stay finite and right") {
   const Expected expected = define(problem);
   CHECK(relative_rms(problem.out, expected.out) < 1e-4);
   for (const float x : problem.dq) REQUIRE(std::isfinite(x));
-}
-
-TEST_CASE("kernels softmax: a query that sees no key has output 0, gradient 0 and lse +infinity") {
-  SoftmaxSizes sizes = square(70, 8, true);
-  sizes.key_length = 10;
-  sizes.offset = -60;
-  Problem<float> problem(sizes);
-  problem.forward(1);
-  problem.backward(1);
-  for (std::size_t i = 0; i < 60 * 8; ++i) {
-    REQUIRE(problem.out[i] == 0);
-    REQUIRE(problem.dq[i] == 0);
-  }
-  CHECK(problem.lse[0] == std::numeric_limits<float>::infinity());
-  CHECK(std::isfinite(problem.lse[60]));
-}
-
-TEST_CASE("kernels softmax: ramps of 30 a token") {
-  for (const double slope : {-30.0, 30.0}) {
-    SoftmaxSizes sizes = square(150, 8, true);
-    sizes.scale = 1;
-    Problem<float> problem(sizes);
-    for (std::int64_t head = 0; head < 2; ++head) {
-      for (std::int64_t t = 0; t < sizes.length; ++t) {
-        const auto at = static_cast<std::size_t>((head * sizes.length + t) * 8);
-        std::fill_n(problem.q.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
-        std::fill_n(problem.k.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
-        problem.q[at] = 1;
-        problem.k[at] = static_cast<float>(slope * static_cast<double>(t));
-      }
-    }
-    problem.forward(2);
-    problem.backward(2);
-    const Expected expected = define(problem);
-    CHECK(relative_rms(problem.out, expected.out) < 3e-6);
-    CHECK(relative_rms(problem.dv, expected.dv) < 1e-5);
-    for (const float x : problem.dq) REQUIRE(std::isfinite(x));
-    for (const float x : problem.dk) REQUIRE(std::isfinite(x));
-  }
-}
-
-TEMPLATE_TEST_CASE("kernels softmax: the same bits for any number of threads", "", float,
-                   BFloat16) {
-  const auto bits_of = [](const std::vector<TestType>& x) {
-    std::vector<double> bits;
-    for (const auto value : x) bits.push_back(double{widen(value)});
-    return bits;
-  };
-  for (const std::int64_t length : {40, 500}) {
-    SoftmaxSizes sizes = square(length, 32, true);
-    sizes.heads = sizes.kv_heads = 1;
-    sizes.key_length = 1200;
-    sizes.offset = sizes.key_length - length;
-    Problem<TestType> one(sizes);
-    Problem<TestType> many(sizes);
-    one.forward(1);
-    one.backward(1);
-    many.forward(5);
-    many.backward(5);
-    CHECK(bits_of(one.out) == bits_of(many.out));
-    CHECK(bits_of(one.dq) == bits_of(many.dq));
-    CHECK(bits_of(one.dk) == bits_of(many.dk));
-    CHECK(bits_of(one.dv) == bits_of(many.dv));
-  }
-}
-
-TEST_CASE("kernels softmax: the same bits twice, and a future key changes nothing before it") {
-  Problem<float> problem(square(200, 32, true));
-  problem.forward(2);
-  problem.backward(2);
-  const auto out = problem.out;
-  const auto dq = problem.dq;
-  problem.forward(2);
-  problem.backward(2);
-  CHECK(out == problem.out);
-  CHECK(dq == problem.dq);
-  for (std::size_t d = 0; d < 32; ++d) problem.k[150 * 32 + d] *= 1000;
-  problem.forward(2);
-  CHECK(std::equal(out.begin(), out.begin() + 150 * 32, problem.out.begin()));
-  CHECK(!std::equal(out.begin(), out.begin() + 200 * 32, problem.out.begin()));
-}
-
-TEMPLATE_TEST_CASE("kernels softmax: the forward workspace does not grow with the length", "",
-                   float, double, BFloat16) {
-  for (const std::int64_t length : {64, 500, 1 << 12, 1 << 20}) {
-    CAPTURE(length);
-    CHECK(softmax_forward_bytes<TestType>(square(length, 64, true), 2) ==
-          softmax_forward_bytes<TestType>(square(9, 64, true), 2));
-  }
 }

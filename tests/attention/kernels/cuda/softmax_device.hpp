@@ -6,32 +6,22 @@
 
 #include "attention/kernels/cuda/softmax.hpp"
 #include "attention/kernels/cuda/softmax_call.hpp"
-#include "tests/attention/kernels/cuda/device_array.hpp"
 #include "tests/attention/kernels/closeness.hpp"
+#include "tests/attention/kernels/cuda/device_array.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 namespace attnbench::kernels::cuda::test {
 
+using kernels::test::Bars;
 using kernels::test::define;
 using kernels::test::Expected;
 using kernels::test::Problem;
-using kernels::test::Bars;
 using kernels::test::relative_rms;
+using kernels::test::square;
 
-/// Relative errors that a result may have; those of 16-bit numbers are a few of their roundings.
 /// Whether the kernels run in the emulator, where a product takes a thousand times as long: sizes
 /// shrink there, kinds of cases do not.
 inline bool emulated() { return card().name == "an emulated card"; }
-
-inline SoftmaxSizes square(std::int64_t length, std::int64_t dim, bool causal) {
-  SoftmaxSizes sizes;
-  sizes.heads = sizes.kv_heads = 2;
-  sizes.length = sizes.key_length = length;
-  sizes.head_dim = sizes.value_dim = dim;
-  sizes.scale = 1 / std::sqrt(static_cast<double>(dim));
-  if (causal) sizes.right = 0;
-  return sizes;
-}
 
 /// Rows of an array of [B, T, H, width + pad], as models that keep heads side by side hold them, or
 /// dense [B, H, T, width].
