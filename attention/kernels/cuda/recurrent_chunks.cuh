@@ -76,15 +76,19 @@ __device__ inline void fetch(const Tile<Columns>& to, const T* from, std::int64_
 
 /// W of a warp's 16 rows, squares [first, last) of it, two at a time; and its share of the sums
 /// that results are divided by: [2, chunk_tokens] `parts`. `Reverse`: of a token with those after
-/// it instead of before.
+/// it instead of before. A row's products are multiplied by its number of `factors`, and a column's
+/// by that of `shares`; without these, by Operand::shrink.
 template <class Number, int Latents, int Most, bool Reverse = false>
 __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_tokens>& inner,
                              const Fragments<Latents>& weights, const Fragments<Latents>& keys,
                              float* parts, int row_square, int first, int last, int part,
-                             bool normalised) {
+                             bool normalised, const float* factors = nullptr,
+                             const float* shares = nullptr) {
   using N = Operand<Number>;
   const int lane = threadIdx.x & 31, g = lane >> 2, c = lane & 3;
   const int row = row_square * 16 + g;
+  const float by0 = factors == nullptr ? N::shrink : factors[row];
+  const float by1 = factors == nullptr ? N::shrink : factors[row + 8];
   float sum0 = 0, sum1 = 0;
 #pragma unroll
   for (int pass = 0; pass < Most; pass += 2) {
@@ -125,8 +129,15 @@ __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_to
         if (Reverse ? column + 1 < row + 8 : column + 1 > row + 8) x[3] = 0;
         sum0 += x[0] + x[1];
         sum1 += x[2] + x[3];
-        inner.pair(row, column) = pack_pair<Number>(N::shrink * x[0], N::shrink * x[1]);
-        inner.pair(row + 8, column) = pack_pair<Number>(N::shrink * x[2], N::shrink * x[3]);
+        if (shares != nullptr) {
+          const float2 share = *reinterpret_cast<const float2*>(shares + column);
+          x[0] *= share.x;
+          x[1] *= share.y;
+          x[2] *= share.x;
+          x[3] *= share.y;
+        }
+        inner.pair(row, column) = pack_pair<Number>(by0 * x[0], by0 * x[1]);
+        inner.pair(row + 8, column) = pack_pair<Number>(by1 * x[2], by1 * x[3]);
       }
     }
   }
@@ -145,7 +156,8 @@ __device__ inline void weigh(const ChunkView<Latents>& view, const Tile<chunk_to
 /// All of W, shared out to the warps.
 template <class Number, int Latents, int Warps, bool Reverse = false>
 __device__ inline void weigh_all(const ChunkView<Latents>& view, const Tile<chunk_tokens>& inner,
-                                 float* parts, bool normalised) {
+                                 float* parts, bool normalised, const float* factors = nullptr,
+                                 const float* shares = nullptr) {
   const int warp = static_cast<int>(threadIdx.x >> 5);
   const Fragments<Latents> weights(view.weights), keys(view.keys);
   if constexpr (Warps == 8) {
@@ -154,13 +166,13 @@ __device__ inline void weigh_all(const ChunkView<Latents>& view, const Tile<chun
     const int half = (first + last + 1) / 2;
     weigh<Number, Latents, 2, Reverse>(view, inner, weights, keys, parts, square,
                                        part == 0 ? first : half, part == 0 ? half : last, part,
-                                       normalised);
+                                       normalised, factors, shares);
   } else {
 #pragma unroll 1
     for (int square = warp; square < 4; square += Warps) {
       weigh<Number, Latents, 4, Reverse>(view, inner, weights, keys, parts, square,
                                          Reverse ? square : 0, Reverse ? 4 : square + 1, 0,
-                                         normalised);
+                                         normalised, factors, shares);
     }
   }
 }
@@ -188,11 +200,13 @@ __device__ inline float2 into_range(const float (&s)[Latents / 8][4]) {
   return make_float2(inverse(most0), inverse(most1));
 }
 
-/// O^T of a warp's 16 columns, not yet divided by anything.
+/// O^T of a warp's 16 columns, not yet divided by anything; each token's times its factor, as W's
+/// rows are.
 template <class Number, int Latents, bool Reverse = false>
 __device__ inline void read_out(float (&o)[8][4], const float (&s)[Latents / 8][4], float2 scale,
                                 const Word (&values)[4][4], const Fragments<Latents>& weights,
-                                const Fragments<chunk_tokens>& inner) {
+                                const Fragments<chunk_tokens>& inner,
+                                const float* factors = nullptr) {
   using N = Operand<Number>;
 #pragma unroll
   for (int k = 0; k < Latents / 16; ++k) {
@@ -211,13 +225,17 @@ __device__ inline void read_out(float (&o)[8][4], const float (&s)[Latents / 8][
     }
   }
   if constexpr (N::narrow) {
-    const float back0 = N::shrink / scale.x, back1 = N::shrink / scale.y;
+    const float back0 = 1 / scale.x, back1 = 1 / scale.y;
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      o[n][0] *= back0;
-      o[n][1] *= back0;
-      o[n][2] *= back1;
-      o[n][3] *= back1;
+      float2 by = make_float2(N::shrink, N::shrink);
+      if (factors != nullptr) {
+        by = *reinterpret_cast<const float2*>(factors + 8 * n + 2 * (threadIdx.x & 3));
+      }
+      o[n][0] *= back0 * by.x;
+      o[n][1] *= back0 * by.y;
+      o[n][2] *= back1 * by.x;
+      o[n][3] *= back1 * by.y;
     }
   }
 #pragma unroll

@@ -22,13 +22,13 @@ struct GradientTile {
 
   template <int Width, bool Keys, bool Values, bool Outputs>
   static Launch key_launch() {
-    using Layout = KeyGradientLayout<Family, Width, Width, Keys, Values, Outputs>;
+    using Layout = KeyGradientLayout<Family, T, Width, Width, Keys, Values, Outputs>;
     return {recurrent_key_gradients<Family, T, Width, Width, Keys, Values, Outputs>,
             Layout::threads, Layout::bytes};
   }
   template <int Width>
   static GradientTile of() {
-    using Layout = QueryGradientLayout<Family, Width, Width>;
+    using Layout = QueryGradientLayout<Family, T, Width, Width>;
     GradientTile tile;
     tile.queries = {recurrent_query_gradients<Family, T, Width, Width>, Layout::threads,
                     Layout::bytes};
@@ -49,12 +49,16 @@ struct GradientTile {
   }
 };
 
-/// Whether gradients are taken by chunks on the tensor cores. bf16 alone: fp16 has too few
-/// exponents for g v^T, whose size nothing bounds, and the pool's in bf16 would not be as exact as
-/// fp16 is.
+/// Whether there are gradients by chunks on the tensor cores. Not of the pool in fp16, whose
+/// arithmetic is bf16's: as exact as bf16's results, but not as fp16's gradients are to be.
+template <class Family, class T>
+constexpr bool has_chunk_gradients = std::is_same_v<T, BFloat16> ||
+                                     (std::is_same_v<T, Half> && !Family::fades);
+
+/// Whether gradients are taken so at these sizes on this card.
 template <class Family, class T>
 bool gradients_by_chunks(const RecurrentShape& shape) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
+  if constexpr (has_chunk_gradients<Family, T>) {
     return std::max(shape.latents, shape.value_dim) <= 128 &&
            GradientTile<Family, T>::of(shape).bytes <= card().shared_bytes;
   } else {

@@ -8,7 +8,7 @@ namespace attnbench::kernels::cuda {
 
 /// `Keys` and `Values`: whose gradients are made, by warps of their own. Without outputs only the
 /// states of segments are left, which takes what keys need.
-template <class Family, int Latents, int Columns, bool Keys, bool Values, bool Outputs>
+template <class Family, class T, int Latents, int Columns, bool Keys, bool Values, bool Outputs>
 struct KeyGradientLayout {
   static_assert(Keys || Values);
   static_assert(!(Keys && Values) || (Latents == Columns && Latents == 64));
@@ -27,15 +27,16 @@ struct KeyGradientLayout {
   static constexpr int keys = weights + (Family::own_tiles ? row_tile : 0);      // E
   static constexpr int inner = keys + row_tile;  // of V and G, of E and w
   static constexpr int vectors = inner + square * (Keys && Values ? 2 : 1);
-  static constexpr int bytes = vectors + (3 * Latents + 2 * chunk_tokens) * 4;
+  static constexpr int ranges = vectors + (3 * Latents + 2 * chunk_tokens) * 4;
+  static constexpr int bytes = ranges + (Operand<T>::narrow ? ChunkRanges::floats * 4 : 0);
 };
 
 /// Grid [heads, segments], or without outputs one less, of the segments but the first.
 template <class Family, class T, int Latents, int Columns, bool Keys, bool Values, bool Outputs>
 __global__ void __launch_bounds__(
-    KeyGradientLayout<Family, Latents, Columns, Keys, Values, Outputs>::threads, 1)
+    KeyGradientLayout<Family, T, Latents, Columns, Keys, Values, Outputs>::threads, 1)
     recurrent_key_gradients(const RecurrentArguments<T> a, const ChunkGradients<T> gradients) {
-  using Layout = KeyGradientLayout<Family, Latents, Columns, Keys, Values, Outputs>;
+  using Layout = KeyGradientLayout<Family, T, Latents, Columns, Keys, Values, Outputs>;
   using Number = typename Family::template Number<T>;
   using Rules = GradientRules<Family>;
   static_assert(std::is_same_v<Number, T>);
@@ -64,6 +65,13 @@ __global__ void __launch_bounds__(
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
   view.tops_given = true;
   Tile<Columns> values, slopes;
+  constexpr bool narrow = Operand<Number>::narrow;
+  const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
+  const ChunkRanges ranges(reinterpret_cast<float*>(memory + Layout::ranges));
+  const float* const key_factors = narrow ? ranges.key_factors : nullptr;
+  const float* const value_factors = narrow ? ranges.value_factors : nullptr;
+  const float* const shares = narrow ? ranges.shares : nullptr;
+  ChunkUnits units;  // of R and R^T: those of the chunk taken in last
 
   const std::int64_t slot = std::int64_t{place.head} * (a.segments - 1) + place.segment;
   float s[width / 8][4] = {}, later[2] = {};
@@ -145,7 +153,6 @@ __global__ void __launch_bounds__(
       if constexpr (Family::fades) {
         return Family::template prepare<T, true, Latents, threads>(a, view, begin, most);
       } else {
-        const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
         Family::template features<T, Latents, threads>(view.weights, view.query, elu, a.latents,
                                                        ~std::uint64_t{0}, view.top);
         Family::template features<T, Latents, threads>(view.keys, view.key, elu, a.latents,
@@ -160,7 +167,22 @@ __global__ void __launch_bounds__(
       view.top[t] = t < view.rows ? gradients.whole[from] : 0.F;
       slope_of[t] = t < view.rows ? gradients.slope[from] : 0.F;
     }
+    if constexpr (narrow) {
+      measure_chunk<T, Keys, Values, Outputs, Latents, Columns, threads>(
+          view.query, view.key, slopes, values, elu, ranges);
+    }
     restart();
+    if constexpr (narrow) {
+      const int before = units.sums;
+      units = choose_units<Family, Keys, Values, Outputs, Latents, Columns>(ranges, elu, view.top,
+                                                                            slope_of);
+      const float by = power_of_two(units.sums - before);
+#pragma unroll
+      for (int j = 0; j < width / 8; ++j) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[j][i] *= by;
+      }
+    }
 
     // Where a chunk was cut, its pieces are taken from the last to the first, each from the sums
     // that those before it leave.
@@ -184,21 +206,23 @@ __global__ void __launch_bounds__(
           if (for_keys) {
             ChunkView<Columns> none;
             weigh<Number, Columns, 4, true>(none, inner, value_fragments, slope_fragments, nullptr,
-                                            square, square, 4, 0, false);
+                                            square, square, 4, 0, false, key_factors, shares);
           } else {
             weigh<Number, Latents, 4, true>(view, value_inner, keys, weights, nullptr, square,
-                                            square, 4, 0, false);
+                                            square, 4, 0, false, value_factors, shares);
           }
         } else if constexpr (Keys) {
           ChunkView<Columns> product;
           product.weights = values;
           product.keys = slopes;
-          weigh_all<Number, Columns, Layout::warps, true>(product, inner, nullptr, false);
+          weigh_all<Number, Columns, Layout::warps, true>(product, inner, nullptr, false,
+                                                          key_factors, shares);
         } else {
           ChunkView<Latents> product = view;
           product.weights = view.keys;
           product.keys = view.weights;
-          weigh_all<Number, Latents, Layout::warps, true>(product, value_inner, nullptr, false);
+          weigh_all<Number, Latents, Layout::warps, true>(product, value_inner, nullptr, false,
+                                                          value_factors, shares);
         }
         __syncthreads();
       }
@@ -209,17 +233,21 @@ __global__ void __launch_bounds__(
 #pragma unroll
           for (int k = 0; k < 4; ++k) weights.left_turned(x[k], k * 16, column);
           if constexpr (Outputs) {
-            read_out<Number, width, true>(o, s, make_float2(1, 1), x, value_fragments,
-                                          Fragments<chunk_tokens>(inner));
+            read_out<Number, width, true>(o, s, into_range<Number, width>(s), x, value_fragments,
+                                          Fragments<chunk_tokens>(inner), key_factors);
+            if constexpr (narrow) take_back(o, key_factors, power_of_two(-units.sums));
           }
+          if constexpr (narrow) scale_tokens<Number>(x, shares);
           take_in<Number, width, 4>(s, x, slope_fragments, nullptr, false);
           if constexpr (Family::fades) fade_rows<width>(s, view.fade, mine);
         }
       } else if constexpr (Values) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) slope_fragments.left_turned(x[k], k * 16, column);
-        read_out<Number, width, true>(o, s, make_float2(1, 1), x, keys,
-                                      Fragments<chunk_tokens>(value_inner));
+        read_out<Number, width, true>(o, s, into_range<Number, width>(s), x, keys,
+                                      Fragments<chunk_tokens>(value_inner), value_factors);
+        if constexpr (narrow) take_back(o, value_factors, power_of_two(-units.sums));
+        if constexpr (narrow) scale_tokens<Number>(x, shares);
         take_in<Number, width, 4>(s, x, weights, nullptr, false);
         if constexpr (Family::fades) fade_columns<width>(s, view.fade);
       }
@@ -227,7 +255,8 @@ __global__ void __launch_bounds__(
       __syncthreads();
       if (for_keys) {
         if constexpr (Keys) {
-          finish_keys<Family, T, Latents, Outputs>(a, view, slope_of, asked, x, column, o, later);
+          finish_keys<Family, T, Latents, Outputs>(a, view, slope_of, asked, units, x, column, o,
+                                                   later);
           if constexpr (Outputs) leave_columns<T>(view.key, o, column, begin, end);
         }
       } else if constexpr (Values) {
@@ -265,7 +294,9 @@ __global__ void __launch_bounds__(
   if constexpr (!Outputs) {
     const std::int64_t to = slot - 1;
     float* const sum = gradients.later.sum + to * a.latents * a.value_dim;
-    each_of_rows<width>(s, a.latents, a.value_dim, column, [&](int at, float& x) { sum[at] = x; });
+    const float unit = power_of_two(-units.sums);
+    each_of_rows<width>(s, a.latents, a.value_dim, column,
+                        [&](int at, float& x) { sum[at] = narrow ? unit * x : x; });
     float* const total = gradients.later.total + to * a.latents;
     if (c == 0 && mine < a.latents) total[mine] = later[0];
     if (c == 0 && mine + 8 < a.latents) total[mine + 8] = later[1];

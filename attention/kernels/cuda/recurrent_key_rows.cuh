@@ -1,7 +1,7 @@
 // dLoss/dkey from Z, a warp's 16 latents of a chunk: see recurrent_key_gradients.cuh.
 #pragma once
 
-#include "attention/kernels/cuda/recurrent_gradients.cuh"
+#include "attention/kernels/cuda/recurrent_gradient_range.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -13,7 +13,8 @@ struct QueryGradients {
   bool needed, rounded;
 };
 
-/// Y of 16 tokens in two halves of `Number`, twice as many digits as one has. `weights` are w.
+/// Y of 16 tokens in two halves of `Number`, twice as many digits as one has. `weights` are w,
+/// with the slopes in units where `Number` has few exponents.
 template <class Family, class T, class Number, int Latents>
 __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
                                     const float* slope_of, const QueryGradients<Latents>& d_query,
@@ -46,25 +47,37 @@ __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkV
 }
 
 /// Adds Y to `later`, its sums over all later tokens, for the thread's two latents; with outputs,
-/// `o` is Z and becomes dLoss/dkey.
+/// `o` is Z and becomes dLoss/dkey. `weights`, w's fragments, are taken anew where they were
+/// scaled.
 template <class Family, class T, int Latents, bool Outputs>
 __device__ inline void finish_keys(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
                                    const float* slope_of, const QueryGradients<Latents>& d_query,
-                                   const Word (&weights)[4][4], int column, float (&o)[8][4],
-                                   float (&later)[2]) {
+                                   const ChunkUnits& units, const Word (&weights)[4][4], int column,
+                                   float (&o)[8][4], float (&later)[2]) {
   using Number = typename Family::template Number<T>;
   const int lane = threadIdx.x & 31, c = lane & 3, mine = column + (lane >> 2);
   const float maximum0 = view.maximum[mine], maximum1 = view.maximum[mine + 8];
 #pragma unroll
   for (int j = 3; j >= 0; --j) {
-    Word high[4], low[4], k[4];
-    weigh_slopes<Family, T, Number>(a, view, slope_of, d_query, weights[j], 16 * j, column, high,
-                                    low);
+    constexpr bool narrow = Operand<Number>::narrow;
+    Word high[4], low[4], k[4], w[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) w[i] = weights[j][i];
+    if constexpr (narrow) Fragments<Latents>(view.weights).left_turned(w, 16 * j, column);
+    weigh_slopes<Family, T, Number>(a, view, slope_of, d_query, w, 16 * j, column, high, low);
     Fragments<Latents>(view.key).left_turned(k, 16 * j, column);
-    float sum[2][4] = {{later[0], later[0], later[1], later[1]},
-                       {later[0], later[0], later[1], later[1]}};
+    const float begin0 = narrow ? 0.F : later[0], begin1 = narrow ? 0.F : later[1];
+    float sum[2][4] = {{begin0, begin0, begin1, begin1}, {begin0, begin0, begin1, begin1}};
     add_tokens<Number, true>(sum, high);
     add_tokens<Number, true>(sum, low);
+    if constexpr (narrow) {
+      const float unit = power_of_two(-units.sums - units.slopes);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum[h][i] = fmaf(sum[h][i], unit, later[i / 2]);
+      }
+    }
     later[0] = __shfl_sync(~0u, sum[0][0], lane & ~3);
     later[1] = __shfl_sync(~0u, sum[0][2], lane & ~3);
     if constexpr (Outputs) {

@@ -2,12 +2,12 @@
 // kernel behind it (recurrent_key_gradients.cuh) needs of each token and chunk.
 #pragma once
 
-#include "attention/kernels/cuda/recurrent_gradients.cuh"
+#include "attention/kernels/cuda/recurrent_gradient_range.cuh"
 
 namespace attnbench::kernels::cuda {
 
 /// Columns: of the values.
-template <class Family, int Latents, int Columns>
+template <class Family, class T, int Latents, int Columns>
 struct QueryGradientLayout {
   static constexpr int warps = Latents / 16, threads = 32 * warps;
   static constexpr int row_tile = chunk_tokens * Latents * 2,
@@ -20,16 +20,17 @@ struct QueryGradientLayout {
   static constexpr int inner = keys + (Family::own_tiles ? row_tile : 0);  // tril(G V^T)
   static constexpr int parts = inner + chunk_tokens * chunk_tokens * 2;
   static constexpr int vectors = parts + warps * 2 * chunk_tokens * 4;
-  static constexpr int bytes = vectors + (3 * Latents + 3 * chunk_tokens) * 4;
+  static constexpr int ranges = vectors + (3 * Latents + 3 * chunk_tokens) * 4;
+  static constexpr int bytes = ranges + (Operand<T>::narrow ? 3 * chunk_tokens * 4 : 0);
   static constexpr int blocks = Latents <= 64 ? 2 : 1;  // of a multiprocessor
 };
 
 /// Grid [heads, segments].
 template <class Family, class T, int Latents, int Columns>
 __global__ void __launch_bounds__(2 * Latents,
-                                  QueryGradientLayout<Family, Latents, Columns>::blocks)
+                                  QueryGradientLayout<Family, T, Latents, Columns>::blocks)
     recurrent_query_gradients(const RecurrentArguments<T> a, const ChunkGradients<T> gradients) {
-  using Layout = QueryGradientLayout<Family, Latents, Columns>;
+  using Layout = QueryGradientLayout<Family, T, Latents, Columns>;
   using Number = typename Family::template Number<T>;
   using Rules = GradientRules<Family>;
   static_assert(std::is_same_v<Number, T>);
@@ -51,6 +52,9 @@ __global__ void __launch_bounds__(2 * Latents,
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
   ChunkView<Columns> product;  // G before V
   product.total = nullptr;
+  constexpr bool narrow = Operand<Number>::narrow;
+  float* const ranges = reinterpret_cast<float*>(memory + Layout::ranges);
+  float* const factors = narrow ? ranges + 2 * chunk_tokens : nullptr;  // of the rows of G V^T
 
   const std::int64_t slot = std::int64_t{place.head} * (a.segments - 1) + place.segment - 1;
   float s[Columns / 8][4] = {};
@@ -101,7 +105,11 @@ __global__ void __launch_bounds__(2 * Latents,
       const int end =
           Family::template prepare<T, true, Latents, threads, false>(a, view, begin, most);
       most = 2 * (end - begin);
-      weigh_all<Number, Columns, warps>(product, inner, nullptr, false);
+      if constexpr (narrow) {
+        scale_slopes<T, Columns, threads>(product.weights, product.keys, ranges,
+                                          ranges + chunk_tokens, factors);
+      }
+      weigh_all<Number, Columns, warps>(product, inner, nullptr, false, factors);
       __syncthreads();
       Word e[4][4];
       const Fragments<Latents> keys(view.keys), queries(view.query);
@@ -109,8 +117,10 @@ __global__ void __launch_bounds__(2 * Latents,
       for (int k = 0; k < 4; ++k) keys.left_turned(e[k], k * 16, column);
       if constexpr (Family::fades) fade_rows<Columns>(s, view.fade, mine);
       float x[8][4] = {}, kept[8][4];
-      read_out<Number, Columns>(x, s, make_float2(1, 1), e, Fragments<Columns>(product.weights),
-                                Fragments<chunk_tokens>(inner));
+      read_out<Number, Columns>(x, s, into_range<Number, Columns>(s), e,
+                                Fragments<Columns>(product.weights), Fragments<chunk_tokens>(inner),
+                                factors);
+      if constexpr (narrow) take_back(x, factors, 1);
       take_in<Number, Columns, warps>(s, e, Fragments<Columns>(product.keys), nullptr, false);
 
       float total0 = view.total[mine], total1 = view.total[mine + 8];
