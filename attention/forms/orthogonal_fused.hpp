@@ -1,6 +1,7 @@
 // LAVO in kernels: the local part by the tiled softmax with a bias by distance, the memory by
 // attention/kernels/running_memory.hpp. On the CPU in float32, float64 and bfloat16; on a CUDA
-// device in float32, bfloat16 and float16, the local part in float32 where it has the bias.
+// device in float32, bfloat16 and float16, the local part's gradients in float32 where it has the
+// bias.
 #pragma once
 
 #include "attention/forms/orthogonal_cost.hpp"

@@ -37,6 +37,16 @@ kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call, const RelativeBias& bias
   return sizes;
 }
 
+/// Whether 16-bit numbers on CUDA must be widened for the biases.
+bool widened_for_bias(const kernels::SoftmaxSizes& sizes) {
+#ifdef ATTNBENCH_CUDA_KERNELS
+  return sizes.bias_reach >= 0 && !kernels::cuda::softmax_biased_in_16_bits(sizes);
+#else
+  static_cast<void>(sizes);
+  return false;
+#endif
+}
+
 template <class T>
 kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
                                           const at::Tensor& lse, const RelativeBias& bias) {
@@ -77,13 +87,18 @@ at::Tensor recorded_forward(AutogradContext* context, const SoftmaxCall& call,
   return out;
 }
 
-/// The gradients of q, k and v, and that of the bias into `d_bias` where there is one.
+/// The gradients of q, k and v, and that of the bias into `d_bias` where there is one: on CUDA
+/// those of numbers in float32, whatever they were.
 variable_list recorded_backward(AutogradContext* context, const Variable& upstream,
                                 const RelativeBias& bias, const at::Tensor& d_bias) {
-  const SavedSoftmax saved = restore(context);
-  const SoftmaxCall& call = saved.call;
+  SavedSoftmax saved = restore(context);
+  SoftmaxCall& call = saved.call;
+  const auto type = call.q.scalar_type();
+  if (d_bias.defined() && call.q.is_cuda()) {
+    for (at::Tensor* x : {&call.q, &call.k, &call.v, &saved.out}) *x = x->to(compute_type(type));
+  }
   const auto sizes = sizes_of(call, bias);
-  const auto d_out = with_dense_rows(upstream);
+  const auto d_out = with_dense_rows(upstream.to(call.q.scalar_type()));
   const auto dq = at::empty(call.q.sizes(), call.q.options());
   const auto dk = at::empty(call.k.sizes(), call.k.options());
   const auto dv = at::empty(call.v.sizes(), call.v.options());
@@ -95,7 +110,7 @@ variable_list recorded_backward(AutogradContext* context, const Variable& upstre
     run_softmax_backward<T>(place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse, bias),
                             gradients);
   });
-  return {dq, dk, dv};
+  return {dq.to(type), dk.to(type), dv.to(type)};
 }
 
 struct Tiled : torch::autograd::Function<Tiled> {
@@ -149,7 +164,7 @@ Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& size
 }
 
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
-  if (is_cuda(problem.device) && sizes.bias_reach >= 0 && bytes_of(problem.dtype) == 2) {
+  if (is_cuda(problem.device) && bytes_of(problem.dtype) == 2 && widened_for_bias(sizes)) {
     // Of what is computed in float32, the queries, keys, values and result besides.
     Problem exact = problem;
     exact.dtype = Dtype::float32;
@@ -176,7 +191,7 @@ at::Tensor softmax_tiled(const SoftmaxCall& call) {
 
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
   if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
-  if (call.q.is_cuda() && call.q.element_size() == 2) {
+  if (call.q.is_cuda() && call.q.element_size() == 2 && widened_for_bias(sizes_of(call, bias))) {
     SoftmaxCall exact = call;
     for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kFloat);
     return relative_band_tiled(exact, bias).to(call.q.scalar_type());

@@ -13,10 +13,14 @@ namespace attnbench::kernels::cuda {
 namespace {
 
 template <class T>
-void require_supported(const SoftmaxSizes& sizes) {
+void require_supported(const SoftmaxSizes& sizes, bool gradients) {
   std::string why = softmax_refusal(sizes);
   if (sizes.bias_reach >= 0 && !std::is_same_v<T, float>) {
-    why = "biases by distance are computed in float32 alone";
+    if (gradients) {
+      why = "gradients with biases by distance are computed in float32 alone";
+    } else if (!softmax_biased_in_16_bits(sizes)) {
+      why = "biases by distance are for at most 128 columns in 16 bits";
+    }
   }
   if (!why.empty()) throw std::logic_error("softmax on CUDA: " + why);
 }
@@ -34,7 +38,7 @@ struct Forward {
       const int rows = sizes.heads / sizes.kv_heads * sizes.length <= 32 ? 16 : 64;
       split = split_keys(sizes, rows, multiprocessors, 256);
     } else {
-      few = prefers_split(sizes, multiprocessors);
+      few = sizes.bias_reach < 0 && prefers_split(sizes, multiprocessors);
       if (few) split = split_keys(sizes, 16, multiprocessors, 256);
     }
   }
@@ -66,6 +70,8 @@ struct Backward {
 
 }  // namespace
 
+bool softmax_biased_in_16_bits(const SoftmaxSizes& sizes) { return tile_width(sizes) <= 128; }
+
 std::string softmax_refusal(const SoftmaxSizes& sizes) {
   // Rows are numbered in 31 bits over all heads, and so are tokens' distances.
   constexpr std::int64_t most = std::int64_t{1} << 30;
@@ -89,7 +95,7 @@ std::string softmax_refusal(const SoftmaxSizes& sizes) {
 
 template <class T>
 std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes) {
-  require_supported<T>(sizes);
+  require_supported<T>(sizes, false);
   if (empty(sizes)) return 0;
   Workspace count;
   const Forward<T> plan(sizes, card().multiprocessors);
@@ -100,13 +106,15 @@ std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes) {
 template <class T>
 void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& arguments, Stream stream,
                      void* workspace, std::size_t workspace_bytes) {
-  require_supported<T>(sizes);
+  require_supported<T>(sizes, false);
   if (empty(sizes)) return;
   const Forward<T> plan(sizes, card().multiprocessors);
   Workspace space(workspace, workspace_bytes);
   const SoftmaxPartial partial = plan.partial(space, sizes);
   if constexpr (std::is_same_v<T, float>) {
     softmax_forward_float(sizes, arguments, plan.split, partial, stream);
+  } else if (sizes.bias_reach >= 0) {
+    softmax_biased_sm80(sizes, arguments, stream);
   } else if (plan.few) {
     softmax_forward_split_sm80(sizes, arguments, plan.split, partial, stream);
   } else if (softmax_sm90_refusal(sizes, arguments).empty()) {
@@ -119,7 +127,7 @@ void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
 
 template <class T>
 std::size_t softmax_backward_bytes(const SoftmaxSizes& sizes) {
-  require_supported<T>(sizes);
+  require_supported<T>(sizes, true);
   Workspace count;
   Backward<T>(count, sizes, {}, {});
   return count.used();
@@ -129,7 +137,7 @@ template <class T>
 void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& arguments,
                       const SoftmaxGradients<T>& gradients, Stream stream, void* workspace,
                       std::size_t workspace_bytes) {
-  require_supported<T>(sizes);
+  require_supported<T>(sizes, true);
   if (sizes.batch == 0) return;
   if (arguments.lse == nullptr && sizes.length > 0) {
     throw std::logic_error("softmax on CUDA: gradients need the lse that the forward pass wrote");
