@@ -31,8 +31,8 @@ struct SoftmaxCall {
   bool sees_all() const;
   /// Whether there may be a query that sees no key.
   bool may_see_none() const;
-  /// The same with zeros for padded keys and values: what stands there may be anything, and a weight
-  /// of 0 does not make a number of a NaN.
+  /// The same with zeros for padded keys and values: what stands there may be anything, and a
+  /// weight of 0 does not make a number of a NaN.
   SoftmaxCall without_padding() const;
 };
 
@@ -51,5 +51,7 @@ at::Tensor softmax_tiled(const SoftmaxCall& call);
 /// Whether it does `problem` with this many keys, and the workspace of its forward pass.
 Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes);
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes);
+/// Growth::from_length of its workspace: below, an item of a band's queries is not yet full.
+inline constexpr std::int64_t kGrowingItems = 1024;
 
 }  // namespace attnbench

@@ -180,6 +180,7 @@ Implementation fused() {
     return memory::fused_cost(sizes_of(options, problem));
   };
   implementation.growth = {1, 0, 0, 0};
+  implementation.growth.from_length = kGrowingItems;
   implementation.rank = 20;
   return implementation;
 }

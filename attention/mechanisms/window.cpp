@@ -74,6 +74,7 @@ Entry window() {
     if (name == "composite" || name.rfind("torch_sdpa", 0) == 0) continue;  // whole masks
     implementation.growth.time_in_length = 1;
     implementation.growth.workspace_in_length = 0;  // one band of keys at a time
+    if (name == "tiled") implementation.growth.from_length = kGrowingItems;
   }
   return entry;
 }

@@ -79,7 +79,7 @@ ATTNBENCH_INLINE void forward_item(const ForwardCall<T>& call, void* scratch,
   Workspace space(scratch, forward_scratch_bytes<R>(sizes, call.cut));
   const ForwardScratch<R> s(space, sizes, call.cut);
   const bool few = sizes.length <= few_queries;
-  if (narrow(sizes) && !few) return band_item<T, Bytes>(call, s, item);
+  if (narrow(sizes)) return band_item<T, Bytes>(call, s, item);
   const std::int64_t t0 = item.first_query(call.cut);
   const std::int64_t rows = std::min(call.cut.rows, sizes.length - t0);
   const std::uint8_t* const mask =

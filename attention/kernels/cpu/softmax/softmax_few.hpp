@@ -9,9 +9,6 @@
 
 namespace attnbench::kernels {
 
-/// Up to this many queries of a head are taken one by one.
-constexpr std::int64_t few_queries = 8;
-
 /// scores[i, k] of queries and keys in rows of whole vectors. Computes whole vectors of keys: the
 /// tile has that many rows.
 template <class R, int Bytes>

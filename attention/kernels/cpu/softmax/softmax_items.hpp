@@ -16,7 +16,7 @@ struct Cut {
   std::int64_t rows;    ///< queries of one item
   std::int64_t blocks;  ///< of queries, in each head
   std::int64_t parts;   ///< of the keys that a block sees
-  std::int64_t room;    ///< queries that a worker has memory for, however long the sequence
+  std::int64_t room;    ///< queries that a worker has memory for, however many items there are
 };
 
 /// With items of `unit` queries, or twice as many as often as there are enough of them, up to
@@ -26,7 +26,7 @@ inline Cut cut_of(const SoftmaxSizes& sizes, std::int64_t unit, std::int64_t mos
   constexpr std::int64_t wanted_parts = 64;  // where keys must be split, for as many threads
   constexpr std::int64_t least_keys = 512;   // of one part
   const std::int64_t heads = sizes.batch * sizes.heads;
-  Cut cut{most * unit, 0, 1, most * unit};
+  Cut cut{most * unit, 0, 1, std::min(most * unit, rounded(sizes.length, unit))};
   const auto blocks = [&] { return (sizes.length + cut.rows - 1) / cut.rows; };
   while (cut.rows > unit && heads * blocks() < wanted_items) cut.rows /= 2;
   cut.blocks = blocks();

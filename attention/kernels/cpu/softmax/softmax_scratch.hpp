@@ -12,7 +12,7 @@ constexpr std::int64_t band_tile = 192;  // where queries see a narrow band of k
 
 /// Whether a panel sees so few keys that it takes them all before the next one begins.
 inline bool narrow(const SoftmaxSizes& sizes) {
-  return sizes.left + sizes.right + panel <= 2 * band_tile;
+  return sizes.left + sizes.right + panel <= 2 * band_tile && sizes.length > few_queries;
 }
 
 /// While it works on an item.

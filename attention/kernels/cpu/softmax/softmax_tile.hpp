@@ -16,6 +16,9 @@ namespace attnbench::kernels {
 /// rows of each vector they fill 24 of the 32 registers, which hides the latency of the sums.
 constexpr std::int64_t panel = 48;
 
+/// Up to this many queries of a head are taken one by one.
+constexpr std::int64_t few_queries = 8;
+
 /// `count` rounded up to a multiple of `unit`.
 constexpr std::int64_t rounded(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;

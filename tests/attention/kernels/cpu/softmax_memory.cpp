@@ -115,11 +115,34 @@ TEST_CASE("kernels softmax: the same bits twice, and a future key changes nothin
   CHECK(!std::equal(out.begin(), out.begin() + 200 * 32, problem.out.begin()));
 }
 
-TEMPLATE_TEST_CASE("kernels softmax: the forward workspace does not grow with the length", "",
-                   float, double, BFloat16) {
-  for (const std::int64_t length : {64, 500, 1 << 12, 1 << 20}) {
-    CAPTURE(length);
-    CHECK(softmax_forward_bytes<TestType>(square(length, 64, true), 2) ==
-          softmax_forward_bytes<TestType>(square(9, 64, true), 2));
+TEMPLATE_TEST_CASE("kernels softmax: the forward workspace grows until an item is full", "", float,
+                   double, BFloat16) {
+  for (const std::int64_t left : {std::int64_t{127}, SoftmaxSizes::far}) {
+    const auto bytes = [&](std::int64_t length) {
+      SoftmaxSizes sizes = square(length, 64, true);
+      sizes.left = left;
+      return softmax_forward_bytes<TestType>(sizes, 2);
+    };
+    CAPTURE(left);
+    std::size_t before = 0;
+    for (const std::int64_t length : {1, 9, 64, 200, 500, 768}) {
+      CHECK(bytes(length) >= before);
+      before = bytes(length);
+    }
+    CHECK(bytes(1 << 12) == before);
+    CHECK(bytes(1 << 20) == before);
+  }
+}
+
+TEMPLATE_TEST_CASE("kernels softmax: one token's step needs room for its own query alone", "",
+                   float, BFloat16) {
+  for (const std::int64_t left : {std::int64_t{127}, SoftmaxSizes::far}) {
+    SoftmaxSizes sizes = square(1, 64, true);
+    sizes.key_length = 128;
+    sizes.offset = 127;
+    sizes.left = left;
+    // A panel of queries and results, a tile of keys and values, and the scores between.
+    constexpr std::size_t numbers = (48 + 64) * (64 + 64) + 48 * (64 + 3);
+    CHECK(softmax_forward_bytes<TestType>(sizes, 2) <= 2 * 4 * numbers + 4096);
   }
 }
