@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/forms/softmax_pool.hpp"
+
 namespace attnbench::slot_memory {
 namespace {
 
@@ -38,14 +40,15 @@ Support tiles_support(const Sizes& sizes) {
 Cost tiles_cost(const Sizes& n) {
   Cost cost = bidirectional_cost(n);
   const double packed = n.heads() * n.latents * n.keys();
-  if (n.averaging) {
+  if (n.averaging && !pooled_at_once(n.problem)) {
     cost.executed_flops += 2 * packed * n.width();
     cost.exponentials += packed;
   }
   const double slots =
       n.heads() * n.latents * (n.columns() + (n.averaging ? 0 : 2 * n.width())) * n.wide_bytes();
-  cost.workspace_bytes = slots + std::max(tiled_workspace_bytes(n.problem, packing(n)),
-                                          tiled_workspace_bytes(n.problem, reading(n)));
+  const double packs = n.averaging ? pooled_workspace_bytes(n.problem, packing(n))
+                                   : tiled_workspace_bytes(n.problem, packing(n));
+  cost.workspace_bytes = slots + std::max(packs, tiled_workspace_bytes(n.problem, reading(n)));
   cost.saved_bytes = slots + n.heads() * (n.queries() + 2 * n.latents) * n.wide_bytes();
   cost.backward_flops = 2.5;
   return cost;

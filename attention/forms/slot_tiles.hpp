@@ -9,8 +9,8 @@ namespace attnbench::slot_memory {
 
 /// Whether the kernel does both.
 Support tiles_support(const Sizes& sizes);
-/// A Perceiver packs keys and values one after the other: their weights are computed twice, which
-/// costs less than laying keys and values side by side.
+/// A Perceiver packs keys and values at once, or one after the other with the same weights computed
+/// twice (softmax_pool.hpp).
 Cost tiles_cost(const Sizes& sizes);
 
 }  // namespace attnbench::slot_memory

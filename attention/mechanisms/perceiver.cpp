@@ -9,6 +9,7 @@
 #include "attention/forms/slot_memory_implementations.hpp"
 #include "attention/forms/slot_tiles.hpp"
 #include "attention/forms/softmax_implementations.hpp"
+#include "attention/forms/softmax_pool.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -67,12 +68,9 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
 
 Mixed tiled(const Mechanism& mechanism, const Inputs& inputs) {
   const double scale = scale_of(mechanism);
-  const auto pooled = [&](const char* role) {
-    return softmax_tiled(
-        {inputs["latent_query"], inputs["key"], inputs[role], inputs.key_mask, scale});
-  };
-  const Tensor values = pooled("value");
-  const Tensor y = softmax_tiled({inputs["query"], pooled("key"), values, {}, scale});
+  const auto [keys, values] = softmax_pooled(
+      {inputs["latent_query"], inputs["key"], inputs["value"], inputs.key_mask, scale});
+  const Tensor y = softmax_tiled({inputs["query"], keys, values, {}, scale});
   return {y, values.transpose(1, 2).flatten(2)};
 }
 

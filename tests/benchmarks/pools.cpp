@@ -10,7 +10,7 @@
 
 #include "attention/kernels/running_memory.hpp"
 #include "attention/kernels/sequence_projection.hpp"
-#include "attention/kernels/softmax.hpp"
+#include "attention/kernels/softmax_pool.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/floor.hpp"
@@ -171,16 +171,17 @@ void perceiver(benchmark::State& state) {
   const std::int64_t length = state.range(0), latents = state.range(1);
   const Array slots(latents, dim), query(length, dim), keys(length, dim), values(length, dim);
   const Array pooled_keys(latents, dim), pooled_values(latents, dim), out(length, dim);
-  const Attention of_keys(slots, keys, keys, pooled_keys);
-  const Attention of_values(slots, keys, values, pooled_values);
+  const Attention packing(slots, keys, values, pooled_values);
+  SoftmaxPoolArguments<float> arguments{packing.arguments, pooled_keys};
+  const Bytes space = bytes_of(softmax_pool_bytes<float>(packing.sizes, 64));
   const Attention reading(query, pooled_keys, pooled_values, out);
   const double count = real(heads * length);
   measure(state,
           {10 * count * real(latents * dim), real(heads * latents * dim) + 4 * count * real(dim),
            2 * count * real(latents)},
           [&](ThreadTeam& team) {
-            of_keys(team);
-            of_values(team);
+            softmax_pool(packing.sizes, arguments, team, space.get(),
+                         softmax_pool_bytes<float>(packing.sizes, team.size()));
             reading(team);
           });
 }
