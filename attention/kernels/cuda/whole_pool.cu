@@ -93,6 +93,9 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
 template <class T>
 std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes) {
   require(backward_refusal(sizes));
+  if constexpr (!std::is_same_v<T, float>) {
+    if (sizes.value_dim <= most_slope_columns) return pool_backward_bytes<T>(sizes);
+  }
   return exact_pool_backward_bytes<T>(sizes);
 }
 
@@ -101,6 +104,11 @@ void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
                          const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
                          std::size_t workspace_bytes) {
   require(backward_refusal(sizes));
+  if constexpr (!std::is_same_v<T, float>) {
+    if (sizes.value_dim <= most_slope_columns) {
+      return pool_backward(sizes, arguments, gradients, stream, workspace, workspace_bytes);
+    }
+  }
   exact_pool_backward(sizes, arguments, gradients, stream, workspace, workspace_bytes);
 }
 

@@ -5,45 +5,13 @@
 // u_l = M_l.dM_l or, where z_l is added to the queries' logits, sum_t p_{t,l} g_t.y_t.
 #pragma once
 
-#include "attention/kernels/cuda/whole_pool_forward.cuh"
+#include "attention/kernels/cuda/whole_pool_averages.cuh"
+#include "attention/kernels/cuda/whole_pool_gather.cuh"
 #include "attention/kernels/cuda/whole_pool_merge.cuh"
 #include "attention/kernels/cuda/whole_pool_product.cuh"
 #include "attention/kernels/workspace.hpp"
 
 namespace attnbench::kernels::cuda {
-
-/// The averages and what weights are made with.
-struct ExactPool {
-  WholePoolShape shape;
-  TokenSegments keys, queries;
-  RecurrentState states;  ///< of whichever tokens are summed at the time
-  float *averages, *normaliser, *minus_maximum, *gain;  ///< [heads, latents (, value_dim)]
-  float *top, *factor;                                  ///< [heads, length]
-
-  static TokenSegments cut(const WholePoolShape& shape, std::int64_t tokens) {
-    const std::int64_t squares =
-        (shape.latents + square - 1) / square * ((shape.value_dim + square - 1) / square);
-    return segments_of(tokens, gather_tokens, shape.heads * squares, card().multiprocessors);
-  }
-  ExactPool(Workspace& space, const WholePoolShape& s, bool backward)
-      : shape(s), keys(cut(s, s.key_length)), queries(cut(s, s.length)) {
-    const std::int64_t rows = s.heads * s.latents;
-    const std::int64_t slots =
-        rows * (backward ? std::max(keys.segments, queries.segments) : keys.segments);
-    states.sum = space.take<float>(slots * s.value_dim);
-    states.total = space.take<float>(slots);
-    states.maximum = space.take<float>(slots);
-    averages = space.take<float>(rows * s.value_dim);
-    normaliser = space.take<float>(rows);
-    minus_maximum = space.take<float>(rows);
-    gain = space.take<float>(rows);
-    top = space.take<float>(s.heads * s.length);
-    factor = space.take<float>(s.heads * s.length);
-  }
-  bool empty() const {
-    return shape.heads == 0 || shape.length == 0 || shape.latents == 0 || shape.value_dim == 0;
-  }
-};
 
 /// And what only gradients need.
 struct ExactGradients {
@@ -64,8 +32,8 @@ void launch_gather(PoolGather<T> gather, const WholePoolShape& shape, const Toke
   gather.value_dim = static_cast<int>(shape.value_dim);
   gather.segments = cut.segments;
   gather.segment_chunks = cut.chunks;
-  const std::int64_t squares =
-      (shape.latents + square - 1) / square * ((shape.value_dim + square - 1) / square);
+  const std::int64_t squares = (shape.latents + pool_square - 1) / pool_square *
+                               ((shape.value_dim + pool_square - 1) / pool_square);
   launch(pool_gather<T>,
          dim3(static_cast<unsigned>(shape.heads * squares), static_cast<unsigned>(cut.segments)),
          dim3(256), gather_bytes, stream, gather);
@@ -73,8 +41,8 @@ void launch_gather(PoolGather<T> gather, const WholePoolShape& shape, const Toke
 
 template <class T>
 void launch_product(const PoolProduct<T>& product, std::int64_t heads, Stream stream) {
-  const int columns = (product.outer + square - 1) / square;
-  const int rows = std::min((product.length + square - 1) / square, 65535);
+  const int columns = (product.outer + pool_square - 1) / pool_square;
+  const int rows = std::min((product.length + pool_square - 1) / pool_square, 65535);
   if (rows == 0 || columns == 0) return;
   launch(pool_product<T>, dim3(static_cast<unsigned>(heads * columns), static_cast<unsigned>(rows)),
          dim3(256), product_bytes, stream, product);
@@ -117,8 +85,7 @@ struct ExactLaunch {
     return merge;
   }
 
-  /// The averages, and the queries' maxima and sums.
-  void average() const {
+  void average_keys() const {
     PoolGather<T> gather;
     gather.logits = arguments.scores;
     gather.columns = arguments.values;
@@ -136,6 +103,10 @@ struct ExactLaunch {
     merge.minus_maximum = pool.minus_maximum;
     merge.gain = pool.gain;
     launch_merge(merge, stream);
+  }
+  /// The averages, and the queries' maxima and sums.
+  void average() const {
+    average_keys();
     if (given()) return;
     PoolWeights weights = of_queries();
     launch_rows(weigh_rows<T>, arguments.query, weights, pool.top, pool.factor, heads(),
@@ -197,10 +168,18 @@ struct ExactLaunch {
   }
 };
 
+inline std::int64_t key_segments(const WholePoolSizes& sizes) {
+  return ExactPool::cut(shape_of(sizes), sizes.key_length).segments;
+}
+inline std::int64_t all_segments(const WholePoolSizes& sizes) {
+  const std::int64_t queries = ExactPool::cut(shape_of(sizes), sizes.length).segments;
+  return std::max(key_segments(sizes), queries);
+}
+
 template <class T>
 std::size_t exact_pool_forward_bytes(const WholePoolSizes& sizes) {
   Workspace count;
-  ExactPool(count, shape_of(sizes), false);
+  ExactPool(count, shape_of(sizes), key_segments(sizes));
   return count.used();
 }
 
@@ -208,7 +187,7 @@ template <class T>
 void exact_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                         Stream stream, void* workspace, std::size_t bytes) {
   Workspace space(workspace, bytes);
-  const ExactPool pool(space, shape_of(sizes), false);
+  const ExactPool pool(space, shape_of(sizes), key_segments(sizes));
   if (pool.empty()) return;
   const ExactLaunch<T> run{sizes, arguments, pool, stream};
   run.average();
@@ -218,7 +197,7 @@ void exact_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
 template <class T>
 std::size_t exact_pool_backward_bytes(const WholePoolSizes& sizes) {
   Workspace count;
-  ExactPool(count, shape_of(sizes), true);
+  ExactPool(count, shape_of(sizes), all_segments(sizes));
   ExactGradients(count, shape_of(sizes));
   return count.used();
 }
@@ -228,7 +207,7 @@ void exact_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
                          const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
                          std::size_t bytes) {
   Workspace space(workspace, bytes);
-  const ExactPool pool(space, shape_of(sizes), true);
+  const ExactPool pool(space, shape_of(sizes), all_segments(sizes));
   const ExactGradients more(space, pool.shape);
   if (pool.empty()) return;
   const ExactLaunch<T> run{sizes, arguments, pool, stream};

@@ -21,6 +21,15 @@ template <class T>
 void pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                   Stream stream, void* workspace, std::size_t bytes);
 
+/// T of 16 bits, at most 128 columns of values.
+constexpr std::int64_t most_slope_columns = 128;
+template <class T>
+std::size_t pool_backward_bytes(const WholePoolSizes& sizes);
+template <class T>
+void pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                   const PrefixPoolGradients<T>& gradients, Stream stream, void* workspace,
+                   std::size_t bytes);
+
 /// The same of logits that are made of directions.
 template <class T>
 std::size_t directed_pool_forward_bytes(const WholePoolSizes& sizes);

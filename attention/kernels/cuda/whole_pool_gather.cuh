@@ -3,12 +3,10 @@
 #pragma once
 
 #include "attention/kernels/cuda/recurrent_arguments.cuh"
+#include "attention/kernels/cuda/whole_pool_averages.cuh"
 #include "attention/kernels/cuda/whole_pool_weights.cuh"
 
 namespace attnbench::kernels::cuda {
-
-constexpr int square = 64;         // latents and columns of a block
-constexpr int gather_tokens = 32;  // taken in at once
 
 template <class T>
 struct PoolGather {
@@ -30,16 +28,16 @@ struct PoolGather {
 template <class T>
 __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
   ATTNBENCH_SHARED(float, floats, 128);
-  float* const weights = floats;                            // [gather_tokens, square]
-  float* const columns = weights + gather_tokens * square;  // [gather_tokens, square]
-  float* const fades = columns + gather_tokens * square;    // [square]
-  float* const by = fades + square;                         // [gather_tokens]
-  const int rows_of_squares = (a.latents + square - 1) / square;
-  const int columns_of_squares = (a.value_dim + square - 1) / square;
+  float* const weights = floats;                                 // [gather_tokens, pool_square]
+  float* const columns = weights + gather_tokens * pool_square;  // [gather_tokens, pool_square]
+  float* const fades = columns + gather_tokens * pool_square;    // [pool_square]
+  float* const by = fades + pool_square;                         // [gather_tokens]
+  const int rows_of_squares = (a.latents + pool_square - 1) / pool_square;
+  const int columns_of_squares = (a.value_dim + pool_square - 1) / pool_square;
   int place = static_cast<int>(blockIdx.x);
-  const int d0 = place % columns_of_squares * square;
+  const int d0 = place % columns_of_squares * pool_square;
   place /= columns_of_squares;
-  const int l0 = place % rows_of_squares * square;
+  const int l0 = place % rows_of_squares * pool_square;
   const std::int64_t head = place / rows_of_squares, b = head / a.heads, h = head % a.heads;
   const int segment = static_cast<int>(blockIdx.y);
   const std::int64_t begin = std::int64_t{segment} * a.segment_chunks * gather_tokens;
@@ -52,9 +50,9 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
 
   for (std::int64_t t0 = begin; t0 < end; t0 += gather_tokens) {
     __syncthreads();
-    for (int i = tid; i < gather_tokens * square; i += 256) {
-      const int column = i % square, l = l0 + column, d = d0 + column;
-      const std::int64_t t = t0 + i / square;
+    for (int i = tid; i < gather_tokens * pool_square; i += 256) {
+      const int column = i % pool_square, l = l0 + column, d = d0 + column;
+      const std::int64_t t = t0 + i / pool_square;
       const bool seen = t < end && (mask == nullptr || mask[t] != 0);
       float weight = a.own_maxima ? -INFINITY : 0.F;
       if (seen && l < a.latents) {
@@ -73,20 +71,21 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
     if (a.own_maxima) {
       float next = maximum;
       for (int t = part; t < gather_tokens; t += 4)
-        next = fmaxf(next, weights[t * square + latent]);
+        next = fmaxf(next, weights[t * pool_square + latent]);
       next = fmaxf(next, __shfl_xor_sync(~0u, next, 1));
       next = fmaxf(next, __shfl_xor_sync(~0u, next, 2));
       const float base = next == -INFINITY ? 0.F : next;
       fade = exp2f(maximum - base);
       maximum = next;
       for (int t = part; t < gather_tokens; t += 4) {
-        float& weight = weights[t * square + latent];
+        float& weight = weights[t * pool_square + latent];
         weight = exp2f(weight - base);
         sum += weight;
       }
       if (part == 0) fades[latent] = fade;
     } else if (a.by != nullptr) {
-      for (int t = part; t < gather_tokens; t += 4) sum += weights[t * square + latent] * by[t];
+      for (int t = part; t < gather_tokens; t += 4)
+        sum += weights[t * pool_square + latent] * by[t];
     }
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
@@ -101,8 +100,8 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
     }
 #pragma unroll 8
     for (int t = 0; t < gather_tokens; ++t) {
-      const float4 w = *reinterpret_cast<const float4*>(weights + t * square + 4 * ty);
-      const float4 x = *reinterpret_cast<const float4*>(columns + t * square + 4 * tx);
+      const float4 w = *reinterpret_cast<const float4*>(weights + t * pool_square + 4 * ty);
+      const float4 x = *reinterpret_cast<const float4*>(columns + t * pool_square + 4 * tx);
       const float left[4] = {w.x, w.y, w.z, w.w}, right[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -130,6 +129,6 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
 }
 
 constexpr std::size_t gather_bytes =
-    sizeof(float) * (2 * gather_tokens * square + square + gather_tokens);
+    sizeof(float) * (2 * gather_tokens * pool_square + pool_square + gather_tokens);
 
 }  // namespace attnbench::kernels::cuda

@@ -32,23 +32,24 @@ struct PoolProduct {
 template <class T>
 __global__ void __launch_bounds__(256) pool_product(const PoolProduct<T> a) {
   ATTNBENCH_SHARED(float, floats, 128);
-  float* const lefts = floats;                                 // [product_depth, square + 4]
-  float* const rights = lefts + product_depth * (square + 4);  // [product_depth, square + 4]
-  constexpr int stride = square + 4;
-  const int columns_of_squares = (a.outer + square - 1) / square;
+  float* const lefts = floats;  // [product_depth, pool_square + 4]
+  float* const rights =
+      lefts + product_depth * (pool_square + 4);  // [product_depth, pool_square + 4]
+  constexpr int stride = pool_square + 4;
+  const int columns_of_squares = (a.outer + pool_square - 1) / pool_square;
   const int place = static_cast<int>(blockIdx.x);
-  const int n0 = place % columns_of_squares * square;
+  const int n0 = place % columns_of_squares * pool_square;
   const std::int64_t head = place / columns_of_squares, b = head / a.heads, h = head % a.heads;
   const int tid = static_cast<int>(threadIdx.x), tx = tid % 16, ty = tid / 16;
   const float* const right = a.right + head * a.inner * a.outer;
   const std::uint8_t* const mask = a.mask == nullptr ? nullptr : a.mask + b * a.mask_stride;
 
-  for (std::int64_t t0 = std::int64_t{blockIdx.y} * square; t0 < a.length;
-       t0 += std::int64_t{gridDim.y} * square) {
+  for (std::int64_t t0 = std::int64_t{blockIdx.y} * pool_square; t0 < a.length;
+       t0 += std::int64_t{gridDim.y} * pool_square) {
     float sums[4][4] = {};
     for (int k0 = 0; k0 < a.inner; k0 += product_depth) {
       __syncthreads();
-      for (int i = tid; i < square * product_depth; i += 256) {
+      for (int i = tid; i < pool_square * product_depth; i += 256) {
         const int k = k0 + i % product_depth, row = i / product_depth;
         const std::int64_t t = t0 + row;
         const bool there = t < a.length && k < a.inner && (mask == nullptr || mask[t] != 0);
@@ -57,10 +58,10 @@ __global__ void __launch_bounds__(256) pool_product(const PoolProduct<T> a) {
                                  head * a.length + t)
                   : 0.F;
       }
-      for (int i = tid; i < square * product_depth; i += 256) {
+      for (int i = tid; i < pool_square * product_depth; i += 256) {
         // Neighbours read what lies side by side.
-        const int k = a.turned ? i % product_depth : i / square;
-        const int n = a.turned ? i / product_depth : i % square;
+        const int k = a.turned ? i % product_depth : i / pool_square;
+        const int n = a.turned ? i / product_depth : i % pool_square;
         const bool there = k0 + k < a.inner && n0 + n < a.outer;
         const std::int64_t at = a.turned ? std::int64_t{n0 + n} * a.inner + k0 + k
                                          : std::int64_t{k0 + k} * a.outer + n0 + n;
@@ -106,6 +107,6 @@ __global__ void __launch_bounds__(256) pool_product(const PoolProduct<T> a) {
   }
 }
 
-constexpr std::size_t product_bytes = sizeof(float) * 2 * product_depth * (square + 4);
+constexpr std::size_t product_bytes = sizeof(float) * 2 * product_depth * (pool_square + 4);
 
 }  // namespace attnbench::kernels::cuda

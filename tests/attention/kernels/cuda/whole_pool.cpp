@@ -63,6 +63,28 @@ TEMPLATE_TEST_CASE("cuda whole pool: gradients", "", float, BFloat16, Half) {
   }
 }
 
+TEMPLATE_TEST_CASE("cuda whole pool: gradients on the tensor cores", "", BFloat16, Half) {
+  NEEDS_DEVICE();
+  using T = TestType;
+  for (const PoolQuery kind : pool_kinds) {
+    for (const auto& [length, keys, latents, dim] : {std::tuple{130, 70, 64, 64},
+                                                     {64, 128, 130, 40},
+                                                     {70, 65, 65, 128},
+                                                     {63, 129, 24, 100},
+                                                     {20, 24, 9, 129}}) {
+      compare_gradients(WholePool<T>(one_head(kind, length, keys, latents, dim), 1, true));
+    }
+    compare_gradients(WholePool<T>(one_head(kind, 700, 600, 16, 24)));  // in segments
+    // Gradients of averages that leave the range of fp16, and those that fall below its numbers.
+    if (!std::is_same_v<T, Half>) continue;
+    for (const float size : {3000.F, 0.01F}) {
+      WholePool<T> problem(one_head(kind, 200, 70, 6, 24));
+      for (T& each : problem.d_out) narrow(size * (1 + 0.3F * widen(each)), each);
+      compare_gradients(problem);
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("cuda whole pool: hidden tokens may hold anything, and a hidden row gives 0", "",
                    float, BFloat16, Half) {
   NEEDS_DEVICE();
