@@ -22,7 +22,9 @@ __device__ __forceinline__ void make_barrier(std::uint32_t barrier, int arrivals
 
 /// Makes new barriers known to the copy engine.
 __device__ __forceinline__ void publish_barriers() {
-#ifndef ATTNBENCH_EMULATED
+#ifdef ATTNBENCH_EMULATED
+  emulated::mbarrier_publish();
+#else
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
 }

@@ -160,17 +160,20 @@ ATTNBENCH_PRODUCTS(256, 128, 129, 130, 131, 132, 133)
 #endif
 
 /// Warpgroups of one kernel share the registers unevenly: all four warps call it, and the kernel
-/// has
-/// __launch_bounds__(threads, 1).
+/// has __launch_bounds__(threads, 1).
 template <int kRegisters>
 __device__ __forceinline__ void registers_down() {
-#ifndef ATTNBENCH_EMULATED
+#ifdef ATTNBENCH_EMULATED
+  emulated::set_registers(kRegisters, false);
+#else
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 #endif
 }
 template <int kRegisters>
 __device__ __forceinline__ void registers_up() {
-#ifndef ATTNBENCH_EMULATED
+#ifdef ATTNBENCH_EMULATED
+  emulated::set_registers(kRegisters, true);
+#else
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 #endif
 }

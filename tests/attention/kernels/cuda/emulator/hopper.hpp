@@ -6,8 +6,14 @@
 //
 // What is asynchronous happens at one of the two ends of the time that the program leaves it, now
 // this, now that: copies at once, or only when somebody waits for them; products when their group
-// is closed, or only when it is waited for. Accumulators on their way hold NaN. So a wait left out
-// and a buffer given back too early both change the result.
+// is closed, or only when it is waited for. What a copy will overwrite, and accumulators on their
+// way, hold NaN. So a wait left out and a buffer given back too early both change the result.
+//
+// A Fault says: registers of a product that were written between the fence before it and the wait
+// after it; operands that do not begin on their swizzle's 1024 bytes, or whose descriptors have
+// bits that mean nothing; warps of a warpgroup that order different products; barriers used before
+// they were published and the threads have met; copies and products that the block does not wait
+// for; registers that the block's pool never has.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +22,8 @@ namespace attnbench::emulated {
 
 /// Makes a barrier in shared memory whose phases end after so many arrivals.
 void mbarrier_make(std::uint32_t barrier, int arrivals);
+/// fence.mbarrier_init: for the barriers that this thread made.
+void mbarrier_publish();
 /// Announces bytes, then arrives.
 void mbarrier_arrive(std::uint32_t barrier, int announced_bytes);
 void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
@@ -41,5 +49,9 @@ void wgmma(bool half, int columns, float* d, bool add, const std::uint32_t* a,
            std::uint64_t a_operand, std::uint64_t b_operand, bool transposed);
 void wgmma_commit();
 void wgmma_wait(int pending);
+
+/// setmaxnreg.inc where `more`, else .dec, in a block that was launched with as many registers as
+/// __launch_bounds__(threads, 1) leaves it.
+void set_registers(int count, bool more);
 
 }  // namespace attnbench::emulated

@@ -1,63 +1,26 @@
 // Warpgroup products for the emulator.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <string>
 
-#include "attention/kernels/rows.hpp"
 #include "tests/attention/kernels/cuda/emulator/hopper.hpp"
+#include "tests/attention/kernels/cuda/emulator/hopper_operand.hpp"
 #include "tests/attention/kernels/cuda/emulator/hopper_shared.hpp"
+#include "tests/attention/kernels/cuda/emulator/instructions.hpp"
 
 namespace attnbench::emulated {
 namespace {
 
-constexpr int depth = 16;
 constexpr int most_columns = 256;
 
-float number(bool half, std::uint16_t bits) {
-  return half ? kernels::widen(kernels::Half{bits}) : kernels::widen(kernels::BFloat16{bits});
-}
-
-/// A matrix descriptor: how an operand lies in shared memory, swizzled by 128 bytes.
-class Operand {
- public:
-  explicit Operand(std::uint64_t descriptor)
-      : start_(field(descriptor, 0)),
-        leading_(field(descriptor, 16)),
-        stride_(field(descriptor, 32)) {
-    if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0) {
-      throw Fault("wgmma: only operands swizzled by 128 bytes without a base offset are emulated");
-    }
-  }
-
-  /// 16 numbers along the inner dimension of row (of A) or column (of B) n. K-major: atoms of 8
-  /// rows of 128 bytes, `stride` apart.
-  void k_major(bool half, int n, float* out, int step) const {
-    if (start_ % 128 + 2 * depth > 128) throw Fault("wgmma: an operand leaves its 128 bytes");
-    for (int part = 0; part < 2; ++part) {
-      eight(half, start_ + n / 8 * stride_ + n % 8 * 128 + part * 16, out + part * 8 * step, step);
-    }
-  }
-
-  /// Columns n to n + 7 at inner index k. N-major: atoms of 64 columns by 8 inner indices,
-  /// `leading` apart along the columns and `stride` apart along the inner dimension.
-  void n_major(bool half, int k, int n, float* out) const {
-    eight(half, start_ + n / 64 * leading_ + n % 64 * 2 + k / 8 * stride_ + k % 8 * 128, out, 1);
-  }
-
- private:
-  static std::uint32_t field(std::uint64_t descriptor, int bit) {
-    return static_cast<std::uint32_t>(descriptor >> bit & 0x3fff) << 4;
-  }
-  static void eight(bool half, std::uint32_t address, float* out, int step) {
-    std::uint16_t bits[8];
-    std::memcpy(bits, shared_pointer(swizzled(address), 16, 16), 16);
-    for (int e = 0; e < 8; ++e) out[e * step] = number(half, bits[e]);
-  }
-  std::uint32_t start_, leading_, stride_;
-};
+/// What stands in an accumulator on its way: a NaN that no arithmetic makes.
+constexpr std::uint32_t on_its_way = 0x7fc0'dead;
 
 using Lanes = std::vector<Products*>;
+using Group = std::vector<Ordered>;
+
+/// The group of a lane that happens next.
+Group& next_of(Products& lane) { return lane.groups[lane.done]; }
 
 /// The place of accumulator i of a lane in its warp's 16 rows.
 int row_of(int lane, int i) { return lane / 4 + i / 2 % 2 * 8; }
@@ -65,18 +28,18 @@ int column_of(int lane, int i) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
 
 struct Tile {
   float sums[16][most_columns];
-  float a[16][depth];
-  float b[depth][most_columns];
+  float a[16][product_depth];
+  float b[product_depth][most_columns];
 
   void load_a(const Lanes& lanes, std::size_t n, int warp) {
-    const Ordered& order = lanes[0]->groups.front()[n];
+    const Ordered& order = next_of(*lanes[0])[n];
     if (order.a == nullptr) {
       const Operand operand(order.a_operand);
       for (int r = 0; r < 16; ++r) operand.k_major(order.half, 16 * warp + r, a[r], 1);
       return;
     }
     for (int lane = 0; lane < 32; ++lane) {
-      const std::uint32_t* registers = lanes[static_cast<std::size_t>(lane)]->groups.front()[n].a;
+      const std::uint32_t* registers = next_of(*lanes[static_cast<std::size_t>(lane)])[n].a;
       for (int i = 0; i < 4; ++i) {
         float* to = &a[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8];
         to[0] = number(order.half, static_cast<std::uint16_t>(registers[i]));
@@ -88,7 +51,7 @@ struct Tile {
   void load_b(const Ordered& order) {
     const Operand operand(order.b_operand);
     if (order.transposed) {
-      for (int k = 0; k < depth; ++k) {
+      for (int k = 0; k < product_depth; ++k) {
         for (int n = 0; n < order.columns; n += 8) operand.n_major(order.half, k, n, &b[k][n]);
       }
     } else {
@@ -99,7 +62,7 @@ struct Tile {
 
   void multiply(int columns) {
     for (int r = 0; r < 16; ++r) {
-      for (int k = 0; k < depth; ++k) {
+      for (int k = 0; k < product_depth; ++k) {
         const float x = a[r][k];
         for (int n = 0; n < columns; n += 8) {
           for (int e = 0; e < 8; ++e) sums[r][n + e] += x * b[k][n + e];
@@ -109,32 +72,33 @@ struct Tile {
   }
 };
 
-/// Whether the lane has ordered more products into `d` than those up to the n-th of its first
-/// group.
-bool more_for(const Products& lane, const float* d, std::size_t n) {
-  const auto same = [d](const Ordered& order) { return order.d == d; };
-  const auto& first = lane.groups.front();
-  if (std::any_of(first.begin() + static_cast<std::ptrdiff_t>(n) + 1, first.end(), same))
-    return true;
-  for (std::size_t g = 1; g < lane.groups.size(); ++g) {
-    if (std::any_of(lane.groups[g].begin(), lane.groups[g].end(), same)) return true;
-  }
-  return std::any_of(lane.open.begin(), lane.open.end(), same);
+bool any_for(const Group& group, const float* d, std::size_t from = 0) {
+  return std::any_of(group.begin() + static_cast<std::ptrdiff_t>(from), group.end(),
+                     [d](const Ordered& order) { return order.d == d; });
 }
 
-/// Carries out the oldest group of a warp.
+/// Whether the lane has ordered products into `d` from its g-th group on, in that after the n-th.
+bool more_for(const Products& lane, const float* d, std::size_t g, std::size_t n) {
+  if (g < lane.groups.size() && any_for(lane.groups[g], d, n)) return true;
+  for (++g; g < lane.groups.size(); ++g) {
+    if (any_for(lane.groups[g], d)) return true;
+  }
+  return any_for(lane.open, d);
+}
+
+/// Carries out the next group of a warp.
 void carry_out_group(const Lanes& lanes, int warp) {
   static Tile tile;
-  const std::vector<Ordered>& group = lanes[0]->groups.front();
-  for (const Products* lane : lanes) {
-    if (lane->groups.empty() || lane->groups.front().size() != group.size()) {
+  const Group& group = next_of(*lanes[0]);
+  for (Products* lane : lanes) {
+    if (lane->groups.size() <= lane->done || next_of(*lane).size() != group.size()) {
       throw Fault("wgmma: the lanes of a warp closed different groups");
     }
   }
   for (std::size_t n = 0; n < group.size(); ++n) {
     const Ordered& order = group[n];
-    for (const Products* lane : lanes) {
-      const Ordered& other = lane->groups.front()[n];
+    for (Products* lane : lanes) {
+      const Ordered& other = next_of(*lane)[n];
       if (other.columns != order.columns || other.a_operand != order.a_operand ||
           other.b_operand != order.b_operand || other.add != order.add) {
         throw Fault("wgmma: the lanes of a warp ordered different products");
@@ -148,7 +112,7 @@ void carry_out_group(const Lanes& lanes, int warp) {
     } else if (first) {
       for (int lane = 0; lane < 32; ++lane) {
         Products& products = *lanes[static_cast<std::size_t>(lane)];
-        const auto& sums = products.sums.at(products.groups.front()[n].d);
+        const auto& sums = products.sums.at(next_of(products)[n].d);
         for (int i = 0; i < order.columns / 2; ++i) {
           tile.sums[row_of(lane, i)][column_of(lane, i)] = sums[static_cast<std::size_t>(i)];
         }
@@ -160,67 +124,109 @@ void carry_out_group(const Lanes& lanes, int warp) {
     if (!last) continue;
     for (int lane = 0; lane < 32; ++lane) {
       Products& products = *lanes[static_cast<std::size_t>(lane)];
-      float* d = products.groups.front()[n].d;
-      const bool arrived = !more_for(products, d, n);
+      float* d = next_of(products)[n].d;
+      const bool arrived = !more_for(products, d, products.done, n + 1);
       auto& sums = products.sums.at(d);
       for (int i = 0; i < order.columns / 2; ++i) {
         const float sum = tile.sums[row_of(lane, i)][column_of(lane, i)];
         sums[static_cast<std::size_t>(i)] = sum;
-        if (arrived) d[i] = sum;
+        if (!arrived) continue;
+        if (same_bits<std::uint32_t>(d[i]) != on_its_way) {
+          throw Fault("wgmma: an accumulator was written while products were under way");
+        }
+        d[i] = sum;
       }
       if (arrived) products.sums.erase(d);
     }
   }
-  for (Products* lane : lanes) lane->groups.pop_front();
+  for (Products* lane : lanes) ++lane->done;
 }
 
-/// Until at most `pending` groups of the warp are left.
-void carry_out(const char* kind, std::size_t pending) {
-  const std::shared_ptr<Products> products = mine();
+/// Forgets the oldest group of a lane, which has happened and is waited for.
+void forget_group(Products& lane) {
+  for (const Ordered& order : lane.groups.front()) {
+    if (order.a != nullptr && !std::equal(order.a_values.begin(), order.a_values.end(), order.a)) {
+      throw Fault("wgmma: an operand in registers was written while products were under way");
+    }
+  }
+  lane.groups.pop_front();
+  --lane.done;
+}
+
+/// Carries out all groups of the warp but the last `pending`, which it then forgets if it `waits`.
+void carry_out(const char* kind, std::size_t pending, bool waits) {
+  Products& products = products_of_thread();
   const int warp = self().warp() % 4;
-  warp_together(kind, products.get(), [=](const std::vector<void*>& operands) {
+  warp_together(kind, &products, [=](const std::vector<void*>& operands) {
     if (operands.size() != 32) throw Fault("wgmma in a warp of fewer than 32 threads");
     Lanes lanes;
     for (void* each : operands) lanes.push_back(static_cast<Products*>(each));
-    while (lanes[0]->groups.size() > pending) carry_out_group(lanes, warp);
+    const std::size_t count = lanes[0]->groups.size();
+    while (lanes[0]->done + pending < count) carry_out_group(lanes, warp);
+    for (Products* lane : lanes) {
+      while (waits && lane->groups.size() > pending) forget_group(*lane);
+    }
   });
+}
+
+/// What was known of registers at the fence must still be so; of new ones nothing is known.
+template <class Known, class Registers>
+void require_unchanged(const Known& known, Registers* registers) {
+  const auto found = known.find(registers);
+  if (found == known.end()) return;
+  if (std::memcmp(found->second.data(), registers, found->second.size() * 4) != 0) {
+    throw Fault("wgmma: its registers were written after wgmma.fence");
+  }
 }
 
 }  // namespace
 
-std::shared_ptr<Products> mine() {
-  Thread& thread = self();
-  if (thread.extension == nullptr) thread.extension = std::make_shared<Products>();
-  return std::static_pointer_cast<Products>(thread.extension);
+void wgmma_fence() {
+  Products& products = products_of_thread();
+  products.fenced = true;
+  for (auto& [d, values] : products.accumulators) std::copy_n(d, values.size(), values.begin());
+  for (auto& [a, values] : products.fragments) std::copy_n(a, values.size(), values.begin());
 }
-
-void wgmma_fence() { mine()->fenced = true; }
 
 void wgmma(bool half, int columns, float* d, bool add, const std::uint32_t* a,
            std::uint64_t a_operand, std::uint64_t b_operand, bool transposed) {
-  const std::shared_ptr<Products> products = mine();
+  Products& products = products_of_thread();
   if (columns < 8 || columns > most_columns || columns % 8 != 0) {
     throw Fault("wgmma of " + std::to_string(columns) + " columns");
   }
-  if (!products->fenced) throw Fault("wgmma without wgmma.fence since its registers were written");
-  products->open.push_back({half, columns, d, add, a, a_operand, b_operand, transposed});
-  if (products->sums.count(d) != 0) return;
-  products->sums.emplace(d, std::vector<float>(d, d + columns / 2));
-  std::fill_n(d, columns / 2, std::numeric_limits<float>::quiet_NaN());
+  if (!products.fenced) throw Fault("wgmma without wgmma.fence since its registers were written");
+  Ordered order{half, columns, d, add, a, {}, a_operand, b_operand, transposed};
+  if (a != nullptr) {
+    require_unchanged(products.fragments, a);
+    std::copy_n(a, 4, order.a_values.begin());
+    products.fragments.emplace(a, order.a_values);
+  }
+  const bool chained = more_for(products, d, 0, 0);
+  products.open.push_back(order);
+  for (const std::uint64_t x :
+       {std::uint64_t(columns) << 2 | std::uint64_t(transposed) << 1 | add, a_operand, b_operand}) {
+    products.history = (products.history ^ x) * 0x9e3779b97f4a7c15u + 1;
+  }
+  if (products.sums.count(d) != 0) return;
+  if (!chained) require_unchanged(products.accumulators, d);
+  const auto size = static_cast<std::size_t>(columns) / 2;
+  products.accumulators[d].resize(size);
+  products.sums.emplace(d, std::vector<float>(d, d + size));
+  std::fill_n(d, size, same_bits<float>(on_its_way));
 }
 
 void wgmma_commit() {
-  const std::shared_ptr<Products> products = mine();
-  products->groups.push_back(std::move(products->open));
-  products->open.clear();
-  if (!late(++products->groups_so_far + 77u * static_cast<unsigned>(self().warp()))) {
-    carry_out("wgmma.commit_group", 0);
+  Products& products = products_of_thread();
+  products.groups.push_back(std::move(products.open));
+  products.open.clear();
+  if (!coin(++products.groups_so_far + 77u * static_cast<unsigned>(self().warp()))) {
+    carry_out("wgmma.commit_group", 0, false);
   }
 }
 
 void wgmma_wait(int pending) {
-  carry_out("wgmma.wait_group", static_cast<std::size_t>(pending));
-  mine()->fenced = false;
+  carry_out("wgmma.wait_group", static_cast<std::size_t>(pending), true);
+  products_of_thread().fenced = false;
 }
 
 }  // namespace attnbench::emulated

@@ -167,7 +167,9 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int whole) {
     throw Fault("cp.async from an address that is not aligned");
   }
   const auto size = static_cast<std::size_t>(whole);
-  self().open.push_back({shared_pointer(to, size, size), from, bytes, whole});
+  unsigned char* const place = shared_pointer(to, size, size);
+  std::memset(place, 0xff, size);
+  self().open.push_back({place, from, bytes, whole});
 }
 
 void commit_copies() {

@@ -62,7 +62,7 @@ void multiply_add_tf32(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32
                        std::uint32_t b1);
 
 /// cp.async of `whole` (4, 8 or 16) bytes, of which those from `bytes` on become 0. The copy
-/// happens when its group is waited for.
+/// happens when its group is waited for; what stood there is gone at once.
 void copy_async(std::uint32_t to, const void* from, int bytes, int whole = 16);
 void commit_copies();
 /// cp.async.wait_group.

@@ -23,6 +23,7 @@ struct Meeting {
   int arrived = 0;
   std::uint64_t times = 0;
   int votes = 0, last_votes = 0;
+  int expected = 0;  ///< of a named barrier
   const char* kind = nullptr;
   std::vector<void*> operands;
 };
@@ -36,6 +37,9 @@ struct Fiber {
 
 class Block {
  public:
+  ~Block() { end(false); }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
   Block(Index grid, Index block, Index index, std::size_t shared_bytes)
       : shared_(shared_bytes + 1024, 0xff) {
     const int count = static_cast<int>(block.x * block.y * block.z);
@@ -70,9 +74,12 @@ class Block {
         return std::move(scheduler_);
       });
     }
+    static std::uint32_t rounds = 0;
     while (living_ > 0) {
       const std::uint64_t before = events_;
-      for (Fiber& each : fibers_) {
+      const bool backwards = coin(++rounds);
+      for (std::size_t i = 0; i < fibers_.size(); ++i) {
+        Fiber& each = fibers_[backwards ? fibers_.size() - 1 - i : i];
         if (each.done) continue;
         running_ = &each;
         each.fiber = std::move(each.fiber).resume();
@@ -80,8 +87,11 @@ class Block {
       }
       if (events_ == before) throw Fault(deadlock());
     }
+    end(true);
   }
 
+  void at_end(std::function<void(bool)> what) { ends_.push_back(std::move(what)); }
+  std::uint64_t barriers() const { return all_.times; }
   Fiber& running() { return *running_; }
   void happened() { ++events_; }
 
@@ -110,9 +120,14 @@ class Block {
 
   void named(int number, int threads, bool stay) {
     if (number < 1 || number > 15) throw Fault(where() + "there is no barrier of this number");
+    if (threads < 32 || threads % 32 != 0) throw Fault(where() + "a barrier of part of a warp");
     Meeting& meeting = named_[number];
     const std::uint64_t before = meeting.times;
     happened();
+    if (meeting.arrived == 0) meeting.expected = threads;
+    if (meeting.expected != threads) {
+      throw Fault(where() + "threads disagree on how many a barrier is for");
+    }
     if (++meeting.arrived > threads)
       throw Fault(where() + "more threads at a barrier than it says");
     if (meeting.arrived == threads) {
@@ -182,6 +197,12 @@ class Block {
   }
 
  private:
+  void end(bool whole) {
+    const auto ends = std::move(ends_);
+    ends_.clear();
+    for (const auto& each : ends) each(whole);
+  }
+
   void leave() {
     running_->done = true;
     --living_;
@@ -219,6 +240,7 @@ class Block {
   std::vector<Fiber> fibers_;
   std::vector<Meeting> warps_, warpgroups_;
   std::map<int, Meeting> named_;
+  std::vector<std::function<void(bool)>> ends_;
   Meeting all_;
   int living_ = 0;
   std::uint64_t events_ = 0;
@@ -267,6 +289,8 @@ void wait_until(const std::function<bool()>& ready, const char* why) {
 }
 void happened() { block().happened(); }
 int block_barrier(bool vote) { return block().barrier(vote); }
+std::uint64_t block_barriers() { return block().barriers(); }
+void at_block_end(std::function<void(bool whole)> end) { block().at_end(std::move(end)); }
 void named_barrier(int barrier, int threads, bool stay) { block().named(barrier, threads, stay); }
 
 void warp_together(const char* kind, void* operands,

@@ -3,14 +3,14 @@
 // grids, blocks, warps, shared memory and barriers; what a thread runs is device_code.hpp's.
 //
 // It is stricter than a card where a card forgives: shared memory begins as NaN, what is copied or
-// multiplied asynchronously happens as late as the program permits, all lanes of a warp must take
-// part in what is a warp's, and a program that cannot go on is told so.
+// multiplied asynchronously happens as late as the program permits, and what it will overwrite is
+// NaN from the beginning; all lanes of a warp must take part in what is a warp's, threads run now
+// in one order, now in the other, and a program that cannot go on is told so.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -42,8 +42,13 @@ struct Thread {
   int warp() const { return number / 32; }
   std::vector<Copy> open;                 ///< not yet committed
   std::vector<std::vector<Copy>> groups;  ///< committed, oldest first
-  std::shared_ptr<void> extension;        ///< what hopper_products.cpp keeps
 };
+
+/// Half of all n, without a pattern: which of two things that a card may do happens this time.
+inline bool coin(std::uint32_t n) {
+  n *= 0x9e3779b9u;
+  return ((n ^ n >> 15) * 0x85ebca6bu >> 31) != 0;
+}
 
 /// The thread that runs now. Only inside of `run`.
 Thread& self();
@@ -59,6 +64,10 @@ void happened();
 
 /// All living threads of the block; returns how many of them said `vote`.
 int block_barrier(bool vote = false);
+/// How often all threads of the block have met so.
+std::uint64_t block_barriers();
+/// Calls `end` when the block's threads have ended; `whole` says whether they all got that far.
+void at_block_end(std::function<void(bool whole)> end);
 /// `threads` of the block, by one of its numbered barriers; without `stay` it only arrives.
 void named_barrier(int barrier, int threads, bool stay);
 

@@ -36,10 +36,11 @@ TEST_CASE("a tile arrives in panels of swizzled rows, with zeros out of bounds")
       const std::uint32_t tile = shared_address(shared_memory()), barrier = tile + 4096;
       if (self().number == 0) {
         mbarrier_make(barrier, 1);
+        mbarrier_publish();
         mbarrier_arrive(barrier, 16 * width * 2);
         load_tile(map, tile, barrier, {0, 5, 0, 2, 1});
       }
-      __syncwarp();
+      __syncthreads();
       mbarrier_wait(barrier, 0);
       for (std::size_t r = 0; r < 16; ++r) {
         for (std::size_t c = 0; c < width; ++c) {
