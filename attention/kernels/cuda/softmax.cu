@@ -33,13 +33,13 @@ struct Forward {
   bool few = false;
   SoftmaxSplit split;
 
-  Forward(const SoftmaxSizes& sizes, int multiprocessors) {
+  Forward(const SoftmaxSizes& sizes, const Card& card) {
     if constexpr (std::is_same_v<T, float>) {
       const int rows = sizes.heads / sizes.kv_heads * sizes.length <= 32 ? 16 : 64;
-      split = split_keys(sizes, rows, multiprocessors, 256);
+      split = split_keys(sizes, rows, card.multiprocessors, 256);
     } else {
-      few = sizes.bias_reach < 0 && prefers_split(sizes, multiprocessors);
-      if (few) split = split_keys(sizes, 16, multiprocessors, 256);
+      few = sizes.bias_reach < 0 && takes_split(sizes, card);
+      if (few) split = split_keys(sizes, 16, card.multiprocessors, 256);
     }
   }
   SoftmaxPartial partial(Workspace& space, const SoftmaxSizes& sizes) const {
@@ -82,13 +82,17 @@ std::string softmax_refusal(const SoftmaxSizes& sizes) {
   if (sizes.bias_reach >= 0 && std::max(sizes.left, sizes.right) > sizes.bias_reach) {
     return "the band goes farther than the biases";
   }
-  if (sizes.bias_reach > most) return "the biases are more than 2^31";
+  if (sizes.bias_reach > most / 2) return "the biases are more than 2^30";
+  if (sizes.offset < -most || sizes.offset > most) return "the offset is not within 2^30";
   if (sizes.heads % sizes.kv_heads != 0) return "kv_heads does not divide heads";
   if (sizes.head_dim < 1 || sizes.head_dim > 256) return "head_dim is not within 1 and 256";
   if (sizes.value_dim < 1 || sizes.value_dim > 256) return "value_dim is not within 1 and 256";
-  const std::int64_t length = std::max({sizes.length, sizes.key_length, std::int64_t{1}});
-  if (length > most || sizes.heads > most / length || sizes.batch > most / length / sizes.heads) {
-    return "batch * heads * length is above 2^30";
+  const std::int64_t longest = std::max(sizes.length, sizes.key_length);
+  if (longest > most) return "a length is above 2^30";
+  // Gradients count a head's queries in 128s.
+  const std::int64_t length = std::max({padded_length(sizes), longest, std::int64_t{1}});
+  if (sizes.heads > most / length || sizes.batch > most / length / sizes.heads) {
+    return "batch * heads * length, in full 128s of queries, is above 2^30";
   }
   return {};
 }
@@ -98,7 +102,7 @@ std::size_t softmax_forward_bytes(const SoftmaxSizes& sizes) {
   require_supported<T>(sizes, false);
   if (empty(sizes)) return 0;
   Workspace count;
-  const Forward<T> plan(sizes, card().multiprocessors);
+  const Forward<T> plan(sizes, card());
   plan.partial(count, sizes);
   return count.used();
 }
@@ -108,7 +112,7 @@ void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
                      void* workspace, std::size_t workspace_bytes) {
   require_supported<T>(sizes, false);
   if (empty(sizes)) return;
-  const Forward<T> plan(sizes, card().multiprocessors);
+  const Forward<T> plan(sizes, card());
   Workspace space(workspace, workspace_bytes);
   const SoftmaxPartial partial = plan.partial(space, sizes);
   if constexpr (std::is_same_v<T, float>) {

@@ -13,9 +13,8 @@
 // - The same bits every time on one kind of card.
 // - A hidden key counts nothing as long as its numbers are finite: 0 times NaN is NaN.
 // - Throws std::logic_error where softmax_refusal has a reason, where the workspace is too small,
-// or
-//   where the card's blocks have too little shared memory (compute capability 8.6 and 8.9 at widths
-//   above 128, and above 64 for gradients), and Error where CUDA refuses a launch.
+//   where the card's blocks have too little shared memory (compute capability 8.6, 8.9 and 12 at
+//   widths above 128, and above 64 for gradients), and Error where CUDA refuses a launch.
 //
 // Forward in 16 bits, few queries go to softmax_split_sm80.cu, what Hopper's own kernel can do to
 // softmax_sm90.cu, the rest to softmax_forward_sm80.cu; all with biases to softmax_biased_sm80.cu.

@@ -70,6 +70,13 @@ inline int tile_width(const SoftmaxSizes& sizes) {
   return width <= 64 ? 64 : width <= 128 ? 128 : 256;
 }
 
+/// Whether the kernel of few queries is taken: where it is expected to end first, and where the
+/// card's blocks have the shared memory for it.
+inline bool takes_split(const SoftmaxSizes& sizes, const Card& card) {
+  const auto bytes = static_cast<std::size_t>(SplitTiles::shared_bytes(tile_width(sizes)));
+  return bytes <= card.shared_bytes && prefers_split(sizes, card.multiprocessors);
+}
+
 /// What the gradients' kernels are given. A query's two numbers lie at head * padded_length + t;
 /// `padded_length` is a multiple of 128, and past `length` lse is +infinity, so that every weight
 /// there is 0.

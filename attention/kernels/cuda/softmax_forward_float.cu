@@ -153,12 +153,13 @@ __global__ void __launch_bounds__(float_threads, 1)
 
 template <int Width>
 void forward(const SoftmaxSizes& sizes, const Call& call, Stream stream) {
-  require_shared(sizeof(Shared<Width, 4>));
   const dim3 grid(static_cast<unsigned>(call.split.blocks(sizes)));
   if (call.split.rows == 16) {
+    require_shared(sizeof(Shared<Width, 1>));
     launch(float_kernel<Width, 1>, grid, dim3(float_threads), sizeof(Shared<Width, 1>), stream,
            call);
   } else {
+    require_shared(sizeof(Shared<Width, 4>));
     launch(float_kernel<Width, 4>, grid, dim3(float_threads), sizeof(Shared<Width, 4>), stream,
            call);
   }

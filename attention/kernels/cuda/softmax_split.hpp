@@ -31,6 +31,21 @@ struct SoftmaxPartial {
   float* lse = nullptr;
 };
 
+/// How the warps of a block hold keys on their way: `warps` of them, each with `stages` tiles of 16
+/// keys and values. Fewer stages where tiles are wide.
+struct SplitTiles {
+  static constexpr int warps = 4;
+  static constexpr int keys = 16;
+
+  static constexpr int stages(int width) { return width <= 128 ? 4 : 2; }
+  static constexpr int tile_bytes(int width) { return keys * 2 * width; }
+  static constexpr int warp_bytes(int width) { return stages(width) * 2 * tile_bytes(width); }
+  /// With the queries, of which there are as many as keys in a tile.
+  static constexpr int shared_bytes(int width) {
+    return tile_bytes(width) + warps * warp_bytes(width);
+  }
+};
+
 /// The most keys that one query sees.
 inline std::int64_t seen_keys(const SoftmaxSizes& sizes) {
   const std::int64_t window =

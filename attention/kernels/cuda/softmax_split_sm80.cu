@@ -11,9 +11,9 @@
 namespace attnbench::kernels::cuda {
 namespace {
 
-constexpr int warps = 4;
-constexpr int rows = 16;
-constexpr int keys = 16;
+constexpr int warps = SplitTiles::warps;
+constexpr int keys = SplitTiles::keys;
+constexpr int rows = keys;
 
 template <class T>
 struct Call {
@@ -23,13 +23,13 @@ struct Call {
   SoftmaxPartial partial;
 };
 
-template <int Width_, int Stages_>
+template <int Width_>
 struct Config {
   static constexpr int width = Width_;
-  static constexpr int stages = Stages_;
-  static constexpr int tile_bytes = 16 * 2 * width;
-  static constexpr int warp_bytes = stages * 2 * tile_bytes;
-  static constexpr int shared_bytes = tile_bytes + warps * warp_bytes;
+  static constexpr int stages = SplitTiles::stages(width);
+  static constexpr int tile_bytes = SplitTiles::tile_bytes(width);
+  static constexpr int warp_bytes = SplitTiles::warp_bytes(width);
+  static constexpr int shared_bytes = SplitTiles::shared_bytes(width);
   static_assert(warps * rows * 4 * width <= warps * warp_bytes);
 };
 
@@ -234,11 +234,11 @@ void softmax_forward_split_sm80(const SoftmaxSizes& sizes, const SoftmaxArgument
   const Call<T> call{arguments, SoftmaxShape(sizes), split, partial};
   switch (tile_width(sizes)) {
     case 64:
-      return forward<T, Config<64, 4>>(sizes, call, stream);
+      return forward<T, Config<64>>(sizes, call, stream);
     case 128:
-      return forward<T, Config<128, 4>>(sizes, call, stream);
+      return forward<T, Config<128>>(sizes, call, stream);
     default:
-      return forward<T, Config<256, 2>>(sizes, call, stream);
+      return forward<T, Config<256>>(sizes, call, stream);
   }
 }
 

@@ -71,11 +71,20 @@ inline TensorMap encode_map(bool half, const void* data, const std::uint64_t (&e
   std::copy_n(extents, 5, extent);
   std::copy_n(strides, 4, stride);
   TensorMap map{};
-  const CUresult result =
-      encode(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
-             const_cast<void*>(data), extent, stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const auto attempt = [&] {
+    return encode(&map, half ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                  5, const_cast<void*>(data), extent, stride, box, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult result = attempt();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    // The runtime's calls give a thread its context, the driver's do not: this thread is new.
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaSetDevice(device), "cudaSetDevice");
+    result = attempt();
+  }
   if (result != CUDA_SUCCESS) {
     throw Error("cuTensorMapEncodeTiled: error " + std::to_string(static_cast<int>(result)));
   }

@@ -53,6 +53,23 @@ TEST_CASE("softmax sizes that no CUDA kernel can do are refused with the reason"
   sizes = square(1 << 20, 64, true);
   sizes.batch = 1 << 20;
   CHECK_FALSE(softmax_refusal(sizes).empty());
+  sizes = square(1, 64, true);  // which gradients count as 128
+  sizes.heads = sizes.kv_heads = 1;
+  sizes.batch = 1 << 23;
+  CHECK(softmax_refusal(sizes).empty());
+  ++sizes.batch;
+  CHECK_FALSE(softmax_refusal(sizes).empty());
+  sizes.batch = 1;
+  for (const std::int64_t offset : {std::int64_t{1} << 31, -(std::int64_t{1} << 31)}) {
+    sizes.offset = offset;
+    CHECK_FALSE(softmax_refusal(sizes).empty());
+  }
+  sizes.offset = 0;
+  sizes.left = sizes.right = 5;
+  sizes.bias_reach = std::int64_t{1} << 29;
+  CHECK(softmax_refusal(sizes).empty());
+  sizes.bias_reach = std::int64_t{1} << 30;  // twice of which, and one, is more than 31 bits hold
+  CHECK_FALSE(softmax_refusal(sizes).empty());
 }
 
 TEST_CASE("a softmax workspace holds the parts' results, or two numbers a query") {

@@ -133,4 +133,31 @@ TEMPLATE_TEST_CASE(
   }
 }
 
+TEMPLATE_TEST_CASE("CUDA softmax gradients: a huge future key changes nothing before it", "",
+                   BFloat16, Half, float) {
+  NEEDS_DEVICE();
+  // Its weights overflow before they are hidden.
+  const std::int64_t length = 100, key = 70, width = 64;
+  Problem<TestType> problem(square(length, width, true));
+  const auto first = [&] {
+    DeviceProblem<TestType> device(problem);
+    device.forward();
+    device.backward();
+    std::vector<float> dq;
+    for (std::int64_t i = 0; i < key * width; ++i) {
+      dq.push_back(widen(problem.dq[static_cast<std::size_t>(i)]));
+    }
+    return dq;
+  };
+  const auto before = first();
+  for (std::size_t d = 0; d < width; ++d) {
+    problem.k[key * width + d] = kernels::test::stored<TestType>(1000);
+  }
+  CHECK(first() == before);
+  for (const auto* gradient : {&problem.dq, &problem.dk, &problem.dv}) {
+    CHECK(std::all_of(gradient->begin(), gradient->end(),
+                      [](const auto x) { return std::isfinite(widen(x)); }));
+  }
+}
+
 }  // namespace attnbench::kernels::cuda::test

@@ -1,5 +1,6 @@
 #include "attention/kernels/cuda/softmax_split.hpp"
 
+#include "attention/kernels/cuda/softmax_call.hpp"
 #include "tests/attention/kernels/cuda/softmax_sizes.hpp"
 #include "tests/support/catch.hpp"
 
@@ -28,6 +29,19 @@ TEST_CASE("keys are split where few queries leave the chip idle, and nowhere els
   sizes.key_length = 0;
   CHECK_FALSE(prefers_split(sizes, chip));
   CHECK(parts(sizes) == 1);
+}
+
+TEST_CASE("few queries go to the tiles of many where a card's blocks have too little memory") {
+  Card card;
+  card.multiprocessors = 132;
+  const auto takes = [&](std::int64_t width, std::size_t kib) {
+    card.shared_bytes = kib << 10;
+    return takes_split(sizes_of(1, 1, 1, 1, 1 << 17, width, far, 0, (1 << 17) - 1), card);
+  };
+  for (const std::int64_t width : {64, 128, 256}) CHECK(takes(width, 163));
+  CHECK(takes(64, 99));  // compute capability 8.6, 8.9 and 12
+  CHECK_FALSE(takes(65, 99));
+  CHECK_FALSE(takes(256, 99));
 }
 
 }  // namespace attnbench::kernels::cuda::test

@@ -167,6 +167,20 @@ TEST_CASE("a copy that nobody waits for, and what is read before it has come, ar
   CHECK_THROWS_WITH(often(512), Catch::Contains("not aligned to 1024"));
 }
 
+TEST_CASE("tensor maps that the driver refuses are found") {
+  alignas(16) static std::uint16_t array[64 * 8];
+  const auto map = [](int offset, std::uint64_t rows, std::uint64_t stride, std::uint32_t box) {
+    encode_map(false, array + offset, {64, rows, 1, 1, 1}, {stride, 128, 16, 16},
+               {64, box, 1, 1, 1});
+  };
+  map(0, 8, 128, 256);
+  CHECK_THROWS_WITH(map(4, 8, 128, 8), Catch::Contains("16 bytes"));
+  CHECK_THROWS_WITH(map(0, 0, 128, 8), Catch::Contains("extent"));
+  CHECK_THROWS_WITH(map(0, 8, 120, 8), Catch::Contains("stride"));
+  CHECK_THROWS_WITH(map(0, 8, std::uint64_t{1} << 40, 8), Catch::Contains("stride"));
+  CHECK_THROWS_WITH(map(0, 8, 128, 257), Catch::Contains("box"));
+}
+
 TEST_CASE("barriers that others use too early are found") {
   const auto with = [](bool meet, bool publish) {
     for (int times = 0; times < 8; ++times) {  // now one thread first, now the other
