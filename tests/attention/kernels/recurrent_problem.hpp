@@ -185,4 +185,37 @@ void check_slopes(const Shape& shape, const typename Family<double>::Sizes& like
   check_slope(engine, loss, problem.values, problem.d_values);
 }
 
+/// Gradients of queries and keys are sums over the columns of values: those of a large memory,
+/// which the kernel makes in another way, against those of its columns a few at a time.
+template <template <class> class Family>
+void check_columns(const Shape& shape, const typename Family<double>::Sizes& like, int threads) {
+  CAPTURE(shape.length, shape.latents, shape.value_dim, shape.masked, threads);
+  Recurrent<Family, double> whole(shape, like);
+  whole.backward(threads);
+  std::vector<double> d_query(whole.d_query.size(), 0.0), d_key(d_query);
+  constexpr std::int64_t width = 8;
+  for (std::int64_t first = 0; first < shape.value_dim; first += width) {
+    Shape part_shape = shape;
+    part_shape.value_dim = std::min(width, shape.value_dim - first);
+    Recurrent<Family, double> part(part_shape, like);
+    part.query = whole.query;
+    part.key = whole.key;
+    part.mask = whole.mask;
+    for (std::size_t i = 0; i < part.values.size(); ++i) {
+      const auto columns = static_cast<std::size_t>(part_shape.value_dim);
+      const std::size_t from = i / columns * static_cast<std::size_t>(shape.value_dim) +
+                               static_cast<std::size_t>(first) + i % columns;
+      part.values[i] = whole.values[from];
+      part.d_out[i] = whole.d_out[from];
+    }
+    part.backward(threads);
+    for (std::size_t i = 0; i < d_key.size(); ++i) {
+      d_query[i] += part.d_query[i];
+      d_key[i] += part.d_key[i];
+    }
+  }
+  CHECK(relative_rms(whole.d_query, d_query) < 1e-12);
+  CHECK(relative_rms(whole.d_key, d_key) < 1e-12);
+}
+
 }  // namespace attnbench::kernels::test

@@ -16,6 +16,7 @@ class Ahead {
  public:
   static constexpr std::int64_t line = 64;
   explicit Ahead(std::int64_t tokens) : tokens_(tokens) {}
+  std::int64_t tokens() const { return tokens_; }
   /// Addresses are `from`, from + step, ...: one for each token of the block.
   struct Column {
     std::uintptr_t from;

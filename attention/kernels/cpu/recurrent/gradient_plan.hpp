@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attention/kernels/cpu/recurrent/meetings.hpp"
 #include "attention/kernels/cpu/recurrent/recurrence.hpp"
 
 namespace attnbench::kernels {
@@ -41,6 +42,14 @@ struct GradientPlan {
   }
 };
 
+/// Whether Z is made by the products of meetings.hpp: pairs cost the same however large the memory
+/// is, and as much for each latent as half a block of columns. Of the whole, not of a slice, for it
+/// shows in the last bits.
+template <class Sizes>
+bool by_products(const Sizes& sizes) {
+  return sizes.value_dim >= 64 && sizes.memory_rows() * sizes.value_dim >= 16384;
+}
+
 /// What is kept of a slice between its sweeps.
 template <class Family>
 struct GradientKept {
@@ -69,19 +78,22 @@ template <class Family>
 struct GradientScratch {
   using R = typename Family::R;
   typename Family::Block block;
+  bool by_products;
   std::int64_t latents, width, rows, height;  // padded: as columns, and as rows of a memory
   Panels<R> upstream, values;                 // [tokens, width]
   Panels<R> z;                                // [tokens, latents] of a group
   Panels<R> dv;                               // [tokens, width]
-  R* by_value;   // [height, latents]: sum v E^T forwards, sum g P^T backwards
+  R* by_value;   // [height, latents of a group] for each: sum v E^T forwards, sum g P^T backwards
   R* by_latent;  // [rows, width]: sum P g^T backwards
   R* fade;       // [latents]: of the block after the one that is at work
-  R* deltas;     // [tokens], and room for a vector behind
-  R* parts;      // [tokens, lanes]: room for sums over latents
+  R *meets, *room;  // where Z is made by products
+  R* deltas;        // [tokens], and room for a vector behind
+  R* parts;         // [tokens, lanes]: room for sums over latents
 
   GradientScratch(Workspace& space, const typename Family::Sizes& whole, const GradientPlan& plan)
       : block(space, Family::slice_of(whole, std::min(plan.latents, whole.memory_rows())),
               tokens_in_block(whole)),
+        by_products(kernels::by_products(whole)),
         latents(padded(std::min(plan.latents, whole.memory_rows()), sizeof(R))),
         width(padded(whole.value_dim, sizeof(R))),
         rows(latents),
@@ -93,6 +105,9 @@ struct GradientScratch {
         by_value(space.take<R>(height * latents)),
         by_latent(space.take<R>(rows * width)),
         fade(space.take<R>(latents)),
+        meets(space.take<R>(by_products ? meeting_numbers<R>(tokens_in_block(whole)) : 0)),
+        room(space.take<R>(
+            by_products ? meeting_room<R>(tokens_in_block(whole), width, group_columns<R>) : 0)),
         deltas(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
         parts(space.take<R>(tokens_in_block(whole) * panel_columns<R>)) {}
 };

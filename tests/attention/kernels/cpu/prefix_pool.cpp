@@ -27,6 +27,23 @@ TEST_CASE("kernels prefix pool: gradients equal finite differences of the defini
   }
 }
 
+TEST_CASE("kernels prefix pool: gradients of large memories") {
+  for (const PoolQuery kind : pool_kinds) {
+    check_slopes<Pool>({50, 250, 70, 1, 1}, of(kind));
+    check_columns<Pool>({101, 130, 130, 1, 2, 1, true}, of(kind), 2);
+    check_columns<Pool>({97, 300, 64, 1, 1}, of(kind), 3);  // by slices of latents
+    check_columns<Pool>({60, 260, 64, 1, 1, 30}, of(kind), 1);
+    compare<Pool, float>({1, 250, 70}, of(kind));
+    for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::amx}) {
+      limit_isa(isa);
+      compare<Pool, float>({55, 250, 70, 1, 1}, of(kind));
+      compare<Pool, double>({55, 250, 70, 1, 1}, of(kind));
+    }
+    compare<Pool, BFloat16>({50, 260, 64, 1, 1}, of(kind));
+    check_lying<Pool>({53, 260, 64, 1, 1}, of(kind), 1);
+  }
+}
+
 TEST_CASE("kernels prefix pool: a scale below 0 is one like any other") {
   for (const PoolQuery kind : pool_kinds) {
     compare<Pool, float>({97, 16, 24}, of(kind, -0.7));  // rows whole as they are
@@ -153,6 +170,13 @@ TEST_CASE("kernels prefix pool: gradients are the same bits while each head is o
     CHECK(one.d_key == many.d_key);
     CHECK(one.d_values == many.d_values);
   }
+  // Of a large memory those of queries and keys are, even where a head's latents are shared out.
+  Recurrent<Pool, float> one({131, 256, 64, 1, 1}, of(PoolQuery::weights));
+  Recurrent<Pool, float> many = one;
+  one.backward(1);
+  many.backward(4);
+  CHECK(one.d_query == many.d_query);
+  CHECK(one.d_key == many.d_key);
 }
 
 namespace {
