@@ -8,6 +8,7 @@
 #include "attention/kernels/cuda/running_memory_step.cuh"
 #include "attention/kernels/cuda/running_memory_sums.cuh"
 #include "attention/kernels/cuda/running_memory_tensor_gradients.cuh"
+#include "attention/kernels/cuda/running_memory_tensor_tokens.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -150,6 +151,25 @@ void launch_query_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
          memory_block_bytes(sizes, a.plan, true), stream, a, g);
 }
 
+/// What tokens get.
+template <class T>
+void launch_token_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
+                            const RunningMemorySizes& sizes, std::int64_t heads, Stream stream) {
+  const dim3 grid = memory_grid(heads, a.plan.summing.count);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    constexpr std::size_t bytes = MemoryTokenLayout::bytes;
+    if (memory_tensor_width(sizes) == 64 && bytes <= card().shared_bytes) {
+      a.out = g.d_tokens;
+      set_pieces(a);
+      g.d_out_pieces = memory_pieces(g.d_out, a.dim);
+      return launch(memory_token_gradients_tensor<T>, grid, dim3(memory_threads), bytes, stream, a,
+                    g);
+    }
+  }
+  launch(memory_token_gradients<T>, grid, dim3(memory_threads),
+         memory_block_bytes(sizes, a.plan, false), stream, a, g);
+}
+
 template <class T>
 void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
                      const RunningMemoryGradients<T>& gradients, const MemoryPlan& plan,
@@ -165,8 +185,7 @@ void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArgumen
   if (heads > 0) {
     launch_memory_sums(a, heads, stream);
     launch_query_gradients(a, g, sizes, heads, stream);
-    launch(memory_token_gradients<T>, memory_grid(heads, plan.summing.count), dim3(memory_threads),
-           memory_block_bytes(sizes, plan, false), stream, a, g);
+    launch_token_gradients(a, g, sizes, heads, stream);
   }
   const std::int64_t numbers = sizes.heads * sizes.bases * sizes.head_dim;
   launch(memory_bases_gradient<T>,

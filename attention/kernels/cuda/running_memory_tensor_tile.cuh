@@ -136,6 +136,32 @@ __device__ inline void clear_columns(float (&sums)[N][4]) {
   }
 }
 
+/// Writes a warp's 16 rows of a tile, tokens t0 to t0 + n - 1, which it has written itself.
+template <class T, int Width>
+__device__ inline void store_own_rows(const MemoryArguments<T>& a, int b, int h, int t0, int n,
+                                      const Tile<Width>& tile) {
+  const int lane = threadIdx.x & 31, first = static_cast<int>(threadIdx.x >> 5) * 16;
+  __syncwarp();
+  constexpr int pieces = Width / 8;
+#pragma unroll 4
+  for (int i = lane; i < 16 * pieces; i += 32) {
+    const int row = first + i / pieces, piece = i % pieces, t = token_of(row);
+    if (t >= n || 8 * piece >= a.dim) continue;
+    T* const to = a.out.at(b, h, t0 + t) + 8 * piece;
+    const uint4 words = tile.piece(row, piece);
+    if (a.out_pieces) {
+      *reinterpret_cast<uint4*>(to) = words;
+      continue;
+    }
+    const Word each[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      if (8 * piece + j < a.dim)
+        to[j].bits = static_cast<std::uint16_t>(each[j / 2] >> 16 * (j % 2));
+    }
+  }
+}
+
 /// Writes a warp's 16 results, each row times its factor and with `own` of the query's own token,
 /// by way of the queries' tile.
 template <class T, int Width>
@@ -167,25 +193,7 @@ __device__ inline void store_tile(const MemoryArguments<T>& a, int b, int h, int
       query.pair(row, column) = pack_pair<T>(low, high);
     }
   }
-  __syncwarp();
-  constexpr int pieces = Width / 8;
-#pragma unroll 4
-  for (int i = lane; i < 16 * pieces; i += 32) {
-    const int row = first + i / pieces, piece = i % pieces, t = token_of(row);
-    if (t >= n || 8 * piece >= a.dim) continue;
-    T* const to = a.out.at(b, h, t0 + t) + 8 * piece;
-    const uint4 words = query.piece(row, piece);
-    if (a.out_pieces) {
-      *reinterpret_cast<uint4*>(to) = words;
-      continue;
-    }
-    const Word each[4] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      if (8 * piece + j < a.dim)
-        to[j].bits = static_cast<std::uint16_t>(each[j / 2] >> 16 * (j % 2));
-    }
-  }
+  store_own_rows<T, Width>(a, b, h, t0, n, query);
 }
 
 }  // namespace attnbench::kernels::cuda

@@ -105,6 +105,7 @@ TEST_CASE("cuda running memory: many segments, heads that need none, and few lon
     sizes.phase = window / 3;
     compare<float>(sizes);
     compare<Half>(sizes, 1, true);
+    if (window > 200) compare<BFloat16>(sizes, 1, true);
   }
   for (auto many : kinds(sized(150, 5, 6, 9))) {
     compare<float>(many, 1, true);
