@@ -41,6 +41,7 @@ std::string refusal(int index) {
     return "there is no CUDA device";
   }
   if (error != cudaSuccess) return std::string("CUDA says: ") + cudaGetErrorString(error);
+  if (index == current_device) check(cudaGetDevice(&index), "cudaGetDevice");
   if (index >= count) {
     return "there are " + std::to_string(count) + " CUDA devices, numbered from 0";
   }

@@ -35,9 +35,12 @@ struct Card {
   bool hopper() const { return major == 9 && minor == 0; }
 };
 
+/// The number of whatever device is this thread's current one.
+constexpr int current_device = -1;
+
 /// Why no kernel can run on device number `index` (no driver, no such device, too old a card); empty
 /// where they can. Makes no context on the device.
-std::string refusal(int index = 0);
+std::string refusal(int index = current_device);
 /// Makes it the current device of this thread.
 void select(int index);
 /// Of the current device; asked once a device. Throws Error where there is none.
