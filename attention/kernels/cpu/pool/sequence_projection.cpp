@@ -49,6 +49,13 @@ struct Call {
   Cut<Compute<T>> cut;
 };
 
+/// The weights of the tokens from t on.
+template <class R>
+Rows<const R> weights_from(Rows<const R> weights, std::int64_t t) {
+  weights.data += t;
+  return weights;
+}
+
 /// Part k of one head's tokens into group g of its slots.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void sum_part(const Call<T>& call, const Scratch<Compute<T>>& s, std::int64_t head,
@@ -61,24 +68,20 @@ ATTNBENCH_INLINE void sum_part(const Call<T>& call, const Scratch<Compute<T>>& s
   const std::uint8_t* mask = in.key_mask == nullptr ? nullptr : in.key_mask + b * in.mask_stride;
   R* const sum = cut.sum(head, g, k);
   std::fill_n(sum, rows * cut.width, R{0});
-  std::fill_n(s.weights, block * block, R{0});
   const std::int64_t end = std::min(sizes.length, (k + 1) * cut.tokens);
   for (std::int64_t t = k * cut.tokens; t < end; t += block) {
     const std::int64_t tokens = std::min(block, end - t);
     const Operand<R> x = open_rows<T, Bytes>(in.tokens, mask, {b, h, t, tokens}, sizes.dim, R{1},
                                              R{0}, s.rows, cut.width);
-    for (std::int64_t l = 0; l < slots; ++l) {
-      widen_row<R, Bytes>(in.weights.at(0, h, first + l) + t, tokens, R{1}, s.weights + l * block,
-                          tokens, R{0});
-    }
+    const Operand<R> e = open_units<R, Bytes>(weights_from(in.weights, t), nullptr,
+                                              {0, h, first, slots}, tokens, s.weights, block);
     SpreadAhead ahead(tokens);
     if (const std::int64_t next = t + tokens; next < end) {
       ahead.add(in.tokens, b, h, next, sizes.dim);
-      const Rows<const R> weights{in.weights.at(0, h, first) + next, 0, 0, in.weights.row_stride};
-      ahead.add(weights, 0, 0, 0, block);
+      ahead.add(weights_from(in.weights, next), 0, h, first, block);
     }
     ahead.spread(FetchingProduct<R>::tiles(rows, cut.width));
-    FetchingProduct<R>{rows,      cut.width, tokens,   {s.weights, block, 1}, x.data, x.stride, sum,
+    FetchingProduct<R>{rows,      cut.width, tokens,   {e.data, e.stride, 1}, x.data, x.stride, sum,
                        cut.width, sum,       cut.width}
         .template run<Bytes>(ahead);
   }
