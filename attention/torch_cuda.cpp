@@ -4,11 +4,15 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <iomanip>
+#include <limits>
+#include <sstream>
 
 #include "attention/errors.hpp"
 #include "attention/torch_version.hpp"
 #if ATTNBENCH_TORCH_VERSION >= 211
 #include <ATen/DeviceAccelerator.h>
+#include <c10/core/AllocatorConfig.h>
 #endif
 
 namespace attnbench {
@@ -43,6 +47,12 @@ at::Device with_index(const std::string& device) {
 
 bool is_cuda(const std::string& device) { return device.rfind("cuda", 0) == 0; }
 
+int device_number(const std::string& device) { return index_of(at::Device(device)); }
+
+std::string torch_device(const std::string& device) {
+  return is_cuda(device) ? with_index(device).str() : device;
+}
+
 void load_torch_cuda() {
 #if ATTNBENCH_TORCH_VERSION >= 211
   static const std::string failure = [] {
@@ -73,6 +83,19 @@ void use_device(const std::string& device) {
 
 #if ATTNBENCH_TORCH_VERSION >= 211
 
+void limit_device_memory(std::int64_t limit_bytes, std::int64_t total_bytes) {
+  if (limit_bytes <= 0 || limit_bytes >= total_bytes) return;
+  // The one way to LibTorch's limit that needs no header of CUDA's. What the environment said is
+  // kept: settings that are not named here go back to their defaults.
+  const std::string said = c10::CachingAllocator::getAllocatorSettings();
+  std::ostringstream settings;
+  settings.imbue(std::locale::classic());
+  settings << said << (said.empty() ? "" : ",") << "per_process_memory_fraction:" << std::fixed
+           << std::setprecision(std::numeric_limits<double>::max_digits10)
+           << static_cast<double>(limit_bytes) / static_cast<double>(total_bytes);
+  c10::CachingAllocator::setAllocatorSettings(settings.str());
+}
+
 void synchronize(const std::string& device) {
   if (is_cuda(device)) at::accelerator::synchronizeDevice(index_of(at::Device(device)));
 }
@@ -97,6 +120,8 @@ kernels::cuda::Stream current_stream(const at::Device& device) {
 }
 
 #else
+
+void limit_device_memory(std::int64_t, std::int64_t) {}
 
 void synchronize(const std::string&) {}
 

@@ -13,11 +13,22 @@ namespace attnbench {
 
 /// Whether a device's name is that of a CUDA device: "cuda" or "cuda:N".
 bool is_cuda(const std::string& device);
+/// The number in a device's name; 0 where there is none.
+int device_number(const std::string& device);
+/// `device` as LibTorch is told of it, its number said: "cuda:0" for "cuda".
+std::string torch_device(const std::string& device);
 
 /// Loads the CUDA part, a second's work, once a process. The driver is not touched: a process that
 /// did no more than this may fork. To be called before any tensor, since LibTorch asks only once
 /// what parts it has. Throws Error, with the reason, where there is none.
 void load_torch_cuda();
+
+/// From use_device on, tensors of a CUDA device may take `limit_bytes` of the `total_bytes` that it
+/// has, what LibTorch's caching allocator keeps for later included, which takes from the device in
+/// pieces of 2 and 20 MiB; beyond that an allocation throws c10::OutOfMemoryError. No limit where
+/// either is 0 or the limit is the larger. To be called once, after load_torch_cuda and before
+/// use_device, when the allocators are made.
+void limit_device_memory(std::int64_t limit_bytes, std::int64_t total_bytes);
 
 /// Makes `device` this thread's current one, loading what is missing, and makes float32 mean
 /// float32 in convolutions, as it does in products. Nothing to do for "cpu". Throws Error where

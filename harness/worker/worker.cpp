@@ -45,7 +45,8 @@ std::string device_of(const Json& request) {
 /// What the child does for a request, and what it answers with.
 Json do_request(const std::string& type, const Loaded& loaded, const Json& request,
                 run::Channel& channel) {
-  take_device(device_of(request));
+  const Json limits = request.value("limits", Json::object());
+  take_device(device_of(request), limits.value("device_bytes", std::int64_t{0}));
   if (type == "apply") return apply_in_child(loaded.registry, request);
   if (type == "check") return check_in_child(loaded.registry, request);
   if (type == "probe") return probe_in_child(request);
