@@ -130,10 +130,30 @@ void print_growth(std::ostringstream& out, const Json& growth) {
   }
 }
 
+/// "NVIDIA H100 (cuda:1), compute capability 9.0, driver …", as far as the card says so.
+std::string card_text(const std::string& word, const Json& card) {
+  std::string text = card.value("name", "a card without a name") + " (" + word + ")";
+  for (const auto& [key, name] : {std::pair{"compute_capability", "compute capability"},
+                                  {"driver", "driver"},
+                                  {"driver_cuda", "CUDA"}}) {
+    const std::string value = card.value(key, "");
+    if (!value.empty()) text += std::string(", ") + name + " " + value;
+  }
+  return text;
+}
+
+/// What the checks ran on: a device's card, where it is not the processor, and the machine.
+void print_machine(std::ostringstream& out, const Json& machine) {
+  const Json devices = machine.value("devices", Json::object());
+  for (const auto& [word, card] : devices.items()) fact(out, "device", card_text(word, card));
+  fact(out, "processor", machine.value("cpu_model", ""));
+  fact(out, "machine", machine.value("host", ""));
+  fact(out, "system", machine.value("os", ""));
+}
+
 void print_provenance(std::ostringstream& out, const Json& document) {
   const Json build = document.value("build", Json::object());
   const Json stamp = document.value("stamp", Json::object());
-  const Json machine = document.value("machine", Json::object());
   out << "\n## Where it comes from\n\n";
   const std::string command = document.value("command", "");
   if (!command.empty()) out << "    " << command << "\n\n";
@@ -146,7 +166,7 @@ void print_provenance(std::ostringstream& out, const Json& document) {
   fact(out, "fingerprint of programs and plugins", build.value("binary", ""));
   fact(out, "compiler", build.value("compiler", ""));
   fact(out, "LibTorch", stamp.value("torch", ""));
-  fact(out, "processor", machine.value("cpu_model", ""));
+  print_machine(out, document.value("machine", Json::object()));
 }
 
 }  // namespace

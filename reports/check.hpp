@@ -11,8 +11,8 @@ using Json = nlohmann::json;
 /// `document`: {command, date, build, stamp, machine, mechanisms: [as in the catalogue], checks:
 /// [{mechanism, implementation, pattern, dtype, status, reason?, held, broken, not_applicable,
 /// properties: [{name, status, reason?, error?, tolerance?}]}], growth: [{mechanism,
-/// implementation, quantity, claimed, measured?, tolerance, verdict, reason?}]}. What is absent is
-/// left out.
+/// implementation, quantity, claimed, measured?, tolerance, verdict, reason?}]}, `machine` with
+/// {devices: {WORD: card}} where the checks ran on one. What is absent is left out.
 std::string check_markdown(const Json& document);
 
 /// Of a row of checks the property that used up most of its tolerance; null where none has one.

@@ -10,9 +10,9 @@
 
 #include "harness/commands/check_report.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/device_argument.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
-#include "harness/measure/device.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/result/format.hpp"
 #include "harness/run/checking.hpp"
@@ -207,7 +207,7 @@ int conclude(const Json& document) {
 }
 
 int check(Arguments& arguments) {
-  measure::usable_device(arguments.choices.device);
+  require_device(arguments.choices.device);
   arguments.reports.validate();
   for (std::string& name : arguments.choices.mechanisms) {
     name = suite::take_script(name, "", arguments.plugins);
@@ -219,7 +219,8 @@ int check(Arguments& arguments) {
   options.device = arguments.choices.device;
   run::WorkerClient client(options);
   const run::Ask ask = run::asking(client);
-  Json document = check_facts(catalogue, arguments.choices.mechanisms, arguments.plugins);
+  Json document = check_facts(catalogue, arguments.choices.mechanisms, arguments.plugins,
+                              arguments.choices.device);
   document["growth"] = Json::array();
   document["checks"] = check_all(ask, rows, arguments.limit_seconds);
   if (!arguments.no_growth) grow_all(ask, rows, catalogue, document);

@@ -6,6 +6,7 @@
 
 #include "harness/commands/command_line.hpp"
 #include "harness/errors.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/result/file.hpp"
 #include "harness/run/fingerprint.hpp"
@@ -53,7 +54,7 @@ void CheckReports::write(const Json& document) const {
 }
 
 Json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
-                 const std::vector<std::string>& plugins) {
+                 const std::vector<std::string>& plugins, const std::string& device) {
   std::vector<std::string> wanted = names;
   for (std::string& name : wanted) {
     const auto alias = catalogue.aliases.find(name);
@@ -64,12 +65,16 @@ Json check_facts(const suite::Catalogue& catalogue, const std::vector<std::strin
     const bool one = std::find(wanted.begin(), wanted.end(), mechanism.at("name")) != wanted.end();
     if (one || wanted.empty()) mechanisms.push_back(mechanism);
   }
+  Json machine = measure::machine_card();
+  if (const Json card = measure::card_if_usable(device); !card.empty()) {
+    machine["devices"][device] = card;
+  }
   return {{"schema", 1},
           {"command", typed_command()},
           {"date", today()},
           {"build", run::provenance(run::binary_fingerprint(plugins))},
           {"stamp", catalogue.document.value("stamp", Json::object())},
-          {"machine", measure::machine_card()},
+          {"machine", std::move(machine)},
           {"mechanisms", std::move(mechanisms)}};
 }
 

@@ -21,8 +21,9 @@ struct CheckReports {
 };
 
 /// What a report says beside its findings: {command, date, build, stamp, machine, mechanisms}, the
-/// last being those of `names`, which may be aliases; empty = all.
+/// last being those of `names`, which may be aliases; empty = all. The machine holds the card of
+/// `device`, which can be used, where it has one.
 nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
-                           const std::vector<std::string>& plugins);
+                           const std::vector<std::string>& plugins, const std::string& device);
 
 }  // namespace attnbench::commands

@@ -10,7 +10,22 @@ namespace attnbench::measure {
 /// Generated from the files device_*.cpp.
 void append_devices(std::vector<std::unique_ptr<Device>>& devices);
 
+namespace {
+
+/// Of the word's kind; null where there is no such kind.
+const Device* find_device(const std::string& word) {
+  const std::string kind = word.substr(0, word.find(':'));
+  for (const auto& device : all_devices()) {
+    if (device->name() == kind) return device.get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 nlohmann::json Device::card(int) const { return nlohmann::json::object(); }
+
+nlohmann::json Device::condition(int) const { return nlohmann::json::object(); }
 
 const std::vector<std::unique_ptr<Device>>& all_devices() {
   static const auto devices = [] {
@@ -30,18 +45,22 @@ int device_index(const std::string& word) {
 }
 
 const Device& usable_device(const std::string& word) {
-  const std::string kind = word.substr(0, word.find(':'));
-  std::string known;
-  for (const auto& device : all_devices()) {
-    if (device->name() == kind) {
-      const std::string refusal = device->refusal(device_index(word));
-      if (refusal.empty()) return *device;
-      throw EnvironmentFailure("the device " + word + " cannot be used: " + refusal);
-    }
-    known += (known.empty() ? "" : ", ") + device->name();
+  if (const Device* device = find_device(word)) {
+    const std::string refusal = device->refusal(device_index(word));
+    if (refusal.empty()) return *device;
+    throw EnvironmentFailure("the device " + word + " cannot be used: " + refusal);
   }
+  std::string known;
+  for (const auto& device : all_devices()) known += (known.empty() ? "" : ", ") + device->name();
   throw EnvironmentFailure("the device " + word + " cannot be used: this program was built for " +
                            known + " only");
+}
+
+nlohmann::json card_if_usable(const std::string& word) {
+  const Device* device = find_device(word);
+  const int index = device_index(word);
+  if (device == nullptr || !device->refusal(index).empty()) return nullptr;
+  return device->card(index);
 }
 
 }  // namespace attnbench::measure

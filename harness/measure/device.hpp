@@ -25,6 +25,9 @@ class Device {
   /// driver, driver_cuda} as far as it is known, `memory_bytes` being its own. Empty where the
   /// machine card says all, and tensors lie in the host's memory. It need not be selected.
   virtual nlohmann::json card(int index) const;
+  /// What its management library tells of number `index` at this moment (see nvml_condition);
+  /// empty where there is no such library.
+  virtual nlohmann::json condition(int index) const;
   virtual std::unique_ptr<Stopwatch> stopwatch() const = 0;
   /// What it can do at most, measured now; see the record's `ceilings`. GEMM rates are not in it.
   virtual nlohmann::json ceilings(int threads) const = 0;
@@ -41,6 +44,8 @@ const std::vector<std::unique_ptr<Device>>& all_devices();
 /// `word` is a kind, or kind:index such as cuda:1. Throws EnvironmentFailure, with the reason,
 /// where it is unknown or cannot be used.
 const Device& usable_device(const std::string& word);
+/// Its card, or null where it is unknown or cannot be used.
+nlohmann::json card_if_usable(const std::string& word);
 /// The number in such a word; 0 where there is none.
 int device_index(const std::string& word);
 

@@ -32,7 +32,9 @@ TEST_CASE("check holds linear attention to its properties", "[program][check]") 
   CHECK_THAT(page, Catch::StartsWith("# attnbench check: all properties hold\n\n## linear\n") &&
                        Catch::Contains("| linear | chunked | causal | float32 | ok |") &&
                        Catch::Contains("## Not applicable") &&
-                       Catch::Contains("    attnbench check linear --pattern causal"));
+                       Catch::Contains("    attnbench check linear --pattern causal") &&
+                       Catch::Contains("\n- machine: "));
+  CHECK_FALSE(document.at("machine").contains("devices"));  // the processor is no card
 }
 
 TEST_CASE("check refuses a file that tells no format, before it checks", "[program][check]") {

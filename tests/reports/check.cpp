@@ -64,6 +64,20 @@ TEST_CASE("the report of a check tells what failed, what was left out, and why",
   CHECK_THAT(page, !Contains("processor"));
 }
 
+TEST_CASE("the report of a check names the machine, and the card where it ran on one",
+          "[reports]") {
+  Json document = {
+      {"machine", {{"host", "node_7"}, {"cpu_model", "a processor"}, {"os", "a system"}}}};
+  const std::string here = reports::check_markdown(document);
+  CHECK_THAT(here, Catch::Contains("- processor: a processor\n- machine: node\\_7\n"
+                                   "- system: a system\n"));
+  CHECK_THAT(here, !Catch::Contains("- device"));
+  document["machine"]["devices"]["cuda:1"] = {
+      {"name", "a card"}, {"compute_capability", "9.0"}, {"driver", "580.1"}};
+  CHECK_THAT(reports::check_markdown(document),
+             Catch::Contains("- device: a card (cuda:1), compute capability 9.0, driver 580.1\n"));
+}
+
 TEST_CASE("a row that crashed is told with its reason", "[reports]") {
   Json crashed = row("crashed", Json::array());
   crashed["reason"] = "the process was killed by signal 11";

@@ -1,0 +1,15 @@
+#include "harness/commands/device_argument.hpp"
+
+#include "harness/errors.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/suite/layers.hpp"
+
+namespace attnbench::commands {
+
+void require_device(const std::string& word) {
+  const std::string complaint = suite::device_complaint(word);
+  if (!complaint.empty()) throw UsageFailure(complaint);
+  measure::usable_device(word);
+}
+
+}  // namespace attnbench::commands
