@@ -3,19 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
-#include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/device_argument.hpp"
+#include "harness/commands/doctor_text.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
+#include "harness/measure/card_spoilers.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
-#include "harness/result/format.hpp"
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/worker_client.hpp"
 
@@ -24,18 +24,15 @@ namespace {
 
 using measure::Json;
 
+constexpr double probe_seconds = 120;
+
 struct DoctorArguments {
   std::vector<std::string> plugins;
+  std::string device;  ///< empty = the CPU, and the first of every other kind that can be used
   int threads = 0;
   bool quick = false;
   bool json = false;
 };
-
-std::string percent(double share) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(share < 0.1 ? 1 : 0) << 100 * share << " %";
-  return text.str();
-}
 
 /// Starts a worker and asks it what it is: {works, start_seconds, stamp, plugins} or {works,
 /// reason}.
@@ -53,16 +50,69 @@ Json look_at_worker(run::WorkerClient& worker) {
           {"plugins", worker.hello().value("plugins", Json::array())}};
 }
 
-/// Each kind beside the CPU: what its first one is, or why there is none: {KIND: {card | refusal}}.
-Json devices() {
+/// What a device beside the CPU is, or why it cannot be used: {card, condition} or {refusal}.
+Json look_at_device(const measure::Device& device, int index) {
+  const std::string refusal = device.refusal(index);
+  if (!refusal.empty()) return {{"refusal", refusal}};
+  return {{"card", device.card(index)}, {"condition", device.condition(index)}};
+}
+
+/// The device that was named, else the first of each kind.
+Json devices(const std::string& named) {
   Json found = Json::object();
   for (const auto& device : measure::all_devices()) {
-    if (device->name() == "cpu") continue;
-    const std::string refusal = device->refusal(0);
-    found[device->name()] =
-        refusal.empty() ? Json{{"card", device->card(0)}} : Json{{"refusal", refusal}};
+    const std::string kind = device->name();
+    if (kind == "cpu") continue;
+    if (named.empty()) found[kind] = look_at_device(*device, 0);
+    if (named.substr(0, named.find(':')) == kind) {
+      found[named] = look_at_device(*device, measure::device_index(named));
+    }
   }
   return found;
+}
+
+/// The words of what will be measured.
+std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& devices) {
+  if (!arguments.device.empty()) return {arguments.device};
+  std::vector<std::string> words = {"cpu"};
+  for (const auto& [word, found] : devices.items()) {
+    if (!found.contains("refusal")) words.push_back(word);
+  }
+  return words;
+}
+
+/// Ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child of
+/// the worker. The CPU's can be had without one.
+void probe_into(Json& found, run::WorkerClient& worker, const std::string& word, int threads) {
+  Json& ceilings = found["ceilings"][word];
+  std::string reason = found["worker"].value("reason", "");
+  if (found["worker"]["works"]) {
+    try {
+      const Json probe = worker.request({{"type", "probe"}, {"device", word}, {"threads", threads}},
+                                        {}, probe_seconds);
+      ceilings = probe.value("ceilings", Json::object());
+      found["machine"]["torch"] = probe.value("machine", Json::object());
+      return;
+    } catch (const std::exception& error) {
+      reason = error.what();
+    }
+  }
+  if (word == "cpu") {
+    found["worker"]["works"] = false;
+    found["worker"]["reason"] = reason;
+    ceilings = measure::cpu_ceilings(threads);
+  } else {
+    ceilings = {{"refusal", reason}};
+  }
+}
+
+void measure_into(Json& found, run::WorkerClient& worker, const std::vector<std::string>& words,
+                  int threads) {
+  for (const std::string& word : words) probe_into(found, worker, word, threads);
+  const measure::Noise noise = measure::noise_self_test(threads);
+  found["noise"] = {{"median_seconds", noise.median_seconds},
+                    {"spread", noise.spread},
+                    {"difference", noise.difference}};
 }
 
 Json places() {
@@ -72,167 +122,63 @@ Json places() {
           {"runs", std::filesystem::absolute("runs", ignored).string()}};
 }
 
-/// The ceilings and LibTorch's part of the card, from a child of the worker; noise from here.
-void measure_into(Json& found, run::WorkerClient& worker, int threads) {
-  if (found["worker"]["works"]) {
-    try {
-      const Json probe =
-          worker.request({{"type", "probe"}, {"device", "cpu"}, {"threads", threads}}, {}, 120);
-      found["ceilings"] = probe.value("ceilings", Json::object());
-      found["machine"]["torch"] = probe.value("machine", Json::object());
-    } catch (const std::exception& error) {
-      found["worker"]["works"] = false;
-      found["worker"]["reason"] = error.what();
+std::vector<std::string> spoilers_of(const Json& found) {
+  std::vector<std::string> spoilers = measure::spoilers(found["machine"]);
+  for (const auto& [word, device] : found["devices"].items()) {
+    for (std::string& sentence :
+         measure::card_spoilers(word, device.value("condition", Json::object()))) {
+      spoilers.push_back(std::move(sentence));
     }
   }
-  if (!found.contains("ceilings")) found["ceilings"] = measure::cpu_ceilings(threads);
-  const measure::Noise noise = measure::noise_self_test(threads);
-  found["noise"] = {{"median_seconds", noise.median_seconds},
-                    {"spread", noise.spread},
-                    {"difference", noise.difference}};
+  const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
+  if (spread > 0.03) {
+    spoilers.push_back("The same work differs from itself by " +
+                       std::to_string(static_cast<int>(100 * spread + 0.5)) +
+                       " % now: small differences between cells will not be told apart.");
+  }
+  return spoilers;
 }
 
 Json examine(const DoctorArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : run::usable_cores();
-  Json found = {{"machine", measure::machine_card()}};
+  // The cards first: what else is on them is not to be ourselves.
+  Json found = {{"machine", measure::machine_card()}, {"devices", devices(arguments.device)}};
+  const std::vector<std::string> words = words_of(arguments, found["devices"]);
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
   options.threads = threads;
+  options.device = words.back();
   run::WorkerClient worker(options);
   found["worker"] = look_at_worker(worker);
-  found["devices"] = devices();
-  if (!arguments.quick) measure_into(found, worker, threads);
+  if (!arguments.quick) measure_into(found, worker, words, threads);
   found["places"] = places();
-  std::vector<std::string> spoilers = measure::spoilers(found["machine"]);
-  const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
-  if (spread > 0.03) {
-    spoilers.push_back("The same work differs from itself by " + percent(spread) +
-                       " now: small differences between cells will not be told apart.");
-  }
-  found["machine"]["spoilers"] = spoilers;
+  found["machine"]["spoilers"] = spoilers_of(found);
   return found;
 }
 
-/// Text as it is, numbers short, lists with blanks between.
-std::string shown(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
-  std::string words;
-  for (const Json& item : value) words += (words.empty() ? "" : " ") + shown(item);
-  return words;
-}
-
-void print_machine(const Json& card) {
-  std::vector<Row> rows;
-  for (const char* key : {"host", "os", "kernel", "cpu_model", "cores", "threads", "allowed_cpus",
-                          "cpu_quota", "governor", "virtualised", "isa"}) {
-    if (card.contains(key)) rows.push_back({key, " " + shown(card[key])});
-  }
-  rows.push_back({"memory", " " + result::human_bytes(card.value("memory_bytes", 0.0))});
-  const Json caches = card.value("caches", Json::object());
-  rows.push_back({"caches", " " + result::human_bytes(caches.value("l1_bytes", 0.0)) + " L1, " +
-                                result::human_bytes(caches.value("l2_bytes", 0.0)) + " L2, " +
-                                result::human_bytes(caches.value("l3_bytes", 0.0)) + " L3"});
-  if (card.contains("torch")) {
-    const Json& torch = card["torch"];
-    rows.push_back({"libtorch", " " + torch.value("build", "")});
-    rows.push_back({"blas", " " + torch.value("blas", "unknown") + " " +
-                                torch.value("blas_core_type", "") + " " +
-                                torch.value("blas_library", "")});
-    rows.push_back({"onednn", " " + torch.value("onednn_version", "no")});
-  }
-  std::cout << "Machine\n";
-  print_columns(std::cout, rows, "  ");
-}
-
-void print_worker(const Json& worker) {
-  std::cout << "Worker\n";
-  if (!worker["works"]) {
-    std::cout << "  cannot work: " << worker.value("reason", "") << "\n";
-    return;
-  }
-  std::cout << "  starts in " << result::human_seconds(worker["start_seconds"]) << "; "
-            << worker["stamp"].dump() << "\n";
-  for (const Json& plugin : worker["plugins"]) {
-    std::cout << "  plugin " << plugin.value("path", "") << ": " << plugin.value("status", "");
-    const std::string reason = plugin.value("reason", "");
-    std::cout << (reason.empty() ? "" : ", " + reason) << "\n";
-  }
-}
-
-void print_devices(const Json& devices) {
-  std::vector<Row> rows;
-  for (const auto& [name, found] : devices.items()) {
-    const std::string refusal = found.value("refusal", "");
-    if (!refusal.empty()) {
-      rows.push_back({name, " cannot be used: " + refusal});
-      continue;
-    }
-    const Json& card = found["card"];
-    rows.push_back({name, " " + card.value("name", "") + ", compute capability " +
-                              card.value("compute_capability", "") + ", " +
-                              result::human_bytes(card.value("memory_bytes", 0.0)) + ", driver " +
-                              card.value("driver", card.value("driver_cuda", ""))});
-  }
-  if (rows.empty()) return;
-  std::cout << "Devices\n";
-  print_columns(std::cout, rows, "  ");
-}
-
-/// "fma_float32_flops_per_second" is for programs: a person reads name, rate and unit.
-Row ceiling_row(const std::string& key, double rate) {
-  for (const auto& [ending, unit] :
-       {std::pair<std::string, std::string>{"_flops_per_second", "FLOP/s"},
-        {"_bytes_per_second", "B/s"},
-        {"_per_second", "/s"}}) {
-    if (key.size() <= ending.size() || key.substr(key.size() - ending.size()) != ending) continue;
-    return {key.substr(0, key.size() - ending.size()), result::human_count(rate) + unit};
-  }
-  return {};
-}
-
-void print_measured(const Json& found) {
-  if (!found.contains("ceilings")) return;
-  const Json& ceilings = found["ceilings"];
-  std::vector<Row> rows;
-  for (const auto& [key, value] : ceilings.items()) {
-    if (!value.is_number()) continue;
-    if (Row row = ceiling_row(key, value.get<double>()); !row.empty()) rows.push_back(row);
-  }
-  std::cout << "Ceilings (" << ceilings.value("threads", 0) << " threads, "
-            << ceilings.value("isa", "") << ")\n";
-  print_columns(std::cout, rows, "  ");
-  const Json& noise = found["noise"];
-  std::cout << "Noise\n  the same work, " << result::human_seconds(noise["median_seconds"])
-            << " each: 80 % of it within " << percent(noise["spread"])
-            << "; two interleaved halves differ by " << percent(noise["difference"]) << "\n";
-}
-
-int doctor(const DoctorArguments& arguments) {
-  const Json found = examine(arguments);
+/// Whether cells could be measured on what was looked at.
+bool can_measure(const Json& found) {
   bool works = found["worker"]["works"];
   for (const Json& plugin : found["worker"].value("plugins", Json::array())) {
     works = works && plugin.value("status", "ok") == "ok";
   }
-  const ExitCode code = works ? ExitCode::done : ExitCode::environment;
+  for (const Json& ceilings : found.value("ceilings", Json::object())) {
+    works = works && !ceilings.contains("refusal");
+  }
+  return works;
+}
+
+int doctor(const DoctorArguments& arguments) {
+  if (!arguments.device.empty()) require_device(arguments.device);
+  const Json found = examine(arguments);
+  const bool works = can_measure(found);
   if (arguments.json) {
     std::cout << found.dump(2) << "\n";
-    return static_cast<int>(code);
+  } else {
+    print_doctor(std::cout, found);
+    if (!works) std::cout << "This installation cannot measure: see above.\n";
   }
-  print_machine(found["machine"]);
-  print_worker(found["worker"]);
-  print_devices(found["devices"]);
-  print_measured(found);
-  std::cout << "Places\n";
-  std::vector<Row> rows;
-  for (const auto& [name, path] : found["places"].items()) rows.push_back({name, shown(path)});
-  print_columns(std::cout, rows, "  ");
-  const Json& spoilers = found["machine"]["spoilers"];
-  std::cout << (spoilers.empty() ? "Nothing that is known to spoil a measurement.\n"
-                                 : "What would spoil a measurement now\n");
-  for (const Json& sentence : spoilers) std::cout << "  - " << shown(sentence) << "\n";
-  if (!works) std::cout << "This installation cannot measure: see above.\n";
-  return static_cast<int>(code);
+  return static_cast<int>(works ? ExitCode::done : ExitCode::environment);
 }
 
 }  // namespace
@@ -242,6 +188,9 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
       "doctor", "Look at the machine: what it can do, what would spoil a measurement");
   auto arguments = std::make_shared<DoctorArguments>();
   add_plugin_argument(*command, arguments->plugins);
+  command->add_option(
+      "--device", arguments->device,
+      "Only this: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
   command->add_option("--threads", arguments->threads, "Threads to measure with (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");

@@ -10,6 +10,7 @@
 
 #include "attention/kernels/cuda/cards.hpp"
 #include "harness/measure/cuda_loops.hpp"
+#include "harness/measure/nvml.hpp"
 #endif
 
 namespace attnbench::measure {
@@ -117,6 +118,9 @@ class Cuda final : public Device {
           cuda::driver_cuda() }};
     if (const std::string driver = driver_text(); !driver.empty()) facts["driver"] = driver;
     return facts;
+  }
+  nlohmann::json condition(int index) const override {
+    return nvml_condition(cuda::pci_address(index));
   }
   std::unique_ptr<Stopwatch> stopwatch() const override {
     return std::make_unique<EventStopwatch>();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "harness/measure/card_spoilers.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/result/document.hpp"
@@ -97,10 +98,16 @@ void Supervisor::plan() {
 
 /// Refuses a device that cannot be used; what it is becomes part of what numbers hold under.
 void Supervisor::note_device(const std::string& device) {
-  const Json card = measure::usable_device(device).card(measure::device_index(device));
+  if (machine_.contains("devices") && machine_["devices"].contains(device)) return;
+  const measure::Device& kind = measure::usable_device(device);
+  const int index = measure::device_index(device);
+  const Json card = kind.card(index);
   if (card.empty()) return;
   machine_["devices"][device] = card;
   identity_["devices"][device] = card;
+  for (const std::string& sentence : measure::card_spoilers(device, kind.condition(index))) {
+    machine_["spoilers"].push_back(sentence);
+  }
 }
 
 /// That tensors of a cell on `device` may take: the limit that was said, else a share of what is

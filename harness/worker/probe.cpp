@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -40,19 +41,34 @@ double product_rate(const at::TensorOptions& where, measure::Stopwatch& stopwatc
   return std::max(small, flops(1024) / product_seconds(1024, where, 0.25, stopwatch));
 }
 
-/// A device has the memory and the speed for a size that fills it.
+/// The size is doubled until a product takes long enough to fill the device.
+double device_product_rate(const at::TensorOptions& where, measure::Stopwatch& stopwatch) {
+  constexpr double long_enough = 2e-3;
+  constexpr std::int64_t most = 8192;
+  for (std::int64_t n = 512;; n *= 2) {
+    const double seconds = product_seconds(n, where, 0.5, stopwatch);
+    if (seconds >= long_enough || n >= most) return flops(n) / seconds;
+  }
+}
+
+/// A dtype that the device cannot multiply has no rate.
 void add_device_product_rates(Json& ceilings, const std::string& device,
                               measure::Stopwatch& stopwatch) {
   const at::NoGradGuard no_grad;
-  constexpr std::int64_t n = 8192;
   const std::pair<const char*, at::ScalarType> dtypes[] = {{"float32", at::kFloat},
                                                            {"float64", at::kDouble},
                                                            {"bfloat16", at::kBFloat16},
                                                            {"float16", at::kHalf}};
   for (const auto& [name, type] : dtypes) {
     const auto where = at::TensorOptions().device(at::Device(device)).dtype(type);
-    ceilings[std::string("gemm_") + name + "_flops_per_second"] =
-        flops(n) / product_seconds(n, where, 0.5, stopwatch);
+    try {
+      ceilings[std::string("gemm_") + name + "_flops_per_second"] =
+          device_product_rate(where, stopwatch);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      std::fprintf(stderr, "%s: %s\n", name, error.what_without_backtrace());
+    }
   }
 }
 
@@ -148,7 +164,7 @@ Json probe_in_child(const Json& request) {
   Json ceilings = device.ceilings(at::get_num_threads());
   const auto stopwatch = device.stopwatch();
   if (is_cuda(word)) {
-    add_device_product_rates(ceilings, word, *stopwatch);
+    add_device_product_rates(ceilings, torch_device(word), *stopwatch);
   } else {
     add_product_rates(ceilings, word, *stopwatch);
   }

@@ -20,7 +20,7 @@ TEST_CASE("doctor finds a machine that can measure", "[doctor]") {
   CHECK(found["places"].contains("cache"));
   CHECK_FALSE(found.contains("ceilings"));
   // Either what it is or why it cannot be used.
-  CHECK(found["devices"]["cuda"].size() == 1);
+  CHECK(found["devices"]["cuda"].contains("refusal") != found["devices"]["cuda"].contains("card"));
 }
 
 TEST_CASE("doctor measures ceilings and noise, and says what spoils them", "[doctor]") {
@@ -32,6 +32,34 @@ TEST_CASE("doctor measures ceilings and noise, and says what spoils them", "[doc
                            "bandwidth_dram", "Noise", "Places", "OPENBLAS_CORETYPE=Haswell"}) {
     INFO(word);
     CHECK(finished.out.find(word) != std::string::npos);
+  }
+}
+
+TEST_CASE("doctor says in a line why no card is used, and ends with 3 where one was named",
+          "[doctor]") {
+  const test::Finished plain = test::run({test::program(), "doctor", "--quick"}, 60);
+  if (plain.out.find("cuda  cannot be used: ") == std::string::npos) return;  // there is a card
+  CHECK(plain.exit_code == 0);
+  const test::Finished named = test::run({test::program(), "doctor", "--device", "cuda:1"}, 60);
+  INFO(named.out << named.err);
+  CHECK(named.exit_code == 3);
+  CHECK(named.out.empty());
+  CHECK(named.err.find("the device cuda:1 cannot be used: ") != std::string::npos);
+}
+
+TEST_CASE("doctor of the CPU alone, and of what is no device", "[doctor]") {
+  const test::Finished cpu =
+      test::run({test::program(), "doctor", "--quick", "--device", "cpu", "--json"}, 60);
+  INFO(cpu.err);
+  REQUIRE(cpu.exit_code == 0);
+  CHECK(Json::parse(cpu.out)["devices"].empty());
+  for (const char* word : {"gpu", "cuda:x", "cuda:", "cuda:-1"}) {
+    for (const char* command : {"doctor", "check"}) {
+      const test::Finished refused = test::run({test::program(), command, "--device", word}, 60);
+      INFO(command << " " << word << ": " << refused.err);
+      CHECK(refused.exit_code == 2);
+      CHECK(refused.err.find("expected cpu, cuda or cuda:NUMBER") != std::string::npos);
+    }
   }
 }
 

@@ -56,9 +56,16 @@ std::string refusal(int index) {
 void select(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
 
 const Card& card() {
+  if (Regarding::number() != Regarding::none) return card(Regarding::number());
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
   return card(device);
+}
+
+std::string pci_address(int index) {
+  char address[32] = "";
+  check(cudaDeviceGetPCIBusId(address, sizeof(address), index), "cudaDeviceGetPCIBusId");
+  return address;
 }
 
 std::string driver_cuda() {

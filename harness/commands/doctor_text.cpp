@@ -1,0 +1,200 @@
+#include "harness/commands/doctor_text.hpp"
+
+#include <cmath>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <utility>
+
+#include "harness/commands/columns.hpp"
+#include "harness/result/format.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string percent(double share) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(share < 0.1 ? 1 : 0) << 100 * share << " %";
+  return text.str();
+}
+
+/// Text as it is, numbers short, lists with blanks between.
+std::string shown(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string words;
+  for (const Json& item : value) words += (words.empty() ? "" : " ") + shown(item);
+  return words;
+}
+
+void print_machine(std::ostream& out, const Json& card) {
+  std::vector<Row> rows;
+  for (const char* key : {"host", "os", "kernel", "cpu_model", "cores", "threads", "allowed_cpus",
+                          "cpu_quota", "governor", "virtualised", "isa"}) {
+    if (card.contains(key)) rows.push_back({key, " " + shown(card[key])});
+  }
+  rows.push_back({"memory", " " + result::human_bytes(card.value("memory_bytes", 0.0))});
+  const Json caches = card.value("caches", Json::object());
+  rows.push_back({"caches", " " + result::human_bytes(caches.value("l1_bytes", 0.0)) + " L1, " +
+                                result::human_bytes(caches.value("l2_bytes", 0.0)) + " L2, " +
+                                result::human_bytes(caches.value("l3_bytes", 0.0)) + " L3"});
+  if (card.contains("torch")) {
+    const Json& torch = card["torch"];
+    rows.push_back({"libtorch", " " + torch.value("build", "")});
+    rows.push_back({"blas", " " + torch.value("blas", "unknown") + " " +
+                                torch.value("blas_core_type", "") + " " +
+                                torch.value("blas_library", "")});
+    rows.push_back({"onednn", " " + torch.value("onednn_version", "no")});
+  }
+  out << "Machine\n";
+  print_columns(out, rows, "  ");
+}
+
+void print_worker(std::ostream& out, const Json& worker) {
+  out << "Worker\n";
+  if (!worker["works"]) {
+    out << "  cannot work: " << worker.value("reason", "") << "\n";
+    return;
+  }
+  out << "  starts in " << result::human_seconds(worker["start_seconds"]) << "; "
+      << worker["stamp"].dump() << "\n";
+  for (const Json& plugin : worker["plugins"]) {
+    out << "  plugin " << plugin.value("path", "") << ": " << plugin.value("status", "");
+    const std::string reason = plugin.value("reason", "");
+    out << (reason.empty() ? "" : ", " + reason) << "\n";
+  }
+}
+
+std::string number(const Json& condition, const char* key, const char* unit) {
+  if (!condition.contains(key)) return "";
+  return std::to_string(std::lround(condition[key].get<double>())) + " " + unit;
+}
+
+std::string frequency(const Json& condition, const char* key) {
+  return condition.contains(key) ? result::human_count(condition[key]) + "Hz" : "";
+}
+
+/// What is, and what may be, as far as they are known.
+std::string of_most(const std::string& now, const std::string& most) {
+  if (most.empty()) return now;
+  return (now.empty() ? "at most " : now + " of ") + most;
+}
+
+std::string on_or_off(const Json& condition, const char* key) {
+  if (!condition.contains(key)) return "";
+  return condition[key].get<bool>() ? "on" : "off";
+}
+
+/// The card itself, then what holds of it now.
+void print_card(std::ostream& out, const std::string& word, const Json& found) {
+  const Json& card = found.at("card");
+  const Json condition = found.value("condition", Json::object());
+  std::vector<Row> rows;
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) rows.push_back({name, " " + text});
+  };
+  add("name", card.value("name", ""));
+  add("compute capability", card.value("compute_capability", ""));
+  if (card.contains("multiprocessors")) add("multiprocessors", card["multiprocessors"].dump());
+  add("driver", card.value("driver", condition.value("driver", "")));
+  add("CUDA of the driver", card.value("driver_cuda", ""));
+  std::string memory = result::human_bytes(card.value("memory_bytes", 0.0));
+  if (condition.contains("memory_used_bytes")) {
+    memory += ", " + result::human_bytes(condition["memory_used_bytes"]) + " in use";
+  }
+  add("memory", memory);
+  add("L2", card.contains("l2_bytes") ? result::human_bytes(card["l2_bytes"]) : "");
+  add("clock",
+      of_most(frequency(condition, "clock_hz"), frequency(condition, "clock_greatest_hz")));
+  add("memory's clock", frequency(condition, "clock_memory_hz"));
+  add("power",
+      of_most(number(condition, "power_watts", "W"), number(condition, "power_limit_watts", "W")));
+  add("temperature", number(condition, "temperature_celsius", "°C"));
+  add("persistence mode", on_or_off(condition, "persistence"));
+  add("ECC", on_or_off(condition, "ecc"));
+  add("MIG", on_or_off(condition, "mig"));
+  if (condition.contains("refusal")) {
+    add("what it does now", "not known: " + condition["refusal"].get<std::string>());
+  }
+  out << "  " << word << "\n";
+  print_columns(out, rows, "    ");
+}
+
+void print_devices(std::ostream& out, const Json& devices) {
+  if (devices.empty()) return;
+  out << "Devices\n";
+  for (const auto& [word, found] : devices.items()) {
+    if (found.contains("refusal")) {
+      out << "  " << word << "  cannot be used: " << found["refusal"].get<std::string>() << "\n";
+    } else {
+      print_card(out, word, found);
+    }
+  }
+}
+
+/// "fma_float32_flops_per_second" is for programs: a person reads name, rate and unit.
+Row ceiling_row(const std::string& key, double rate) {
+  for (const auto& [ending, unit] :
+       {std::pair<std::string, std::string>{"_flops_per_second", "FLOP/s"},
+        {"_bytes_per_second", "B/s"},
+        {"_per_second", "/s"},
+        {"_hz", "Hz"}}) {
+    if (key.size() <= ending.size() || key.substr(key.size() - ending.size()) != ending) continue;
+    return {key.substr(0, key.size() - ending.size()), result::human_count(rate) + unit};
+  }
+  return {};
+}
+
+void print_ceilings(std::ostream& out, const std::string& word, const Json& ceilings) {
+  if (ceilings.contains("refusal")) {
+    out << "Ceilings of " << word << "\n  not measured: " << shown(ceilings["refusal"]) << "\n";
+    return;
+  }
+  std::vector<Row> rows;
+  for (const auto& [key, value] : ceilings.items()) {
+    if (!value.is_number()) continue;
+    if (Row row = ceiling_row(key, value.get<double>()); !row.empty()) rows.push_back(row);
+  }
+  out << "Ceilings of " << word;
+  if (ceilings.contains("threads")) {
+    out << " (" << ceilings["threads"] << " threads, " << ceilings.value("isa", "") << ")";
+  }
+  out << "\n";
+  print_columns(out, rows, "  ");
+}
+
+void print_measured(std::ostream& out, const Json& found) {
+  const Json measured = found.value("ceilings", Json::object());
+  for (const auto& [word, ceilings] : measured.items()) print_ceilings(out, word, ceilings);
+  if (!found.contains("noise")) return;
+  const Json& noise = found["noise"];
+  out << "Noise\n  the same work, " << result::human_seconds(noise["median_seconds"])
+      << " each: 80 % of it within " << percent(noise["spread"])
+      << "; two interleaved halves differ by " << percent(noise["difference"]) << "\n";
+}
+
+void print_places(std::ostream& out, const Json& places) {
+  std::vector<Row> rows;
+  for (const auto& [name, path] : places.items()) rows.push_back({name, shown(path)});
+  out << "Places\n";
+  print_columns(out, rows, "  ");
+}
+
+}  // namespace
+
+void print_doctor(std::ostream& out, const Json& found) {
+  print_machine(out, found.at("machine"));
+  print_worker(out, found.at("worker"));
+  print_devices(out, found.at("devices"));
+  print_measured(out, found);
+  print_places(out, found.at("places"));
+  const Json& spoilers = found.at("machine").at("spoilers");
+  out << (spoilers.empty() ? "Nothing that is known to spoil a measurement.\n"
+                           : "What would spoil a measurement now\n");
+  for (const Json& sentence : spoilers) out << "  - " << shown(sentence) << "\n";
+}
+
+}  // namespace attnbench::commands
