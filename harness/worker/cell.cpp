@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attention/errors.hpp"
+#include "attention/torch_cuda.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -112,7 +113,7 @@ tasks::Cell cell_from(const Json& cell, const tasks::TaskTable& tasks) {
   out.id = cell.at("id");
   out.mechanism = cell.at("mechanism");
   out.implementation = cell.value("implementation", "auto");
-  out.device = cell.value("device", "cpu");
+  out.device = torch_device(cell.value("device", "cpu"));
   out.said = values_from(cell, "options");
   const tasks::Task& task = tasks.find(cell.at("task"));
   out.settings = Options::resolve(task.settings(), values_from(cell, "settings"));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attention/conformance.hpp"
+#include "attention/torch_cuda.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -55,7 +56,7 @@ Json check_in_child(const Registry& registry, const Json& request) {
   const Implementation& implementation = resolved.entry->implementation(asked);
   conformance::CheckOptions options;
   options.options = resolved.options;
-  options.device = request.value("device", "cpu");
+  options.device = torch_device(request.value("device", "cpu"));
   Json properties = Json::array();
   for (const std::string dtype : request.at("dtypes")) {
     for (const Finding& finding :
