@@ -12,6 +12,8 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import compare_peers
+import peer_case
+import peer_clock
 import peers
 
 CASE = "softmax_forward/bf16/B:2/H:16/T:8192/D:128/causal:1/window:0"
@@ -33,20 +35,47 @@ def rows(*entries):
 
 class Cases(unittest.TestCase):
     def test_a_name_of_ours_is_read_and_others_are_not(self):
-        case = peers.parse_case(CASE + "/attnbench/iterations:1/manual_time\n")
+        case = peer_case.parse_case(CASE + "/attnbench/iterations:1/manual_time\n")
         self.assertEqual(case["name"], CASE + "/attnbench")
         self.assertEqual((case["what"], case["dtype"], case["T"], case["causal"]),
                          ("softmax_forward", "bf16", 8192, 1))
-        for other in ["", "ceiling_copy/attnbench", "ceiling_gemm/bf16/N:8192/cublas", "x"]:
-            self.assertIsNone(peers.parse_case(other))
+        for other in ["", "ceiling_copy/attnbench", "ceiling_gemm/bf16/N:8192/cublas", "x",
+                      "softmax_sideways/bf16/B:1/attnbench"]:
+            self.assertIsNone(peer_case.parse_case(other))
+
+    def test_a_pass_is_told_from_the_family(self):
+        for what, family, passes in [("softmax_forward_backward", "softmax", "forward_backward"),
+                                     ("whole_pool_directed_forward", "whole_pool_directed",
+                                      "forward"),
+                                     ("causal_product_plain_backward", "causal_product_plain",
+                                      "backward"), ("prefix_pool_step", "prefix_pool", "step")]:
+            case = peer_case.parse_case(f"{what}/bf16/B:1/attnbench")
+            self.assertEqual((case["family"], case["passes"]), (family, passes))
+
+    def names(self, text):
+        return [name for name, _ in peers.peers_of(None, peer_case.parse_case(text + "/attnbench"),
+                                                   "cpu")]
+
+    def test_who_stands_beside_a_case(self):
+        sizes = "/bf16/B:1/H:2/T:8/L:4/D:4"
+        self.assertEqual(self.names("whole_pool_backward" + sizes),
+                         ["torch_ops", "torch_compile", "kin_torch_linear"])
+        self.assertEqual(self.names("whole_pool_directed_forward" + sizes),
+                         ["torch_ops", "torch_compile"])
+        self.assertEqual(self.names("slots_pack_forward" + sizes),
+                         ["sdpa_cudnn", "sdpa_flash", "sdpa_efficient", "sdpa_math"])
+        self.assertEqual(self.names("biased_softmax_forward/fp32/B:1/H:2/T:8/D:4/causal:1/window:4"),
+                         ["torch_flex"])
+        self.assertEqual(self.names("prefix_pool_step" + sizes), [])
+        self.assertEqual(self.names("running_memory_forward" + sizes), [])
 
     def test_the_interval_of_a_median_is_that_of_order_statistics(self):
-        self.assertIsNone(peers.order_interval([1, 2, 3, 4, 5]))
-        self.assertEqual(peers.order_interval([6, 5, 4, 3, 2, 1]), (1, 6))
-        self.assertEqual(peers.order_interval(list(range(1, 11))), (2, 9))
+        self.assertIsNone(peer_clock.order_interval([1, 2, 3, 4, 5]))
+        self.assertEqual(peer_clock.order_interval([6, 5, 4, 3, 2, 1]), (1, 6))
+        self.assertEqual(peer_clock.order_interval(list(range(1, 11))), (2, 9))
 
     def test_a_failure_is_a_row_with_its_reason(self):
-        entry = peers.failure("x/peer", "out of memory")[0]
+        entry = peer_case.failure("x/peer", "out of memory")[0]
         self.assertEqual(compare_peers.Row([entry]).error, "out of memory")
 
 
@@ -104,7 +133,7 @@ class Clocks(unittest.TestCase):
         def body(i):
             used.append(i)
             torch.launch(seconds, host_seconds)
-        timings = peers.Clock(torch).measure(body, sets, 2)
+        timings = peer_clock.Clock(torch).measure(body, sets, 2)
         self.assertEqual(set(used), set(range(sets)))
         return timings
 
