@@ -5,26 +5,34 @@
 #
 #   OUT=DIR          where results go (out beside this script); at most 8 files
 #   LIMIT=SECONDS    for everything (480)
-#   STEPS="…"        only these: checks softmax recurrent pools backward step peers_softmax peers_recurrent
-#                    memcheck racecheck
+#   STEPS="…"        only these: checks softmax peers_softmax recurrent peers_recurrent pools peers_pools
+#                    backward both step memcheck racecheck
 #   EVEN_IF_WRONG=1  go on when a check fails; the table then says so
 #   SANITIZE=REGEX   the test cases for compute-sanitizer, by name (all)
 #
-# Exit code: 0 all done, 1 a check failed or a benchmark did, 3 no usable GPU.
+# Exit code: 0 all done, 1 a check failed or a benchmark did, 3 no usable GPU, 143 ended from outside
+# (SIGTERM, SIGINT), with what was measured written down.
 #
 # Not yet run on a GPU: on_device_test.py runs it with stand-ins.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 out=${OUT:-$PWD/out}
 limit=${LIMIT:-480}
-steps=${STEPS:-checks softmax peers_softmax recurrent pools peers_recurrent backward step memcheck racecheck}
+steps=${STEPS:-checks softmax peers_softmax recurrent peers_recurrent pools peers_pools backward both step
+memcheck racecheck}
 parts=$(mktemp -d)
 trap 'rm -rf "$parts"' EXIT
 mkdir -p "$out"
 status=0
 
+# merge KIND: its parts so far as one file; of a part that was cut off, the rows that are whole.
+merge() {
+  ls "$parts/$1"_*.json >/dev/null 2>&1 || return 0
+  python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json
+}
+
 left() { echo $((limit - SECONDS)); }
-wants() { case " $steps " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+wants() { case " ${steps//$'\n'/ } " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 say() { echo "[$SECONDS s] $*" | tee -a "$out/card.txt"; }
 # limited PERCENT COMMAND…: at most this share of the whole limit, and never past its end.
 limited() {
@@ -33,8 +41,21 @@ limited() {
   rest=$(left)
   [ "$seconds" -lt "$rest" ] || seconds=$rest
   [ "$seconds" -ge 5 ] || return 124
-  timeout -k 5 "$seconds" "$@"
+  # Waited for, so that a signal is answered at once and not behind the command.
+  timeout -k 5 "$seconds" "$@" <&0 &
+  child=$!
+  wait "$child"
 }
+# What was measured so far is kept when somebody else's limit ends this.
+child=
+ended() {
+  [ -z "$child" ] || { kill "$child" && wait "$child"; } 2>/dev/null
+  merge ours
+  merge peers
+  say "ended from outside"
+  exit 143
+}
+trap ended TERM INT
 verdict() { case $1 in 0) echo done ;; 124 | 137) echo "cut off at its limit" ;; *) echo "exit code $1" ;; esac; }
 
 # cuBLAS comes with a toolkit or with PyTorch's packages.
@@ -57,8 +78,8 @@ commit=$(cat commit 2>/dev/null || echo unknown)
 {
   date -u
   echo "commit $commit"
-  nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,power.limit,temperature.gpu \
-    --format=csv 2>&1
+  nvidia-smi --query-gpu=name,driver_version,memory.total,memory.used,clocks.sm,clocks.max.sm,power.limit,\
+power.default_limit,temperature.gpu,persistence_mode,ecc.mode.current,mig.mode.current --format=csv 2>&1
   uname -sr
 } >"$out/card.txt"
 cat "$out/card.txt"
@@ -85,6 +106,10 @@ ours() {
     --benchmark_context=commit="$commit" >"$parts/said" 2>&1
   local code=$?
   say "$1: $(verdict $code)"
+  if [ $code -eq 3 ]; then
+    tail -n 1 "$parts/said"
+    exit 3
+  fi
   if [ $code -ne 0 ]; then
     status=1
     grep -i error "$parts/said" | sort | uniq -c | sort -rn | cut -c 1-200 | head -n 8
@@ -103,15 +128,14 @@ peers() {
   [ $code -eq 0 ] || tail -n 5 "$parts/said"
   merge peers
 }
-# merge KIND: its parts so far as one file; of a part that was cut off, the rows that are whole.
-merge() { python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json; }
-
 ours softmax 15 '^ceiling|^(biased_)?softmax_forward/'
-peers softmax 20 '^softmax_(forward|backward)/'
+peers softmax 20 '^(biased_)?softmax_(forward|backward)/'
 ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|running_memory)_forward/'
+peers recurrent 15 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
 ours pools 8 '^(whole_pool|slots)[a-z_]*_forward/'
-peers recurrent 20 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
-ours backward 15 '_backward/'
+peers pools 10 '^(whole_pool|slots)[a-z_]*_(forward|backward)/'
+ours backward 15 '(softmax|pool|normaliser|product|plain|memory)_backward/'
+ours both 8 '_forward_backward/'
 ours step 5 '_step/'
 
 # sanitize TOOL PERCENT: test cases one by one, several at a time, so that one cannot hide the others.

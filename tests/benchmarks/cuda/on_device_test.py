@@ -2,19 +2,22 @@
 """on_device_test.py PROGRAM: the benchmark program on a device that only pretends, and on_device.sh
 from end to end with it, stand-ins for what else a GPU machine has, and no PyTorch."""
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
-import peers
+import peer_case
 
 PROGRAM = None
 
@@ -86,7 +89,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for row in document["benchmarks"]:
             if row["run_type"] == "iteration" and not row["name"].startswith("ceiling"):
-                self.assertIsNotNone(peers.parse_case(row["name"]), row["name"])
+                self.assertIsNotNone(peer_case.parse_case(row["name"]), row["name"])
 
     def test_ceilings_that_do_not_fit_are_said(self):
         done = self.run_bench(PRETEND_MEMORY=str(3 << 30))
@@ -94,24 +97,37 @@ class Bench(unittest.TestCase):
         self.assertIn("out of memory", done.stderr)
 
 
+def pack(folder):
+    """What pack.sh makes of a build whose programs are stand-ins."""
+    build = folder / "build"
+    (build / "bin").mkdir(parents=True)
+    for name in ("test_cuda", "attnbench_cuda_bench"):
+        shutil.copy(PROGRAM, build / "bin" / name)
+    subprocess.run(["bash", HERE / "pack.sh", build, folder], check=True, capture_output=True)
+    shutil.rmtree(build)
+
+
 class OnDevice(unittest.TestCase):
-    def run_script(self, **environment):
+    @contextlib.contextmanager
+    def laid_out(self):
+        """(folder, environment): what pack.sh made, and stand-ins for what a GPU machine has."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            for script in ("on_device.sh", "peers.py", "compare_peers.py"):
-                shutil.copy(HERE / script, folder)
-            shutil.copy(PROGRAM, folder / "attnbench_cuda_bench")
+            pack(folder)
             (folder / "commit").write_text("abc123\n")
             (folder / "bin").mkdir()
             for path, text in [("test_cuda", CHECKS), ("bin/compute-sanitizer", SANITIZER),
                                ("bin/nvidia-smi", "#!/bin/sh\necho a card\n")]:
                 (folder / path).write_text(text)
                 (folder / path).chmod(0o755)
-            done = subprocess.run(
-                ["bash", folder / "on_device.sh"], text=True, capture_output=True,
-                env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "LIMIT": "200",
-                     "OUT": str(folder / "results"), "STAND_IN_LOG": str(folder / "log"),
-                     **environment})
+            yield folder, {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}",
+                           "LIMIT": "200", "OUT": str(folder / "results"),
+                           "STAND_IN_LOG": str(folder / "log")}
+
+    def run_script(self, **more):
+        with self.laid_out() as (folder, environment):
+            done = subprocess.run(["bash", folder / "on_device.sh"], text=True, capture_output=True,
+                                  env={**environment, **more})
             results = {p.name: p.read_text() for p in (folder / "results").iterdir()}
             log = folder / "log"
             return done, results, log.read_text() if log.exists() else ""
@@ -136,6 +152,36 @@ class OnDevice(unittest.TestCase):
         done, results, _ = self.run_script(CHECKS_FAIL="1", STEPS="checks softmax", EVEN_IF_WRONG="1")
         self.assertEqual(done.returncode, 1)
         self.assertIn("ours.json", results)
+
+    def test_without_a_device_it_ends_with_3_whatever_step_is_asked_for(self):
+        done, results, _ = self.run_script(STEPS="softmax", PRETEND_REFUSAL="there is no CUDA device")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("there is no CUDA device", done.stdout)
+        self.assertNotIn("ours.json", results)
+
+    def test_every_benchmark_belongs_to_a_step(self):
+        names = subprocess.run([PROGRAM, "--benchmark_list_tests"], text=True,
+                               capture_output=True).stdout.split()
+        steps = re.findall(r"^ours \w+ \d+ '(.*)'$", (HERE / "on_device.sh").read_text(), re.M)
+        for name in names:
+            self.assertEqual(sum(bool(re.search(step, name)) for step in steps), 1, name)
+
+    def test_a_limit_from_outside_keeps_what_was_measured(self):
+        with self.laid_out() as (folder, environment):
+            (folder / "bin/compute-sanitizer").write_text("#!/bin/sh\nexec sleep 20\n")
+            begun = subprocess.Popen(
+                ["bash", folder / "on_device.sh"], stdout=subprocess.DEVNULL,
+                env={**environment, "STEPS": "softmax memcheck", "LIMIT": "600"})
+            card = folder / "results" / "card.txt"
+            for _ in range(600):
+                time.sleep(0.1)
+                if card.exists() and "softmax: done" in card.read_text():
+                    break
+            time.sleep(0.5)
+            begun.terminate()
+            self.assertEqual(begun.wait(timeout=30), 143)
+            self.assertIn("ended from outside", card.read_text())
+            self.assertTrue(json.loads((folder / "results/ours.json").read_text())["benchmarks"])
 
     def test_what_comes_too_late_is_left_out_and_said(self):
         done, _, _ = self.run_script(LIMIT="4")
