@@ -1,6 +1,9 @@
 #include "attention/forms/kernel_call.hpp"
 
 #include "attention/entry_parts.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/cards.hpp"
+#endif
 
 namespace attnbench {
 
@@ -14,12 +17,14 @@ Support supported_by_kernels(const Problem& problem,
                              const std::function<std::string()>& cuda_refusal) {
   if (!is_cuda(problem.device)) return on_cpu_kernels(problem);
   if (problem.dtype == Dtype::float64) return Support::no("float64 has no CUDA kernel");
+  const kernels::cuda::Regarding card(device_number(problem.device));
   const std::string reason = cuda_refusal();
   return reason.empty() ? Support{} : Support::no("the CUDA kernel cannot do it: " + reason);
 }
 
-double known_bytes(const std::function<std::size_t()>& bytes) {
+double known_bytes(const std::string& device, const std::function<std::size_t()>& bytes) {
   try {
+    const kernels::cuda::Regarding card(device_number(device));
     return static_cast<double>(bytes());
   } catch (const kernels::cuda::Error&) {
     return 0;

@@ -29,8 +29,9 @@ struct OnCuda {
 /// (empty = nothing) where that is a CUDA device.
 Support supported_by_kernels(const Problem& problem,
                              const std::function<std::string()>& cuda_refusal);
-/// Bytes of a CUDA kernel's workspace, which depends on the card; 0 where there is none to ask.
-double known_bytes(const std::function<std::size_t()>& bytes);
+/// Bytes of a CUDA kernel's workspace, which depends on the card that `device` names; 0 where there
+/// is none to ask.
+double known_bytes(const std::string& device, const std::function<std::size_t()>& bytes);
 
 namespace kernel_call {
 
@@ -144,7 +145,7 @@ inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
   template <class Sizes>                                                                   \
   double predicted_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {        \
     if (!is_cuda(problem.device)) return predicted_cpu_##FUNCTION##_bytes(problem, sizes); \
-    return known_bytes([&] {                                                               \
+    return known_bytes(problem.device, [&] {                                               \
       return bytes_of(problem.dtype) == 2                                                  \
                  ? kernels::cuda::FUNCTION##_bytes<kernels::BFloat16>(sizes)               \
                  : kernels::cuda::FUNCTION##_bytes<float>(sizes);                          \

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 
+#include "harness/measure/device.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/hash.hpp"
 #include "harness/run/fingerprint.hpp"
@@ -52,6 +53,16 @@ std::string key_of(const std::vector<std::string>& plugins) {
   return result::hash_text(key);
 }
 
+/// The cards that cells name, since workspaces depend on them; of one that is not there, nothing.
+Json cards_of(const std::vector<Json>& cells) {
+  Json cards = Json::object();
+  for (const Json& cell : cells) {
+    const std::string word = cell.value("device", "cpu");
+    if (!cards.contains(word)) cards[word] = measure::card_if_usable(word);
+  }
+  return cards;
+}
+
 }  // namespace
 
 Catalogue load_catalogue(const std::vector<std::string>& plugins) {
@@ -74,7 +85,8 @@ Catalogue load_catalogue(const std::vector<std::string>& plugins) {
 std::vector<Json> forecast(const std::vector<Json>& cells,
                            const std::vector<std::string>& plugins) {
   const Json asked = cells;
-  const std::string key = result::hash_text(key_of(plugins) + asked.dump());
+  const std::string key =
+      result::hash_text(key_of(plugins) + asked.dump() + cards_of(cells).dump());
   const fs::path file = cache_file("forecast-" + key + ".json");
   if (const auto known = remembered(file);
       known && known->is_array() && known->size() == cells.size()) {

@@ -1,5 +1,7 @@
 // What the harness does where a card is there, played by one that only pretends
 // (tests/program/pretend/): its times, its memory, what is written of it and what holds on it.
+#include <filesystem>
+
 #include "harness/measure/device.hpp"
 #include "tests/program/pretend/pretend.hpp"
 #include "tests/program/runs.hpp"
@@ -193,6 +195,25 @@ TEST_CASE("plan and check take a card by its number", "[card]") {
   const Finished absent = test::run({pretending(), "check", "linear", "--device", "cuda:2"}, 60);
   CHECK(absent.exit_code == 3);
   CHECK_THAT(absent.err, Contains("there are 2 pretended devices"));
+}
+
+TEST_CASE("what was foretold for one card is not taken for another", "[card]") {
+  const TemporaryFolder cache;
+  const auto forecasts = [&](const char* name) {
+    const Finished planned =
+        test::run({pretending(), "plan", "linear", "--length", "64", "--device", "cuda"}, 60,
+                  {{"PRETEND_CARD", name}, {"XDG_CACHE_HOME", cache.path()}});
+    INFO(planned.out << planned.err);
+    CHECK(planned.exit_code == 0);
+    int files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path())) {
+      files += entry.path().filename().string().rfind("forecast-", 0) == 0 ? 1 : 0;
+    }
+    return files;
+  };
+  CHECK(forecasts("card A") == 1);
+  CHECK(forecasts("card A") == 1);
+  CHECK(forecasts("card B") == 2);
 }
 
 TEST_CASE("doctor shows a card, what it reaches and what spoils its numbers", "[card][doctor]") {

@@ -1,12 +1,12 @@
 // attention/kernels/cuda/device.hpp without a device: plain memory, streams whose work is done at
 // once, and a card that is a small Hopper, so that every path of the kernels can be asked for.
-#include "attention/kernels/cuda/device.hpp"
-
+// Number 1 is a larger one, which is there to be planned for only.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "attention/kernels/cuda/cards.hpp"
 #include "tests/attention/kernels/cuda/emulator/launching.hpp"
 
 namespace attnbench::kernels::cuda {
@@ -31,10 +31,16 @@ std::string refusal(int) { return {}; }
 void select(int) {}
 std::size_t used_memory() { return 0; }
 
+const Card& card(int index) {
+  static const Card cards[] = {
+      {"an emulated card", 9, 0, 4, 227 << 10, 50 << 20, std::size_t{1} << 33},
+      {"a larger emulated card", 9, 0, 132, 227 << 10, 50 << 20, std::size_t{1} << 36}};
+  if (index < 0 || index > 1) throw Error("there are 2 emulated cards");
+  return cards[index];
+}
+
 const Card& card() {
-  static const Card emulated{"an emulated card",  9, 0, 4, 227 << 10, 50 << 20,
-                             std::size_t{1} << 33};
-  return emulated;
+  return card(Regarding::number() == Regarding::none ? 0 : Regarding::number());
 }
 
 void* allocate(std::size_t bytes) {

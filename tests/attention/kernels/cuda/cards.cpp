@@ -1,0 +1,45 @@
+// Planning for a card that is not the current one.
+#include "attention/kernels/cuda/cards.hpp"
+
+#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "tests/support/catch.hpp"
+
+namespace attnbench::kernels::cuda::test {
+
+TEST_CASE("cards: what is regarded is so in its scope alone, the innermost first") {
+  CHECK(Regarding::number() == Regarding::none);
+  {
+    const Regarding third(3);
+    CHECK(Regarding::number() == 3);
+    {
+      const Regarding fifth(5);
+      CHECK(Regarding::number() == 5);
+    }
+    CHECK(Regarding::number() == 3);
+  }
+  CHECK(Regarding::number() == Regarding::none);
+}
+
+TEST_CASE("cards: a card that is not there is no card to plan for") {
+  const Regarding none(99);
+  CHECK_THROWS_AS(card(), Error);
+}
+
+#ifdef ATTNBENCH_EMULATED
+
+TEST_CASE("cards: a workspace is planned for the card that is regarded") {
+  PrefixPoolSizes sizes;
+  sizes.batch = sizes.heads = 1;
+  sizes.length = 1 << 14;
+  sizes.latents = 64;
+  sizes.value_dim = 64;
+  const std::size_t here = prefix_pool_forward_bytes<BFloat16>(sizes);
+  const Regarding other(1);
+  CHECK(card().name == "a larger emulated card");
+  // More multiprocessors, more segments to fill them.
+  CHECK(prefix_pool_forward_bytes<BFloat16>(sizes) > here);
+}
+
+#endif
+
+}  // namespace attnbench::kernels::cuda::test
