@@ -149,6 +149,8 @@ void add_softmax() {
     add_case<Half>("fp16", pass, 8192, 128, true, 0);
     add_case<float>("fp32", pass, 2048, 64, true, 0);
     add_case<float>("fp32", pass, 16384, 64, true, 256, true);
+    if (pass != Pass::forward) continue;
+    add_case<BFloat16>("bf16", pass, 16384, 64, true, 256, true);
   }
 }
 
