@@ -42,17 +42,16 @@ ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch
     const std::int64_t span = std::max<std::int64_t>(0, seen.end - seen.begin);
     const std::int64_t tiles = (span + s.tile - 1) / s.tile;
     const std::int64_t step = tiles == 0 ? 1 : rounded((span + tiles - 1) / tiles, row_unit);
-    // Two groups of keys at either end are taken as one.
-    MemoryOnTheWay with_scores((span / row_unit - 2) * sizes.head_dim);
-    with_scores.add(call.in.out, item.b, item.h, t0, rows, sizes.value_dim);
-    with_scores.add(call.in.q, item.b, item.h, t0 + rows, std::min(panel, end - t0 - rows),
-                    sizes.head_dim);
-    // Of the first tile alone: the others' sums have begun.
-    MemoryOnTheWay with_values(rows / 6 * (std::min(step, span) - rows));
+    NextMemory next(std::max<std::int64_t>(1, span / row_unit));
+    next.add(call.in.out, item.b, item.h, t0, rows, sizes.value_dim);
+    next.add(call.in.q, item.b, item.h, t0 + rows, std::min(panel, end - t0 - rows),
+             sizes.head_dim);
+    // With the first tile's values alone: the sums of the others have begun.
+    MemoryOnTheWay further(rows / 6 * (std::min(step, span) - rows));
     if (lying) {
       const std::int64_t more = std::min(panel, all.end - seen.end);
-      with_values.add(call.in.k, item.b, kv, seen.end, more, sizes.head_dim);
-      with_values.add(call.in.v, item.b, kv, seen.end, more, sizes.value_dim);
+      further.add(call.in.k, item.b, kv, seen.end, more, sizes.head_dim);
+      further.add(call.in.v, item.b, kv, seen.end, more, sizes.value_dim);
     }
     const KeyTile<R> keys = lying ? keys_of(seen) : all_keys;
     for (std::int64_t s0 = seen.begin; s0 < seen.end; s0 += step) {
@@ -61,9 +60,10 @@ ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch
       tile.count = std::min(step, seen.end - s0);
       tile.keys += (s0 - keys.s0) * s.dim;
       tile.values += (s0 - keys.s0) * s.value_dim;
+      tile.next = &next;
+      tile.first_group = (s0 - seen.begin) / row_unit;
       tile.fresh = true;
-      tile.with_scores = &with_scores;
-      tile.with_values = &with_values;
+      tile.further = &further;
       take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
     }
     for (std::int64_t i = 0; i < rows; ++i) {

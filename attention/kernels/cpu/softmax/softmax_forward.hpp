@@ -31,10 +31,10 @@ struct KeyTile {
   std::int64_t key_stride, value_stride;
   const NextMemory* next = nullptr;  ///< or null
   std::int64_t first_group = 0;      ///< among those that fetch it
-  /// The sums of queries that see no earlier key begin here, whatever they hold. What is to be
-  /// fetched meanwhile, with the scores and with the values of such queries.
+  /// The sums of queries that see no earlier key begin here, whatever they hold; `further` is
+  /// fetched meanwhile.
   bool fresh = false;
-  MemoryOnTheWay *with_scores = nullptr, *with_values = nullptr;
+  MemoryOnTheWay* further = nullptr;
 };
 
 /// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
@@ -77,17 +77,9 @@ ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R
             const R* const diagonals =
                 start == Start::diagonal ? bias + p.t0 + sizes.offset - tile.s0 - k + first * lanes
                                          : nullptr;
-            const auto multiply = [&](auto... lines) ATTNBENCH_INLINE_LAMBDA {
-              detail::multiply_tile<R, Bytes, count, N, start>(
-                  sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
-                  p.q + first * lanes, panel, scores + k * panel + first * lanes, panel, diagonals,
-                  lines...);
-            };
-            if (tile.with_scores != nullptr) {
-              multiply(tile.with_scores->next(sizes.head_dim, tile.keys));
-            } else {
-              multiply();
-            }
+            detail::multiply_tile<R, Bytes, count, N, start>(
+                sizes.head_dim, {tile.keys + k * tile.key_stride, tile.key_stride, 1},
+                p.q + first * lanes, panel, scores + k * panel + first * lanes, panel, diagonals);
           };
           std::int64_t k = begin;
           if constexpr (N == 1) {  // 8 sums are too few to hide their own latency
@@ -220,7 +212,7 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
         const std::int64_t keys = seen.end - seen.begin;
         detail::multiply_tile<R, Bytes, M, N, Start::zero>(keys, weights, values, tile.value_stride,
                                                            out, value_dim, nullptr,
-                                                           tile.with_values->next(keys, values));
+                                                           tile.further->next(keys, values));
       } else {
         detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
             seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, fade + i);
