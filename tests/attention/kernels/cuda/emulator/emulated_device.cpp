@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/kernels/cuda/cards.hpp"
+#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
 #include "tests/attention/kernels/cuda/emulator/launching.hpp"
 
 namespace attnbench::kernels::cuda {
@@ -16,6 +17,9 @@ using Clock = std::chrono::steady_clock;
 using Work = std::vector<std::function<void()>>;
 
 Work* recording = nullptr;
+Card emulated_cards[] = {
+    {"an emulated card", 9, 0, 4, 227 << 10, 50 << 20, std::size_t{1} << 33},
+    {"a larger emulated card", 9, 0, 132, 227 << 10, 50 << 20, std::size_t{1} << 36}};
 
 void act(const std::function<void()>& work) {
   if (recording != nullptr) {
@@ -32,11 +36,8 @@ void select(int) {}
 std::size_t used_memory() { return 0; }
 
 const Card& card(int index) {
-  static const Card cards[] = {
-      {"an emulated card", 9, 0, 4, 227 << 10, 50 << 20, std::size_t{1} << 33},
-      {"a larger emulated card", 9, 0, 132, 227 << 10, 50 << 20, std::size_t{1} << 36}};
   if (index < 0 || index > 1) throw Error("there are 2 emulated cards");
-  return cards[index];
+  return emulated_cards[index];
 }
 
 const Card& card() {
@@ -44,11 +45,18 @@ const Card& card() {
 }
 
 void* allocate(std::size_t bytes) {
-  void* memory = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
+  constexpr std::size_t around = emulated::around_allocations;
+  void* memory = std::aligned_alloc(256, (bytes + 256) / 256 * 256 + 2 * around);
   if (memory == nullptr) throw Error("no memory");
-  return memory;
+  void* const begin = static_cast<unsigned char*>(memory) + around;
+  emulated::allocated(begin, bytes);
+  return begin;
 }
-void release(void* memory) noexcept { std::free(memory); }
+void release(void* memory) noexcept {
+  if (memory == nullptr) return;
+  emulated::released(memory);
+  std::free(static_cast<unsigned char*>(memory) - emulated::around_allocations);
+}
 
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) {
   std::memcpy(to, from, bytes);
@@ -98,10 +106,16 @@ void Graph::launch(Stream) const {
 
 namespace attnbench::emulated {
 
+SmallCard::SmallCard() : before_(kernels::cuda::emulated_cards[0].shared_bytes) {
+  kernels::cuda::emulated_cards[0].shared_bytes = 99 << 10;
+}
+SmallCard::~SmallCard() { kernels::cuda::emulated_cards[0].shared_bytes = before_; }
+
 void launch(Index grid, Index block, std::size_t shared_bytes, std::function<void()> kernel) {
   if (shared_bytes > kernels::cuda::card().shared_bytes) {
     throw kernels::cuda::Error("launch: more shared memory than the card has");
   }
+  if (const std::string fault = host_fault(); !fault.empty()) throw kernels::cuda::Error(fault);
   kernels::cuda::act([=] {
     try {
       run(grid, block, shared_bytes, kernel);

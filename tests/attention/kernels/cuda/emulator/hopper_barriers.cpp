@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
 #include "tests/attention/kernels/cuda/emulator/hopper.hpp"
 #include "tests/attention/kernels/cuda/emulator/hopper_shared.hpp"
 
@@ -74,6 +75,7 @@ void require_known(std::uint32_t barrier, bool to_copies) {
 }
 
 void mbarrier_make(std::uint32_t barrier, int arrivals) {
+  order_unknown();
   if (arrivals < 1 || arrivals > 0xfff) throw Fault("a barrier for " + std::to_string(arrivals));
   hopper().new_barriers[barrier] = {self().number, false, block_barriers()};
   write(barrier, {0, arrivals, arrivals, 0});

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
 #include "tests/attention/kernels/cuda/emulator/threads.hpp"
 
 namespace attnbench::emulated {
@@ -23,6 +24,7 @@ void load(std::uint32_t (&to)[Count], std::uint32_t address, bool transposed) {
     std::uint32_t address;
   };
   Operands operands{to, address};
+  if (watching() && self().lane() < 8 * Count) note(shared_pointer(address, 16, 16), 16, false);
   const auto together = [transposed](const std::vector<void*>& lanes) {
     if (lanes.size() != 32) throw Fault("ldmatrix in a warp of fewer than 32 threads");
     for (std::size_t matrix = 0; matrix < Count; ++matrix) {
@@ -168,6 +170,8 @@ void copy_async(std::uint32_t to, const void* from, int bytes, int whole) {
   }
   const auto size = static_cast<std::size_t>(whole);
   unsigned char* const place = shared_pointer(to, size, size);
+  note(from, static_cast<std::size_t>(bytes), false);
+  note_copy(place, size, true);
   std::memset(place, 0xff, size);
   self().open.push_back({place, from, bytes, whole});
 }
@@ -182,6 +186,7 @@ void wait_copies(int pending) {
   auto& groups = self().groups;
   while (groups.size() > static_cast<std::size_t>(pending)) {
     for (const Copy& copy : groups.front()) {
+      note_copy(copy.to, static_cast<std::size_t>(copy.whole), false);
       std::memset(copy.to, 0, static_cast<std::size_t>(copy.whole));
       std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
     }

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
+
 namespace attnbench::emulated {
 namespace {
 
@@ -41,7 +43,7 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   Block(Index grid, Index block, Index index, std::size_t shared_bytes)
-      : shared_(shared_bytes + 1024, 0xff) {
+      : shared_(shared_bytes + 2048, 0xff) {  // nothing else of the heap within 1024 behind it
     const int count = static_cast<int>(block.x * block.y * block.z);
     fibers_.resize(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
@@ -68,7 +70,7 @@ class Block {
         } catch (const context::detail::forced_unwind&) {
           throw;
         } catch (...) {
-          failure_ = std::current_exception();
+          if (!failure_) failure_ = std::current_exception();
         }
         leave();
         return std::move(scheduler_);
@@ -121,6 +123,7 @@ class Block {
   void named(int number, int threads, bool stay) {
     if (number < 1 || number > 15) throw Fault(where() + "there is no barrier of this number");
     if (threads < 32 || threads % 32 != 0) throw Fault(where() + "a barrier of part of a warp");
+    order_unknown();
     Meeting& meeting = named_[number];
     const std::uint64_t before = meeting.times;
     happened();
@@ -162,6 +165,7 @@ class Block {
     together(meeting.operands);
     meeting.arrived = 0;
     ++meeting.times;
+    if (width == 32) warp_met(number / 32, std::string(kind) == "__syncwarp");
   }
   std::vector<Meeting>& warps() { return warps_; }
   std::vector<Meeting>& warpgroups() { return warpgroups_; }
@@ -187,6 +191,10 @@ class Block {
                   std::to_string(alignment));
     }
     return shared() + (address - first_address);
+  }
+
+  void report(const std::string& what) {
+    if (!failure_) failure_ = std::make_exception_ptr(Fault(where() + what));
   }
 
   std::string where() const {
@@ -218,6 +226,7 @@ class Block {
     all_.last_votes = all_.votes;
     all_.votes = 0;
     ++all_.times;
+    block_synchronised();
   }
 
   std::string deadlock() const {
@@ -258,6 +267,9 @@ Block& block() {
 
 }  // namespace
 
+bool inside_kernel() { return current != nullptr; }
+void report(const std::string& what) { block().report(what); }
+
 Thread& self() { return block().running().thread; }
 
 void run(Index grid, Index block_size, std::size_t shared_bytes,
@@ -272,11 +284,13 @@ void run(Index grid, Index block_size, std::size_t shared_bytes,
   struct Reset {
     ~Reset() { current = nullptr; }
   } reset;
+  launch_begins();
   for (unsigned z = 0; z < grid.z; ++z) {
     for (unsigned y = 0; y < grid.y; ++y) {
       for (unsigned x = 0; x < grid.x; ++x) {
         Block one(grid, block_size, {x, y, z}, shared_bytes);
         current = &one;
+        block_begins(one.shared(), shared_bytes);
         one.run(kernel, stacks);
         current = nullptr;
       }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace attnbench::emulated {
@@ -79,6 +80,11 @@ void warp_together(const char* kind, void* operands,
 /// The same for four warps, the first of which has a number divisible by 4.
 void warpgroup_together(const char* kind, void* operands,
                         const std::function<void(const std::vector<void*>&)>& together);
+
+/// Whether a thread runs now.
+bool inside_kernel();
+/// A fault of the thread that runs, thrown when it next rests or ends. The first is kept.
+void report(const std::string& what);
 
 /// The block's dynamic shared memory, aligned to 1024 bytes, and its addresses of 32 bits.
 unsigned char* shared_memory();
