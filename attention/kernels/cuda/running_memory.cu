@@ -21,10 +21,9 @@ MemoryPlan plan_here(const RunningMemorySizes& sizes, bool gradient) {
   const bool tensor = !gradient && !std::is_same_v<T, float>;
   int width = tensor ? memory_tensor_width(sizes) : 0;
   if (width == 128 && MemoryTensorLayout<128>::bytes > card().shared_bytes) width = 0;
-  const MemoryLayout wide(static_cast<int>(sizes.bases), static_cast<int>(sizes.head_dim), 32,
-                          gradient);
-  const bool fits = sizeof(float) * static_cast<std::size_t>(wide.floats) <= card().shared_bytes;
-  return plan_memory(sizes, 4 * card().multiprocessors, gradient, width, fits ? 32 : 16);
+  const int tile = memory_tile(static_cast<int>(sizes.bases), static_cast<int>(sizes.head_dim),
+                               gradient, card().shared_bytes);
+  return plan_memory(sizes, 4 * card().multiprocessors, gradient, width, tile);
 }
 
 bool nothing_to_read(const RunningMemorySizes& sizes) {

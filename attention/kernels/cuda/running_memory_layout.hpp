@@ -1,6 +1,8 @@
 // What a block of the running memory holds in shared memory, and where.
 #pragma once
 
+#include <cstddef>
+
 #include "attention/kernels/cuda/running_memory_plan.hpp"
 
 namespace attnbench::kernels::cuda {
@@ -31,8 +33,20 @@ struct MemoryLayout {
         floats(past + 3 * narrow + 2 * wide) {}  // see MemoryPast
 };
 
-/// The same on the tensor cores, in bytes: bases, two stages of queries and tokens, vectors of
-/// floats.
+/// The most tokens of a tile on the CUDA cores whose block fits in `shared_bytes`, 4 at least: with
+/// these every size does that is not refused, on any card from 99 KiB on.
+constexpr int memory_tile(int count, int dim, bool gradient, std::size_t shared_bytes) {
+  int tile = 32;
+  while (tile > 4 &&
+         sizeof(float) * static_cast<std::size_t>(MemoryLayout(count, dim, tile, gradient).floats) >
+             shared_bytes) {
+    tile /= 2;
+  }
+  return tile;
+}
+
+/// What a block on the tensor cores holds, in bytes: bases, two stages of queries and tokens,
+/// vectors of floats.
 template <int Width>
 struct MemoryTensorLayout {
   static constexpr int tile = memory_tensor_tokens * Width * 2;

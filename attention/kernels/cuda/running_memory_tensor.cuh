@@ -146,9 +146,10 @@ __global__ void __launch_bounds__(memory_threads, Width == 64 ? 3 : 2)
   const Tile<Width> base_tile{shared};
 #pragma unroll
   for (int j0 = 0; j0 < Width; j0 += memory_tensor_tokens) {
+    // Where there are none the address is still one of a basis.
     copy_tile<Width, false>(Tile<Width>{shared + j0 * 2 * Width},
-                            a.bases.at(0, h, 0) + j0 * a.bases.row_stride, a.bases.row_stride,
-                            a.dim, a.base_pieces, all_rows_of_64(a.count - j0));
+                            a.bases.at(0, h, j0 < a.count ? j0 : 0), a.bases.row_stride, a.dim,
+                            a.base_pieces, all_rows_of_64(a.count - j0));
   }
   fetch(begin, 0);
   for (int j = threadIdx.x; j < Width; j += memory_threads) fence[j] = j < a.count ? 0 : -INFINITY;

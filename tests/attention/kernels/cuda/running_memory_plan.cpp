@@ -1,6 +1,7 @@
 // How the running memory's tokens are cut for a card, and what is refused.
 #include "attention/kernels/cuda/running_memory_plan.hpp"
 
+#include "attention/kernels/cuda/running_memory_layout.hpp"
 #include "tests/attention/kernels/cuda/running_memory_device.hpp"
 #include "tests/support/catch.hpp"
 
@@ -31,6 +32,24 @@ TEST_CASE("cuda running memory: tokens are cut at windows, each into one segment
         }
         CHECK(at == length);
         CHECK(cut.count <= 4 * 64);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda running memory: a tile of every size fits in a block of every card") {
+  for (const std::size_t shared_bytes : {99 << 10, 163 << 10, 227 << 10}) {
+    for (const int bases : {1, 20, 64, 65, 130, 255, 256}) {
+      for (const int dim : {1, 20, 64, 128, 200, 256}) {
+        for (const bool gradient : {false, true}) {
+          CAPTURE(shared_bytes, bases, dim, gradient);
+          const int tile = memory_tile(bases, dim, gradient, shared_bytes);
+          const MemoryLayout layout(bases, dim, tile, gradient);
+          CHECK(sizeof(float) * static_cast<std::size_t>(layout.floats) <= shared_bytes);
+          const MemoryLayout next(bases, dim, 2 * tile, gradient);
+          CHECK(
+              (tile == 32 || sizeof(float) * static_cast<std::size_t>(next.floats) > shared_bytes));
+        }
       }
     }
   }
