@@ -24,7 +24,8 @@ struct ChunkLayout {
   static constexpr int keys = weights + (Family::own_tiles && Outputs ? rows : 0);  // E
   static constexpr int inner = keys + (Family::own_tiles ? rows : 0);               // W
   static constexpr int vectors = inner + chunk_tokens * chunk_tokens * 2;
-  static constexpr int bytes = vectors + (3 * Latents + 3 * chunk_tokens) * 4;
+  static constexpr int unseen = vectors + (3 * Latents + 3 * chunk_tokens) * 4;
+  static constexpr int bytes = unseen + (Family::fades && Outputs ? chunk_tokens * 4 : 0);
   // As many blocks of a multiprocessor as shared memory lets in, within what registers allow.
   static constexpr int fitting = 227 * 1024 / (bytes + 1024);
   static constexpr int most = (Latents <= 64 && !(Family::own_tiles && Outputs) ? 12 : 8) / Warps;

@@ -70,7 +70,7 @@ __device__ inline void fold(const RecurrentArguments<T>& a, const RecurrentState
 /// Writes a warp's 16 columns of O into the tile that held its values.
 template <class T, class Number, int Columns>
 __device__ inline void leave_results(const RecurrentArguments<T>& a, const float (&o)[8][4],
-                                     const float* parts, bool two_parts,
+                                     const float* parts, bool two_parts, const float* unseen,
                                      const Tile<Columns>& tile) {
   const int lane = threadIdx.x & 31, g = lane >> 2, c = lane & 3;
   const int column = static_cast<int>(threadIdx.x >> 5) * 16 + 2 * c;
@@ -84,6 +84,10 @@ __device__ inline void leave_results(const RecurrentArguments<T>& a, const float
         const float2 more = *reinterpret_cast<const float2*>(parts + chunk_tokens + token + 2 * c);
         whole.x += more.x;
         whole.y += more.y;
+      }
+      if (unseen != nullptr) {
+        whole.x += unseen[token + 2 * c];
+        whole.y += unseen[token + 2 * c + 1];
       }
       whole.x += a.epsilon;
       whole.y += a.epsilon;
@@ -146,6 +150,9 @@ __global__ void __launch_bounds__(32 * Warps,
   view.maximum = vectors + 2 * Latents;
   view.top = vectors + 3 * Latents;
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
+  if (Family::fades && Outputs && a.kind == static_cast<int>(PoolQuery::logits)) {
+    view.unseen = reinterpret_cast<float*>(memory + Layout::unseen);
+  }
 
   float s[Latents / 8][4] = {};
   for (int l = threadIdx.x; l < Latents; l += threads) {
@@ -254,7 +261,7 @@ __global__ void __launch_bounds__(32 * Warps,
         const float2 scale = into_range<Number, Latents>(s);
         float o[8][4] = {};
         read_out<Number, Latents>(o, s, scale, v, weights, inner_fragments);
-        leave_results<T, Number>(a, o, parts, Warps == 8, values);
+        leave_results<T, Number>(a, o, parts, Warps == 8, view.unseen, values);
       }
       take_in<Number, Latents, Warps>(s, v, Fragments<Latents>(view.keys), view.total, a.tracked);
       if constexpr (Outputs) {

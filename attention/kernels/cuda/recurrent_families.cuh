@@ -20,6 +20,9 @@ template <int Latents>
 struct ChunkView {
   Tile<Latents> query, key, weights, keys;
   float *total, *fade, *maximum, *top, *scratch;
+  /// [chunk_tokens], where queries are logits and results are wanted: what latents that have seen
+  /// nothing weigh. They have nothing to give, but the softmax over latents counts them.
+  float* unseen = nullptr;
   int rows;
   std::uint64_t seen;
   /// Whether `top` holds what queries' exponents are measured against: see recurrent_gradients.cuh.
@@ -129,7 +132,29 @@ struct PoolFamily {
     }
 #pragma unroll
     for (int i = 1; i < share; i *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
-    if (threadIdx.x % share == 0) view.top[row] = most == -INFINITY ? 0.F : most;
+    if (threadIdx.x % share != 0) return;
+    view.top[row] = most == -INFINITY ? 0.F : most;
+    if (view.unseen != nullptr) view.unseen[row] = 0;
+  }
+
+  /// To view.unseen the weights of which P has 0. Between barriers, and ends with one.
+  template <class T, int Latents, int Threads>
+  __device__ static void weigh_unseen(const RecurrentArguments<T>& a,
+                                      const ChunkView<Latents>& view) {
+    using N = Operand<T>;
+    constexpr int share = Threads / chunk_tokens;
+    const int row = threadIdx.x / share;
+    const float top = view.top[row];
+    float sum = 0;
+    for (int l = threadIdx.x % share * 2; l < a.latents; l += 2 * share) {
+      const Word q = view.query.pair(row, l), p = view.weights.pair(row, l);
+      if ((p & 0xffffu) == 0) sum += exp2_fast(N::low(q) * a.scale - top);
+      if (p >> 16 == 0 && l + 1 < a.latents) sum += exp2_fast(N::high(q) * a.scale - top);
+    }
+#pragma unroll
+    for (int i = 1; i < share; i *= 2) sum += __shfl_xor_sync(~0u, sum, i);
+    if (threadIdx.x % share == 0) view.unseen[row] = sum;
+    __syncthreads();
   }
 
   template <class T, bool Outputs, int Latents, int Threads, bool Weights = Outputs>
@@ -229,6 +254,9 @@ struct PoolFamily {
         sum0 += x.x;
         sum1 += x.y;
       }
+      const Word first = view.keys.pair(t0, l);  // of the sums, which only grow
+      const bool unseen = (real0 && !(sum0 + Operand<BFloat16>::low(first) > 0)) ||
+                          (real1 && !(sum1 + Operand<BFloat16>::high(first) > 0));
 #pragma unroll 4
       for (int i = 0; i < share; ++i) {
         const int t = t0 + i;
@@ -249,6 +277,10 @@ struct PoolFamily {
         const bool is = t >= begin && t < end;
         view.weights.pair(t, l) = pack_pair<BFloat16>(is && real0 && sum0 > 0 ? x : 0.F,
                                                       is && real1 && sum1 > 0 ? y : 0.F);
+      }
+      if (view.unseen != nullptr) {
+        if (__syncthreads_or(unseen) != 0) weigh_unseen<T, Latents, Threads>(a, view);
+        return end;
       }
     }
     __syncthreads();

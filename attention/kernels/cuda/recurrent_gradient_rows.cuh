@@ -59,7 +59,8 @@ __global__ void __launch_bounds__(32)
       arrays.e[at] = e[i];
       if (Family::fades) arrays.fade[at] = fade[i];
       arrays.w[at] = p[i] * by;
-      arrays.total[at] = state.total[i];
+      // As take_token has it.
+      arrays.total[at] = Family::fades && !(state.total[i] > 0) ? 1.F : state.total[i];
     }
     __syncwarp();
   }

@@ -14,10 +14,11 @@ struct GradientRules;
 template <>
 struct GradientRules<ProductFamily> {
   /// Sums over latents that decide n and the mean slope. X stays in `x`; returns what `d_query`
-  /// is to be given again. `sum` is that of the keys' weights.
+  /// is to be given again. `sum` is that of the keys' weights; `real`: whether there is such a
+  /// latent.
   template <class T>
   __device__ static float look(const RecurrentArguments<T>& a, float& x, float sum, float query,
-                               float, float, float& whole, float& dot) {
+                               float, float, bool, float& whole, float& dot) {
     const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
     const float p = elu ? ProductFamily::phi(query) : query;
     whole += p * sum;
@@ -70,14 +71,17 @@ template <>
 struct GradientRules<PoolFamily> {
   template <class T>
   __device__ static float look(const RecurrentArguments<T>& a, float& x, float sum, float query,
-                               float top, float maximum, float& whole, float& dot) {
-    if (!(sum > 0)) {
+                               float top, float maximum, bool real, float& whole, float& dot) {
+    const bool logits = a.kind == static_cast<int>(PoolQuery::logits);
+    if (!(sum > 0)) {  // nothing to give, but the softmax of logits counts it
       x = 0;
-      return 0;
+      const float p = logits && real ? exp2_fast(query * a.scale - top) : 0.F;
+      whole += p;
+      return p;
     }
     x = __fdividef(x, sum);
     float p = query;
-    if (a.kind == static_cast<int>(PoolQuery::logits)) {
+    if (logits) {
       p = exp2_fast(query * a.scale - top);
     } else if (a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
       p = exp2_fast(query * a.scale + maximum - top) * sum;

@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(2 * Latents,
             const int n = 2 * j + h;
             kept[n][i] = Rules::look(a, x[n][i], sum[h][i], in_fragment<T>(q, h, i),
                                      (i & 1) != 0 ? top.y : top.x, i < 2 ? maximum0 : maximum1,
-                                     whole[i & 1], dot[i & 1]);
+                                     mine + (i < 2 ? 0 : 8) < a.latents, whole[i & 1], dot[i & 1]);
           }
 #pragma unroll
           for (int i = 4; i < 32; i *= 2) {

@@ -66,10 +66,15 @@ __device__ inline float take_token(const float* query, const float* key, bool se
     }
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
-      if (kind != static_cast<int>(PoolQuery::weights)) p[i] = exp2f(p[i] - most);
-      const bool divided = kind != static_cast<int>(PoolQuery::logits_and_normaliser);
-      p[i] = state.total[i] > 0 ? (divided ? p[i] / state.total[i] : p[i]) : 0.F;
-      part += p[i] * state.total[i];
+      if (kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
+        p[i] = state.total[i] > 0 ? exp2f(p[i] - most) : 0.F;
+        part += p[i] * state.total[i];
+        continue;
+      }
+      // A latent that has seen nothing has nothing to give, but the softmax counts it.
+      const float by = state.total[i] > 0 ? state.total[i] : 1.F;
+      p[i] = (kind == static_cast<int>(PoolQuery::logits) ? exp2f(p[i] - most) : p[i]) / by;
+      part += p[i] * by;
     }
   } else {
     const bool elu = kind == static_cast<int>(ProductFeature::elu_plus_one);

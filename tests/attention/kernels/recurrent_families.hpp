@@ -144,6 +144,7 @@ struct Pool {
     for (std::int64_t s = 0; s <= t; ++s) {
       for (std::int64_t l = 0; seen(s) && l < sizes.latents; ++l) {
         const auto i = static_cast<std::size_t>(l);
+        if (z[i] == none) continue;  // it has seen nothing, and counts in the softmax alone
         row[static_cast<std::size_t>(s)] += p[i] * std::exp(sizes.scale * at(k, s, l) - z[i]);
       }
     }
@@ -159,6 +160,20 @@ inline PrefixPoolSizes of(PoolQuery kind, double scale = 1) {
   sizes.query = kind;
   sizes.scale = scale;
   return sizes;
+}
+
+/// One latent sees nothing, others only later tokens than the first, which others see: before the
+/// first chunk's end, behind it, and at a hidden token.
+template <class T>
+void blind(Recurrent<Pool, T>& numbers) {
+  const auto length = static_cast<std::size_t>(numbers.shape.length);
+  const auto latents = static_cast<std::size_t>(numbers.shape.latents);
+  const std::size_t first[] = {length, 9, 90, 3};
+  for (std::size_t i = 0; i < numbers.key.size(); ++i) {
+    const std::size_t l = i % latents, t = i / latents % length;
+    if (l < 4 && t < first[l]) numbers.key[i] = stored<T>(-INFINITY);
+  }
+  for (std::size_t t = 0; !numbers.mask.empty() && t < 5; ++t) numbers.mask[t] = t == 1 ? 1 : 0;
 }
 
 }  // namespace attnbench::kernels::test

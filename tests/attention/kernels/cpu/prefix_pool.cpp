@@ -96,6 +96,19 @@ TEST_CASE("kernels prefix pool: scores that rise without end stay right") {
   }
 }
 
+TEST_CASE("kernels prefix pool: latents that have seen nothing count in a softmax") {
+  for (const PoolQuery kind : pool_kinds) {
+    for (const bool masked : {false, true}) {
+      CAPTURE(static_cast<int>(kind), masked);
+      Recurrent<Pool, double> problem({150, 6, 5, 1, 1, 1, masked}, of(kind));
+      blind(problem);
+      problem.forward(2);
+      CHECK(relative_rms(problem.out, problem.define()) < 1e-12);
+      check_slopes<Pool>(problem);
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("kernels prefix pool: pieces from a carry give the whole", "", float, double) {
   using R = TestType;
   for (const PoolQuery kind : pool_kinds) {

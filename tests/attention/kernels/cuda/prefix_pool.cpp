@@ -5,6 +5,7 @@
 namespace attnbench::kernels::cuda::test {
 namespace {
 
+using kernels::test::blind;
 using kernels::test::of;
 using kernels::test::pool_kinds;
 using kernels::test::relative_rms;
@@ -189,6 +190,27 @@ TEST_CASE("cuda prefix pool: gradients of scores that rise without end stay righ
         // by the normaliser cancel, but for their rounding.
         const Problem<BFloat16> problem(numbers);
         CHECK(problem.gradient_error(problem.gradients(), true) < bar<BFloat16>);
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("cuda prefix pool: latents that have seen nothing count in a softmax", "", float,
+                   BFloat16, Half) {
+  NEEDS_DEVICE();
+  using T = TestType;
+  constexpr bool exact = std::is_same_v<T, float>;
+  for (const PoolQuery kind : pool_kinds) {
+    for (const std::int64_t latents : {5, 70}) {
+      for (const bool masked : {false, true}) {
+        const bool most = kind == PoolQuery::logits && !exact && masked;
+        if (emulated && !most && (latents > 5 || kind != PoolQuery::logits)) continue;
+        CAPTURE(static_cast<int>(kind), latents, masked);
+        Numbers<T> numbers({150, latents, 24, 1, 1, 1, masked}, of(kind));
+        blind(numbers);
+        const Problem<T> problem(numbers);
+        CHECK(problem.sample(problem.forward()).error() < pool_bar<T>);
+        CHECK(problem.gradient_error() < (gradient_bar_at<DevicePool, T>(problem.problem.shape)));
       }
     }
   }
