@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
       const int l = x0 + static_cast<int>(threadIdx.x);
       if (threadIdx.x < directed_columns) {
         const bool real = l < a.latents;
-        const float add = a.shift == nullptr || !real ? 0.F : a.shift[head * a.latents + l];
+        const float add = a.shift == nullptr || !real ? 0.F : a.shift[std::int64_t{head} * a.latents + l];
         bias[threadIdx.x] = real ? add : -INFINITY;
       }
     } else {
