@@ -16,7 +16,7 @@ if(NOT CUDA_FOUND)
 endif()
 find_package(CUDAToolkit 12 REQUIRED)
 if(CCACHE)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})  # hits across folders, too
 endif()
 
 # attnbench_cuda_library(NAME SOURCE…): a static library of .cu files.
