@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace attnbench::result {
 namespace {
@@ -61,6 +62,7 @@ std::string human_count(double count) {
 
 std::string human_spread(double median, double low, double high, Letters letters) {
   const double share = std::max(high - median, median - low) / median * 100;
+  if (share > 100) return "unsteady";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), share < 9.95 ? "%.1f" : "%.0f", share);
   return (letters == Letters::utf8 ? "±" : "+-") + std::string(text.data()) + " %";
@@ -98,6 +100,19 @@ std::string shorten(const std::string& text, std::size_t width, Letters letters)
     cut += byte;
   }
   return cut + mark;
+}
+
+std::vector<std::string> wrap(const std::string& text, std::size_t width) {
+  std::istringstream words(text);
+  std::vector<std::string> lines;
+  for (std::string word; words >> word;) {
+    if (lines.empty() || display_width(lines.back()) + 1 + display_width(word) > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
 }
 
 }  // namespace attnbench::result

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 namespace attnbench::result {
 
@@ -15,7 +16,8 @@ std::string human_seconds(double seconds, Letters letters = Letters::utf8);
 std::string human_bytes(double bytes);
 /// "4.10 G" of anything counted; "" as unit of numbers below a thousand.
 std::string human_count(double count);
-/// "±1.2 %" of the wider side of an interval around `median`.
+/// "±1.2 %" of the wider side of an interval around `median`; "unsteady" where that side is wider
+/// than the median itself, since no percentage says what such a number is worth.
 std::string human_spread(double median, double low, double high, Letters letters = Letters::utf8);
 /// A setting or option as a person would write it: 1024, causal, 127+0 for a window.
 std::string human_value(const nlohmann::json& value);
@@ -27,5 +29,8 @@ std::string pad_right(const std::string& text, std::size_t width);
 std::string pad_left(const std::string& text, std::size_t width);
 /// `text` cut to `width` columns, the cut marked.
 std::string shorten(const std::string& text, std::size_t width, Letters letters = Letters::utf8);
+
+/// `text` broken at blanks into lines of at most `width` columns; a longer word has its own line.
+std::vector<std::string> wrap(const std::string& text, std::size_t width);
 
 }  // namespace attnbench::result

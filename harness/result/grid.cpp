@@ -32,6 +32,20 @@ Quantity time_in(Letters letters) {
   };
 }
 
+/// How far beyond its median the widest unsteady interval of `panel` reaches; 0 where none is.
+double widest_unsteady(const Panel& panel) {
+  double widest = 0;
+  for (const Placed& placed : panel.cells) {
+    const Json& cell = *placed.cell;
+    if (!is_ok(cell) || !cell.contains("timing")) continue;
+    const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
+    const double ratio =
+        timing["high_seconds"].get<double>() / timing["median_seconds"].get<double>();
+    if (ratio > 2) widest = std::max(widest, ratio);
+  }
+  return widest;
+}
+
 Quantity bytes_of(const char* part, const char* key) {
   return [part, key](const Json& cell) -> std::string {
     if (!is_ok(cell) || !cell.contains(part) || !cell[part].contains(key)) return "";
@@ -67,6 +81,18 @@ Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quant
     entries.push_back({placed.series, placed.x, quantity(*placed.cell)});
   }
   return laid_out(panel, title, entries);
+}
+
+Grid time_grid(const Panel& panel, Letters letters) {
+  Grid grid = grid_of(panel, time_title(panel), time_in(letters));
+  const double widest = widest_unsteady(panel);
+  if (widest > 0) {
+    std::array<char, 32> factor{};
+    std::snprintf(factor.data(), factor.size(), widest < 9.95 ? "%.1f" : "%.0f", widest);
+    grid.note = std::string("unsteady: the interval reaches beyond twice the median, here up to ") +
+                factor.data() + " times it; `attnbench doctor` says what disturbs this machine";
+  }
+  return grid;
 }
 
 bool has_crossovers(const Panel& panel) {
@@ -149,7 +175,7 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
       has_trainings(panel) ? training_grids(panel)
       : has_crossovers(panel)
           ? crossover_grids(panel)
-          : std::vector<Grid>{grid_of(panel, time_title(panel), time_in(letters)),
+          : std::vector<Grid>{time_grid(panel, letters),
                               grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
                               grid_of(panel, "state", bytes_of("metrics", "state_bytes")),
                               grid_of(panel, "generated tokens per second", tokens_per_second)};

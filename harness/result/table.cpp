@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 #include "harness/result/grid.hpp"
@@ -24,21 +23,6 @@ std::string plain(std::string text, Letters letters) {
     text.replace(at, dot.size(), "*");
   }
   return text;
-}
-
-/// Lines of at most `width` columns, broken at blanks, each ended.
-std::string wrapped(const std::string& text, std::size_t width) {
-  std::istringstream words(text);
-  std::string lines;
-  std::string line;
-  for (std::string word; words >> word;) {
-    if (!line.empty() && display_width(line) + 1 + display_width(word) > width) {
-      lines.append(line).append("\n");
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return lines + line + "\n";
 }
 
 /// As many columns as fit, then the rest below under the same labels.
@@ -69,7 +53,10 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
     };
     if (begin > 0) text += '\n';
     text.append(shorten(grid.title, style.width, style.letters)).append("\n");
-    if (!grid.note.empty()) text.append(wrapped(plain(grid.note, style.letters), style.width));
+    if (begin == 0) {
+      const std::string note = plain(grid.note, style.letters);
+      for (const std::string& noted : wrap(note, style.width)) text.append(noted).append("\n");
+    }
     text.append(line(axis, grid.columns));
     text.append(repeat(rule, std::min(used, style.width))).append("\n");
     for (const auto& row : grid.rows) text += line(row.first, row.second);

@@ -31,6 +31,10 @@ TEST_CASE("counts and rates", "[result]") {
   CHECK(human_count(4.1e9) == "4.10 G");
   CHECK(human_spread(10, 9.5, 10.2) == "±5.0 %");
   CHECK(human_spread(10, 8, 10.2, Letters::ascii) == "+-20 %");
+  // A disturbed row: no percentage of thousands.
+  CHECK(human_spread(10, 9, 20) == "±100 %");
+  CHECK(human_spread(10, 9, 20.5) == "unsteady");
+  CHECK(human_spread(8e-6, 7e-6, 11.7e-3, Letters::ascii) == "unsteady");
 }
 
 TEST_CASE("values are written as people write them", "[result]") {
@@ -38,6 +42,15 @@ TEST_CASE("values are written as people write them", "[result]") {
   CHECK(human_value("causal") == "causal");
   CHECK(human_value(true) == "true");
   CHECK(human_value(Json{{"left", 127}, {"right", 0}}) == "127+0");
+}
+
+TEST_CASE("text is broken at blanks", "[result]") {
+  using Lines = std::vector<std::string>;
+  CHECK(wrap("one two three", 7) == Lines{"one two", "three"});
+  CHECK(wrap("one two three", 80) == Lines{"one two three"});
+  CHECK(wrap("a wordtoolong b", 5) == Lines{"a", "wordtoolong", "b"});
+  CHECK(wrap("µµµ µµµ", 7) == Lines{"µµµ µµµ"});
+  CHECK(wrap("", 5).empty());
 }
 
 TEST_CASE("widths count letters, not bytes", "[result]") {

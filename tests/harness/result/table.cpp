@@ -58,6 +58,19 @@ TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", 
   CHECK(grids_of(panels(few)[0], Letters::utf8).back().title != growth.title);
 }
 
+TEST_CASE("an unsteady time says so, and once by how much", "[result]") {
+  Json result = fixture();
+  CHECK(table(result, {80, Letters::utf8}).find("unsteady") == std::string::npos);
+  Json& cell = result["attnbench"]["cells"][0];
+  Json& timing = cell["timing"][cell["primary"].get<std::string>()];
+  timing["high_seconds"] = 470 * timing["median_seconds"].get<double>();
+  const std::string text = table(result, {80, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("s unsteady"));
+  CHECK_THAT(text, Catch::Contains("up to 470"));
+  CHECK(text.find("46900") == std::string::npos);
+  CHECK(text.find("up to 470") == text.rfind("up to 470"));
+}
+
 TEST_CASE("the table keeps to the terminal's width", "[result]") {
   for (const std::size_t width : {40u, 60u, 80u, 200u}) {
     for (const std::string& line : lines_of(table(fixture(), {width, Letters::utf8}))) {
