@@ -1,9 +1,11 @@
 // attnbench: the program. Command line in, exit code out; links no LibTorch and loads no plugin.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "harness/commands/command.hpp"
 #include "harness/errors.hpp"
+#include "harness/suite/words.hpp"
 
 namespace {
 
@@ -11,17 +13,28 @@ using attnbench::ExitCode;
 
 int exit_code(ExitCode code) { return static_cast<int>(code); }
 
-constexpr const char* footer =
+constexpr const char* examples =
     "Examples:\n"
     "  attnbench run suites/quickstart.json\n"
     "  attnbench run latte flash --length 256..8192\n"
     "  attnbench plan suites/latte_v1_figure_2.json --profile quick\n"
     "  attnbench ab latte/chunked latte/fused --length 1024..4096\n"
     "  attnbench report runs/quickstart-latest\n"
-    "\n"
-    "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
-    "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130 "
-    "interrupted.";
+    "\n";
+
+/// The first word is a command: CLI11 says of another only that one is required.
+void expect_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) {
+    throw attnbench::UsageFailure("expected a command, such as run; `attnbench --help` lists them");
+  }
+  const std::string word = argv[1];
+  if (word.empty() || word.front() == '-') return;
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw attnbench::UsageFailure("there is no command \"" + word + "\"; " +
+                                attnbench::suite::suggestion(word, known));
+}
 
 }  // namespace
 
@@ -31,14 +44,19 @@ int main(int argc, char** argv) {
                "attnbench"};
   app.require_subcommand(1);
   app.set_version_flag("--version", ATTNBENCH_VERSION_TEXT);
-  app.footer(footer);
+  app.footer(exit_codes);
   Chosen chosen;
   for (auto add : {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate,
                    add_list, add_describe, add_compare, add_ab, add_import, add_doctor, add_new}) {
     add(app, chosen);
   }
+  app.footer(std::string(examples) + exit_codes);
   try {
+    expect_command(app, argc, argv);
     app.parse(argc, argv);
+  } catch (const attnbench::Failure& failure) {
+    std::cerr << "attnbench: " << failure.what() << "\n";
+    return exit_code(failure.code());
   } catch (const CLI::ParseError& error) {
     // CLI11 has codes of its own, from 100 up; ours are the design's.
     return app.exit(error) == 0 ? 0 : exit_code(ExitCode::usage);

@@ -1,6 +1,7 @@
 // Columns: rows of text set in aligned columns, for `plan`, `list` and `describe`.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -9,8 +10,13 @@ namespace attnbench::commands {
 
 using Row = std::vector<std::string>;
 
+/// A width that breaks no line: for output that goes to a file or another program.
+constexpr std::size_t whole_lines = static_cast<std::size_t>(-1);
+
 /// Prints `rows` (the first may be a heading) with two blanks between columns. Cells that begin
-/// with a digit or "-" are set to the right. The last column is left as long as it is.
-void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent = "");
+/// with a digit or "-" are set to the right. Where a row is wider than `width`, the columns that
+/// fit stay aligned and each of the others is a paragraph beside them.
+void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent = "",
+                   std::size_t width = whole_lines);
 
 }  // namespace attnbench::commands

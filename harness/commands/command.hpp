@@ -9,6 +9,12 @@ class App;
 
 namespace attnbench::commands {
 
+/// What every help ends with, unless a command has codes of its own.
+constexpr const char* exit_codes =
+    "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
+    "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130\n"
+    "interrupted.";
+
 /// Adds a subcommand to `app`; when the user chose it, `chosen` is set to what will run it.
 using Chosen = std::function<int()>;
 

@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/format.hpp"
 #include "harness/suite/presets.hpp"
@@ -47,7 +49,7 @@ void print_options(const std::string& heading, const Json& options) {
                     range_of(option), option.value("meaning", "")});
   }
   std::cout << "\n";
-  print_columns(std::cout, rows, "  ");
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
 /// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
@@ -56,7 +58,10 @@ std::string growth_of(const Json& implementation) {
   const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
     const double exponent = growth.value(what + "_in_" + of, 0.0);
     if (exponent == 0) return std::string();
-    return std::string(" ") + letter + (exponent == 1 ? "" : "^" + Json(exponent).dump());
+    std::ostringstream text;
+    text << " " << letter;
+    if (exponent != 1) text << "^" << exponent;
+    return text.str();
   };
   std::string text;
   for (const std::string what : {"time", "workspace"}) {
@@ -91,7 +96,7 @@ void print_mechanism(const Json& mechanism) {
   fact("origin", mechanism.value("origin", ""));
   fact("patterns", suite::listed(mechanism.value("patterns", std::vector<std::string>{})));
   fact("claims", claims_of(mechanism));
-  print_columns(std::cout, facts, "  ");
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_options("option", mechanism.value("options", Json::array()));
   std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
   for (const Json& implementation : mechanism["implementations"]) {
@@ -100,7 +105,7 @@ void print_mechanism(const Json& mechanism) {
                     implementation.value("title", "")});
   }
   std::cout << "\n";
-  print_columns(std::cout, rows, "  ");
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
   for (const Json& alias : mechanism.value("aliases", Json::array())) {
     std::cout << "\n  alias " << alias["name"].get<std::string>() << " = "
               << mechanism["name"].get<std::string>() << "/"
@@ -114,8 +119,20 @@ void print_task(const Json& task) {
   print_columns(std::cout,
                 {{"axis", task.value("axis", "")},
                  {"figures", suite::listed(task.value("figures", std::vector<std::string>{}))}},
-                "  ");
+                "  ", terminal_width(whole_lines));
   print_options("setting", task["settings"]);
+}
+
+void print_preset(const std::string& name, const Json& preset) {
+  std::cout << name << ": " << preset.value("title", "") << "\n";
+  print_columns(std::cout, {{"source", preset.value("source", "")}}, "  ",
+                terminal_width(whole_lines));
+  std::vector<Row> rows{{"setting", "value"}};
+  for (const auto& [setting, value] : preset["set"].items()) {
+    rows.push_back({setting, result::human_value(value)});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
 /// The mechanism's document, with the alias that led to it noted.
@@ -156,8 +173,7 @@ int describe(DescribeArguments& arguments) {
   } else if (item.contains("settings")) {
     print_task(item);
   } else {
-    std::cout << arguments.name << ": " << item.value("title", "") << " ("
-              << item.value("source", "") << ")\n  " << item["set"].dump() << "\n";
+    print_preset(arguments.name, item);
   }
   return 0;
 }
@@ -171,6 +187,10 @@ void add_describe(CLI::App& app, Chosen& chosen) {
   command->add_option("name", arguments->name, "Its name, as `attnbench list` has it")->required();
   add_plugin_argument(*command, arguments->plugins);
   command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(
+      "Examples:\n"
+      "  attnbench describe latte\n"
+      "  attnbench describe kernel");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return describe(*arguments); }; });
 }

@@ -195,6 +195,7 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
       ->check(CLI::PositiveNumber);
   command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
   command->add_flag("--json", arguments->json, "Everything found, as JSON");
+  command->footer("Ends with 0, or with 3 where this installation cannot measure at all.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return doctor(*arguments); }; });
 }
 

@@ -9,6 +9,7 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/known_suites.hpp"
 #include "harness/commands/plugin_argument.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/words.hpp"
@@ -121,7 +122,8 @@ std::string remark(const std::string& kind, const Json& item) {
   if (kind == "suites" && !item["profiles"].empty()) {
     return "profiles: " + suite::listed(item["profiles"]);
   }
-  return kind == "presets" ? item.value("set", Json()).dump() : std::string();
+  if (kind == "presets" && item.value("source", "none") != "none") return item["source"];
+  return {};
 }
 
 int list(const ListArguments& arguments) {
@@ -143,7 +145,7 @@ int list(const ListArguments& arguments) {
       rows.push_back({item["name"], item.value("title", ""), remark(kind, item)});
     }
     if (arguments.kind.empty()) std::cout << kind << "\n";
-    print_columns(std::cout, rows, arguments.kind.empty() ? "  " : "");
+    print_columns(std::cout, rows, arguments.kind.empty() ? "  " : "", terminal_width(whole_lines));
   }
   return 0;
 }
@@ -158,6 +160,9 @@ void add_list(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember(kinds));
   add_plugin_argument(*command, arguments->plugins);
   command->add_flag("--json", arguments->json, "Everything that is known of them, as JSON");
+  command->footer(
+      "Example:\n"
+      "  attnbench list suites");
   command->callback([arguments, &chosen] { chosen = [arguments] { return list(*arguments); }; });
 }
 

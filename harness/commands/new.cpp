@@ -121,6 +121,10 @@ void add_new(CLI::App& app, Chosen& chosen) {
       ->required();
   command->add_option("--plugin", arguments->plugin,
                       "A folder for a project of its own, outside of attnbench's sources");
+  command->footer(
+      "Examples:\n"
+      "  attnbench new my_mix\n"
+      "  attnbench new my_mix --plugin ../my_mix");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return write_new(*arguments); }; });
 }

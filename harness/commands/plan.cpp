@@ -201,6 +201,9 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_suite_arguments(*command, arguments->suites);
   command->add_flag("--cells", arguments->cells, "List every cell");
   command->add_flag("--json", arguments->json, "Everything as JSON");
+  command->footer(
+      "Example:\n"
+      "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
   command->callback([arguments, &chosen] { chosen = [arguments] { return plan(*arguments); }; });
 }
 

@@ -44,6 +44,10 @@ void add_report(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember({"svg", "png", "pdf"}));
   command->add_flag("--no-render", arguments->no_render,
                     "write specifications, tables and page only");
+  command->footer(
+      "Examples:\n"
+      "  attnbench report runs/quickstart-latest --format svg,pdf\n"
+      "  attnbench report runs/monday runs/tuesday --out both");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return run_report(*arguments); }; });
 }

@@ -91,6 +91,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
               << "result  " << (outcome.folder / "result.json").string() << "\n";
   }
   if (first && !arguments.measure.no_report) make_report(outcome.folder);
+  std::cout.flush();  // before the next suite's progress, which is another stream's
   tell_of_interruption(outcome);
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
@@ -130,6 +131,14 @@ int run_all(RunArguments& arguments) {
   return static_cast<int>(worst);
 }
 
+constexpr const char* examples =
+    "Examples:\n"
+    "  attnbench run suites/quickstart.json --profile quick\n"
+    "  attnbench run latte flash --length 256..8192 --pass forward+backward\n"
+    "  attnbench run suites/decode.json --set dtype=bfloat16 --only latte\n"
+    "  attnbench run --resume runs/decode-latest\n"
+    "\n";
+
 void add_flags(CLI::App& command, RunArguments& arguments) {
   add_measure_arguments(command, arguments.measure);
   command.add_option("--resume", arguments.resume, "Folder of a run to go on with");
@@ -155,6 +164,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<RunArguments>();
   add_suite_arguments(*command, arguments->suites);
   add_flags(*command, *arguments);
+  command->footer(std::string(examples) + exit_codes);
   command->callback([arguments, &chosen] { chosen = [arguments] { return run_all(*arguments); }; });
 }
 

@@ -56,8 +56,8 @@ void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const s
   add_plugin_argument(command, arguments.plugins);
 }
 
-void add_suite_arguments(CLI::App& command, SuiteArguments& arguments) {
-  add_setting_arguments(command, arguments, "SUITE.json…\nMECHANISM… [--SETTING VALUES]…");
+void add_suite_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage) {
+  add_setting_arguments(command, arguments, usage);
   suite::Choices& choices = arguments.choices;
   command.add_option("--profile", choices.profile, "A profile of the suite, such as quick");
   add_many(command, "--with", choices.with,

@@ -25,7 +25,8 @@ struct SuiteArguments {
 void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage);
 
 /// The same with --profile --with --only --skip, for SUITE… or MECHANISM….
-void add_suite_arguments(CLI::App& command, SuiteArguments& arguments);
+void add_suite_arguments(CLI::App& command, SuiteArguments& arguments,
+                         const std::string& usage = "SUITE.json…\nMECHANISM… [--SETTING VALUES]…");
 
 /// After parsing: loads every suite named, and makes one more of the mechanisms named. Turns
 /// unknown flags `--NAME VALUE` and `--NAME=VALUE` into --set (a "-" in NAME is read as "_";

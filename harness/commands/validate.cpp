@@ -68,7 +68,12 @@ void add_validate(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand(
       "validate", "Say whether suite files are right: file, line, place and what was expected");
   auto arguments = std::make_shared<SuiteArguments>();
-  add_suite_arguments(*command, *arguments);
+  add_suite_arguments(*command, *arguments, "SUITE.json…");
+  command->footer(
+      "Ends with 0 where every file is right, with 2 otherwise.\n"
+      "\n"
+      "Example:\n"
+      "  attnbench validate suites/*.json");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return validate(*arguments); }; });
 }

@@ -64,10 +64,32 @@ TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]
   CHECK(flash.exit_code == 0);
   CHECK_THAT(flash.out, Catch::Contains("stands for softmax/tiled"));
   CHECK_THAT(call({"describe", "kernel"}).out, Catch::Contains("input_scale"));
-  CHECK_THAT(call({"describe", "latte_v1.figure_2"}).out, Catch::Contains("\"width\":128"));
+  CHECK_THAT(call({"describe", "latte_v1.figure_2"}).out,
+             Catch::Contains("  width            128\n"));
+  CHECK_THAT(flash.out, Catch::Contains("time ~ T^2 D,"));
   const Finished unknown = call({"describe", "late"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean \"latte\"?"));
+}
+
+TEST_CASE("a command that there is not is told by its name", "[program]") {
+  const Finished slip = call({"rnu", "suites/quickstart.json"});
+  CHECK(slip.exit_code == 2);
+  CHECK(slip.err == "attnbench: there is no command \"rnu\"; did you mean \"run\"?\n");
+  CHECK(call({"merge", "--help"}).exit_code == 2);
+  CHECK_THAT(call({"merge"}).err, Catch::Contains("there are: run, report, check"));
+  const Finished none = call({});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, Catch::Contains("--help"));
+  CHECK(call({"--help"}).exit_code == 0);
+  CHECK(call({"--version"}).exit_code == 0);
+}
+
+TEST_CASE("each help has examples of its own command", "[program]") {
+  CHECK_THAT(call({"report", "--help"}).out,
+             Catch::Contains("attnbench report runs/") && !Catch::Contains("attnbench ab"));
+  CHECK_THAT(call({"run", "--help"}).out, Catch::Contains("--resume runs/decode-latest"));
+  CHECK_THAT(call({"--help"}).out, Catch::Contains("attnbench ab latte/chunked"));
 }
 
 TEST_CASE("list and describe: under 50 ms once the catalogue is cached", "[program]") {
