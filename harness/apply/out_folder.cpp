@@ -47,7 +47,7 @@ void move_result(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-OutFolder::OutFolder(fs::path folder, bool force) : folder_(std::move(folder)) {
+OutFolder::OutFolder(fs::path folder, Replacing replacing) : folder_(std::move(folder)) {
   // "out/" and "out" are one folder.
   if (!folder_.has_filename()) folder_ = folder_.parent_path();
   const std::string own = "partial-" + std::to_string(getpid());
@@ -56,10 +56,11 @@ OutFolder::OutFolder(fs::path folder, bool force) : folder_(std::move(folder)) {
       if (!fs::is_directory(folder_)) {
         throw UsageFailure("--out " + folder_.string() + " is no folder; choose another");
       }
-      if (!fs::is_empty(folder_) && !force) {
-        throw UsageFailure("--out " + folder_.string() +
-                           " holds files already: choose another folder, or pass --force to "
-                           "replace the results in it");
+      if (!fs::is_empty(folder_) && replacing != Replacing::yes) {
+        throw UsageFailure(
+            "--out " + folder_.string() + " holds files already: choose another folder" +
+            (replacing == Replacing::never ? ""
+                                           : ", or pass --force to replace the results in it"));
       }
       staging_ = folder_ / ("." + own);
     } else {

@@ -6,12 +6,15 @@
 
 namespace attnbench::apply {
 
+/// What becomes of results that the folder holds already.
+enum class Replacing { never, not_asked, yes };  ///< not_asked: --force would
+
 class OutFolder {
  public:
   /// Makes a staging folder beside `folder`, or in it where it exists already. Throws UsageFailure
-  /// where `folder` holds files and `force` is not set, or is no folder; EnvironmentFailure where
-  /// nothing can be made there.
-  OutFolder(std::filesystem::path folder, bool force);
+  /// where `folder` holds files and is not to be replaced, or is no folder; EnvironmentFailure
+  /// where nothing can be made there.
+  OutFolder(std::filesystem::path folder, Replacing replacing);
   /// Removes the staging folder and what is in it.
   ~OutFolder();
   OutFolder(const OutFolder&) = delete;

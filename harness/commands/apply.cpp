@@ -172,7 +172,8 @@ int apply_command(Arguments& arguments) {
                                       static_cast<double>(run::available_memory_bytes()))
           : run::parse_bytes(arguments.memory_limit);
   const run::Interrupts interrupts;
-  apply::OutFolder out(arguments.out, arguments.force);
+  apply::OutFolder out(arguments.out,
+                       arguments.force ? apply::Replacing::yes : apply::Replacing::not_asked);
   const std::filesystem::path log = out.staging() / "log.txt";
   request["out"] = out.staging().string();
   request["limits"] = {{"memory_bytes", memory}};

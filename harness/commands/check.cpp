@@ -191,19 +191,28 @@ void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
   }
 }
 
-/// Failures are counted aloud; the exit code says whether there were any.
-int conclude(const Json& document) {
+/// Failures are counted aloud; the exit code says whether there were any. Where nothing was held
+/// because all of it is unsupported, nothing was found out either.
+ExitCode conclude(Json& document) {
+  int held = 0;
   int broken = 0;
   int differing = 0;
-  for (const Json& row : document.at("checks")) broken += run::failed(row) ? 1 : 0;
+  for (const Json& row : document.at("checks")) {
+    held += row.at("held").get<int>();
+    broken += run::failed(row) ? 1 : 0;
+  }
   for (const Json& row : document.at("growth")) differing += row.at("verdict") == "differs" ? 1 : 0;
-  if (broken == 0 && differing == 0) {
-    std::printf("\nall properties hold\n");
-    return static_cast<int>(ExitCode::done);
+  const bool clean = broken == 0 && differing == 0;
+  document["verdict"] = !clean     ? "failed"
+                        : held > 0 ? "all properties hold"
+                                   : "nothing could be held to its definition: all is unsupported";
+  if (clean) {
+    std::printf("\n%s\n", document.at("verdict").get_ref<const std::string&>().c_str());
+    return held > 0 ? ExitCode::done : ExitCode::usage;
   }
   std::printf("\n%d of %zu checks failed, %d of %zu claims of growth were missed\n", broken,
               document.at("checks").size(), differing, document.at("growth").size());
-  return static_cast<int>(ExitCode::failed);
+  return ExitCode::failed;
 }
 
 int check(Arguments& arguments) {
@@ -224,10 +233,9 @@ int check(Arguments& arguments) {
   document["growth"] = Json::array();
   document["checks"] = check_all(ask, rows, arguments.limit_seconds);
   if (!arguments.no_growth) grow_all(ask, rows, catalogue, document);
-  const int code = conclude(document);
-  document["verdict"] = code == 0 ? "all properties hold" : "failed";
+  const ExitCode code = conclude(document);
   arguments.reports.write(document);
-  return code;
+  return static_cast<int>(code);
 }
 
 }  // namespace
@@ -256,6 +264,14 @@ void add_check(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--format", arguments->reports.format, "markdown or json, whatever the ending")
       ->check(CLI::IsMember(std::vector<std::string>{"markdown", "json"}));
+  command->footer(
+      "Examples:\n"
+      "  attnbench check latte --pattern causal --no-growth\n"
+      "  attnbench check mine --plugin build/libmine.so --out report.md\n"
+      "\n"
+      "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing could be "
+      "held,\n"
+      "3 the machine cannot do it.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
 }
 

@@ -80,7 +80,7 @@ int write_data(const DataArguments& arguments) {
   if (std::filesystem::is_empty(arguments.out, ignored)) {
     std::filesystem::remove(arguments.out, ignored);
   }
-  apply::OutFolder out(arguments.out, /*force=*/false);
+  apply::OutFolder out(arguments.out, apply::Replacing::never);
   run::WorkerClient client({});
   Json answer;
   try {

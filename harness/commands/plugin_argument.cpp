@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "harness/errors.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/run/plugin_name.hpp"
 
@@ -24,6 +25,24 @@ bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
     return one.as == asked.as &&
            (one.path == asked.path || fs::equivalent(one.path, asked.path, ignored));
   });
+}
+
+/// A plugin that will not load costs only itself; a file that is not there is a slip of the hand.
+void expect_file(const std::string& text) {
+  const std::string path = run::PluginName(text).path;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    throw UsageFailure("--plugin " + text + ": there is no such file");
+  }
+}
+
+/// The worker's reason begins with the plugin's path, and may go on with what became of it: both
+/// stand before it here already.
+std::string without_path(std::string reason, const std::string& path) {
+  for (const std::string& begin : {"plugin " + path, std::string(" is refused")}) {
+    if (reason.rfind(begin, 0) == 0) reason.erase(0, begin.size());
+  }
+  return reason.erase(0, reason.find_first_not_of(": "));
 }
 
 void append(std::vector<std::string>& plugins, const std::vector<std::string>& more) {
@@ -59,7 +78,11 @@ void add_plugin_argument(CLI::App& command, std::vector<std::string>& plugins) {
   if (path != nullptr) append(plugins, plugins_on_path(path));
   command
       .add_option_function<std::vector<std::string>>(
-          "--plugin", [&plugins](const std::vector<std::string>& said) { append(plugins, said); },
+          "--plugin",
+          [&plugins](const std::vector<std::string>& said) {
+            for (const std::string& one : said) expect_file(one);
+            append(plugins, said);
+          },
           "A plugin's shared object (repeatable; others are found on ATTNBENCH_PLUGIN_PATH); "
           "WORD=FILE calls its mechanism NAME NAME_WORD, for two builds side by side")
       ->allow_extra_args(false);
@@ -69,8 +92,9 @@ suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
   suite::Catalogue catalogue = run::load_catalogue(plugins);
   for (const auto& plugin : catalogue.document.value("plugins", suite::Json::array())) {
     if (plugin.value("status", "") == "ok") continue;
-    std::cerr << "attnbench: plugin " << plugin.value("path", "") << " "
-              << plugin.value("status", "") << ": " << plugin.value("reason", "") << "\n";
+    const std::string path = plugin.value("path", "");
+    std::cerr << "attnbench: plugin " << path << " " << plugin.value("status", "") << ": "
+              << without_path(plugin.value("reason", ""), path) << "\n";
   }
   return catalogue;
 }

@@ -51,8 +51,9 @@ JournalContents read_journal(const std::filesystem::path& file) {
       take(contents, std::move(line));
     } catch (const std::exception& error) {
       throw EnvironmentFailure(file.string() + ":" + std::to_string(number) +
-                               ": not a line of a journal (" + error.what() +
-                               "); take the line out, or start a new run");
+                               ": not a line of a journal (" + error.what() + "); " +
+                               (number == 1 ? "it says what the run is, so start a new one"
+                                            : "take the line out, or start a new run"));
     }
     contents.whole_bytes += text.size() + 1;
   }

@@ -56,8 +56,22 @@ TEST_CASE("check refuses names it does not know", "[program][check]") {
 TEST_CASE("check says what an implementation does not do, and that is no failure",
           "[program][check]") {
   const Finished finished = run({program(), "check", "linear", "--implementation", "scan",
-                                 "--pattern", "bidirectional", "--no-growth"});
+                                 "--dtype", "float32", "--no-growth"});
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 0);
-  CHECK_THAT(finished.out, Catch::Contains("unsupported: linear"));
+  CHECK_THAT(finished.out,
+             Catch::Contains("unsupported: linear") && Catch::Contains("all properties hold"));
+}
+
+TEST_CASE("check that could hold nothing does not say that all holds", "[program][check]") {
+  const TemporaryFolder folder;
+  const Finished finished =
+      run({program(), "check", "linear", "--implementation", "scan", "--pattern", "bidirectional",
+           "--no-growth", "--out", folder / "check.json"});
+  INFO(finished.out << finished.err);
+  CHECK(finished.exit_code == 2);
+  CHECK_THAT(finished.out, Catch::Contains("unsupported: linear") &&
+                               Catch::Contains("nothing could be held") &&
+                               !Catch::Contains("all properties hold"));
+  CHECK_THAT(read_file(folder / "check.json"), Catch::Contains("nothing could be held"));
 }

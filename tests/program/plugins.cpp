@@ -108,10 +108,25 @@ TEST_CASE("files that are no plugins of this attnbench are refused, and the rest
   INFO(run.err);
   CHECK(run.exit_code == 0);
   for (const BadFile& file : files) {
-    CHECK_THAT(run.err, Contains("plugin " + file.path + " refused: plugin " + file.path));
+    CHECK_THAT(run.err, Contains("plugin " + file.path + " refused: "));
+    CHECK(run.err.find("plugin " + file.path) == run.err.rfind("plugin " + file.path));
     CHECK_THAT(run.err, Contains(file.reason));
   }
+  CHECK(run.err.find("refused: is refused") == std::string::npos);
   CHECK(bench.status("a") == "ok");
+}
+
+TEST_CASE("a plugin whose file is not there is a slip that ends the call", "[plugins]") {
+  const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
+  for (const std::string file : {"nowhere.so", "new=nowhere.so"}) {
+    for (const auto& command : {bench.command({"--plugin", file}),
+                                std::vector<std::string>{program(), "list", "--plugin", file}}) {
+      const Finished run = bench.run(command);
+      CHECK(run.exit_code == 2);
+      CHECK(run.err == "attnbench: --plugin " + file + ": there is no such file\n");
+    }
+  }
+  CHECK_FALSE(std::filesystem::exists(bench.folder()));
 }
 
 TEST_CASE("a task of a plugin is listed, run and drawn like the others", "[plugins]") {

@@ -27,12 +27,12 @@ std::size_t entries(const fs::path& folder) {
 TEST_CASE("results appear together or not at all", "[apply]") {
   const TemporaryFolder folder;
   {
-    apply::OutFolder out(folder / "deep" / "out", false);
+    apply::OutFolder out(folder / "deep" / "out", apply::Replacing::not_asked);
     stage(out, "a");
     CHECK_FALSE(fs::exists(folder / "deep" / "out"));
   }
   CHECK(entries(folder / "deep") == 0);
-  apply::OutFolder out(folder / "deep" / "out/", false);
+  apply::OutFolder out(folder / "deep" / "out/", apply::Replacing::not_asked);
   stage(out, "a");
   out.publish();
   CHECK(read_file(folder / "deep" / "out" / "output.npy") == "a");
@@ -44,21 +44,25 @@ TEST_CASE("a folder that holds files is kept unless --force, and then only resul
   const fs::path place = folder / "out";
   fs::create_directories(place);
   {
-    apply::OutFolder out(place, false);  // an empty one will do
+    apply::OutFolder out(place, apply::Replacing::not_asked);  // an empty one will do
     stage(out, "a");
     out.publish();
   }
   CHECK(entries(place) == 3);
   write_file(place / "notes.txt", "mine");
   write_file(place / "parameters" / "notes.txt", "mine");
-  CHECK_THROWS_AS(apply::OutFolder(place, false), UsageFailure);
+  CHECK_THROWS_WITH(apply::OutFolder(place, apply::Replacing::not_asked),
+                    Catch::Contains("or pass --force"));
+  // Only who has such a flag is told of it.
+  CHECK_THROWS_WITH(apply::OutFolder(place, apply::Replacing::never),
+                    Catch::Contains("choose another folder") && !Catch::Contains("--force"));
   {
-    apply::OutFolder out(place, true);
+    apply::OutFolder out(place, apply::Replacing::yes);
     stage(out, "b");
   }
   CHECK(read_file(place / "output.npy") == "a");
   {
-    apply::OutFolder out(place, true);
+    apply::OutFolder out(place, apply::Replacing::yes);
     stage(out, "b");
     out.publish();
   }
@@ -73,5 +77,5 @@ TEST_CASE("a folder that holds files is kept unless --force, and then only resul
 TEST_CASE("a file is no folder", "[apply]") {
   const TemporaryFolder folder;
   write_file(folder / "out", "a file");
-  CHECK_THROWS_AS(apply::OutFolder(folder / "out", true), UsageFailure);
+  CHECK_THROWS_AS(apply::OutFolder(folder / "out", apply::Replacing::yes), UsageFailure);
 }

@@ -78,7 +78,11 @@ TEST_CASE("what is no journal is said to be none, with its line", "[journal]") {
   const auto file = folder / "journal.jsonl";
   CHECK_THROWS_WITH(read_journal(file), Contains("journal.jsonl"));
   write_file(file, header.dump() + "\nnonsense\n" + record("a", 0).dump() + "\n");
-  CHECK_THROWS_WITH(read_journal(file), Contains(":2:"));
+  CHECK_THROWS_WITH(read_journal(file), Contains(":2:") && Contains("take the line out"));
+  // Without its first line nothing is left to go on with.
+  write_file(file, "nonsense\n" + record("a", 0).dump() + "\n");
+  CHECK_THROWS_WITH(read_journal(file), Contains(":1:") && Contains("start a new one") &&
+                                            !Contains("take the line out"));
   write_file(file, header.dump() + "\n{\"type\":\"record\"}\n");
   CHECK_THROWS_WITH(read_journal(file), Contains(":2:"));
   write_file(file, "{\"type\":\"header\",\"schema\":99}\n");
