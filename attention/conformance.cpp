@@ -31,6 +31,10 @@ Finding found(const Check& check, const Subject& subject) {
   Judge judge;
   try {
     check.run(subject, judge);
+  } catch (const UnsupportedError& error) {
+    // The trial's problem was asked for beforehand: who refuses it now is counted on by every
+    // suite.
+    judge.fail(std::string("`supports` allows what is then refused: ") + error.what());
   } catch (const std::exception& error) {
     // A c10::Error goes on with a backtrace that helps nobody here.
     const std::string what = error.what();

@@ -111,6 +111,14 @@ TEST_CASE("what throws is broken, what is unsupported says why", "[conformance]"
   CHECK(finding.status == Status::broken);
   CHECK_THAT(finding.reason, Catch::Contains("the kernel is missing"));
 
+  throwing.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
+    throw UnsupportedError("odd lengths are not here");
+  };
+  finding = conformance::check(entry, reference, throwing, Pattern::causal, Dtype::float32, options)
+                .front();
+  CHECK(finding.status == Status::broken);
+  CHECK(finding.reason == "`supports` allows what is then refused: odd lengths are not here");
+
   Implementation refusing = entry.implementations.front();
   refusing.supports = [](const Options&, const Problem&) { return Support::no("not on a Friday"); };
   for (const Finding& each :
