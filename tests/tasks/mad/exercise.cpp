@@ -6,13 +6,10 @@
 #include <map>
 #include <set>
 
-#include "attention/errors.hpp"
 #include "tests/support/catch.hpp"
 
-using namespace attnbench;
 using namespace attnbench::tasks::mad;
 using attnbench::tasks::learning::Question;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -218,96 +215,4 @@ TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad
   CHECK(values.size() == 127);
   CHECK(make_example(rules, seed + 1, Split::test, 0).questions[0].answer !=
         value_of[make_example(rules, seed + 1, Split::test, 0).tokens[0]]);
-}
-
-TEST_CASE("recall is learned from every next token, the others from what is asked", "[mad]") {
-  for (const std::string& word : exercise_words()) {
-    const Rules rules = baseline(exercise_from(word));
-    INFO(word);
-    const Sheet asked = example_of(rules, 1, Split::train);
-    const Sheet all = learned(rules, asked);
-    CHECK(static_cast<double>(all.questions.size()) == labels(rules));
-    const bool next = word.find("recall") != std::string::npos;
-    if (!next) {
-      CHECK(all.questions.size() == asked.questions.size());
-      continue;
-    }
-    std::size_t with_distance = 0;
-    for (std::size_t i = 0; i < all.questions.size(); ++i) {
-      REQUIRE(all.questions[i].position == static_cast<std::int64_t>(i));
-      REQUIRE(all.questions[i].answer == all.tokens[i + 1]);
-      with_distance += all.questions[i].distance > 0;
-    }
-    CHECK(with_distance == asked.questions.size());
-  }
-}
-
-TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
-  for (const std::string& word : exercise_words()) {
-    INFO(word);
-    const Rules rules = baseline(exercise_from(word));
-    const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t number) {
-      return make_example(rules, of, split, number).tokens;
-    };
-    CHECK(tokens(1, Split::train, 4) == tokens(1, Split::train, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(2, Split::train, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::validation, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::train, 5));
-    CHECK(to_string(exercise_from(word)) == word);
-  }
-  CHECK_THROWS_WITH(exercise_from("recall"), Contains("in_context_recall"));
-}
-
-TEST_CASE("exercises of any size that is allowed can be made, others are refused", "[mad]") {
-  const auto with = [](Exercise exercise, auto change) {
-    Rules rules = baseline(exercise);
-    change(rules);
-    return rules;
-  };
-  using E = Exercise;
-  const std::vector<Rules> small{
-      with(E::in_context_recall, [](Rules& r) { r.length = 4, r.vocabulary = 4; }),
-      with(E::noisy_recall, [](Rules& r) { r.length = 4, r.noise = 0.9; }),
-      with(E::fuzzy_recall, [](Rules& r) { r.length = 24; }),
-      with(E::fuzzy_recall, [](Rules& r) { r.length = 8, r.motif = 1, r.vocabulary = 3; }),
-      with(E::selective_copying, [](Rules& r) { r.length = 33; }),
-      with(E::selective_copying, [](Rules& r) { r.length = 3, r.symbols = 1, r.vocabulary = 4; }),
-      with(E::compression, [](Rules& r) { r.length = 2, r.vocabulary = 3; }),
-      with(E::memorization, [](Rules& r) { r.length = 2, r.vocabulary = 5; })};
-  for (const Rules& rules : small) {
-    INFO(to_string(rules.exercise) << " " << rules.length);
-    CHECK_NOTHROW(check(rules));
-    for (std::uint64_t i = 0; i < 200; ++i) {
-      for (const Split split : {Split::train, Split::test}) {
-        const Sheet sheet = example_of(rules, i, split);
-        REQUIRE(static_cast<std::int64_t>(sheet.tokens.size()) == rules.length);
-        REQUIRE_FALSE(sheet.questions.empty());
-        for (const std::int64_t token : sheet.tokens) {
-          REQUIRE((token >= 0 && token < rules.vocabulary));
-        }
-      }
-    }
-  }
-  const std::vector<std::pair<Rules, const char*>> wrong{
-      {with(E::in_context_recall, [](Rules& r) { r.length = 7; }), "even"},
-      {with(E::in_context_recall, [](Rules& r) { r.vocabulary = 3; }), "two keys"},
-      {with(E::noisy_recall, [](Rules& r) { r.noise_tokens = 30; }), "besides the noise"},
-      {with(E::noisy_recall, [](Rules& r) { r.noise_tokens = 0; }), "noise_tokens"},
-      {with(E::noisy_recall, [](Rules& r) { r.noise = 1; }), "below 1"},
-      {with(E::fuzzy_recall, [](Rules& r) { r.length = 23; }), "eight motifs"},
-      {with(E::fuzzy_recall, [](Rules& r) { r.motif = 8; }), "fewer keys"},
-      {with(E::fuzzy_recall, [](Rules& r) { r.motif = 0; }), "needs a token"},
-      {with(E::selective_copying, [](Rules& r) { r.length = 32; }), "two tokens"},
-      {with(E::selective_copying, [](Rules& r) { r.symbols = 0; }), "one symbol"},
-      {with(E::selective_copying, [](Rules& r) { r.vocabulary = 3; }), "two symbols"},
-      {with(E::compression, [](Rules& r) { r.length = 1; }), "a symbol"},
-      {with(E::compression, [](Rules& r) { r.vocabulary = 2; }), "two symbols"},
-      {with(E::memorization, [](Rules& r) { r.length = 3; }), "even"},
-      {with(E::memorization, [](Rules& r) { r.vocabulary = 4; }), "two keys"},
-      {with(E::memorization, [](Rules& r) { r.vocabulary = std::int64_t{1} << 31; }), "2^31"}};
-  for (const auto& [rules, why] : wrong) {
-    INFO(why);
-    CHECK_THROWS_WITH(check(rules), Contains(why));
-    CHECK_THROWS_AS(check(rules), UsageError);
-  }
 }
