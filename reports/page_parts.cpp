@@ -40,6 +40,7 @@ code { font-size: .9em; overflow-wrap: break-word; }
 .vega-embed { width: 100%; }
 .vega-embed.has-actions { padding-right: 0 !important; }
 .vega-embed.has-actions summary { top: -2.4rem !important; }
+figure h4 { padding-right: 2.6rem; }
 .vega-embed .vega-actions { top: 0 !important; }
 #vg-tooltip-element table { margin: 0; }
 #vg-tooltip-element td, #vg-tooltip-element th { border: 0; padding: 1px 4px; }
