@@ -1,10 +1,11 @@
 // PP, the causal prefix pool, on CUDA; see attention/kernels/prefix_pool.hpp for what it is. The
 // pointers of the arguments, mask and carry included, are the device's.
 //
-// bf16 numbers are multiplied on the tensor cores and added up in fp32. So are fp16 ones, as bf16:
-// weights over sums of exponentials need its exponents. fp32 ones are taken token by token on the
-// CUDA cores, exact but for rounding. A chunk in which a latent's maximum rises by more than 2^90
-// is cut, so that any finite scores give the right answer.
+// bf16 numbers are multiplied on the tensor cores and added up in fp32. fp32 and fp16 ones are
+// taken token by token on the CUDA cores, exact but for rounding and far slower: weights over
+// running sums of exponentials need bf16's exponents, and its digits are too few for fp16's
+// results. A chunk in which a latent's maximum rises by more than 2^90 is cut, so that any finite
+// scores give the right answer.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +31,9 @@ void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments
 
 /// Gradients need no more than 512 columns of values. bf16 ones of at most 128 latents and columns
 /// are taken by chunks on the tensor cores, in a workspace that grows with batch * heads * length /
-/// 64 * latents; others token by token in fp32, in batch * heads * length * latents. Where one token
-/// outweighs all others, its score's gradient is a small difference of large numbers: by chunks it
-/// is as exact as these are in bf16.
+/// 64 * latents; others token by token in fp32, in batch * heads * length * latents. Where one
+/// token outweighs all others, its score's gradient is a small difference of large numbers: by
+/// chunks it is as exact as these are in bf16.
 std::string prefix_pool_backward_refusal(const PrefixPoolSizes& sizes);
 template <class T>
 std::size_t prefix_pool_backward_bytes(const PrefixPoolSizes& sizes);

@@ -65,7 +65,7 @@ void recurrent_backward(RecurrentArguments<T> a, const RecurrentGradients<T>& gr
   a.length = static_cast<int>(shape.length);
   a.latents = static_cast<int>(shape.latents);
   a.value_dim = static_cast<int>(shape.value_dim);
-  if constexpr (has_chunk_gradients<Family, T>) {
+  if constexpr (Family::template by_chunks<T>) {
     if (gradients_by_chunks<Family, T>(shape)) {
       return chunk_gradients<Family>(a, gradients, shape, stream, space);
     }

@@ -68,7 +68,7 @@ __device__ inline void fold(const RecurrentArguments<T>& a, const RecurrentState
 }
 
 /// Writes a warp's 16 columns of O into the tile that held its values.
-template <class T, class Number, int Columns>
+template <class T, int Columns>
 __device__ inline void leave_results(const RecurrentArguments<T>& a, const float (&o)[8][4],
                                      const float* parts, bool two_parts, const float* unseen,
                                      const Tile<Columns>& tile) {
@@ -77,7 +77,7 @@ __device__ inline void leave_results(const RecurrentArguments<T>& a, const float
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
     const int token = 8 * n;
-    float by0 = 1 / Operand<Number>::shrink, by1 = by0;
+    float by0 = 1 / Operand<T>::shrink, by1 = by0;
     if (a.normalised) {
       float2 whole = *reinterpret_cast<const float2*>(parts + token + 2 * c);
       if (two_parts) {
@@ -134,7 +134,6 @@ __global__ void __launch_bounds__(32 * Warps,
                                   ChunkLayout<Family, T, Latents, Warps, Outputs>::blocks)
     recurrent_chunks(const RecurrentArguments<T> a) {
   using Layout = ChunkLayout<Family, T, Latents, Warps, Outputs>;
-  using Number = typename Family::template Number<T>;
   constexpr int threads = Layout::threads, columns = Layout::columns, stages = Layout::stages;
   ATTNBENCH_SHARED(unsigned char, memory, 128);
   const BlockPlace place = block_place(a);
@@ -222,21 +221,12 @@ __global__ void __launch_bounds__(32 * Warps,
     view.keys.data = Family::own_tiles ? memory + Layout::keys : view.key.data;
     view.rows = min(chunk_tokens, last - t0);
     if constexpr (stages > 1) stage ^= 1;
-    const auto convert_values = [&] {
-      if constexpr (!std::is_same_v<Number, T>) {
-        for (int i = threadIdx.x; i < chunk_tokens * columns / 2; i += threads) {
-          Word& x = values.pair(i / (columns / 2), i % (columns / 2) * 2);
-          x = pack_pair<Number>(Operand<T>::low(x), Operand<T>::high(x));
-        }
-      }
-    };
-    convert_values();  // the barriers of `prepare` follow
     int begin = 0, most = chunk_tokens;
     do {
       const int end = Family::template prepare<T, Outputs, Latents, threads>(a, view, begin, most);
       most = 2 * (end - begin);
       if constexpr (Outputs) {
-        weigh_all<Number, Latents, Warps>(view, inner, parts, a.normalised);
+        weigh_all<T, Latents, Warps>(view, inner, parts, a.normalised);
         __syncthreads();
       }
       Word v[4][4];
@@ -258,12 +248,12 @@ __global__ void __launch_bounds__(32 * Warps,
       if constexpr (Outputs) {
         const Fragments<Latents> weights(view.weights);
         const Fragments<chunk_tokens> inner_fragments(inner);
-        const float2 scale = into_range<Number, Latents>(s);
+        const float2 scale = into_range<T, Latents>(s);
         float o[8][4] = {};
-        read_out<Number, Latents>(o, s, scale, v, weights, inner_fragments);
-        leave_results<T, Number>(a, o, parts, Warps == 8, view.unseen, values);
+        read_out<T, Latents>(o, s, scale, v, weights, inner_fragments);
+        leave_results<T>(a, o, parts, Warps == 8, view.unseen, values);
       }
-      take_in<Number, Latents, Warps>(s, v, Fragments<Latents>(view.keys), view.total, a.tracked);
+      take_in<T, Latents, Warps>(s, v, Fragments<Latents>(view.keys), view.total, a.tracked);
       if constexpr (Outputs) {
         __syncthreads();
         store_rows<columns, threads>(values, a.out.at(place.b, place.h, t0) + column,
@@ -277,7 +267,6 @@ __global__ void __launch_bounds__(32 * Warps,
         commit_copies();
         wait_copies<0>();
         __syncthreads();
-        convert_values();
       }
     } while (true);
   }

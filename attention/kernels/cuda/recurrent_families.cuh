@@ -40,8 +40,9 @@ __device__ inline int first_of(std::uint64_t bits) {
 struct ProductFamily {
   static constexpr bool own_tiles = false;  // P and E take the place of queries and keys
   static constexpr bool fades = false;
+  /// Whether results and gradients are made by chunks on the tensor cores.
   template <class T>
-  using Number = T;
+  static constexpr bool by_chunks = !std::is_same_v<T, float>;
 
   __device__ static float phi(float x) { return x > 0 ? x + 1 : exp2_fast(x * log2_of_e); }
 
@@ -95,15 +96,17 @@ struct ProductFamily {
   }
 };
 
-/// exp2 of scores against one maximum a latent, and weights over the running sums of these. Always
-/// bf16: its exponents reach as far as those of float, so that a maximum may rise far in a chunk.
+/// exp2 of scores against one maximum a latent, and weights over the running sums of these. Results
+/// are made in bf16 alone: its exponents reach as far as those of float, so that a maximum may rise
+/// far in a chunk. States alone are never weighed against sums of a chunk's first tokens, and are
+/// made in fp16 too.
 struct PoolFamily {
   static constexpr bool own_tiles = true;
   static constexpr bool fades = true;
+  template <class T>
+  static constexpr bool by_chunks = std::is_same_v<T, BFloat16>;
   /// How far a latent's running maximum may rise within a chunk, in powers of two.
   static constexpr float range = 90;
-  template <class T>
-  using Number = BFloat16;
 
   /// The greatest of each query's exponents, to view.top; `maximum` is added where it is not null.
   template <class T, int Latents, int Threads>
@@ -160,6 +163,7 @@ struct PoolFamily {
   template <class T, bool Outputs, int Latents, int Threads, bool Weights = Outputs>
   __device__ static int prepare(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
                                 int begin, int most) {
+    static_assert(by_chunks<T> || !(Outputs || Weights));
     using N = Operand<T>;
     constexpr int pairs = Latents / 2, groups = Threads / pairs, share = chunk_tokens / groups;
     static_assert(groups >= 1 && share <= 32);
@@ -202,8 +206,8 @@ struct PoolFamily {
 #pragma unroll
       for (int g = 0; g < groups; ++g) {
         const float2 x = maxima[g * pairs + pair];
-        next0 = fmaxf(next0, x.x);
-        next1 = fmaxf(next1, x.y);
+        next0 = fmaxf(next0, x.x - N::lift);
+        next1 = fmaxf(next1, x.y - N::lift);
       }
       if (Outputs && active != 0) {
         far = (real0 && next0 - most0 > range) || (real1 && next1 - most1 > range);
@@ -220,10 +224,10 @@ struct PoolFamily {
         const bool is = (mine >> i & 1) != 0;
         const float x = is && real0 ? exp2_fast(N::low(k) * a.scale - base0) : 0.F;
         const float y = is && real1 ? exp2_fast(N::high(k) * a.scale - base1) : 0.F;
-        const Word e = pack_pair<BFloat16>(x, y);
+        const Word e = pack_pair<T>(x, y);
         // As they were rounded, so that weights sum to 1.
-        sum0 += Operand<BFloat16>::low(e);
-        sum1 += Operand<BFloat16>::high(e);
+        sum0 += N::low(e);
+        sum1 += N::high(e);
         view.keys.pair(t0 + i, l) = e;
       }
       sums[threadIdx.x] = make_float2(sum0, sum1);
@@ -255,14 +259,14 @@ struct PoolFamily {
         sum1 += x.y;
       }
       const Word first = view.keys.pair(t0, l);  // of the sums, which only grow
-      const bool unseen = (real0 && !(sum0 + Operand<BFloat16>::low(first) > 0)) ||
-                          (real1 && !(sum1 + Operand<BFloat16>::high(first) > 0));
+      const bool unseen =
+          (real0 && !(sum0 + N::low(first) > 0)) || (real1 && !(sum1 + N::high(first) > 0));
 #pragma unroll 4
       for (int i = 0; i < share; ++i) {
         const int t = t0 + i;
         const Word q = view.query.pair(t, l), e = view.keys.pair(t, l);
-        sum0 += Operand<BFloat16>::low(e);
-        sum1 += Operand<BFloat16>::high(e);
+        sum0 += N::low(e);
+        sum1 += N::high(e);
         float x = N::low(q), y = N::high(q);
         if (a.kind == static_cast<int>(PoolQuery::weights)) {
           x = __fdividef(x, sum0);
@@ -275,8 +279,8 @@ struct PoolFamily {
           y = exp2_fast(y * a.scale + base1 - view.top[t]);
         }
         const bool is = t >= begin && t < end;
-        view.weights.pair(t, l) = pack_pair<BFloat16>(is && real0 && sum0 > 0 ? x : 0.F,
-                                                      is && real1 && sum1 > 0 ? y : 0.F);
+        view.weights.pair(t, l) =
+            pack_pair<T>(is && real0 && sum0 > 0 ? x : 0.F, is && real1 && sum1 > 0 ? y : 0.F);
       }
       if (view.unseen != nullptr) {
         if (__syncthreads_or(unseen) != 0) weigh_unseen<T, Latents, Threads>(a, view);

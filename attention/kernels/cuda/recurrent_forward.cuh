@@ -23,7 +23,7 @@ void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Str
                        void* workspace, std::size_t bytes);
 
 /// The states of the plan's segments alone, a slot each of every head, to `a.borders`; no results.
-/// `a` as above, T of 16 bits.
+/// `a` as above, T of 16 bits, no more than 128 latents where results are not made by chunks.
 template <class Family, class T>
 void recurrent_states(RecurrentArguments<T> a, const RecurrentShape& shape,
                       const RecurrentPlan& plan, Stream stream);

@@ -49,16 +49,10 @@ struct GradientTile {
   }
 };
 
-/// Whether there are gradients by chunks on the tensor cores. Not of the pool in fp16, whose
-/// arithmetic is bf16's: as exact as bf16's results, but not as fp16's gradients are to be.
-template <class Family, class T>
-constexpr bool has_chunk_gradients = std::is_same_v<T, BFloat16> ||
-                                     (std::is_same_v<T, Half> && !Family::fades);
-
-/// Whether gradients are taken so at these sizes on this card.
+/// Whether gradients are taken by chunks on the tensor cores at these sizes on this card.
 template <class Family, class T>
 bool gradients_by_chunks(const RecurrentShape& shape) {
-  if constexpr (has_chunk_gradients<Family, T>) {
+  if constexpr (Family::template by_chunks<T>) {
     return std::max(shape.latents, shape.value_dim) <= 128 &&
            GradientTile<Family, T>::of(shape).bytes <= card().shared_bytes;
   } else {

@@ -37,9 +37,7 @@ __global__ void __launch_bounds__(
     KeyGradientLayout<Family, T, Latents, Columns, Keys, Values, Outputs>::threads, 1)
     recurrent_key_gradients(const RecurrentArguments<T> a, const ChunkGradients<T> gradients) {
   using Layout = KeyGradientLayout<Family, T, Latents, Columns, Keys, Values, Outputs>;
-  using Number = typename Family::template Number<T>;
   using Rules = GradientRules<Family>;
-  static_assert(std::is_same_v<Number, T>);
   constexpr int threads = Layout::threads;
   constexpr int width = Keys ? Columns : Latents;  // of a warp's 16 rows of R or R^T
   ATTNBENCH_SHARED(unsigned char, memory, 128);
@@ -65,7 +63,7 @@ __global__ void __launch_bounds__(
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
   view.tops_given = true;
   Tile<Columns> values, slopes;
-  constexpr bool narrow = Operand<Number>::narrow;
+  constexpr bool narrow = Operand<T>::narrow;
   const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
   const ChunkRanges ranges(reinterpret_cast<float*>(memory + Layout::ranges));
   const float* const key_factors = narrow ? ranges.key_factors : nullptr;
@@ -143,7 +141,7 @@ __global__ void __launch_bounds__(
         float sum = 0;
         for (int t = 0; t < chunk_tokens; ++t) {
           const Word pair = view.keys.pair(t, l & ~1);
-          sum += (l & 1) != 0 ? Operand<Number>::high(pair) : Operand<Number>::low(pair);
+          sum += (l & 1) != 0 ? Operand<T>::high(pair) : Operand<T>::low(pair);
         }
         view.total[l] += sum;
       }
@@ -205,24 +203,24 @@ __global__ void __launch_bounds__(
           const int square = warp & 3;
           if (for_keys) {
             ChunkView<Columns> none;
-            weigh<Number, Columns, 4, true>(none, inner, value_fragments, slope_fragments, nullptr,
-                                            square, square, 4, 0, false, key_factors, shares);
+            weigh<T, Columns, 4, true>(none, inner, value_fragments, slope_fragments, nullptr,
+                                       square, square, 4, 0, false, key_factors, shares);
           } else {
-            weigh<Number, Latents, 4, true>(view, value_inner, keys, weights, nullptr, square,
-                                            square, 4, 0, false, value_factors, shares);
+            weigh<T, Latents, 4, true>(view, value_inner, keys, weights, nullptr, square, square, 4,
+                                       0, false, value_factors, shares);
           }
         } else if constexpr (Keys) {
           ChunkView<Columns> product;
           product.weights = values;
           product.keys = slopes;
-          weigh_all<Number, Columns, Layout::warps, true>(product, inner, nullptr, false,
-                                                          key_factors, shares);
+          weigh_all<T, Columns, Layout::warps, true>(product, inner, nullptr, false, key_factors,
+                                                     shares);
         } else {
           ChunkView<Latents> product = view;
           product.weights = view.keys;
           product.keys = view.weights;
-          weigh_all<Number, Latents, Layout::warps, true>(product, value_inner, nullptr, false,
-                                                          value_factors, shares);
+          weigh_all<T, Latents, Layout::warps, true>(product, value_inner, nullptr, false,
+                                                     value_factors, shares);
         }
         __syncthreads();
       }
@@ -233,22 +231,22 @@ __global__ void __launch_bounds__(
 #pragma unroll
           for (int k = 0; k < 4; ++k) weights.left_turned(x[k], k * 16, column);
           if constexpr (Outputs) {
-            read_out<Number, width, true>(o, s, into_range<Number, width>(s), x, value_fragments,
-                                          Fragments<chunk_tokens>(inner), key_factors);
+            read_out<T, width, true>(o, s, into_range<T, width>(s), x, value_fragments,
+                                     Fragments<chunk_tokens>(inner), key_factors);
             if constexpr (narrow) take_back(o, key_factors, power_of_two(-units.sums));
           }
-          if constexpr (narrow) scale_tokens<Number>(x, shares);
-          take_in<Number, width, 4>(s, x, slope_fragments, nullptr, false);
+          if constexpr (narrow) scale_tokens<T>(x, shares);
+          take_in<T, width, 4>(s, x, slope_fragments, nullptr, false);
           if constexpr (Family::fades) fade_rows<width>(s, view.fade, mine);
         }
       } else if constexpr (Values) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) slope_fragments.left_turned(x[k], k * 16, column);
-        read_out<Number, width, true>(o, s, into_range<Number, width>(s), x, keys,
-                                      Fragments<chunk_tokens>(value_inner), value_factors);
+        read_out<T, width, true>(o, s, into_range<T, width>(s), x, keys,
+                                 Fragments<chunk_tokens>(value_inner), value_factors);
         if constexpr (narrow) take_back(o, value_factors, power_of_two(-units.sums));
-        if constexpr (narrow) scale_tokens<Number>(x, shares);
-        take_in<Number, width, 4>(s, x, weights, nullptr, false);
+        if constexpr (narrow) scale_tokens<T>(x, shares);
+        take_in<T, width, 4>(s, x, weights, nullptr, false);
         if constexpr (Family::fades) fade_columns<width>(s, view.fade);
       }
       wait_copies<1>();  // for dLoss/dquery

@@ -13,9 +13,9 @@ struct QueryGradients {
   bool needed, rounded;
 };
 
-/// Y of 16 tokens in two halves of `Number`, twice as many digits as one has. `weights` are w,
-/// with the slopes in units where `Number` has few exponents.
-template <class Family, class T, class Number, int Latents>
+/// Y of 16 tokens in two halves of `T`, twice as many digits as one has. `weights` are w,
+/// with the slopes in units where `T` has few exponents.
+template <class Family, class T, int Latents>
 __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
                                     const float* slope_of, const QueryGradients<Latents>& d_query,
                                     const Word (&weights)[4], int first, int column,
@@ -33,15 +33,15 @@ __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkV
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int n = 2 * r + i;
-        y[i] = in_fragment<Number>(weights, h, n) *
+        y[i] = in_fragment<T>(weights, h, n) *
                GradientRules<Family>::mean(a, in_fragment<T>(q, h, n),
                                            in_fragment<T>(d, h, n) + in_fragment<T>(rest, h, n),
                                            view.top[token + i], slope_of[token + i]);
       }
-      const Word rounded = pack_pair<Number>(y[0], y[1]);
+      const Word rounded = pack_pair<T>(y[0], y[1]);
       high[2 * h + r] = rounded;
-      low[2 * h + r] = pack_pair<Number>(y[0] - Operand<Number>::low(rounded),
-                                         y[1] - Operand<Number>::high(rounded));
+      low[2 * h + r] =
+          pack_pair<T>(y[0] - Operand<T>::low(rounded), y[1] - Operand<T>::high(rounded));
     }
   }
 }
@@ -54,22 +54,21 @@ __device__ inline void finish_keys(const RecurrentArguments<T>& a, const ChunkVi
                                    const float* slope_of, const QueryGradients<Latents>& d_query,
                                    const ChunkUnits& units, const Word (&weights)[4][4], int column,
                                    float (&o)[8][4], float (&later)[2]) {
-  using Number = typename Family::template Number<T>;
   const int lane = threadIdx.x & 31, c = lane & 3, mine = column + (lane >> 2);
   const float maximum0 = view.maximum[mine], maximum1 = view.maximum[mine + 8];
 #pragma unroll
   for (int j = 3; j >= 0; --j) {
-    constexpr bool narrow = Operand<Number>::narrow;
+    constexpr bool narrow = Operand<T>::narrow;
     Word high[4], low[4], k[4], w[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = weights[j][i];
     if constexpr (narrow) Fragments<Latents>(view.weights).left_turned(w, 16 * j, column);
-    weigh_slopes<Family, T, Number>(a, view, slope_of, d_query, w, 16 * j, column, high, low);
+    weigh_slopes<Family, T>(a, view, slope_of, d_query, w, 16 * j, column, high, low);
     Fragments<Latents>(view.key).left_turned(k, 16 * j, column);
     const float begin0 = narrow ? 0.F : later[0], begin1 = narrow ? 0.F : later[1];
     float sum[2][4] = {{begin0, begin0, begin1, begin1}, {begin0, begin0, begin1, begin1}};
-    add_tokens<Number, true>(sum, high);
-    add_tokens<Number, true>(sum, low);
+    add_tokens<T, true>(sum, high);
+    add_tokens<T, true>(sum, low);
     if constexpr (narrow) {
       const float unit = power_of_two(-units.sums - units.slopes);
 #pragma unroll

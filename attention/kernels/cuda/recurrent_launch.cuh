@@ -52,15 +52,18 @@ void launch_tiles(const RecurrentArguments<T>& a, const RecurrentPlan& plan, std
     case 128:
       return launch_chunks<Family, T, 128, 4, Outputs>(a, heads, stream);
     default:
-      return launch_chunks<Family, T, 256, 8, Outputs>(a, heads, stream);
+      // Who wants states alone takes latents in groups that narrower tiles hold.
+      if constexpr (Family::template by_chunks<T>) {
+        launch_chunks<Family, T, 256, 8, Outputs>(a, heads, stream);
+      }
   }
 }
 
-/// Calls f with the number of latents a lane holds, as a constant. On the tensor cores' numbers
+/// Calls f with the number of latents a lane holds, as a constant. Where results are made by chunks
 /// only what no tile takes comes here.
-template <class T, class F>
+template <class Family, class T, class F>
 void with_own_latents(int latents, F&& f) {
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (!Family::template by_chunks<T>) {
     if (latents <= 64) return f(std::integral_constant<int, 2>{});
     if (latents <= 128) return f(std::integral_constant<int, 4>{});
   }
@@ -74,7 +77,7 @@ void launch_scan(const RecurrentArguments<T>& a, std::int64_t heads, Stream stre
                   static_cast<unsigned>((a.value_dim + columns - 1) / columns));
   const std::size_t bytes =
       sizeof(float) * static_cast<std::size_t>(scan_tokens * (2 * a.latents + columns));
-  with_own_latents<T>(a.latents, [&](auto own) {
+  with_own_latents<Family, T>(a.latents, [&](auto own) {
     launch(recurrent_scan<Family, T, own()>, grid, dim3(32 * scan_warps), bytes, stream, a);
   });
 }
@@ -113,7 +116,7 @@ std::size_t tile_bytes(const RecurrentPlan& plan) {
 
 template <class Family, class T>
 RecurrentPlan plan_here(const RecurrentShape& shape) {
-  constexpr bool exact = std::is_same_v<T, float>;
+  constexpr bool exact = !Family::template by_chunks<T>;
   const RecurrentPlan plan = plan_recurrence(shape, card().multiprocessors, exact);
   if (plan.scan || tile_bytes<Family, T>(plan) <= card().shared_bytes) return plan;
   return plan_recurrence(shape, card().multiprocessors, true);
@@ -189,7 +192,7 @@ void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Str
            lent.before, rows, sums);
   }
   if (plan.scan) return launch_scan<Family, T>(a, shape.heads, stream);
-  if constexpr (!std::is_same_v<T, float>) {
+  if constexpr (Family::template by_chunks<T>) {
     a.query_pieces = by_pieces(a.query, shape.latents);
     a.key_pieces = by_pieces(a.key, shape.latents);
     a.value_pieces = by_pieces(a.values, shape.value_dim);

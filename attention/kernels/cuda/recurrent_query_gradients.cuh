@@ -31,9 +31,7 @@ __global__ void __launch_bounds__(2 * Latents,
                                   QueryGradientLayout<Family, T, Latents, Columns>::blocks)
     recurrent_query_gradients(const RecurrentArguments<T> a, const ChunkGradients<T> gradients) {
   using Layout = QueryGradientLayout<Family, T, Latents, Columns>;
-  using Number = typename Family::template Number<T>;
   using Rules = GradientRules<Family>;
-  static_assert(std::is_same_v<Number, T>);
   constexpr int threads = Layout::threads, warps = Layout::warps;
   ATTNBENCH_SHARED(unsigned char, memory, 128);
   const BlockPlace place = block_place(a);
@@ -52,7 +50,7 @@ __global__ void __launch_bounds__(2 * Latents,
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
   ChunkView<Columns> product;  // G before V
   product.total = nullptr;
-  constexpr bool narrow = Operand<Number>::narrow;
+  constexpr bool narrow = Operand<T>::narrow;
   float* const ranges = reinterpret_cast<float*>(memory + Layout::ranges);
   float* const factors = narrow ? ranges + 2 * chunk_tokens : nullptr;  // of the rows of G V^T
 
@@ -109,7 +107,7 @@ __global__ void __launch_bounds__(2 * Latents,
         scale_slopes<T, Columns, threads>(product.weights, product.keys, ranges,
                                           ranges + chunk_tokens, factors);
       }
-      weigh_all<Number, Columns, warps>(product, inner, nullptr, false, factors);
+      weigh_all<T, Columns, warps>(product, inner, nullptr, false, factors);
       __syncthreads();
       Word e[4][4];
       const Fragments<Latents> keys(view.keys), queries(view.query);
@@ -117,11 +115,10 @@ __global__ void __launch_bounds__(2 * Latents,
       for (int k = 0; k < 4; ++k) keys.left_turned(e[k], k * 16, column);
       if constexpr (Family::fades) fade_rows<Columns>(s, view.fade, mine);
       float x[8][4] = {}, kept[8][4];
-      read_out<Number, Columns>(x, s, into_range<Number, Columns>(s), e,
-                                Fragments<Columns>(product.weights), Fragments<chunk_tokens>(inner),
-                                factors);
+      read_out<T, Columns>(x, s, into_range<T, Columns>(s), e, Fragments<Columns>(product.weights),
+                           Fragments<chunk_tokens>(inner), factors);
       if constexpr (narrow) take_back(x, factors, 1);
-      take_in<Number, Columns, warps>(s, e, Fragments<Columns>(product.keys), nullptr, false);
+      take_in<T, Columns, warps>(s, e, Fragments<Columns>(product.keys), nullptr, false);
 
       float total0 = view.total[mine], total1 = view.total[mine + 8];
       const float maximum0 = view.maximum[mine], maximum1 = view.maximum[mine + 8];
@@ -130,7 +127,7 @@ __global__ void __launch_bounds__(2 * Latents,
         float sum[2][4] = {{total0, total0, total1, total1}, {total0, total0, total1, total1}};
         Word q[4];
         keys.left_turned(q, 16 * j, column);  // again: registers are dearer
-        add_tokens<Number, false>(sum, q);
+        add_tokens<T, false>(sum, q);
         total0 = __shfl_sync(~0u, sum[1][1], lane | 3);
         total1 = __shfl_sync(~0u, sum[1][3], lane | 3);
         queries.left_turned(q, 16 * j, column);

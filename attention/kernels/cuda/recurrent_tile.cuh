@@ -50,6 +50,7 @@ template <>
 struct Operand<BFloat16> {
   static constexpr bool narrow = false;  // whether it has fewer exponents than a float
   static constexpr float shrink = 1;     // on sums of products, lest they overflow
+  static constexpr float lift = 0;       // see below
   __device__ static float low(Word x) { return __uint_as_float(x << 16); }
   __device__ static float high(Word x) { return __uint_as_float(x & 0xffff0000u); }
 };
@@ -58,6 +59,10 @@ template <>
 struct Operand<Half> {
   static constexpr bool narrow = true;
   static constexpr float shrink = 0x1p-6F;
+  /// Exponentials that are summed over tokens are at most 2^lift: what falls below the least
+  /// number, or is rounded to one of few digits, is then at most 2^-40 of the greatest, and at most
+  /// 2^-10 for as many tokens as there may be (2^30).
+  static constexpr float lift = 15;
   __device__ static float low(Word x) {
     return __half2float(__ushort_as_half(static_cast<unsigned short>(x & 0xffffu)));
   }

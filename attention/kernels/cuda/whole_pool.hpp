@@ -2,11 +2,10 @@
 // pointers of the arguments, mask included, are the device's.
 //
 // Two passes: the averages of every latent, by segments of the tokens, and the queries' reading of
-// them. bf16 numbers are multiplied on the tensor cores and added up in fp32, and so are fp16 ones,
-// whose averages are made as bf16: sums of exponentials need its exponents. fp32 ones are exact but
-// for rounding, on the CUDA cores; so are all where logits are given and a block of the card cannot
-// hold the averages (more than 1600 latents on Hopper, 1088 on an A100, 640 on compute capability
-// 8.6 and 8.9). Any finite scores give the right answer.
+// them. bf16 and fp16 numbers are multiplied on the tensor cores and added up in fp32. fp32 ones
+// are exact but for rounding, on the CUDA cores; so are all where logits are given and a block of
+// the card cannot hold the averages (more than 1600 latents on Hopper, 1088 on an A100, 640 on
+// compute capability 8.6 and 8.9). Any finite scores give the right answer.
 //
 // Logits of bf16 and fp16 tokens are made in the kernels where there are directions, which count as
 // the sums of two such numbers, 16 or 22 bits of theirs; those of fp32 tokens are to be made
@@ -36,9 +35,8 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
                         Stream stream, void* workspace, std::size_t workspace_bytes);
 
 /// Of logits that are given: there are no directions. In bf16 and fp16 and up to 128 columns of
-/// values products are the tensor cores', fp16's averages aside; else gradients are computed in
-/// fp32 on the CUDA cores, with a workspace that grows with batch * heads * length * value_dim.
-/// `out` is not looked at.
+/// values products are the tensor cores'; else gradients are computed in fp32 on the CUDA cores,
+/// with a workspace that grows with batch * heads * length * value_dim. `out` is not looked at.
 template <class T>
 std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes);
 template <class T>

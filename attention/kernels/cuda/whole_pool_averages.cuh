@@ -42,25 +42,15 @@ struct ExactPool {
   }
 };
 
-/// The averages of a pool and what else latents have, to all but its `top` and `factor`. In bf16 on
-/// the tensor cores; fp16's in fp32, since sums of exponentials in bf16 are not exact enough for
-/// it.
+/// Segments whose states a group of latents leaves.
+inline int average_segments(const WholePoolShape& shape) {
+  const std::int64_t width = std::min<std::int64_t>(pool_group, shape.latents);
+  return plan_states(shape, width, card().multiprocessors).segments;
+}
+/// The averages of a pool and what else latents have, to all but its `top` and `factor`, on the
+/// tensor cores: T of 16 bits.
 template <class T>
 void pool_averages(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                    const ExactPool& pool, Stream stream);
-/// Segments whose states that takes.
-template <class T>
-std::int64_t average_segments(const WholePoolShape& shape);
-
-template <>
-void pool_averages(const WholePoolSizes&, const WholePoolArguments<BFloat16>&, const ExactPool&,
-                   Stream);
-template <>
-void pool_averages(const WholePoolSizes&, const WholePoolArguments<Half>&, const ExactPool&,
-                   Stream);
-template <>
-std::int64_t average_segments<BFloat16>(const WholePoolShape&);
-template <>
-std::int64_t average_segments<Half>(const WholePoolShape&);
 
 }  // namespace attnbench::kernels::cuda

@@ -88,8 +88,7 @@ struct DirectedLayout {
 template <class T, int Dim, bool Reading>
 __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const DirectedPool<T> a) {
   using Layout = DirectedLayout<T, Dim, Reading>;
-  using Number = std::conditional_t<Reading, T, BFloat16>;  // sums of exponentials need its range
-  using N = Operand<Number>;
+  using N = Operand<T>;
   constexpr int threads = 32 * read_warps, sides = Reading ? 1 : 2;
   ATTNBENCH_SHARED(unsigned char, memory, 128);
   float* const bias = reinterpret_cast<float*>(memory + Layout::bias);
@@ -141,6 +140,7 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
     }
   };
 
+  // Maxima, less the lift.
   float o[Dim / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
   std::uint64_t coming = 0;
   if (first < last) coming = load(first, 0);
@@ -162,12 +162,6 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
       }
     } else {
       token_bias<Dim, T>(tile, seen, a.square, bias);
-      if constexpr (!std::is_same_v<Number, T>) {
-        for (int i = threadIdx.x; i < directed_columns * Dim / 2; i += threads) {
-          Word& x = values.pair(i / (Dim / 2), i % (Dim / 2) * 2);
-          x = pack_pair<Number>(Operand<T>::low(x), Operand<T>::high(x));
-        }
-      }
     }
     __syncthreads();
 
@@ -191,7 +185,7 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
         }
       }
     }
-    float most[2] = {top[0], top[1]};
+    float most[2] = {-INFINITY, -INFINITY};
 #pragma unroll
     for (int n = 0; n < directed_columns / 8; ++n) {
       const float2 add = *reinterpret_cast<const float2*>(bias + 8 * n + 2 * c);
@@ -207,14 +201,14 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
     for (int r = 0; r < 2; ++r) {
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
+      most[r] = fmaxf(top[r], most[r] - N::lift);
       const float base = most[r] == -INFINITY ? 0.F : most[r];
       fade[r] = exp2_fast(top[r] - base);
       top[r] = most[r];
       sum[r] *= fade[r];
 #pragma unroll
       for (int n = 0; n < directed_columns / 8; ++n) {
-        p[n][r] =
-            pack_pair<Number>(exp2_fast(s[n][2 * r] - base), exp2_fast(s[n][2 * r + 1] - base));
+        p[n][r] = pack_pair<T>(exp2_fast(s[n][2 * r] - base), exp2_fast(s[n][2 * r + 1] - base));
         sum[r] += N::low(p[n][r]) + N::high(p[n][r]);  // as they were rounded
       }
     }
@@ -231,8 +225,8 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
       for (int n = 0; n < Dim / 16; ++n) {
         Word right[4];
         right_side.right_turned(right, 16 * k, n * 16);
-        multiply_add<Number>(o[2 * n], left, right[0], right[1]);
-        multiply_add<Number>(o[2 * n + 1], left, right[2], right[3]);
+        multiply_add<T>(o[2 * n], left, right[0], right[1]);
+        multiply_add<T>(o[2 * n + 1], left, right[2], right[3]);
       }
     }
   }

@@ -10,14 +10,4 @@ template void exact_pool_backward<Half>(const WholePoolSizes&, const WholePoolAr
                                         const PrefixPoolGradients<Half>&, Stream, void*,
                                         std::size_t);
 
-template <>
-std::int64_t average_segments<Half>(const WholePoolShape& shape) {
-  return ExactPool::cut(shape, shape.key_length).segments;
-}
-template <>
-void pool_averages(const WholePoolSizes& sizes, const WholePoolArguments<Half>& arguments,
-                   const ExactPool& pool, Stream stream) {
-  ExactLaunch<Half>{sizes, arguments, pool, stream}.average_keys();
-}
-
 }  // namespace attnbench::kernels::cuda

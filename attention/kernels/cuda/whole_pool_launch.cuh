@@ -2,6 +2,7 @@
 #pragma once
 
 #include "attention/kernels/cuda/recurrent_forward.cuh"
+#include "attention/kernels/cuda/whole_pool_averages.cuh"
 #include "attention/kernels/cuda/whole_pool_forward.cuh"
 #include "attention/kernels/cuda/whole_pool_read.cuh"
 #include "attention/kernels/workspace.hpp"
@@ -19,9 +20,7 @@ struct PoolSpace {
 
   PoolSpace(Workspace& space, const WholePoolShape& shape)
       : reading(plan_reading(shape, card().multiprocessors, card().shared_bytes)),
-        segments(plan_states(shape, std::min<std::int64_t>(pool_group, shape.latents),
-                             card().multiprocessors)
-                     .segments),
+        segments(average_segments(shape)),
         padded(static_cast<int>(round_up(shape.latents, read_latents))),
         stride(static_cast<int>(round_up(shape.value_dim, 8))) {
     const std::int64_t rows = shape.heads * shape.latents;
@@ -63,6 +62,26 @@ void launch_states(const WholePoolSizes& sizes, const WholePoolArguments<T>& arg
     recurrent_states<PoolFamily>(a, {shape.heads, shape.key_length, width, shape.value_dim},
                                  plan_states(shape, width, card().multiprocessors), stream);
   }
+}
+
+template <class T>
+void pool_averages(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
+                   const ExactPool& pool, Stream stream) {
+  const int segments = average_segments(pool.shape);
+  launch_states(sizes, arguments, pool.states, segments, stream);
+  PoolMerge<float> merge;
+  merge.from = pool.states;
+  merge.group = pool_group;
+  merge.segments = segments;
+  merge.latents = static_cast<int>(pool.shape.latents);
+  merge.value_dim = static_cast<int>(pool.shape.value_dim);
+  merge.heads = pool.shape.heads;
+  merge.out = pool.averages;
+  merge.normaliser = pool.normaliser;
+  merge.minus_maximum = pool.minus_maximum;
+  merge.gain = pool.gain;
+  merge.lift = Operand<T>::lift;
+  launch_merge(merge, stream);
 }
 
 template <class T>

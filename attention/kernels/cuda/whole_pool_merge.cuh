@@ -30,6 +30,7 @@ struct PoolMerge {
   /// Where there are maxima the sums are divided by their totals: base-2 logarithms of the totals
   /// of exp2(logit), minus the maxima, and 1 / the totals of what is measured against these.
   float *normaliser = nullptr, *minus_maximum = nullptr, *gain = nullptr;  ///< [heads, latents]
+  float lift = 0;  ///< by how much the greatest logits are above what stands for maxima in `from`
   /// The total itself or, with `dotted`, the product of the result with that row, [heads, latents].
   float* total = nullptr;
   const float* dotted = nullptr;  ///< [heads, latents, value_dim]
@@ -77,8 +78,8 @@ __global__ void __launch_bounds__(32 * merge_warps)
   float gain = 1;
   if (a.from.maximum != nullptr) gain = total > 0 ? 1 / total : 0.F;
   if (real && part == 0 && lane == 0) {
-    if (a.minus_maximum != nullptr) a.minus_maximum[row] = -base;
-    if (a.gain != nullptr) a.gain[row] = gain;
+    if (a.minus_maximum != nullptr) a.minus_maximum[row] = -(base + a.lift);
+    if (a.gain != nullptr) a.gain[row] = gain * exp2f(a.lift);
     if (a.normaliser != nullptr) a.normaliser[row] = total > 0 ? base + log2f(total) : -INFINITY;
     if (a.total != nullptr && a.dotted == nullptr) a.total[row] = total;
   }

@@ -27,8 +27,7 @@ struct SlopeSpace {
 
   SlopeSpace(Workspace& space, const WholePoolSizes& sizes)
       : cut(slope_segments(sizes)),
-        pool(space, shape_of(sizes),
-             std::max<std::int64_t>(cut.segments, average_segments<T>(shape_of(sizes)))),
+        pool(space, shape_of(sizes), std::max(cut.segments, average_segments(shape_of(sizes)))),
         padded(static_cast<int>(round_up(sizes.latents, slope_latents))),
         width(sizes.value_dim <= 64 ? 64 : 128) {
     const std::int64_t heads = pool.shape.heads, rows = heads * sizes.latents;
