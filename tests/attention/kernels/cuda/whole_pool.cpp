@@ -76,11 +76,14 @@ TEMPLATE_TEST_CASE("cuda whole pool: gradients on the tensor cores", "", BFloat1
     }
     compare_gradients(WholePool<T>(one_head(kind, 700, 600, 16, 24)));  // in segments
     // Gradients of averages that leave the range of fp16, and those that fall below its numbers.
-    if (!std::is_same_v<T, Half>) continue;
+    // Results' gradients are much alike, so that those of queries are little more than six sums,
+    // and differences of these: what their roundings add up to is chance, in bf16 6.1 to 6.3e-3
+    // here and 4.7 to 7.0e-3 of a naive run.
     for (const float size : {3000.F, 0.01F}) {
       WholePool<T> problem(one_head(kind, 200, 70, 6, 24));
       for (T& each : problem.d_out) narrow(size * (1 + 0.3F * widen(each)), each);
-      compare_gradients(problem);
+      const double naive = std::is_same_v<T, BFloat16> ? naive_query_error(problem) : 0;
+      compare_gradients(problem, 0, naive);
     }
   }
 }
