@@ -30,11 +30,12 @@ inline Cut cut_of(const SoftmaxSizes& sizes, std::int64_t unit, std::int64_t mos
   const auto blocks = [&] { return (sizes.length + cut.rows - 1) / cut.rows; };
   while (cut.rows > unit && heads * blocks() < wanted_items) cut.rows /= 2;
   cut.blocks = blocks();
-  if (heads * cut.blocks < wanted_items) {
+  const std::int64_t items = heads * cut.blocks;
+  if (items > 0 && items < wanted_items) {
     const std::int64_t reach = std::min(SoftmaxSizes::far, sizes.left) +
                                std::min(SoftmaxSizes::far, sizes.right) + cut.rows;
     const std::int64_t seen = std::min(sizes.key_length, reach);
-    cut.parts = std::clamp<std::int64_t>(wanted_parts / (heads * cut.blocks), 1,
+    cut.parts = std::clamp<std::int64_t>(wanted_parts / items, 1,
                                          std::max<std::int64_t>(1, seen / least_keys));
   }
   return cut;
