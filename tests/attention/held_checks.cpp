@@ -1,5 +1,6 @@
 #include "tests/attention/held_checks.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/support/catch.hpp"
@@ -13,8 +14,10 @@ void check_gradients(const Held& held, const std::string& implementation, double
     CAPTURE(implementation, role);
     const at::Tensor direction = at::randn_like(gradient);
     const double slope = held.slope(role, direction);
+    // What slopes along random directions usually are: one may be small by chance alone.
+    const double usual = gradient.norm().item<double>();
     CHECK((gradient * direction).sum().item<double>() ==
-          Approx(slope).epsilon(1e-6).margin(margin));
+          Approx(slope).epsilon(1e-6).margin(std::max(margin, 1e-7 * usual)));
   }
 }
 

@@ -9,7 +9,8 @@
 namespace attnbench::test {
 
 /// The gradient of every role and parameter is, along a random direction, the slope of the
-/// definition: to 1e-6 of it, or to `margin` where it is about zero.
+/// definition: to 1e-6 of it, to 1e-7 of what slopes there usually are where this one is small by
+/// chance, or to `margin` where all are about zero.
 void check_gradients(const Held& held, const std::string& implementation, double margin = 0);
 
 /// A state that any of `implementations` has filled with any of `prefills` tokens is continued by
