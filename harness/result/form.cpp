@@ -167,7 +167,7 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
                               {"roofline", Kind::object, false}}});
   if (!status_from(cell["status"].get<std::string>())) {
     fail(pointer + "/status",
-         "one of ok, wrong, unsupported, skipped, out_of_memory, timeout, "
+         "one of ok, wrong, disturbed, unsupported, skipped, out_of_memory, timeout, "
          "crashed, error, found " +
              cell["status"].dump());
   }

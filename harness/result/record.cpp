@@ -6,7 +6,8 @@ namespace attnbench::result {
 
 const std::vector<std::string>& status_words() {
   static const std::vector<std::string> words{
-      "ok", "wrong", "unsupported", "skipped", "out_of_memory", "timeout", "crashed", "error"};
+      "ok",      "wrong",         "disturbed", "unsupported",
+      "skipped", "out_of_memory", "timeout",   "crashed",     "error"};
   return words;
 }
 

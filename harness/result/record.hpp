@@ -71,7 +71,8 @@
 //   metrics                 {state_bytes, tokens_per_second, …}   of the task
 //   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
 //
-// timing of one round       {samples_seconds, median_seconds, low_seconds, high_seconds,
+// timing of one round       {samples_seconds, samples_cpu_share, samples_switches, preempted,
+//                           disturbed, median_seconds, low_seconds, high_seconds,
 //                           stop: interval | time | samples, calibration_seconds, round,
 //                           clock_ratio, graph, graph_reason}   the last three on a device only:
 //                           its clock over its greatest, just after; whether a recorded graph was
@@ -95,8 +96,19 @@ namespace attnbench::result {
 
 using Json = nlohmann::json;
 
-/// What became of a cell. None vanishes silently.
-enum class Status { ok, wrong, unsupported, skipped, out_of_memory, timeout, crashed, error };
+/// What became of a cell. None vanishes silently. A disturbed cell keeps its timing, but other
+/// processes took the CPU from most of its rounds: it is never ranked and enters no verdict.
+enum class Status {
+  ok,
+  wrong,
+  disturbed,
+  unsupported,
+  skipped,
+  out_of_memory,
+  timeout,
+  crashed,
+  error
+};
 
 const char* to_string(Status status);
 std::optional<Status> status_from(const std::string& word);
