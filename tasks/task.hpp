@@ -61,7 +61,9 @@ struct Comparison {
   double ratio_low = 0;
   double ratio_high = std::numeric_limits<double>::infinity();
   std::size_t pairs = 0;
-  std::string stop;  ///< "decided", "equal", "time" or "samples"
+  /// "decided", "equal", "time", "samples" or "disturbed": other processes took the CPU from too
+  /// many pairs, the ratio has no interval and decides nothing.
+  std::string stop;
 };
 
 /// The place of this process among those that train together (torchrun's RANK, WORLD_SIZE,

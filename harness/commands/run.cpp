@@ -89,6 +89,8 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first) {
     std::cout << result::table(outcome.result, style) << result::status_line(outcome.result) << "\n"
               << "result  " << (outcome.folder / "result.json").string() << "\n";
+    const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
+    if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first && !arguments.measure.no_report) make_report(outcome.folder);
   std::cout.flush();  // before the next suite's progress, which is another stream's

@@ -28,7 +28,7 @@ struct Kept {
 };
 
 /// Of `journal`, the records of cells in `ids` that hold under `identity`. Cells that ended with a
-/// status in `retry` are to be repeated.
+/// status in `retry` are to be repeated, disturbed ones whole: their rounds ended well, each.
 Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
           const std::set<std::string>& retry);
 

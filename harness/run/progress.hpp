@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 namespace attnbench::run {
@@ -52,6 +53,7 @@ class Progress {
     int round = 0;
   };
   std::map<std::string, Begun> at_work_;  ///< by cell
+  std::set<std::string> disturbed_;       ///< cells of which that was said
   std::string cell_;                      ///< the one that was heard of last
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <ctime>
 
+#include "harness/result/disturbance.hpp"
 #include "harness/result/document.hpp"
 #include "harness/result/record.hpp"
 #include "harness/run/provenance.hpp"
@@ -52,10 +53,10 @@ Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& prob
 }
 
 Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<Json>& rounds,
-               const Json& ceilings) {
+               const Json& ceilings, double usual_calibration) {
   std::vector<Json> told = rounds;
   if (!planned.runs()) told = {planned.settled};
-  Json cell = result::combine(planned.cell, planned.forecast, told, ceilings);
+  Json cell = result::combine(planned.cell, planned.forecast, told, ceilings, usual_calibration);
   if (!facts.reproduce.empty()) cell["reproduce"] = facts.reproduce + " --only " + planned.id();
   for (const Json& round : told) {
     for (const char* part : {"reused_from", "side_by_side"}) {
@@ -90,12 +91,14 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
   for (const auto& [device, probe] : probes) {
     if (probe.contains("ceilings")) parts.ceilings[device] = probe.at("ceilings");
   }
+  const double usual = result::usual_calibration(records);
+  if (usual > 0) parts.run["calibration_seconds"] = usual;
   for (const Planned& one : planned) {
     const auto found = records.find(one.id());
     const std::vector<Json> rounds = found == records.end() ? std::vector<Json>{} : found->second;
     const std::string device = one.cell.value("device", "cpu");
     parts.cells.push_back(
-        cell_part(facts, one, rounds, parts.ceilings.value(device, Json::object())));
+        cell_part(facts, one, rounds, parts.ceilings.value(device, Json::object()), usual));
   }
   return result::assemble(parts);
 }

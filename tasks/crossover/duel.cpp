@@ -151,13 +151,15 @@ Fought Duels::fight(std::int64_t length, const Contender& mechanism,
   };
   const Contender* fastest = &exact.front();
   auto best = subject_of(*fastest);
+  bool unknown = false;  // which of the exact forms is the fastest
   for (std::size_t i = 1; i < exact.size(); ++i) {
     auto other = subject_of(exact[i]);
     const Comparison times = context_.compare(best->body(), other->body(), choosing_patience);
+    unknown = unknown || times.stop == "disturbed";
     const bool better = times.ratio < 1;
     const double lead = better ? 1 / times.ratio : times.ratio;
     const double seconds = std::min(times.first_seconds, times.second_seconds);
-    if (lead > left_behind_ratio && seconds > left_behind_seconds) {
+    if (times.stop != "disturbed" && lead > left_behind_ratio && seconds > left_behind_seconds) {
       left_behind_[(better ? *fastest : exact[i]).forecast.implementation] = length;
     }
     if (!better) continue;
@@ -167,6 +169,12 @@ Fought Duels::fight(std::int64_t length, const Contender& mechanism,
   const auto subject = subject_of(mechanism);
   Fought fought;
   fought.times = context_.compare(best->body(), subject->body(), 1);
+  if (unknown) {
+    const Comparison nothing;
+    fought.times.stop = "disturbed";
+    fought.times.ratio_low = nothing.ratio_low;
+    fought.times.ratio_high = nothing.ratio_high;
+  }
   fought.trial = {length, faster_of(fought.times), fought.times.ratio};
   fought.implementation = mechanism.forecast.implementation;
   fought.exact = fastest->cell;

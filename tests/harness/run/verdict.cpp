@@ -20,6 +20,8 @@ TEST_CASE("findings are no failures unless named", "[verdict]") {
   CHECK(verdict_of({"ok", "out_of_memory", "timeout", "unsupported", "skipped"}) == ExitCode::done);
   CHECK(verdict_of({"ok", "timeout"}, {"timeout"}) == ExitCode::cells);
   CHECK(verdict_of({"ok"}, {"timeout"}) == ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed"}) == ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed"}, {"disturbed"}) == ExitCode::cells);
 }
 
 TEST_CASE("crashes, errors and wrong cells are", "[verdict]") {
