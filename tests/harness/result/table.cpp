@@ -49,7 +49,7 @@ TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", 
   const Grid& growth = grids.back();
   CHECK(growth.columns == std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
   REQUIRE(growth.rows.front().first == "softmax");
-  CHECK(growth.rows.front().second[1] == "2.00");
+  CHECK(growth.rows.front().second[1] == "2.00: held");
   CHECK(std::stod(growth.rows.front().second[0]) == Approx(2).margin(0.1));
   CHECK(growth.rows.front().second[2] == "2.00");
   Json few = fixture();
