@@ -114,7 +114,8 @@ Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, in
                       {"device_bytes", memory_limit(device)}}},
                     {"measure", identity_["measure"]},
                     {"log", folder_.cell_log(id)},
-                    {"checkpoint", folder_.checkpoints(id)}};
+                    {"checkpoint", folder_.checkpoints(id)},
+                    {"binary", identity_["binary"]}};
     if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
     return worker.request(
         request,

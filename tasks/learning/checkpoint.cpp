@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -21,27 +22,65 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Raised whenever a checkpoint means something else than before.
-constexpr int version = 1;
+constexpr int version = 2;
 
-/// A pair: what is known of the checkpoint, as JSON, and its tensors by name.
-std::vector<char> encoded(const Json& head, const NamedTensors& tensors) {
-  c10::Dict<std::string, at::Tensor> named;
-  for (const auto& [name, tensor] : tensors) named.insert(name, tensor.contiguous());
-  return torch::jit::pickle_save(
-      c10::ivalue::Tuple::create({c10::IValue(head.dump()), c10::IValue(named)}));
+/// What a file holds, in this order. The digest is of all the rest.
+struct Content {
+  std::string digest;
+  std::string head;  ///< version, identity and facts, as JSON
+  NamedTensors tensors;
+};
+
+using HashState = std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)>;
+
+HashState new_hash() {
+  HashState state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  return state;
 }
 
-/// Head and tensors. Throws Error where the bytes are not what `encoded` makes.
-std::pair<Json, NamedTensors> decoded(const std::vector<char>& bytes) {
+std::string hexadecimal(const HashState& state) {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  std::array<char, 33> text{};
+  std::snprintf(text.data(), text.size(), "%016llx%016llx",
+                static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return text.data();
+}
+
+std::string digest_of(const std::string& head, const NamedTensors& tensors) {
+  const HashState state = new_hash();
+  XXH3_128bits_update(state.get(), head.data(), head.size() + 1);
+  for (const auto& [name, tensor] : tensors) {
+    const char* dtype = c10::toString(tensor.scalar_type());
+    XXH3_128bits_update(state.get(), dtype, std::strlen(dtype) + 1);
+  }
+  const std::string rest = hash_of(tensors);
+  XXH3_128bits_update(state.get(), rest.data(), rest.size());
+  return hexadecimal(state);
+}
+
+std::vector<char> encoded(const std::string& head, const NamedTensors& tensors) {
+  c10::Dict<std::string, at::Tensor> named;
+  for (const auto& [name, tensor] : tensors) named.insert(name, tensor.contiguous());
+  return torch::jit::pickle_save(c10::ivalue::Tuple::create(
+      {c10::IValue(digest_of(head, tensors)), c10::IValue(head), c10::IValue(named)}));
+}
+
+/// Throws Error where the bytes are not what `encoded` makes, or made before version 2.
+Content decoded(const std::vector<char>& bytes) {
   try {
     const c10::IValue value = torch::jit::pickle_load(bytes);
     const auto& elements = value.toTupleRef().elements();
-    Json head = Json::parse(elements.at(0).toStringRef());
-    NamedTensors tensors;
-    for (const auto& item : elements.at(1).toGenericDict()) {
-      tensors[item.key().toStringRef()] = item.value().toTensor();
+    // Version 1 had no digest in front.
+    const std::size_t head = elements.size() == 2 ? 0 : 1;
+    Content content;
+    if (head == 1) content.digest = elements.at(0).toStringRef();
+    content.head = elements.at(head).toStringRef();
+    for (const auto& item : elements.at(head + 1).toGenericDict()) {
+      content.tensors[item.key().toStringRef()] = item.value().toTensor();
     }
-    return {std::move(head), std::move(tensors)};
+    return content;
   } catch (const std::exception&) {
     throw Error("is cut short, damaged or no checkpoint");
   }
@@ -59,21 +98,25 @@ std::string difference(const Json& there, const Json& here, const std::string& n
       if (!here.contains(key)) return key + " is " + value.dump() + " there and unknown here";
     }
   }
+  if (name == "binary") return "the worker or a plugin was built anew since it was written";
   const auto said = [](const Json& value) { return value.is_null() ? "unknown" : value.dump(); };
   return name + " is " + said(there) + " there and " + said(here) + " here";
 }
 
 Checkpoint checked(const std::vector<char>& bytes, const Json& identity) {
-  auto [head, tensors] = decoded(bytes);
+  Content content = decoded(bytes);
+  const Json head = Json::parse(content.head, nullptr, /*allow_exceptions=*/false);
   const Json own_version = head.is_object() ? head.value("version", Json()) : Json();
   if (own_version != version) {
     throw Error("is a checkpoint of version " + own_version.dump() + ", not " +
                 std::to_string(version));
   }
+  if (content.digest != digest_of(content.head, content.tensors)) {
+    throw Error("is damaged: its bits have changed");
+  }
   const std::string other = difference(head.value("identity", Json()), identity, "identity");
   if (!other.empty()) throw Error("is of another training: " + other);
-  if (head.value("hash", "") != hash_of(tensors)) throw Error("is damaged: its bits have changed");
-  return {head.at("facts"), std::move(tensors)};
+  return {head.at("facts"), std::move(content.tensors)};
 }
 
 void write_whole(const fs::path& file, const std::vector<char>& bytes) {
@@ -100,9 +143,7 @@ void write_whole(const fs::path& file, const std::vector<char>& bytes) {
 }  // namespace
 
 std::string hash_of(const NamedTensors& tensors) {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
-                                                                              XXH3_freeState);
-  XXH3_128bits_reset(state.get());
+  const HashState state = new_hash();
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor plain = tensor.detach().cpu().contiguous();
     XXH3_128bits_update(state.get(), name.data(), name.size() + 1);
@@ -110,23 +151,22 @@ std::string hash_of(const NamedTensors& tensors) {
                         plain.sizes().size() * sizeof(std::int64_t));
     XXH3_128bits_update(state.get(), plain.data_ptr(), plain.nbytes());
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  std::array<char, 33> text{};
-  std::snprintf(text.data(), text.size(), "%016llx%016llx",
-                static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text.data();
+  return hexadecimal(state);
 }
 
-std::optional<Checkpoint> Checkpoints::load() {
+std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Checkpoint&)>& take) {
   for (const fs::path& file : {newest(), previous()}) {
     std::ifstream stream(file, std::ios::binary);
     if (!stream) continue;
     const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
     try {
-      return checked(bytes, identity_);
+      Checkpoint checkpoint = checked(bytes, identity_);
+      if (take) take(checkpoint);
+      return checkpoint;
     } catch (const std::exception& error) {
-      refused_.push_back(file.string() + " " + error.what());
+      const std::string why = error.what();  // of LibTorch with a backtrace
+      refused_.push_back(file.string() + " " + why.substr(0, why.find('\n')));
+      std::fprintf(stderr, "%s\n", refused_.back().c_str());
       if (file == newest()) newest_is_good_ = false;
     }
   }
@@ -134,11 +174,9 @@ std::optional<Checkpoint> Checkpoints::load() {
 }
 
 void Checkpoints::save(const Checkpoint& checkpoint) {
-  const Json head = {{"version", version},
-                     {"identity", identity_},
-                     {"facts", checkpoint.facts},
-                     {"hash", hash_of(checkpoint.tensors)}};
-  const std::vector<char> bytes = encoded(head, checkpoint.tensors);
+  const Json head = {
+      {"version", version}, {"identity", identity_}, {"facts", checkpoint.facts}};
+  const std::vector<char> bytes = encoded(head.dump(), checkpoint.tensors);
   const fs::path written = folder_ / "checkpoint.writing.pt";
   try {
     fs::create_directories(folder_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -25,7 +26,8 @@ struct Checkpoint {
   NamedTensors tensors;  ///< on the CPU
 };
 
-/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits.
+/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits. The same for tensors of
+/// another dtype with the same bits.
 std::string hash_of(const NamedTensors& tensors);
 
 class Checkpoints {
@@ -34,9 +36,9 @@ class Checkpoints {
   Checkpoints(std::filesystem::path folder, Json identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
-  /// The newest that is whole, of this version and of this identity. Why others were not taken is
-  /// in refused().
-  std::optional<Checkpoint> load();
+  /// The newest that is whole, of this version and of this identity, and that `take`, where there
+  /// is one, accepts: what it throws is a refusal, too. Why others were not taken is in refused().
+  std::optional<Checkpoint> load(const std::function<void(const Checkpoint&)>& take = {});
   /// Throws CheckpointError naming the file and the reason.
   void save(const Checkpoint& checkpoint);
 
