@@ -10,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
+#include <string_view>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -24,65 +26,67 @@ namespace fs = std::filesystem;
 /// Raised whenever a checkpoint means something else than before.
 constexpr int version = 2;
 
-/// What a file holds, in this order. The digest is of all the rest.
-struct Content {
-  std::string digest;
-  std::string head;  ///< version, identity and facts, as JSON
-  NamedTensors tensors;
-};
+/// Digits of a hash.
+constexpr std::size_t digits = 32;
 
-using HashState = std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)>;
+// The record that ends a zip archive: its size, its signature, and where its last two bytes say how
+// long a comment follows.
+constexpr std::size_t end_size = 22;
+constexpr std::size_t comment_length_at = 20;
+constexpr std::string_view end_signature = "PK\x05\x06";
 
-HashState new_hash() {
-  HashState state(XXH3_createState(), XXH3_freeState);
-  XXH3_128bits_reset(state.get());
-  return state;
-}
-
-std::string hexadecimal(const HashState& state) {
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  std::array<char, 33> text{};
+std::string hexadecimal(const XXH128_hash_t& hash) {
+  std::array<char, digits + 1> text{};
   std::snprintf(text.data(), text.size(), "%016llx%016llx",
                 static_cast<unsigned long long>(hash.high64),
                 static_cast<unsigned long long>(hash.low64));
   return text.data();
 }
 
-std::string digest_of(const std::string& head, const NamedTensors& tensors) {
-  const HashState state = new_hash();
-  XXH3_128bits_update(state.get(), head.data(), head.size() + 1);
-  for (const auto& [name, tensor] : tensors) {
-    const char* dtype = c10::toString(tensor.scalar_type());
-    XXH3_128bits_update(state.get(), dtype, std::strlen(dtype) + 1);
-  }
-  const std::string rest = hash_of(tensors);
-  XXH3_128bits_update(state.get(), rest.data(), rest.size());
-  return hexadecimal(state);
+/// Whether the archive's last record begins here, and names a comment of this length.
+bool ends_at(const std::vector<char>& bytes, std::size_t place, std::size_t comment) {
+  return std::string_view(bytes.data() + place, end_signature.size()) == end_signature &&
+         static_cast<unsigned char>(bytes[place + comment_length_at]) == comment &&
+         bytes[place + comment_length_at + 1] == 0;
 }
 
-std::vector<char> encoded(const std::string& head, const NamedTensors& tensors) {
+/// Throws Error unless every byte is as `sealed` left it.
+void require_whole(const std::vector<char>& bytes) {
+  const std::size_t size = bytes.size();
+  if (size >= end_size && ends_at(bytes, size - end_size, 0)) {
+    throw Error("has no digest: another version of attnbench wrote it");
+  }
+  if (size < end_size + digits || !ends_at(bytes, size - end_size - digits, digits)) {
+    throw Error("is cut short, damaged or no checkpoint");
+  }
+  const std::string_view said(bytes.data() + size - digits, digits);
+  if (said != hexadecimal(XXH3_128bits(bytes.data(), size - digits))) {
+    throw Error("is damaged: its bits have changed");
+  }
+}
+
+/// A pair: what is known of the checkpoint, as JSON, and its tensors by name.
+std::vector<char> encoded(const Json& head, const NamedTensors& tensors) {
   c10::Dict<std::string, at::Tensor> named;
   for (const auto& [name, tensor] : tensors) named.insert(name, tensor.contiguous());
-  return torch::jit::pickle_save(c10::ivalue::Tuple::create(
-      {c10::IValue(digest_of(head, tensors)), c10::IValue(head), c10::IValue(named)}));
+  return sealed(torch::jit::pickle_save(
+      c10::ivalue::Tuple::create({c10::IValue(head.dump()), c10::IValue(named)})));
 }
 
-/// Throws Error where the bytes are not what `encoded` makes, or made before version 2.
-Content decoded(const std::vector<char>& bytes) {
+/// Head and tensors. Throws Error where the bytes are not what `encoded` makes.
+std::pair<Json, NamedTensors> decoded(const std::vector<char>& bytes) {
+  require_whole(bytes);
   try {
     const c10::IValue value = torch::jit::pickle_load(bytes);
     const auto& elements = value.toTupleRef().elements();
-    // Version 1 had no digest in front.
-    const std::size_t head = elements.size() == 2 ? 0 : 1;
-    Content content;
-    if (head == 1) content.digest = elements.at(0).toStringRef();
-    content.head = elements.at(head).toStringRef();
-    for (const auto& item : elements.at(head + 1).toGenericDict()) {
-      content.tensors[item.key().toStringRef()] = item.value().toTensor();
+    Json head = Json::parse(elements.at(0).toStringRef());
+    NamedTensors tensors;
+    for (const auto& item : elements.at(1).toGenericDict()) {
+      tensors[item.key().toStringRef()] = item.value().toTensor();
     }
-    return content;
+    return {std::move(head), std::move(tensors)};
   } catch (const std::exception&) {
-    throw Error("is cut short, damaged or no checkpoint");
+    throw Error("is no checkpoint");
   }
 }
 
@@ -104,19 +108,15 @@ std::string difference(const Json& there, const Json& here, const std::string& n
 }
 
 Checkpoint checked(const std::vector<char>& bytes, const Json& identity) {
-  Content content = decoded(bytes);
-  const Json head = Json::parse(content.head, nullptr, /*allow_exceptions=*/false);
+  auto [head, tensors] = decoded(bytes);
   const Json own_version = head.is_object() ? head.value("version", Json()) : Json();
   if (own_version != version) {
     throw Error("is a checkpoint of version " + own_version.dump() + ", not " +
                 std::to_string(version));
   }
-  if (content.digest != digest_of(content.head, content.tensors)) {
-    throw Error("is damaged: its bits have changed");
-  }
   const std::string other = difference(head.value("identity", Json()), identity, "identity");
   if (!other.empty()) throw Error("is of another training: " + other);
-  return {head.at("facts"), std::move(content.tensors)};
+  return {head.at("facts"), std::move(tensors)};
 }
 
 void write_whole(const fs::path& file, const std::vector<char>& bytes) {
@@ -142,8 +142,20 @@ void write_whole(const fs::path& file, const std::vector<char>& bytes) {
 
 }  // namespace
 
+std::vector<char> sealed(std::vector<char> archive) {
+  if (archive.size() < end_size || !ends_at(archive, archive.size() - end_size, 0)) {
+    throw std::logic_error("what is to be sealed is no zip archive without a comment");
+  }
+  archive[archive.size() - end_size + comment_length_at] = static_cast<char>(digits);
+  const std::string digest = hexadecimal(XXH3_128bits(archive.data(), archive.size()));
+  archive.insert(archive.end(), digest.begin(), digest.end());
+  return archive;
+}
+
 std::string hash_of(const NamedTensors& tensors) {
-  const HashState state = new_hash();
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  XXH3_128bits_reset(state.get());
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor plain = tensor.detach().cpu().contiguous();
     XXH3_128bits_update(state.get(), name.data(), name.size() + 1);
@@ -151,7 +163,7 @@ std::string hash_of(const NamedTensors& tensors) {
                         plain.sizes().size() * sizeof(std::int64_t));
     XXH3_128bits_update(state.get(), plain.data_ptr(), plain.nbytes());
   }
-  return hexadecimal(state);
+  return hexadecimal(XXH3_128bits_digest(state.get()));
 }
 
 std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Checkpoint&)>& take) {
@@ -166,7 +178,6 @@ std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Check
     } catch (const std::exception& error) {
       const std::string why = error.what();  // of LibTorch with a backtrace
       refused_.push_back(file.string() + " " + why.substr(0, why.find('\n')));
-      std::fprintf(stderr, "%s\n", refused_.back().c_str());
       if (file == newest()) newest_is_good_ = false;
     }
   }
@@ -174,9 +185,8 @@ std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Check
 }
 
 void Checkpoints::save(const Checkpoint& checkpoint) {
-  const Json head = {
-      {"version", version}, {"identity", identity_}, {"facts", checkpoint.facts}};
-  const std::vector<char> bytes = encoded(head.dump(), checkpoint.tensors);
+  const Json head = {{"version", version}, {"identity", identity_}, {"facts", checkpoint.facts}};
+  const std::vector<char> bytes = encoded(head, checkpoint.tensors);
   const fs::path written = folder_ / "checkpoint.writing.pt";
   try {
     fs::create_directories(folder_);

@@ -1,5 +1,6 @@
 // Checkpoints: where training stands, on the disk. The newest and the one before it are kept, so
-// that whatever happens while one is written, one is whole. torch.load of Python reads them, too.
+// that whatever happens while one is written, one is whole. torch.load of Python reads them, too. A
+// digest of the whole file is looked at before anything in it is believed.
 #pragma once
 
 #include <filesystem>
@@ -29,6 +30,10 @@ struct Checkpoint {
 /// Of names, shapes and bits, in the names' order: 32 hexadecimal digits. The same for tensors of
 /// another dtype with the same bits.
 std::string hash_of(const NamedTensors& tensors);
+
+/// A zip archive without a comment, with one: a digest of all bytes before it, which no reader of
+/// zip archives minds. Whatever changes in the file afterwards shows.
+std::vector<char> sealed(std::vector<char> archive);
 
 class Checkpoints {
  public:

@@ -162,8 +162,11 @@ void Trainer::diverged() const {
 
 void Trainer::resume() {
   if (checkpoints_ == nullptr) return;
-  const auto checkpoint = checkpoints_->load(
-      [this](const Checkpoint& one) { at_ = take_up(one, model_, optimiser_); });
+  const auto checkpoint =
+      checkpoints_->load([this](const Checkpoint& one) { at_ = take_up(one, model_, optimiser_); });
+  for (const std::string& note : checkpoints_->refused()) {
+    std::fprintf(stderr, "%s\n", note.c_str());
+  }
   if (!checkpoint) {
     optimiser_.set_state({}, 0);  // of one that was refused half-way
     return;
