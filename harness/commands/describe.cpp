@@ -105,7 +105,7 @@ void print_roles(const Json& mechanism) {
   for (const Json& role : roles) {
     rows.push_back({role.value("name", ""), role.value("shape", ""),
                     suite::listed(role.value("patterns", std::vector<std::string>{})),
-                    role.value("feed", "a projection of the tokens")});
+                    role.value("fed_by", "")});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));

@@ -117,16 +117,17 @@ std::string shape_of(const Role& role, const std::string& width_text, bool share
   return "[B, H, L, " + width_text + "]";
 }
 
-const char* feed_text(Feed feed) {
-  switch (feed) {
+std::string feed_text(const Role& role) {
+  const char* of = role.source == Source::latent_stream ? "the latent stream" : "the tokens";
+  switch (role.feed) {
     case Feed::projected:
-      return "";
+      return std::string("a projection of ") + of;
     case Feed::slice:
-      return "the head's slice of the tokens";
+      return std::string("the head's slice of ") + of;
     case Feed::before:
-      return "projected from what the mechanism makes of the tokens first";
+      break;
   }
-  return "";
+  return "a projection of what the mechanism makes of the tokens first";
 }
 
 }  // namespace
@@ -140,17 +141,17 @@ Json roles_of(const Entry& entry) {
     shared.kv_heads = 2;
     const bool shared_heads = tried(entry, pattern, shared, roles.size()).has_value();
     for (std::size_t i = 0; i < roles.size(); ++i) {
-      Json role = {{"name", roles[i].name}, {"shape", shape_of(roles[i], texts[i], shared_heads)}};
-      const std::string feed = feed_text(roles[i].feed);
-      if (!feed.empty()) role["feed"] = feed;
+      Json role = {{"name", roles[i].name},
+                   {"shape", shape_of(roles[i], texts[i], shared_heads)},
+                   {"fed_by", feed_text(roles[i])}};
       const auto same = std::find_if(all.begin(), all.end(), [&](const Json& one) {
         return one["name"] == role["name"] && one["shape"] == role["shape"] &&
-               one.value("feed", "") == feed;
+               one["fed_by"] == role["fed_by"];
       });
       if (same != all.end()) {
         (*same)["patterns"].push_back(to_string(pattern));
       } else {
-        role["patterns"] = {to_string(pattern)};
+        role["patterns"] = Json::array({to_string(pattern)});
         all.push_back(std::move(role));
       }
     }

@@ -7,10 +7,10 @@
 
 namespace attnbench::worker {
 
-/// [{name, shape, patterns: [PATTERN…], feed?}] with default options. `shape` is such as
+/// [{name, shape, fed_by, patterns: [PATTERN…]}] with default options. `shape` is such as
 /// "[B, H, T, D]": B batch, H heads, G key heads (a divisor of H), T query tokens, S key tokens, D
-/// head_dim, Dv value_dim, L latents_per_head. `feed` says how a layer fills it, where that is not
-/// by a projection of the tokens. Throws whatever the mechanism throws.
+/// head_dim, Dv value_dim, L latents_per_head; `fed_by` says what a layer fills it with. Throws
+/// whatever the mechanism throws.
 Json roles_of(const Entry& entry);
 
 /// Puts `roles`, or `roles_unknown` with the reason, into each mechanism of `catalogue`. Mechanisms
