@@ -92,6 +92,9 @@ class Context {
   virtual bool cancelled() const = 0;
   /// For work that can go on where it was stopped; kept with the run.
   virtual std::filesystem::path checkpoint_folder() const = 0;
+  /// Fingerprint of what computes: the worker, its library and the plugins. What another binary
+  /// began is not gone on with.
+  virtual std::string binary() const { return {}; }
   /// Rounds are fresh processes; the first one also checks and meters memory.
   virtual int round() const = 0;
   virtual std::uint64_t seed() const = 0;
@@ -151,6 +154,8 @@ class Task {
   virtual std::vector<std::string> further_figures() const { return {}; }
   /// The setting that is the x axis where several vary.
   virtual std::string axis() const = 0;
+  /// Known departures from published code; told to users.
+  virtual std::vector<Departure> differs_from() const { return {}; }
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
   /// What it learns from; null where it learns from nothing. Lives as long as the task.

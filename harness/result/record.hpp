@@ -10,7 +10,8 @@
 //   attnbench
 //     schema     1
 //     suite      {name, title, source, published, profile, hash, tasks: {TASK_LABEL: {task, axis,
-//                figures: [NAME…]}}, labels: [LABEL…] in the suite's order}
+//                figures: [NAME…]}}, labels: [LABEL…] in the suite's order, differs_from?: {NAME:
+//                [{what, how}]} of mechanisms and tasks that are not what was published}
 //     run        {command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds,
 //                state: complete | interrupted | stopped, reason, calibration_seconds (the lower
 //                quartile over the rounds on the CPU: what "slow" is held to)}

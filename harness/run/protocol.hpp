@@ -10,7 +10,8 @@
 //                                                            machine card
 //   run        {cell, round, seed, threads, pinned?,
 //              limits: {seconds, memory_bytes, device_bytes?},
-//              measure: {…}, log, checkpoint, seat?}         seat: see harness/run/seat.hpp
+//              measure: {…}, log, checkpoint, binary, seat?}  binary: fingerprint, seat: see
+//                                                            harness/run/seat.hpp
 //   check      {mechanism, implementation, pattern, dtypes, device?, limits, log}
 //   apply      {mechanism, implementation, pattern, options, roles: {ROLE: FILE}, parameters:
 //              {NAME: FILE}, mask?: FILE, gradient?: FILE | ones, seed, check_rows, allow_nan,

@@ -1,4 +1,5 @@
-// The part of the supervisor that talks with a worker: what is asked, and what is made of the answers.
+// The part of the supervisor that talks with a worker: what is asked, and what is made of the
+// answers.
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -13,6 +14,17 @@ namespace {
 /// How much longer than a cell's limit we wait for the worker to enforce it.
 constexpr double grace_seconds = 5;
 constexpr double probe_seconds = 180;
+
+/// Why a training did not go on from a checkpoint that was there.
+std::vector<std::string> checkpoint_notes(const Json& record) {
+  std::vector<std::string> texts;
+  const Json::json_pointer place("/measured/training/checkpoint_notes");
+  if (!record.contains(place) || !record.at(place).is_array()) return texts;
+  for (const Json& note : record.at(place)) {
+    if (note.is_string()) texts.push_back(note);
+  }
+  return texts;
+}
 
 }  // namespace
 
@@ -93,6 +105,7 @@ void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int 
   const bool ok = record.value("status", "") == "ok";
   // What it could have gone on from is of use to nobody now; after a failure it may be.
   if (ok) std::filesystem::remove_all(folder_.checkpoints(id), ignored);
+  for (const std::string& note : checkpoint_notes(record)) progress_->say("  " + note);
   progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
 }
 
@@ -114,7 +127,8 @@ Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, in
                       {"device_bytes", memory_limit(device)}}},
                     {"measure", identity_["measure"]},
                     {"log", folder_.cell_log(id)},
-                    {"checkpoint", folder_.checkpoints(id)}};
+                    {"checkpoint", folder_.checkpoints(id)},
+                    {"binary", identity_["binary"]}};
     if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
     return worker.request(
         request,

@@ -127,6 +127,36 @@ std::map<std::string, OptionValue> options_from(const Json& request) {
   return said;
 }
 
+/// Arrays are given as they enter the mixing: what `before` does to tokens ahead of the projection
+/// has no place here, and an option that does nothing is not taken.
+void refuse_before(const Mechanism& mechanism, const Json& request) {
+  const Json options = request.value("options", Json::object());
+  if (!options.contains("before")) return;
+  std::string fed;
+  for (const Role& role : mechanism.roles()) {
+    if (role.feed == Feed::before) fed += (fed.empty() ? "" : ", ") + role.name;
+  }
+  if (fed.empty()) return;
+  throw UsageError("--set before=" + to_string(value_from(options.at("before"), "before")) + ": " +
+                   mechanism.name() +
+                   " runs it on the tokens, before they are projected to the roles " + fed +
+                   ", which are given as arrays here; leave it out, and give " + fed +
+                   " as they come out of it");
+}
+
+/// What the words for sizes in a mechanism's reasons mean where arrays decide them.
+std::string with_sizes_explained(const std::string& reason) {
+  std::string meant;
+  for (const auto& [size, where] :
+       {std::pair{"kv_heads", "dimension 1 of the arrays of key tokens"},
+        std::pair{"value_dim", "the last dimension of value (or of the gradient)"},
+        std::pair{"head_dim", "the last dimension of query and key"}}) {
+    if (reason.find(size) == std::string::npos) continue;
+    meant += (meant.empty() ? "" : "; ") + std::string(size) + " is " + where;
+  }
+  return meant.empty() ? reason : reason + " (arrays decide sizes here: " + meant + ")";
+}
+
 Json applied(const Registry& registry, const Json& request) {
   const Entry& entry = registry.entry(request.at("mechanism"));
   const apply::Given given = apply::open_given(request);
@@ -136,6 +166,7 @@ Json applied(const Registry& registry, const Json& request) {
   const Fitted fitted =
       fit(entry, options_from(request), pattern_from(request.at("pattern")), gradient, given);
   Mechanism& mechanism = *fitted.mechanism;
+  refuse_before(mechanism, request);
   const Choice choice = Registry::choose(entry, request.value("implementation", "auto"),
                                          fitted.options, fitted.problem);
   Inputs inputs = inputs_from(given, mechanism, allow_nan);
@@ -187,7 +218,7 @@ Json apply_arrays(const Registry& registry, const Json& request) {
   } catch (const UsageFailure& failure) {
     return refused("error", failure.what());
   } catch (const UnsupportedError& error) {
-    return refused("unsupported", error.what());
+    return refused("unsupported", with_sizes_explained(error.what()));
   }
 }
 

@@ -26,6 +26,7 @@ struct RunSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
+  std::string binary;  ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
   tasks::Seat seat;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
@@ -50,6 +51,7 @@ class ChildContext final : public tasks::Context {
   void progress(double done, double total, std::string_view what) override;
   bool cancelled() const override;
   std::filesystem::path checkpoint_folder() const override { return settings_.checkpoint; }
+  std::string binary() const override { return settings_.binary; }
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }

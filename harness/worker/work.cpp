@@ -15,6 +15,7 @@ RunSettings settings_of(const Json& request) {
   settings.seed = request.value("seed", std::uint64_t{0});
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
+  settings.binary = request.value("binary", "");
   if (request.contains("seat")) {
     const Json& seat = request.at("seat");
     settings.seat = {seat.at("rank"), seat.at("size"), seat.at("address"), seat.at("port")};
