@@ -26,7 +26,8 @@ std::string difference(const Json& then, const Json& now) {
       {"machine", "it was measured on another machine"},
       {"threads", "it was measured with another number of threads"},
       {"seed", "it was measured with another seed"},
-      {"measure", "it was sampled by another rule"}};
+      {"measure", "it was sampled by another rule"},
+      {"blas_core", "its matrix products came from other kernels of OpenBLAS"}};
   for (const auto& [key, sentence] : sentences) {
     if (then.value(key, Json()) != now.value(key, Json())) return sentence;
   }

@@ -12,7 +12,8 @@
 namespace attnbench::run {
 
 /// What must be the same for a number to hold: {binary, machine, threads, seed, measure}, and
-/// {devices: {WORD: card}} of those that cells name, where they have cards.
+/// {devices: {WORD: card}} of those that cells name, where they have cards, and {blas_core} where
+/// it is not OpenBLAS's own choice.
 struct Identity {
   std::string binary;   ///< fingerprint of worker, its library and the plugins
   std::string machine;  ///< host and processor

@@ -89,6 +89,12 @@ ProgressStyle progress_style_from(const std::string& word) {
   throw UsageFailure("--progress " + word + ": expected auto, plain or json");
 }
 
+std::string in_red(const std::string& text, std::FILE* stream) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (isatty(fileno(stream)) == 0 || (no_color != nullptr && *no_color != '\0')) return text;
+  return "\x1b[31m" + text + "\x1b[0m";
+}
+
 Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
     : stream_(stream),
       style_(style),
@@ -165,6 +171,17 @@ void Progress::say(const std::string& sentence) {
     std::fprintf(stream_, "%s\n", sentence.c_str());
   }
   std::fflush(stream_);
+}
+
+void Progress::warn(const std::string& sentence) {
+  say(style_ == ProgressStyle::json ? sentence : in_red(sentence, stream_));
+}
+
+void Progress::show(const std::string& line) {
+  if (!terminal_) return;
+  std::fprintf(stream_, "\r\x1b[K%s", result::shorten(line, columns_of(stream_) - 1).c_str());
+  std::fflush(stream_);
+  drawn_ = true;
 }
 
 std::string Progress::place(std::size_t step) const {

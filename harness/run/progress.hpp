@@ -17,6 +17,9 @@ enum class ProgressStyle { automatic, plain, json };
 /// "auto", "plain" or "json"; throws UsageFailure.
 ProgressStyle progress_style_from(const std::string& word);
 
+/// `text` in red where `stream` is a terminal and NO_COLOR is not set; else as it is.
+std::string in_red(const std::string& text, std::FILE* stream);
+
 class Progress {
  public:
   /// `steps`: rounds of cells to come. `automatic` is a line that rewrites itself where `stream` is
@@ -34,6 +37,10 @@ class Progress {
   void end(const Json& record, std::size_t dropped = 0);
   /// A sentence between the others.
   void say(const std::string& sentence);
+  /// The same in red.
+  void warn(const std::string& sentence);
+  /// A line that the next one takes the place of; nothing where lines stay.
+  void show(const std::string& line);
 
  private:
   void hear_of(const Json& message);

@@ -23,6 +23,9 @@ Json run_part(const RunFacts& facts) {
               {"state", facts.state}};
   run["wall_seconds"] = std::difftime(std::time(nullptr), moment_of(facts.started_at));
   if (facts.jobs > 1) run["jobs"] = facts.jobs;
+  if (facts.waited_for_quiet_seconds > 0) {
+    run["waited_for_quiet_seconds"] = facts.waited_for_quiet_seconds;
+  }
   if (!facts.reason.empty()) run["reason"] = facts.reason;
   if (!facts.plugins.empty()) run["plugins"] = facts.plugins;
   if (facts.shard.count > 1) {
@@ -34,9 +37,14 @@ Json run_part(const RunFacts& facts) {
 /// The worker ran without OpenBLAS's variables, so they spoil nothing: say that instead.
 Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& probes) {
   Json machine = facts.machine;
+  Json blas = machine.value("blas", Json::object());
   for (const auto& [device, probe] : probes) {
-    if (probe.contains("machine")) machine.update(probe.at("machine"));
+    if (!probe.contains("machine")) continue;
+    machine.update(probe.at("machine"));
+    // Which one it is comes from the worker, who chose it from the supervisor.
+    if (machine["blas"].is_object()) blas.update(machine["blas"]);
   }
+  machine["blas"] = blas;
   if (facts.blas_core_kept) return machine;
   Json kept = Json::array();
   for (const Json& sentence : machine.value("spoilers", Json::array())) {
@@ -52,6 +60,14 @@ Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& prob
   return machine;
 }
 
+/// How threads waited for each other: passive where any cell's did.
+void add_waiting(Json& run, const Json& cells) {
+  for (const Json& cell : cells) {
+    if (!cell.contains("waiting") || run.value("waiting", "") == "passive") continue;
+    run["waiting"] = cell["waiting"];
+  }
+}
+
 Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<Json>& rounds,
                const Json& ceilings, double usual_calibration) {
   std::vector<Json> told = rounds;
@@ -59,7 +75,7 @@ Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<
   Json cell = result::combine(planned.cell, planned.forecast, told, ceilings, usual_calibration);
   if (!facts.reproduce.empty()) cell["reproduce"] = facts.reproduce + " --only " + planned.id();
   for (const Json& round : told) {
-    for (const char* part : {"reused_from", "side_by_side"}) {
+    for (const char* part : {"reused_from", "side_by_side", "waiting"}) {
       if (round.contains(part)) cell[part] = round.at(part);
     }
   }
@@ -87,6 +103,7 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
   parts.machine = machine_part(facts, probes);
   parts.provenance = provenance(facts.binary);
   if (parts.machine.contains("torch")) parts.provenance["torch"] = parts.machine["torch"];
+  parts.provenance["blas"] = parts.machine["blas"];
   parts.ceilings = Json::object();
   for (const auto& [device, probe] : probes) {
     if (probe.contains("ceilings")) parts.ceilings[device] = probe.at("ceilings");
@@ -100,6 +117,7 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
     parts.cells.push_back(
         cell_part(facts, one, rounds, parts.ceilings.value(device, Json::object()), usual));
   }
+  add_waiting(parts.run, parts.cells);
   return result::assemble(parts);
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "harness/result/blas.hpp"
 #include "harness/run/run_result.hpp"
 #include "harness/run/side_by_side.hpp"
 #include "harness/run/supervisor.hpp"
@@ -29,11 +30,13 @@ std::vector<std::string> checkpoint_notes(const Json& record) {
 }  // namespace
 
 /// One that is told of Ctrl-C, and stops where another of the `lanes` (may be null) has failed.
-std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
+std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes, Waiting waiting) {
   WorkerOptions options;
   options.plugins = settings_.plugins;
   options.threads = settings_.threads;
   options.keep_blas_core = settings_.keep_blas_core;
+  options.blas_core = blas_.set;
+  options.waiting = waiting;
   for (const Planned& planned : planned_) {
     const std::string device = planned.cell.value("device", "cpu");
     if (planned.runs() && device != "cpu") options.device = device;
@@ -49,7 +52,8 @@ std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
 }
 
 void Supervisor::start_worker() {
-  worker_ = make_worker(nullptr);
+  worker_ = make_worker(nullptr, Waiting::active);
+  worker_waiting_ = Waiting::active;
   probe_devices();
 }
 
@@ -73,6 +77,13 @@ void Supervisor::probe(const std::string& device) {
         [this](const Json& event) { progress_->event(event); }, probe_seconds + grace_seconds);
     if (answer.value("type", "") == "cancelled") throw Cancelled{};
     answer["device"] = device;
+    if (device == "cpu") {
+      Json blas = to_json(blas_);
+      blas.update(answer["machine"].value("blas", Json::object()));  // as it is, not as wanted
+      answer["machine"]["blas"] = blas;
+      const std::string slow = result::blas_warning(answer["ceilings"], answer["machine"]);
+      if (!slow.empty()) progress_->warn(slow);
+    }
     journal_->append(answer);
     probes_[device] = std::move(answer);
   } catch (const std::runtime_error& error) {
@@ -99,6 +110,10 @@ void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int 
   if (record.value("type", "") == "cancelled") throw Cancelled{};
   if (shares(planned)) {
     record["side_by_side"] = {{"jobs", settings_.jobs}, {"threads", threads_of(planned)}};
+  }
+  if (planned.cell.value("device", "cpu") == "cpu") {
+    const bool side_by_side = &worker != worker_.get();
+    record["waiting"] = to_string(waiting_of(side_by_side ? Waiting::passive : worker_waiting_));
   }
   journal_->append(record);
   records_[id].push_back(record);
