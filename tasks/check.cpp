@@ -7,15 +7,19 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 
 #include "attention/tolerance.hpp"
+#include "tasks/aftermath.hpp"
+#include "tasks/bits.hpp"
+#include "tasks/rows_apart.hpp"
 
 namespace attnbench::tasks {
 namespace {
 
 constexpr std::int64_t least_rows = 32;
+constexpr std::int64_t fewest_timed_rows = 8;
+constexpr std::int64_t most_timed_rows = 4096;
 constexpr double naive_bytes_limit = 2.0 * (1 << 30);
 
 double seconds_now() {
@@ -38,53 +42,58 @@ double greatest_difference(const std::vector<double>& got, const std::vector<dou
   return size > 0 ? greatest / size : greatest;
 }
 
-/// An output that is no [B, H, T, Dv] has no rows to look at.
-class WrongShape : public std::runtime_error {
+/// An output that is not of the form that was asked for has no rows to look at.
+class WrongForm : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-void require_shape(const MixCase& mix, const Implementation& implementation,
-                   const at::Tensor& output) {
+void require_form(const MixCase& mix, const Implementation& implementation,
+                  const at::Tensor& output) {
   const Problem problem = mix.problem();
-  const std::vector<std::int64_t> expected{problem.batch, problem.heads, problem.length,
-                                           problem.value_dim};
-  if (output.defined() && output.sizes() == expected) return;
-  std::ostringstream text;
-  text << mix.entry.name << "/" << implementation.name << " returned ";
-  if (output.defined()) {
-    text << "an output of " << output.sizes();
-  } else {
-    text << "no output";
-  }
-  text << ", expected " << at::IntArrayRef(expected);
-  throw WrongShape(text.str());
+  const std::vector<std::int64_t> shape{problem.batch, problem.heads, problem.length,
+                                        problem.value_dim};
+  const std::string departure =
+      departure_from(output, shape, scalar_type(problem.dtype), at::Device(problem.device));
+  if (departure.empty()) return;
+  throw WrongForm(mix.entry.name + "/" + implementation.name + " returned " + departure);
 }
 
-std::vector<double> mixed_rows(const MixCase& mix, const Implementation& implementation,
-                               const Rows& rows) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor output = implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
-  require_shape(mix, implementation, output);
-  return rows_of(output, rows);
+bool fits(const MixCase& mix, const Implementation& form) {
+  if (!form.supports(mix.mechanism.options, mix.problem())) return false;
+  const Cost cost = form.cost(mix.mechanism.options, mix.problem());
+  return cost.minimal_bytes + cost.workspace_bytes < naive_bytes_limit;
 }
 
-/// The composite's rows at the same size and dtype; none where it does not fit or cannot, nor for
-/// the composite itself, which is no judge of its own.
-std::vector<double> naive_rows(const MixCase& mix, const Rows& rows) {
+/// The whole output of the composite form at the same size and dtype, on inputs of its own, so that
+/// what it does to them is nobody else's matter. Undefined where it does not fit or cannot, and for
+/// the composite itself, which is no judge of its own. No other form is asked: one that crashes
+/// must cost its own cell alone.
+at::Tensor composite_output(const MixCase& mix) {
   const Implementation& composite = mix.entry.implementations.front();
-  const Options& options = mix.mechanism.options;
   if (mix.implementation.name == composite.name) return {};
-  if (!composite.supports(options, mix.problem())) return {};
-  const Cost cost = composite.cost(options, mix.problem());
+  if (!composite.supports(mix.mechanism.options, mix.problem())) return {};
+  const Cost cost = composite.cost(mix.mechanism.options, mix.problem());
   if (cost.minimal_bytes + cost.workspace_bytes >= naive_bytes_limit) return {};
+  const at::NoGradGuard no_grad;
   try {
-    return mixed_rows(mix, composite, rows);
+    Inputs own = mix.inputs;
+    for (auto& [role, tensor] : own.tensors) tensor = tensor.detach().clone();
+    const at::Tensor output = composite.mix(mix.mechanism, own, nullptr).output;
+    require_form(mix, composite, output);
+    return output;
   } catch (const std::bad_alloc&) {
+    return {};
+  } catch (const c10::OutOfMemoryError&) {
     return {};
   } catch (const UnsupportedError&) {
     return {};
   }
+}
+
+/// None where there is no such output.
+std::vector<double> rows_if_any(const at::Tensor& output, const Rows& rows) {
+  return output.defined() ? rows_of(output, rows) : std::vector<double>{};
 }
 
 /// The definition's rows with every input moved by up to one rounding of the dtype.
@@ -107,6 +116,60 @@ double rounding_error(const MixCase& mix, const Problem& problem,
 /// Not a number and infinity have no place in JSON: such an error is left out.
 void put(Json& section, const char* key, double value) {
   if (std::isfinite(value)) section[key] = value;
+}
+
+/// A row of the whole output is looked at more closely where it is this many bars away from
+/// the composite form's, and is wrong where it is half as many away from the definition: the worst
+/// of a million rows is several times as far off as most, and a row that is wrong a hundred times.
+constexpr double suspect_bars = 16;
+constexpr std::size_t most_suspects = 8;
+
+/// Holds the rows that differ from the composite form's against the definition, each for itself,
+/// with what is allowed of one of its size: small rows are no nearer than the output's usual ones.
+std::string wrong_row(const MixCase& mix, const Problem& problem, const at::Tensor& output,
+                      const at::Tensor& other, double bar) {
+  const Rows suspects = rows_apart(output, other, suspect_bars * bar, most_suspects);
+  if (suspects.empty()) return "";
+  const std::vector<double> want =
+      reference_rows(mix.reference, mix.mechanism.options, problem,
+                     to_reference(mix.mechanism, mix.inputs), suspects);
+  const std::vector<double> got = rows_of(output, suspects);
+  const std::vector<double> naive = rows_of(other, suspects);
+  const double usual = usual_size(other);
+  const auto width = static_cast<std::size_t>(problem.value_dim);
+  const Tolerance bars = tolerance(problem.dtype);
+  for (std::size_t i = 0; i < suspects.size(); ++i) {
+    const auto off = [&](const std::vector<double>& values) {
+      double squares = 0;
+      double size = 0;
+      for (std::size_t d = i * width; d < (i + 1) * width; ++d) {
+        squares += (values[d] - want[d]) * (values[d] - want[d]);
+        size += want[d] * want[d];
+      }
+      const auto count = static_cast<double>(width);
+      return std::sqrt(squares / count) / std::max(std::sqrt(size / count), usual);
+    };
+    if (off(got) <= suspect_bars / 2 * allowed(bar, bars, off(naive))) continue;
+    const auto& [b, h, t] = suspects[i];
+    return "its row of batch " + std::to_string(b) + ", head " + std::to_string(h) + ", token " +
+           std::to_string(t) + " differs from the reference by more than the tolerance";
+  }
+  return "";
+}
+
+/// check_rows on inputs that are converted already; `naive` is asked for, and the rounding error
+/// computed, only where the plain bar does not do.
+Json compared(const MixCase& mix, const Problem& problem, const reference::ReferenceInputs& exact,
+              const Rows& rows, const std::vector<double>& got,
+              const std::function<std::vector<double>()>& naive) {
+  const std::vector<double> want =
+      reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
+  const Tolerance bars = tolerance(problem.dtype);
+  const double error = relative_rms(got, want);
+  Json section = {{"verdict", "ok"}, {"rows", rows.size()}, {"tolerance", bars.value}};
+  put(section, "error", error);
+  if (error <= bars.value) return section;
+  return check_rows(mix, problem, rows, got, naive());
 }
 
 }  // namespace
@@ -145,11 +208,73 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
   return section;
 }
 
+Json found_wrong(const std::string& reason) {
+  return {{"verdict", "wrong"}, {"reason", reason}, {"rows", 0}};
+}
+
+Json worse_of(Json a, Json b) {
+  const auto use_of = [](const Json& section) {
+    return section.value("error", 0.0) / section.value("tolerance", 1.0);
+  };
+  const bool a_wrong = a["verdict"] != "ok";
+  const bool b_wrong = b["verdict"] != "ok";
+  if (a_wrong != b_wrong) return a_wrong ? a : b;
+  return use_of(a) >= use_of(b) ? a : b;
+}
+
 Json check_values(const MixCase& mix) {
+  const at::NoGradGuard no_grad;
   const Problem problem = mix.problem();
+  const Snapshot before(read_by(mix.mechanism, mix.inputs));
+  const Aftermath aftermath;
+  const at::Tensor output = mix.implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
+  require_form(mix, mix.implementation, output);
+  if (const std::string seen = aftermath.after(output); !seen.empty()) return found_wrong(seen);
+  if (const std::string name = before.changed(); !name.empty()) {
+    return found_wrong("it changed its input \"" + name + "\" in place");
+  }
+  if (const std::int64_t bad = count_not_finite(output); bad > 0) {
+    return found_wrong("it returned numbers that are not finite: " + std::to_string(bad) + " of " +
+                       std::to_string(output.numel()));
+  }
   const Rows rows = sampled_rows(problem, least_rows, mix.seed);
-  return check_rows(mix, problem, rows, mixed_rows(mix, mix.implementation, rows),
-                    naive_rows(mix, rows));
+  const at::Tensor composite = composite_output(mix);
+  Json section =
+      check_rows(mix, problem, rows, rows_of(output, rows), rows_if_any(composite, rows));
+  if (section["verdict"] != "ok" || !composite.defined()) return section;
+  const std::string wrong =
+      wrong_row(mix, problem, output, composite, section["tolerance"].get<double>());
+  if (!wrong.empty()) section.update({{"verdict", "wrong"}, {"reason", wrong}});
+  return section;
+}
+
+Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
+                  const Rows& first, double seconds) {
+  const at::NoGradGuard no_grad;
+  if (const std::int64_t bad = count_not_finite(output); bad > 0) {
+    return found_wrong("it returned numbers that are not finite: " + std::to_string(bad) + " of " +
+                       std::to_string(output.numel()));
+  }
+  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const auto look_at = [&](const Rows& rows) {
+    return compared(mix, problem, exact, rows, rows_of(output, rows),
+                    [&] { return rows_if_any(composite_output(mix), rows); });
+  };
+  Rows rows = sampled_rows(problem, fewest_timed_rows, mix.seed);
+  rows.insert(rows.end(), first.begin(), first.end());
+  const double start = seconds_now();
+  const Json section = look_at(rows);
+  const double once = (seconds_now() - start) / static_cast<double>(rows.size());
+  const auto affordable = static_cast<std::int64_t>(
+      std::min(static_cast<double>(most_timed_rows), seconds / std::max(once, 1e-9)));
+  if (section["verdict"] != "ok" || affordable < 2 * fewest_timed_rows) return section;
+  return look_at(sampled_rows(problem, affordable, mix.seed + 1));
+}
+
+Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                      const std::vector<double>& got) {
+  return compared(mix, problem, to_reference(mix.mechanism, mix.inputs), rows, got,
+                  [] { return std::vector<double>{}; });
 }
 
 Json check_mix(const MixCase& mix, bool with_gradient) {
@@ -157,8 +282,8 @@ Json check_mix(const MixCase& mix, bool with_gradient) {
   Json section;
   try {
     section = check_values(mix);
-  } catch (const WrongShape& wrong) {
-    return {{"verdict", "wrong"}, {"reason", wrong.what()}, {"rows", 0}};
+  } catch (const WrongForm& wrong) {
+    return found_wrong(wrong.what());
   }
   if (!with_gradient) return section;
   // The values took the reference twice over their rows; the gradient takes it twice for each role.

@@ -19,6 +19,15 @@ namespace {
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
+/// All that comes before a call, unclocked.
+std::function<void()> before_of(const tasks::Body& body) {
+  if (!body.refresh) return body.before;
+  return [&body] {
+    body.refresh();
+    if (body.before) body.before();
+  };
+}
+
 /// More threads than there are CPUs are pinned to none.
 constexpr int every_cpu = std::numeric_limits<int>::max();
 
@@ -78,7 +87,7 @@ double ChildContext::measure(const std::string& what, const tasks::Body& body) {
 
 measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
   const auto sample = [&](const std::function<void()>& timed) {
-    return measure::sample(*stopwatch_, settings_.rule, timed, body.before);
+    return measure::sample(*stopwatch_, settings_.rule, timed, before_of(body));
   };
   if (!is_cuda(settings_.device)) return sample(body.call);
   const auto recorder = [this](const measure::PairedBody& wanted, std::string& why) {
@@ -97,8 +106,8 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   measure::SamplingRule rule = settings_.rule;
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
-  const measure::Pairs pairs = measure::sample_pairs(*stopwatch_, rule, {first.call, first.before},
-                                                     {second.call, second.before});
+  const measure::Pairs pairs = measure::sample_pairs(
+      *stopwatch_, rule, {first.call, before_of(first)}, {second.call, before_of(second)});
   tasks::Comparison comparison;
   comparison.first_seconds = measure::median(pairs.first_seconds);
   comparison.second_seconds = measure::median(pairs.second_seconds);

@@ -162,6 +162,8 @@ Json probe_in_child(const Json& request) {
   const std::string word = request.value("device", "cpu");
   const measure::Device& device = measure::usable_device(word);
   Json ceilings = device.ceilings(at::get_num_threads());
+  // Whether a cell was timed in a slower or faster moment than this one: see measure::impossible.
+  ceilings["calibration_seconds"] = device.calibration_seconds(at::get_num_threads());
   const auto stopwatch = device.stopwatch();
   if (is_cuda(word)) {
     add_device_product_rates(ceilings, torch_device(word), *stopwatch);
