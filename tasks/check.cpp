@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -59,12 +60,6 @@ void require_form(const MixCase& mix, const Implementation& implementation,
   throw WrongForm(mix.entry.name + "/" + implementation.name + " returned " + departure);
 }
 
-bool fits(const MixCase& mix, const Implementation& form) {
-  if (!form.supports(mix.mechanism.options, mix.problem())) return false;
-  const Cost cost = form.cost(mix.mechanism.options, mix.problem());
-  return cost.minimal_bytes + cost.workspace_bytes < naive_bytes_limit;
-}
-
 /// The whole output of the composite form at the same size and dtype, on inputs of its own, so that
 /// what it does to them is nobody else's matter. Undefined where it does not fit or cannot, and for
 /// the composite itself, which is no judge of its own. No other form is asked: one that crashes
@@ -97,9 +92,8 @@ std::vector<double> rows_if_any(const at::Tensor& output, const Rows& rows) {
 }
 
 /// The definition's rows with every input moved by up to one rounding of the dtype.
-double rounding_error(const MixCase& mix, const Problem& problem,
-                      const reference::ReferenceInputs& exact, const Rows& rows,
-                      const std::vector<double>& want) {
+std::vector<double> moved_rows(const MixCase& mix, const Problem& problem,
+                               const reference::ReferenceInputs& exact, const Rows& rows) {
   const double roundoff = tolerance(problem.dtype).unit_roundoff;
   reference::ReferenceInputs moved = exact;
   std::mt19937_64 random(mix.seed);
@@ -109,8 +103,7 @@ double rounding_error(const MixCase& mix, const Problem& problem,
       value *= 1 + roundoff * share;
     }
   }
-  return relative_rms(reference_rows(mix.reference, mix.mechanism.options, problem, moved, rows),
-                      want);
+  return reference_rows(mix.reference, mix.mechanism.options, problem, moved, rows);
 }
 
 /// Not a number and infinity have no place in JSON: such an error is left out.
@@ -118,58 +111,79 @@ void put(Json& section, const char* key, double value) {
   if (std::isfinite(value)) section[key] = value;
 }
 
-/// A row of the whole output is looked at more closely where it is this many bars away from
-/// the composite form's, and is wrong where it is half as many away from the definition: the worst
-/// of a million rows is several times as far off as most, and a row that is wrong a hundred times.
-constexpr double suspect_bars = 16;
+/// What is known of some rows: where they are and what they must be.
+struct Known {
+  const MixCase& mix;
+  const Problem& problem;
+  const reference::ReferenceInputs& exact;
+  Rows rows;
+  std::vector<double> want;
+};
+
+Known known_rows(const MixCase& mix, const Problem& problem,
+                 const reference::ReferenceInputs& exact, const Rows& rows) {
+  return {mix, problem, exact, rows,
+          reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows)};
+}
+
+/// A single row may be this many bars away from the definition: the worst of a million rows is
+/// several times as far off as most, and a row that is wrong a hundred times.
+constexpr double row_bars = 8;
 constexpr std::size_t most_suspects = 8;
 
-/// Holds the rows that differ from the composite form's against the definition, each for itself,
-/// with what is allowed of one of its size: small rows are no nearer than the output's usual ones.
-std::string wrong_row(const MixCase& mix, const Problem& problem, const at::Tensor& output,
-                      const at::Tensor& other, double bar) {
-  const Rows suspects = rows_apart(output, other, suspect_bars * bar, most_suspects);
-  if (suspects.empty()) return "";
-  const std::vector<double> want =
-      reference_rows(mix.reference, mix.mechanism.options, problem,
-                     to_reference(mix.mechanism, mix.inputs), suspects);
-  const std::vector<double> got = rows_of(output, suspects);
-  const std::vector<double> naive = rows_of(other, suspects);
-  const double usual = usual_size(other);
-  const auto width = static_cast<std::size_t>(problem.value_dim);
-  const Tolerance bars = tolerance(problem.dtype);
-  for (std::size_t i = 0; i < suspects.size(); ++i) {
-    const auto off = [&](const std::vector<double>& values) {
-      double squares = 0;
-      double size = 0;
-      for (std::size_t d = i * width; d < (i + 1) * width; ++d) {
-        squares += (values[d] - want[d]) * (values[d] - want[d]);
-        size += want[d] * want[d];
-      }
-      const auto count = static_cast<double>(width);
-      return std::sqrt(squares / count) / std::max(std::sqrt(size / count), usual);
-    };
-    if (off(got) <= suspect_bars / 2 * allowed(bar, bars, off(naive))) continue;
-    const auto& [b, h, t] = suspects[i];
+/// Error of row number `index` over its size; a small row is no nearer than `usual` ones.
+double row_error(const Known& known, const std::vector<double>& got, std::size_t index,
+                 double usual) {
+  const auto width = static_cast<std::size_t>(known.problem.value_dim);
+  double squares = 0;
+  double size = 0;
+  for (std::size_t d = index * width; d < (index + 1) * width; ++d) {
+    squares += (got[d] - known.want[d]) * (got[d] - known.want[d]);
+    size += known.want[d] * known.want[d];
+  }
+  const auto count = static_cast<double>(width);
+  const double scale = std::max(std::sqrt(size / count), usual);
+  return std::sqrt(squares / count) / (scale > 0 ? scale : 1);
+}
+
+using Naive = std::function<std::vector<double>(const Rows&)>;
+
+/// The first row that is wrong for itself, as a sentence; empty where none is. Their mean may hide
+/// it: at the beginning of a causal sequence rows are much larger than later. Rows that depend so
+/// much on the last digit of the inputs that a naive run is off as well are excused.
+std::string wrong_row(const Known& known, const std::vector<double>& got, double usual, double bar,
+                      const Naive& naive) {
+  const Tolerance bars = tolerance(known.problem.dtype);
+  for (std::size_t i = 0; i < known.rows.size(); ++i) {
+    const double error = row_error(known, got, i, usual);
+    if (error <= row_bars * bar) continue;
+    const Known one = known_rows(known.mix, known.problem, known.exact, {known.rows[i]});
+    double excused =
+        row_error(one, moved_rows(one.mix, one.problem, one.exact, one.rows), 0, usual);
+    if (const std::vector<double> other = naive(one.rows); !other.empty()) {
+      excused = std::max(excused, row_error(one, other, 0, usual));
+    }
+    if (error <= row_bars * allowed(bar, bars, excused)) continue;
+    const auto& [b, h, t] = known.rows[i];
     return "its row of batch " + std::to_string(b) + ", head " + std::to_string(h) + ", token " +
            std::to_string(t) + " differs from the reference by more than the tolerance";
   }
   return "";
 }
 
-/// check_rows on inputs that are converted already; `naive` is asked for, and the rounding error
-/// computed, only where the plain bar does not do.
-Json compared(const MixCase& mix, const Problem& problem, const reference::ReferenceInputs& exact,
-              const Rows& rows, const std::vector<double>& got,
-              const std::function<std::vector<double>()>& naive) {
-  const std::vector<double> want =
-      reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
-  const Tolerance bars = tolerance(problem.dtype);
-  const double error = relative_rms(got, want);
-  Json section = {{"verdict", "ok"}, {"rows", rows.size()}, {"tolerance", bars.value}};
+/// check_rows, and each row for itself, on inputs that are converted already; the naive run is
+/// asked for, and the rounding error computed, only where the plain bar does not do.
+Json compared(const Known& known, const std::vector<double>& got, const Naive& naive) {
+  const Tolerance bars = tolerance(known.problem.dtype);
+  const double error = relative_rms(got, known.want);
+  if (!(error <= bars.value)) {
+    return check_rows(known.mix, known.problem, known.rows, got, naive(known.rows));
+  }
+  Json section = {{"verdict", "ok"}, {"rows", known.rows.size()}, {"tolerance", bars.value}};
   put(section, "error", error);
-  if (error <= bars.value) return section;
-  return check_rows(mix, problem, rows, got, naive());
+  const std::string wrong = wrong_row(known, got, root_mean_square(known.want), bars.value, naive);
+  if (!wrong.empty()) section.update({{"verdict", "wrong"}, {"reason", wrong}});
+  return section;
 }
 
 }  // namespace
@@ -190,7 +204,7 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
       reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
   const Tolerance bars = tolerance(problem.dtype);
   const double error = relative_rms(got, want);
-  const double rounding = rounding_error(mix, problem, exact, rows, want);
+  const double rounding = relative_rms(moved_rows(mix, problem, exact, rows), want);
   const double naive_error = naive.empty() ? rounding : relative_rms(naive, want);
   const double bar = allowed(bars.value, bars, naive_error);
 
@@ -242,8 +256,14 @@ Json check_values(const MixCase& mix) {
   Json section =
       check_rows(mix, problem, rows, rows_of(output, rows), rows_if_any(composite, rows));
   if (section["verdict"] != "ok" || !composite.defined()) return section;
-  const std::string wrong =
-      wrong_row(mix, problem, output, composite, section["tolerance"].get<double>());
+  // Rows that were not sampled: those that differ most from the composite form's.
+  const double bar = section["tolerance"];
+  const Rows suspects = rows_apart(output, composite, 2 * row_bars * bar, most_suspects);
+  if (suspects.empty()) return section;
+  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const std::string wrong = wrong_row(known_rows(mix, problem, exact, suspects),
+                                      rows_of(output, suspects), usual_size(composite), bar,
+                                      [&](const Rows& some) { return rows_of(composite, some); });
   if (!wrong.empty()) section.update({{"verdict", "wrong"}, {"reason", wrong}});
   return section;
 }
@@ -257,8 +277,8 @@ Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& 
   }
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
   const auto look_at = [&](const Rows& rows) {
-    return compared(mix, problem, exact, rows, rows_of(output, rows),
-                    [&] { return rows_if_any(composite_output(mix), rows); });
+    return compared(known_rows(mix, problem, exact, rows), rows_of(output, rows),
+                    [&](const Rows& some) { return rows_if_any(composite_output(mix), some); });
   };
   Rows rows = sampled_rows(problem, fewest_timed_rows, mix.seed);
   rows.insert(rows.end(), first.begin(), first.end());
@@ -273,8 +293,9 @@ Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& 
 
 Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                       const std::vector<double>& got) {
-  return compared(mix, problem, to_reference(mix.mechanism, mix.inputs), rows, got,
-                  [] { return std::vector<double>{}; });
+  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  return compared(known_rows(mix, problem, exact, rows), got,
+                  [](const Rows&) { return std::vector<double>{}; });
 }
 
 Json check_mix(const MixCase& mix, bool with_gradient) {

@@ -90,6 +90,7 @@ class DecodeWork final : public Work {
     if (const std::string name = read_->changed(); !name.empty()) {
       return found_wrong("it changed its input \"" + name + "\" in place");
     }
+    read_.reset();
     const at::Tensor prefill = std::exchange(prefill_output_, {});
     for (const auto& [output, length] :
          {std::pair{prefill, context_length_}, std::pair{outputs.front(), std::int64_t{1}},
@@ -310,8 +311,8 @@ class DecodeWork final : public Work {
     if (Json refused = refusal(); !refused.is_null()) return refused;
     for (const at::Tensor& output : outputs_) {
       if (const std::string form = departure(output, 1); !form.empty()) return found_wrong(form);
-      if (count_not_finite(output) > 0)
-        return found_wrong("it returned numbers that are not finite");
+      if (count_not_finite(output) == 0) continue;
+      return found_wrong("it returned numbers that are not finite");
     }
     const Inputs kept = kept_inputs();
     Taken taken;
