@@ -50,6 +50,9 @@ struct Body {
   /// Many short calls of which a device may record one and play it again: `before` fills whatever
   /// memory `call` reads, always in the same place, and nothing of the host decides what is done.
   bool recordable = false;
+  /// May be empty: comes first of all, unclocked, and puts other numbers where `call` and `before`
+  /// read them, always in the same place, so that a recording finds them, too.
+  std::function<void()> refresh = {};
 };
 
 /// Two bodies timed in turns, so that what slows the machine down slows both.
@@ -110,7 +113,9 @@ class Work {
   /// Correctness at the size of the cell, in round 0: {"verdict": "ok" | "wrong", "reason", …}.
   virtual Json check(Context& context) = 0;
   /// Measures through the context; returns sections for the record besides timing, such as
-  /// {"memory": {…}, "metrics": {…}}, units in the key names.
+  /// {"memory": {…}, "metrics": {…}}, units in the key names. In every round "timed_check", of the
+  /// form of `check`, may say what became of the calls that were timed; it becomes the check's part
+  /// "timed", and where it is wrong, so is the cell.
   virtual Json run(Context& context) = 0;
 };
 

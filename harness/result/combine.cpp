@@ -202,7 +202,8 @@ void add_measured(Json& record, const std::vector<Json>& rounds, double usual_ca
   if (record["status"] == "ok" && record.contains("check") &&
       record["check"].value("verdict", "ok") == "wrong") {
     record["status"] = "wrong";
-    record["reason"] = "its values differ from the reference by more than the tolerance";
+    record["reason"] = record["check"].value(
+        "reason", "its values differ from the reference by more than the tolerance");
   }
 }
 
@@ -240,21 +241,45 @@ std::string primary_of(const Json& record) {
   return timing.begin().key();
 }
 
-void add_roofline(Json& record, const Json& ceilings) {
-  if (!record.contains("cost") || !ceilings.is_object() || ceilings.empty()) return;
+measure::Work work_of(const Json& record) {
   const Json& cost = record["cost"];
   measure::Work work;
   work.flops = cost.value("model_flops", cost.value("executed_flops", 0.0));
   work.bytes = cost.value("minimal_bytes", 0.0);
   work.exponentials = cost.value("exponentials", 0.0);
   if (record.contains("problem")) work.dtype = record["problem"].value("dtype", work.dtype);
-  const auto found = measure::roofline(work, ceilings);
+  return work;
+}
+
+void add_roofline(Json& record, const Json& ceilings) {
+  if (!record.contains("cost") || !ceilings.is_object() || ceilings.empty()) return;
+  const auto found = measure::roofline(work_of(record), ceilings);
   if (!found) return;
   const double median =
       record["timing"][record["primary"].get<std::string>()]["median_seconds"].get<double>();
   record["roofline"] = {{"floor_seconds", found->floor_seconds},
                         {"bound", found->bound},
                         {"share", found->floor_seconds / median}};
+}
+
+/// A time below the floor of its own work is no time: it is wrong until explained. Shares stay, so
+/// that the page shows by how much.
+void refuse_impossible(Json& record, const Json& ceilings) {
+  if (record["status"] != "ok" || !record.contains("cost")) return;
+  const Json& timing = record["timing"][record["primary"].get<std::string>()];
+  std::vector<double> calibrations;
+  for (const Json& round : timing.value("rounds", Json::array())) {
+    const double calibration = round.value("calibration_seconds", 0.0);
+    if (calibration > 0) calibrations.push_back(calibration);
+  }
+  measure::Timed timed;
+  timed.seconds = timing["median_seconds"].get<double>();
+  if (!calibrations.empty()) timed.calibration_seconds = measure::median(calibrations);
+  const auto reason = measure::impossible(work_of(record), ceilings, timed);
+  if (!reason) return;
+  record["status"] = "wrong";
+  record["reason"] = *reason;
+  for (const char* part : {"timing", "primary", "metrics"}) record.erase(part);
 }
 
 /// Round records with a `measured` object and a `status`, so that nothing below asks again.
@@ -291,6 +316,7 @@ Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& ro
   record["timing"] = std::move(timing);
   record["primary"] = primary_of(record);
   add_roofline(record, ceilings);
+  refuse_impossible(record, ceilings);
   return record;
 }
 

@@ -10,6 +10,7 @@
 #include "harness/worker/cell.hpp"
 #include "harness/worker/fitting.hpp"
 #include "harness/worker/role_sizes.hpp"
+#include "tasks/bits.hpp"
 #include "tasks/check.hpp"
 
 namespace attnbench::worker {
@@ -83,12 +84,22 @@ tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
   return finite;
 }
 
-/// The output's own rows against the definition; nothing where no row was to be checked.
-Json check(const tasks::MixCase& mix, const at::Tensor& output, const Json& request) {
+/// The output's own rows against the definition, all of it finite and what it was made from as it
+/// was; nothing where no row was to be checked.
+Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::Tensor& output,
+           const Json& request) {
   const at::NoGradGuard no_grad;
   const Problem& problem = mix.mechanism.problem;
   const std::int64_t count = request.value("check_rows", std::int64_t{64});
   if (count == 0) return nullptr;
+  if (const std::string name = before.changed(); !name.empty()) {
+    return tasks::found_wrong("it changed its input \"" + name + "\" in place");
+  }
+  const std::int64_t bad = request.value("allow_nan", false) ? 0 : tasks::count_not_finite(output);
+  if (bad > 0) {
+    return tasks::found_wrong("it returned numbers that are not finite: " + std::to_string(bad) +
+                              " of " + std::to_string(output.numel()));
+  }
   tasks::Rows rows = tasks::sampled_rows(problem, count, mix.seed);
   const std::size_t sampled = rows.size();
   if (request.value("allow_nan", false)) rows = finite_rows(mix, output, rows);
@@ -175,6 +186,7 @@ Json applied(const Registry& registry, const Json& request) {
   mechanism.draw_parameters(seed);
   set_parameters(given, mechanism, allow_nan);
 
+  const tasks::Snapshot before(tasks::read_by(mechanism, inputs));
   const Mixed result = mixed(*choice.implementation, mechanism, inputs);
   Out out(request.at("out").get<std::string>());
   out.write("output", result.output);
@@ -185,7 +197,7 @@ Json applied(const Registry& registry, const Json& request) {
   if (gradient) write_gradients(out, result.output, upstream, inputs, mechanism);
   const Json checked = check(
       {entry, *choice.implementation, registry.reference(entry.name), mechanism, inputs, seed},
-      result.output, request);
+      before, result.output, request);
   Json answer = {{"status", "ok"},
                  {"implementation", choice.implementation->name},
                  {"implementation_reason", choice.reason},

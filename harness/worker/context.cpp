@@ -60,6 +60,15 @@ void add_beside(Json& timing, const measure::Samples& samples, int threads) {
   if (!samples.preempted.empty()) timing["preempted"] = samples.preempted;
 }
 
+/// All that comes before a call, unclocked.
+std::function<void()> before_of(const tasks::Body& body) {
+  if (!body.refresh) return body.before;
+  return [&body] {
+    body.refresh();
+    if (body.before) body.before();
+  };
+}
+
 /// More threads than there are CPUs are pinned to none.
 constexpr int every_cpu = std::numeric_limits<int>::max();
 
@@ -151,7 +160,7 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body, Json&
 
 measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
   const auto sample = [&](const std::function<void()>& timed) {
-    return measure::sample(*stopwatch_, settings_.rule, timed, body.before);
+    return measure::sample(*stopwatch_, settings_.rule, timed, before_of(body));
   };
   if (!is_cuda(settings_.device)) return sample(body.call);
   const auto recorder = [this](const measure::PairedBody& wanted, std::string& why) {
@@ -170,8 +179,8 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   measure::SamplingRule rule = settings_.rule;
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
-  const measure::Pairs pairs = measure::sample_pairs(*stopwatch_, rule, {first.call, first.before},
-                                                     {second.call, second.before});
+  const measure::Pairs pairs = measure::sample_pairs(
+      *stopwatch_, rule, {first.call, before_of(first)}, {second.call, before_of(second)});
   tasks::Comparison comparison;
   comparison.first_seconds = measure::median(pairs.first_seconds);
   comparison.second_seconds = measure::median(pairs.second_seconds);

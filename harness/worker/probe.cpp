@@ -205,6 +205,8 @@ Json probe_in_child(const Json& request) {
     return {{"product", try_product(*device.stopwatch())}, {"machine", torch_card()}};
   }
   Json ceilings = device.ceilings(at::get_num_threads());
+  // Whether a cell was timed in a slower or faster moment than this one: see measure::impossible.
+  ceilings["calibration_seconds"] = device.calibration_seconds(at::get_num_threads());
   const auto stopwatch = device.stopwatch();
   if (is_cuda(word)) {
     add_device_product_rates(ceilings, torch_device(word), *stopwatch);

@@ -326,6 +326,14 @@ TEST_CASE("a wrong output is written and said, with exit code 1", "[program][app
   CHECK(arrays.run(arrays.misbehave("wrong", {"--force", "--check-rows", "0"})).exit_code == 0);
 }
 
+TEST_CASE("arrays that a mechanism changes in place are named", "[program][apply]") {
+  const Arrays arrays;
+  const Finished finished = arrays.run(arrays.misbehave("in_place"));
+  INFO(finished.out << finished.err);
+  CHECK(finished.exit_code == 1);
+  CHECK_THAT(finished.err, Contains("it changed its input \"value\" in place"));
+}
+
 TEST_CASE("whatever happens in the worker leaves a reason and no folder", "[program][apply]") {
   const Arrays arrays;
   const auto [how, code, message] =

@@ -304,3 +304,32 @@ TEST_CASE("a search whose lengths were mostly disturbed does not count", "[resul
   CHECK(record["status"] == "disturbed");
   CHECK_THAT(record["reason"].get<std::string>(), Catch::Contains("2 of 3 rounds of the search"));
 }
+
+TEST_CASE("a time below the floor of its own work is wrong and no time", "[result]") {
+  const Json ceilings = {{"fma_float32_flops_per_second", 200e9},
+                         {"bandwidth_dram_bytes_per_second", 10e9},
+                         {"calibration_seconds", 0.01}};
+  // 2e9 FLOPs take 10 ms.
+  const auto at = [&](double median, double calibration) {
+    return combine(cell(), forecast(), {round(0, median, calibration)}, ceilings);
+  };
+  CHECK(at(0.0095, 0.01)["status"] == "ok");
+  const Json wrong = at(2e-7, 0.01);
+  CHECK(wrong["status"] == "wrong");
+  CHECK_THAT(wrong["reason"].get<std::string>(), Catch::Contains("its work takes at least 1e+04 "));
+  CHECK_FALSE(wrong.contains("timing"));
+  CHECK_FALSE(wrong.contains("primary"));
+  CHECK(wrong["roofline"]["share"].get<double>() > 1000);
+  // The ceilings were taken in a slower moment: they are too low.
+  const Json faster = at(0.005, 0.005);
+  CHECK(faster["status"] == "ok");
+  CHECK(faster["roofline"]["share"].get<double>() == Approx(2));
+}
+
+TEST_CASE("a timed call that was wrong speaks for the cell in its own words", "[result]") {
+  Json wrong = failed(1, "wrong", "a timed call changed its input \"key\" in place");
+  const Json record = combine(cell(), forecast(), {round(0, 0.01, 0.01), wrong}, Json::object());
+  CHECK(record["status"] == "wrong");
+  CHECK(record["reason"] == "a timed call changed its input \"key\" in place");
+  CHECK_FALSE(record.contains("timing"));
+}
