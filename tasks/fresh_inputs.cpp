@@ -38,6 +38,9 @@ FreshInputs::FreshInputs(std::vector<Given> given, std::uint64_t seed)
     each.tensor = each.tensor.detach();
     kept_.push_back({each.name, each.tensor.clone(), each.token_dim});
     pools_.push_back(pool_of(each.tensor));
+    std::vector<std::int64_t> shape = each.tensor.sizes().vec();
+    shape[static_cast<std::size_t>(each.token_dim)] = 1;
+    rows_.push_back(at::empty(shape, pools_.back().options()));
   }
 }
 
@@ -71,9 +74,7 @@ void FreshInputs::renew() {
     const bool has_sign = at::isFloatingType(pool.scalar_type());
     const auto bytes = static_cast<std::size_t>(pool.element_size());
     const auto choices = static_cast<std::uint64_t>(pool.numel());
-    std::vector<std::int64_t> shape = live.tensor.sizes().vec();
-    shape[static_cast<std::size_t>(live.token_dim)] = 1;
-    const at::Tensor row = at::empty(shape, pool.options());
+    const at::Tensor& row = rows_[i];
     const auto* from = static_cast<const unsigned char*>(pool.data_ptr());
     auto* to = static_cast<unsigned char*>(row.data_ptr());
     for (std::int64_t k = 0; k < row.numel(); ++k, to += bytes) {

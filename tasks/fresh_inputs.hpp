@@ -46,6 +46,7 @@ class FreshInputs {
   std::vector<Given> live_;
   std::vector<Given> kept_;
   std::vector<at::Tensor> pools_;  ///< in the host's memory: numbers to draw from
+  std::vector<at::Tensor> rows_;   ///< likewise, of one token: nothing is allocated between calls
   std::vector<std::int64_t> last_;
   std::uint64_t state_;
   std::int64_t begin_ = 0;
