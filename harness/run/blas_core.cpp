@@ -9,6 +9,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "harness/result/format.hpp"
 #include "harness/result/hash.hpp"
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/worker_client.hpp"
@@ -22,7 +23,7 @@ constexpr double clearly_faster = 1.1;
 constexpr double about_as_fast = 0.95;
 constexpr double trial_seconds = 10;
 /// After so long no further core type is begun with.
-constexpr double trying_seconds = 2.5;
+constexpr double trying_seconds = 2;
 
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -217,7 +218,8 @@ void remember_trials(const fs::path& file, const BlasTrials& trials) {
   remember(file, value.dump());
 }
 
-BlasChoice blas_choice(bool keep, BlasTrying trying) {
+BlasChoice blas_choice(bool keep, BlasTrying trying,
+                       const std::function<void(const std::string& sentence)>& say) {
   if (const std::string theirs = variable("OPENBLAS_CORETYPE"); keep && !theirs.empty()) {
     BlasChoice choice;
     choice.core_type = theirs;
@@ -228,13 +230,24 @@ BlasChoice blas_choice(bool keep, BlasTrying trying) {
   const fs::path file = trials_file(keep);
   const auto known = remembered_trials(file);
   if (trying == BlasTrying::only_remembered) return known ? choose(*known, types) : BlasChoice{};
-  const auto trials = try_all(
-      known, types, [keep](const std::string& type) { return try_in_worker(keep, type); },
-      trying_seconds);
+  bool told = false;
+  const TryBlas in_worker = [&](const std::string& type) {
+    if (say && !told) say("Trying which BLAS kernels are the fastest here, once.");
+    told = true;
+    return try_in_worker(keep, type);
+  };
+  const auto trials = try_all(known, types, in_worker, trying_seconds);
   if (!trials) return {};
   const bool news = !known || known->others != trials->others || known->unknown != trials->unknown;
   if (news) remember_trials(file, *trials);
-  return choose(*trials, types);
+  const BlasChoice choice = choose(*trials, types);
+  if (say && told && choice.chosen_by == "attnbench") {
+    say("Its own choice, " + trials->own.core_type + ", does " +
+        result::human_count(trials->own.flops_per_second) + "FLOP/s on one thread, " +
+        choice.core_type + " " + result::human_count(choice.tried.at(choice.core_type)) +
+        "FLOP/s: that is used.");
+  }
+  return choice;
 }
 
 }  // namespace attnbench::run

@@ -71,6 +71,8 @@ enum class BlasTrying { allowed, only_remembered };
 
 /// For the workers of this program on this machine. With `keep` an OPENBLAS_CORETYPE of the
 /// environment is what is used. Tries at a machine's first use, some seconds, if that is allowed.
-BlasChoice blas_choice(bool keep, BlasTrying trying);
+/// `say` hears before that it takes a moment, and afterwards of a choice that is not the library's.
+BlasChoice blas_choice(bool keep, BlasTrying trying,
+                       const std::function<void(const std::string& sentence)>& say = {});
 
 }  // namespace attnbench::run

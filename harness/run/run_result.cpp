@@ -42,9 +42,10 @@ Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& prob
     if (!probe.contains("machine")) continue;
     machine.update(probe.at("machine"));
     // Which one it is comes from the worker, who chose it from the supervisor.
-    if (machine["blas"].is_object()) blas.update(machine["blas"]);
+    const Json theirs = machine.value("blas", Json());
+    if (theirs.is_object()) blas.update(theirs);
   }
-  machine["blas"] = blas;
+  if (!blas.empty()) machine["blas"] = blas;
   if (facts.blas_core_kept) return machine;
   Json kept = Json::array();
   for (const Json& sentence : machine.value("spoilers", Json::array())) {
@@ -103,7 +104,7 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
   parts.machine = machine_part(facts, probes);
   parts.provenance = provenance(facts.binary);
   if (parts.machine.contains("torch")) parts.provenance["torch"] = parts.machine["torch"];
-  parts.provenance["blas"] = parts.machine["blas"];
+  if (parts.machine.contains("blas")) parts.provenance["blas"] = parts.machine["blas"];
   parts.ceilings = Json::object();
   for (const auto& [device, probe] : probes) {
     if (probe.contains("ceilings")) parts.ceilings[device] = probe.at("ceilings");

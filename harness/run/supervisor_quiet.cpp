@@ -36,9 +36,13 @@ void Supervisor::take_blas() {
       earlier = blas_choice_from(header.value("blas", Json()));
     }
   }
-  blas_ = earlier && earlier->chosen_by != "user"
-              ? *earlier
-              : blas_choice(settings_.keep_blas_core, BlasTrying::allowed);
+  if (earlier && earlier->chosen_by != "user") {
+    blas_ = *earlier;
+  } else {
+    Progress notes(settings_.progress, 0);
+    blas_ = blas_choice(settings_.keep_blas_core, BlasTrying::allowed,
+                        [&](const std::string& sentence) { notes.say(sentence); });
+  }
   if (blas_.chosen_by != "library") identity_["blas_core"] = blas_.core_type;
   machine_["blas"] = to_json(blas_);
 }

@@ -124,7 +124,7 @@ Json try_product(measure::Stopwatch& stopwatch) {
     throw UsageError("a float32 product of " + std::to_string(n) + " x " + std::to_string(n) +
                      " matrices is wrong");
   }
-  const double seconds = product_seconds(n, at::TensorOptions(at::kFloat), 0.2, stopwatch);
+  const double seconds = product_seconds(n, at::TensorOptions(at::kFloat), 0.15, stopwatch);
   return {{"flops_per_second", flops(n) / seconds}};
 }
 

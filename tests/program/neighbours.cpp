@@ -1,4 +1,11 @@
 // Runs beside others that keep CPUs busy, and with OpenBLAS's core types and other BLAS libraries.
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -53,6 +60,63 @@ struct SmallRun {
   Finished finished;
 };
 
+/// The program with a terminal of its own, and who types there.
+class Terminal {
+ public:
+  Terminal(const std::vector<std::string>& arguments,
+           const std::map<std::string, std::string>& environment) {
+    pid_ = forkpty(&keys_, nullptr, nullptr, nullptr);
+    if (pid_ != 0) return;
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) {
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    }
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  ~Terminal() {
+    close(keys_);  // hangs up
+    if (!ended_) kill(pid_, SIGKILL);
+    if (!ended_) waitpid(pid_, nullptr, 0);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(const std::string& text) const {
+    REQUIRE(write(keys_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  bool shows(const std::string& text, double seconds = 60) {
+    return wait_until([&] { return read_more() && seen_.find(text) != std::string::npos; },
+                      seconds);
+  }
+  /// The exit code; -1 while it is at work.
+  int wait(double seconds = 60) {
+    int status = 0;
+    ended_ =
+        wait_until([&] { return read_more() && waitpid(pid_, &status, WNOHANG) == pid_; }, seconds);
+    return ended_ && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  const std::string& seen() const { return seen_; }
+
+ private:
+  bool read_more() {
+    std::array<char, 4096> block;
+    for (pollfd one{keys_, POLLIN, 0}; poll(&one, 1, 0) > 0 && (one.revents & POLLIN) != 0;) {
+      const ssize_t count = read(keys_, block.data(), block.size());
+      if (count <= 0) break;
+      seen_.append(block.data(), static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  int keys_ = -1;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  std::string seen_;
+};
+
 /// Says once which BLAS tests of core types have here.
 bool has_openblas(const Json& machine) { return machine.at("blas").at("kind") == "openblas"; }
 
@@ -78,6 +142,33 @@ TEST_CASE("a run names who is busy beside it, and waits only as long as it is to
   CHECK_THAT(told.finished.err, Contains("at most 1 s"));
   CHECK_THAT(told.finished.err, Contains("Not quiet after 1 s: going on"));
   CHECK(told.result().at("run").at("waited_for_quiet_seconds").get<double>() >= 1);
+}
+
+TEST_CASE("on a terminal a run waits for quiet, until Enter, with --now not at all",
+          "[neighbours]") {
+  const Busy busy(2);
+  const TemporaryFolder folder;
+  std::vector<std::string> words{
+      program(), "run",   "softmax/composite", "--length",    "64",           "--rounds",
+      "1",       "--out", folder / "waited",   "--no-report", "--no-ceilings"};
+  const std::map<std::string, std::string> environment{
+      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+  {
+    Terminal terminal(words, environment);
+    CHECK(terminal.shows("Waiting for quiet"));
+    CHECK(terminal.shows("waiting for quiet, 1 s"));
+    CHECK(terminal.wait(0.5) == -1);
+    terminal.type("\n");
+    CHECK(terminal.wait() == 0);
+    INFO(terminal.seen());
+    CHECK_THAT(terminal.seen(), Contains("Going on, told to"));
+  }
+  words[8] = folder / "at_once";
+  words.push_back("--now");
+  Terminal terminal(words, environment);
+  CHECK(terminal.wait() == 0);
+  INFO(terminal.seen());
+  CHECK_THAT(terminal.seen(), Contains("Going on at once"));
 }
 
 TEST_CASE("a training beside busy processes waits passively, and its record says so",
@@ -122,6 +213,26 @@ TEST_CASE("a core type that the user insists on is used, named and, where it is 
     CHECK_THAT(machine.at("spoilers").dump(), Contains("openblas Prescott (chosen by"));
     CHECK_THAT(machine.at("spoilers").dump(), Contains("leave --keep-blas-core out"));
   }
+}
+
+TEST_CASE("a slow product is said in red on a terminal, unless NO_COLOR", "[blas]") {
+  const TemporaryFolder folder;
+  std::map<std::string, std::string> environment{
+      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"},
+      {"OPENBLAS_CORETYPE", "Prescott"}};
+  const auto seen = [&](const std::string& out) {
+    Terminal terminal({program(), "run", "softmax/composite", "--length", "64", "--rounds", "1",
+                       "--keep-blas-core", "--now", "--no-report", "--out", folder / out},
+                      environment);
+    CHECK(terminal.wait() == 0);
+    return terminal.seen();
+  };
+  const std::string coloured = seen("red");
+  if (coloured.find("openblas Prescott") == std::string::npos) return;  // another BLAS, or a faster
+  CHECK_THAT(coloured, Contains("\x1b[31mMatrix products reach"));
+  environment["NO_COLOR"] = "1";
+  const std::string plain = seen("plain");
+  CHECK_THAT(plain, Contains("Matrix products reach") && !Contains("\x1b[31m"));
 }
 
 TEST_CASE("a run takes the fastest core type whatever the environment says, and says which",
