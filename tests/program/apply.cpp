@@ -260,7 +260,7 @@ TEST_CASE("apply names a refused implementation once", "[program][apply]") {
   const Arrays arrays;
   auto words = arrays.softmax({"--implementation", "scan"});
   words[2] = "linear";
-  words[std::find(words.begin(), words.end(), "causal") - words.begin()] = "bidirectional";
+  *std::find(words.begin(), words.end(), "causal") = "bidirectional";
   const Finished finished = arrays.run(words);
   INFO(finished.err);
   CHECK(finished.exit_code == 2);

@@ -146,7 +146,7 @@ std::vector<std::pair<std::string, Parts>> alterations(const Parts& whole) {
     for (std::int64_t i = 0; i < tensor.numel(); ++i) {
       with("element " + std::to_string(i), name, [&](const at::Tensor& x) {
         at::Tensor changed = x.clone();
-        changed.view({-1})[i] += 1;
+        changed.view({-1})[i].add_(1);
         return changed;
       });
     }
