@@ -44,7 +44,7 @@ std::size_t count_disturbed(const Json& rounds) {
 }
 
 const char* const disturbed_note =
-    "disturbed: other programs had the CPU; such a time is never ranked and in no verdict, and "
-    "`--resume FOLDER --retry disturbed` measures it again";
+    "disturbed: other programs had the CPU, such a time is never ranked; `--retry disturbed` "
+    "measures it again";
 
 }  // namespace attnbench::result

@@ -7,17 +7,20 @@
 namespace attnbench::result {
 namespace {
 
-/// "0.83: missed"; the claim alone where nothing could be fitted.
-std::string claim_text(const PanelGrowth& grown) {
-  if (!grown.claimed) return "";
-  const std::string claimed = exponent_text(*grown.claimed);
-  return grown.fit.measured ? claimed + ": " + grown.word : claimed;
+/// Reasons why claims are not held, each once with the series that it is of.
+using Reasons = std::map<std::string, std::string>;
+
+void add_reason(Reasons& reasons, const char* what, const PanelGrowth& grown) {
+  if (!grown.claimed || grown.word == "held") return;
+  std::string& names = reasons[grown.fit.reason];
+  names += (names.empty() ? "" : ", ") + grown.series + " (" + what + ")";
 }
 
-/// What is behind a claim that is not held, by series.
-std::string why_not_held(const std::string& what, const PanelGrowth& grown) {
-  if (!grown.claimed || !grown.fit.measured || grown.word == "held") return "";
-  return "; " + grown.series + ", " + what + ": " + grown.fit.reason;
+std::string words_of(const Reasons& reasons) {
+  if (reasons.empty()) return "";
+  std::string text = "claims are held as `attnbench check` holds them";
+  for (const auto& [reason, names] : reasons) text += "; " + names + ": " + reason;
+  return text;
 }
 
 }  // namespace
@@ -27,7 +30,7 @@ Grid growth_grid(const Panel& panel) {
   grid.title = "growth exponents in " + panel.axis;
   std::map<std::string, std::vector<std::string>> texts;
   bool any = false;
-  std::string reasons;
+  Reasons reasons;
   for (const auto& [what, word] :
        {std::pair{Growing::time, "time"}, {Growing::workspace, "workspace"}}) {
     bool fitted = false;
@@ -46,12 +49,12 @@ Grid growth_grid(const Panel& panel) {
       row.resize(grid.columns.size());
       const std::size_t column = grid.columns.size() - (claimed ? 2 : 1);
       if (grown.fit.measured) row[column] = exponent_text(*grown.fit.measured);
-      if (claimed) row[column + 1] = claim_text(grown);
-      reasons += why_not_held(word, grown);
+      if (grown.claimed) row[column + 1] = exponent_text(*grown.claimed) + ": " + grown.word;
+      add_reason(reasons, word, grown);
     }
   }
   if (!any) return grid;
-  if (!reasons.empty()) grid.note = "claims are held as `attnbench check` holds them" + reasons;
+  grid.note = words_of(reasons);
   for (const std::string& series : panel.series) {
     std::vector<std::string>& row = texts[series];
     row.resize(grid.columns.size());

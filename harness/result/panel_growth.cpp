@@ -105,6 +105,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
   for (const std::string& series : panel.series) {
     std::vector<GrowthPoint> points;
     Touched touched;
+    int small = 0;
     std::optional<double> claimed;
     for (const Placed& placed : panel.cells) {
       if (placed.series != series || !placed.x || !placed.x->is_number()) continue;
@@ -116,7 +117,10 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
               : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
       if (!point || (claimed && x < from)) continue;
-      if (what == Growing::time && point->value < enough_seconds) continue;
+      if (what == Growing::time && point->value < enough_seconds) {
+        ++small;
+        continue;
+      }
       points.push_back(*point);
       add_touched(touched, *placed.cell, x);
     }
@@ -125,6 +129,10 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
       const auto meant = panel.axis == "length" ? GrowthClaim::exponent : GrowthClaim::bound;
       grown.fit = fit_growth(points, *claimed, meant);
       excuse(grown.fit, what, ladder, touched);
+      if (!grown.fit.measured && small > 0) {
+        grown.fit.reason +=
+            "; cells under 5 ms, whose fixed costs hide the growth: " + std::to_string(small);
+      }
       grown.word = claim_word(grown.fit, meant);
     } else {
       grown.fit = fit_growth(points);

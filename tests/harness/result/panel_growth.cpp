@@ -132,7 +132,21 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   CHECK(word_of(growth, Growing::workspace) == "missed");
   const Grid grid = grid_of(growth);
   CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
-  CHECK_THAT(grid.note, Catch::Contains("latte, workspace: the exponent is 0.83, claimed is 0.00"));
+  CHECK_THAT(grid.note,
+             Catch::Contains("latte (workspace): the exponent is 0.83, claimed is 0.00"));
+}
+
+TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
+  Json result = result_of({});
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    Json& timing = result["attnbench"]["cells"][i]["timing"]["timed"];
+    timing["median_seconds"] = timing["low_seconds"] = timing["high_seconds"] = 1e-3;
+  }
+  const Grid grid = growth_grid(panels(result).at(0));
+  CHECK(grid.rows.at(0).second.at(0).empty());
+  CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
+  CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "
+                                        "cells under 5 ms, whose fixed costs hide the growth: 3"));
 }
 
 TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") {
