@@ -8,7 +8,7 @@
 
 #include "harness/apply/npy_header.hpp"
 #include "harness/errors.hpp"
-#include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 
 namespace attnbench::npy {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::size_t longest_header = 65536;
 constexpr std::size_t alignment = 64;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw UsageFailure(file.string() + ": " + what);
+  throw UsageFailure(result::quotable(file.string()) + ": " + result::quotable(what, 600));
 }
 
 std::ifstream opened(const std::filesystem::path& file) {
@@ -67,8 +67,9 @@ std::size_t header_length(std::ifstream& stream, const std::filesystem::path& fi
 Element element_from(const std::filesystem::path& file, const std::string& descr) {
   const std::string expected = "; expected float32 or float64 (a mask: bool or uint8)";
   if (descr.size() > 1 && descr[0] == '>') {
-    refuse(file, "its numbers are big-endian ('" + descr +
-                     "'); expected little-endian ones: save x.astype('<" + descr.substr(1) + "')");
+    refuse(file, "its numbers are big-endian ('" + result::quotable(descr) +
+                     "'); expected little-endian ones: save x.astype('<" +
+                     result::quotable(descr.substr(1)) + "')");
   }
   for (const auto& [word, element] :
        {std::pair{"<f4", Element::float32}, std::pair{"<f8", Element::float64},
@@ -77,7 +78,7 @@ Element element_from(const std::filesystem::path& file, const std::string& descr
     if (descr == word) return element;
   }
   if (descr.rfind('[', 0) == 0) refuse(file, "its elements are records with fields" + expected);
-  refuse(file, "its dtype is '" + descr + "'" + expected +
+  refuse(file, "its dtype is '" + result::quotable(descr) + "'" + expected +
                    ": save x.astype('float32') or x.astype('float64')");
 }
 
@@ -148,7 +149,7 @@ Array open_array(const std::filesystem::path& file) {
     header = parse_header(text);
   } catch (const std::invalid_argument& error) {
     refuse(file, "its header describes no array (" + std::string(error.what()) +
-                     "): " + result::shorten(text, 100) + "; write it again with numpy.save");
+                     "): " + result::quotable(text, 100) + "; write it again with numpy.save");
   }
   array.element = element_from(file, header.descr);
   array.shape = header.shape;
