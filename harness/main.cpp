@@ -2,9 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "harness/commands/command.hpp"
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/suite/words.hpp"
 
 namespace {
@@ -32,14 +36,43 @@ void expect_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  throw attnbench::UsageFailure("there is no command \"" + word + "\"; " +
-                                attnbench::suite::suggestion(word, known));
+  throw attnbench::UsageFailure("there is no command \"" + attnbench::result::quotable(word) +
+                                "\"; " + attnbench::suite::suggestion(word, known));
+}
+
+/// JSON, which all that is written is, holds UTF-8 alone.
+void expect_utf8(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (attnbench::result::is_utf8_text(argv[i])) continue;
+    throw attnbench::UsageFailure("argument " + std::to_string(i) + ", \"" +
+                                  attnbench::result::quotable(argv[i]) +
+                                  "\", is not UTF-8; rename what it names, or type it again");
+  }
+}
+
+int fail(const std::string& message, ExitCode code) {
+  std::cerr << "attnbench: " << attnbench::result::bounded_message(message) << "\n";
+  return exit_code(code);
+}
+
+/// What CLI11 says of a wrong command line quotes it whole.
+int refuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out, complaint;
+  // CLI11 has codes of its own, from 100 up; ours are the design's.
+  const int code = app.exit(error, out, complaint) == 0 ? 0 : exit_code(ExitCode::usage);
+  std::cout << out.str();
+  if (!complaint.str().empty()) {
+    std::cerr << attnbench::result::bounded_message(complaint.str()) << std::flush;
+  }
+  return code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace attnbench::commands;
+  const attnbench::result::PrintableOutput out(std::cout);
+  const attnbench::result::PrintableOutput complaints(std::cerr);
   CLI::App app{"Attention mechanisms measured for speed, memory and learning quality.",
                "attnbench"};
   app.require_subcommand(1);
@@ -52,22 +85,25 @@ int main(int argc, char** argv) {
   }
   app.footer(std::string(examples) + exit_codes);
   try {
+    expect_utf8(argc, argv);
     expect_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const attnbench::Failure& failure) {
-    std::cerr << "attnbench: " << failure.what() << "\n";
-    return exit_code(failure.code());
+    return fail(failure.what(), failure.code());
   } catch (const CLI::ParseError& error) {
-    // CLI11 has codes of its own, from 100 up; ours are the design's.
-    return app.exit(error) == 0 ? 0 : exit_code(ExitCode::usage);
+    return refuse(app, error);
   }
   try {
     return chosen();
   } catch (const attnbench::Failure& failure) {
-    std::cerr << "attnbench: " << failure.what() << "\n";
-    return exit_code(failure.code());
+    return fail(failure.what(), failure.code());
+  } catch (const nlohmann::json::exception& error) {
+    return fail("an answer or a file is not of the form that attnbench writes: " +
+                    attnbench::result::json_complaint(error) + "; this is a defect of attnbench",
+                ExitCode::environment);
+  } catch (const std::bad_alloc&) {
+    return fail("the memory is used up", ExitCode::environment);
   } catch (const std::exception& error) {
-    std::cerr << "attnbench: " << error.what() << "\n";
-    return exit_code(ExitCode::environment);
+    return fail(error.what(), ExitCode::environment);
   }
 }

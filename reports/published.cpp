@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "harness/errors.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 
 namespace attnbench::reports {
 namespace {
+
+constexpr std::size_t published_most_bytes = 4 * result::mebibyte;
 
 /// Fields of one CSV line (RFC 4180, without line breaks inside of quotes).
 std::vector<std::string> fields_of(const std::string& line) {
@@ -73,7 +77,9 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
       row.settings[column] = fields[i];
     } else if (!fields[i].empty()) {
       const auto number = number_of(fields[i]);
-      if (!number) throw UsageFailure(place + column + " must be a number, found " + fields[i]);
+      if (!number)
+        throw UsageFailure(place + result::quotable(column) + " must be a number, found " +
+                           result::quotable(fields[i]));
       row.*(quantity->member) = *number * quantity->factor;
     }
   }
@@ -118,8 +124,8 @@ std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const resul
 }  // namespace
 
 std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw UsageFailure(file.string() + ": cannot be read; expected published numbers");
+  std::istringstream stream(
+      result::read_file(file, "published numbers, a CSV file", published_most_bytes));
   std::vector<std::string> columns;
   std::vector<PublishedRow> rows;
   const std::string source_mark = "# source: ";

@@ -41,7 +41,9 @@ def main():
     for spec in sorted(arguments.folder.glob("*.vl.json")):
         try:
             render(vl_convert, spec, formats)
-        except Exception as error:  # one bad figure must not cost the others
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # one bad figure, panics included, must not cost the others
             failed = 1
             print(f"{spec.name}: {error}", file=sys.stderr)
     if arguments.bundle:

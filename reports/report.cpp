@@ -1,5 +1,7 @@
 #include "reports/report.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -8,6 +10,10 @@
 #include "harness/errors.hpp"
 #include "harness/result/document.hpp"
 #include "harness/result/file.hpp"
+#include "harness/result/hash.hpp"
+#include "harness/result/manifest.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 #include "reports/figure.hpp"
 #include "reports/page.hpp"
 #include "reports/render.hpp"
@@ -18,6 +24,8 @@ namespace attnbench::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* page_name = "index.html";
 
 fs::path folder_of(const fs::path& result) {
   std::error_code ignored;
@@ -31,19 +39,6 @@ void make_folder(const fs::path& folder) {
   if (error) {
     throw EnvironmentFailure("cannot make the folder " + folder.string() + ": " + error.message() +
                              "; choose another with --out");
-  }
-}
-
-/// Pictures and specifications of an earlier report, whose names need not come up again.
-void remove_figures(const fs::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t dot = name.find('.');
-    static const std::set<std::string> ours{".vl.json", ".svg", ".png", ".pdf"};
-    if (dot != std::string::npos && ours.contains(name.substr(dot))) {
-      fs::remove(entry.path(), ignored);
-    }
   }
 }
 
@@ -126,11 +121,19 @@ std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRo
   return figures;
 }
 
+/// `name` where a file can be called so with any ending, else its beginning and its hash.
+std::string short_name(const std::string& name) {
+  constexpr std::size_t longest = 120;
+  constexpr std::size_t digits = 12;
+  if (name.size() <= longest) return name;
+  return name.substr(0, longest - digits - 1) + "_" + result::hash_text(name).substr(0, digits);
+}
+
 /// Names that no other figure of the page has; a suite reported twice gets numbers.
 void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken,
                  const std::string& prefix) {
   for (Figure& figure : figures) {
-    const std::string wanted = prefix + figure.name;
+    const std::string wanted = short_name(prefix + figure.name);
     figure.name = wanted;
     for (int i = 2; !taken.insert(figure.name).second; ++i) {
       figure.name = wanted + "_" + std::to_string(i);
@@ -155,55 +158,133 @@ std::string safe(std::string name) {
   return name.empty() ? "result" : name;
 }
 
-}  // namespace
-
-Report write_report(const std::vector<fs::path>& results, const ReportOptions& options) {
-  const bool one = results.size() == 1;
-  const fs::path out = !options.out.empty() ? options.out
-                       : one                ? folder_of(results.front())
-                                            : fs::path("report");
-  Report report;
-  std::vector<Section> sections;
-  std::set<std::string> figure_names_taken;
-  std::set<std::string> table_names_taken;
-  for (const fs::path& path : results) {
-    Section section;
-    section.source = path.string();
-    section.result = result::read_result(path);
-    section.verdicts = verdicts_beside(path, report.messages);
-    const Json& suite = section.result["attnbench"]["suite"];
-    const auto published = published_of(suite, path, report.messages);
-    section.figures = figures_of(section.result, published, report.messages);
-    const std::string suite_name = safe(suite.value("name", ""));
-    make_unique(section.figures, figure_names_taken, one ? "" : suite_name + "_");
-    sections.push_back(std::move(section));
+/// A folder for files that are moved to `out` once they are all there.
+class Staging {
+ public:
+  explicit Staging(const fs::path& out) : path_(out / (".report-" + std::to_string(getpid()))) {
+    make_folder(path_ / "figures");
+    make_folder(path_ / "tables");
   }
-  make_folder(out / "figures");
-  make_folder(out / "tables");
-  remove_figures(out / "figures");
+  ~Staging() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<Section> read_sections(const std::vector<fs::path>& results, Report& report) {
+  std::vector<Section> sections;
+  std::set<std::string> names_taken;
+  for (const fs::path& path : results) {
+    try {
+      Section section;
+      section.source = path.string();
+      // One control character would cost the picture.
+      section.result = result::printable_json(result::read_result(path));
+      section.verdicts = verdicts_beside(path, report.messages);
+      const Json& suite = section.result["attnbench"]["suite"];
+      const auto published = published_of(suite, path, report.messages);
+      section.figures = figures_of(section.result, published, report.messages);
+      const std::string suite_name = safe(suite.value("name", ""));
+      make_unique(section.figures, names_taken, results.size() == 1 ? "" : suite_name + "_");
+      sections.push_back(std::move(section));
+    } catch (const Json::exception& error) {
+      result::refuse_unreadable(path, error);
+    }
+  }
+  return sections;
+}
+
+/// Names of the tables' files, without their endings.
+std::vector<std::string> table_names(const std::vector<Section>& sections) {
+  std::set<std::string> taken;
+  std::vector<std::string> names;
   for (const Section& section : sections) {
-    std::string name =
-        one ? "result" : safe(section.result["attnbench"]["suite"].value("name", ""));
-    while (!table_names_taken.insert(name).second) name += "_2";
-    write_tables(out / "tables", name, section);
+    std::string name = "result";
+    if (sections.size() > 1) {
+      name = short_name(safe(section.result["attnbench"]["suite"].value("name", "")));
+    }
+    while (!taken.insert(name).second) name += "_2";
+    names.push_back(name);
+  }
+  return names;
+}
+
+/// All files that a report may write.
+std::vector<std::string> files_of(const std::vector<Section>& sections,
+                                  const ReportOptions& options) {
+  std::vector<std::string> files{"index.html"};
+  for (const std::string& name : table_names(sections)) {
+    for (const char* ending : {".md", ".tex", ".csv"}) files.push_back("tables/" + name + ending);
+  }
+  for (const Section& section : sections) {
     for (const Figure& figure : section.figures) {
-      const fs::path file = out / "figures" / (figure.name + ".vl.json");
-      result::write_atomically(file, figure.spec.dump(1) + "\n");
-      report.figures.push_back(file);
+      files.push_back("figures/" + figure.name + ".vl.json");
+      if (!options.render) continue;
+      for (const std::string& format : options.formats) {
+        files.push_back("figures/" + figure.name + "." + format);
+      }
+    }
+  }
+  return files;
+}
+
+void write_files(std::vector<Section>& sections, const ReportOptions& options,
+                 const fs::path& folder, Report& report) {
+  const std::vector<std::string> names = table_names(sections);
+  bool any = false;
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    try {
+      write_tables(folder / "tables", names[i], sections[i]);
+    } catch (const Json::exception& error) {
+      result::refuse_unreadable(sections[i].source, error);
+    }
+    for (const Figure& figure : sections[i].figures) {
+      result::write_atomically(folder / "figures" / (figure.name + ".vl.json"),
+                               figure.spec.dump(1) + "\n");
+      any = true;
     }
   }
   Rendered rendered;
-  if (options.render && !report.figures.empty()) {
-    rendered = render(out / "figures", options.formats);
-    if (!rendered.message.empty()) report.messages.push_back(rendered.message);
-  }
+  if (options.render && any) rendered = render(folder / "figures", options.formats);
+  if (!rendered.message.empty()) report.messages.push_back(rendered.message);
   for (Section& section : sections) {
     for (const Figure& figure : section.figures) {
-      section.svg.push_back(content(out / "figures" / (figure.name + ".svg")));
+      section.svg.push_back(content(folder / "figures" / (figure.name + ".svg")));
     }
   }
-  report.page = out / "index.html";
-  result::write_atomically(report.page, page(sections, rendered.bundle, rendered.message));
+  try {
+    result::write_atomically(folder / page_name, page(sections, rendered.bundle, rendered.message));
+  } catch (const Json::exception& error) {
+    result::refuse_unreadable(sections.front().source, error);
+  }
+}
+
+}  // namespace
+
+Report write_report(const std::vector<fs::path>& results, const ReportOptions& options) {
+  const fs::path out = !options.out.empty()  ? options.out
+                       : results.size() == 1 ? folder_of(results.front())
+                                             : fs::path("report");
+  Report report;
+  std::vector<Section> sections = read_sections(results, report);
+  result::Manifest manifest(out, "report");
+  if (!options.force) manifest.expect_ours(files_of(sections, options));
+  make_folder(out);
+  const Staging staging(out);
+  write_files(sections, options, staging.path(), report);
+  result::publish(staging.path(), out, manifest, page_name);
+  for (const Section& section : sections) {
+    for (const Figure& figure : section.figures) {
+      report.figures.push_back(out / "figures" / (figure.name + ".vl.json"));
+    }
+  }
+  report.page = out / page_name;
   return report;
 }
 

@@ -10,6 +10,7 @@ namespace attnbench::reports {
 struct ReportOptions {
   std::filesystem::path out;  ///< empty = the folder of the only result, else ./report
   bool render = true;
+  bool force = false;  ///< replace files of others, too
   std::vector<std::string> formats{"svg", "png"};
 };
 
@@ -20,8 +21,10 @@ struct Report {
 };
 
 /// Reads each of `results` (a run's folder or a result.json) and writes figures/*.vl.json and their
-/// pictures, tables/*.{md,tex,csv} and index.html. Throws UsageFailure for a result that cannot be
-/// read, EnvironmentFailure for a disk that refuses; a missing renderer is only a message.
+/// pictures, tables/*.{md,tex,csv} and index.html, in place of what an earlier report wrote there.
+/// Throws UsageFailure for a result that cannot be read, and where a file of somebody else is in
+/// the way unless `force`; EnvironmentFailure for a disk that refuses. A missing renderer is only a
+/// message.
 Report write_report(const std::vector<std::filesystem::path>& results,
                     const ReportOptions& options);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
 
 namespace attnbench::apply {
 namespace {
@@ -12,7 +13,7 @@ using npy::Array;
 using npy::Element;
 
 [[noreturn]] void refuse(const Array& array, const std::string& what) {
-  throw UsageFailure(array.file.string() + ": " + what);
+  throw UsageFailure(result::quotable(array.file.string()) + ": " + result::quotable(what, 600));
 }
 
 bool is_real(Element element) { return element == Element::float32 || element == Element::float64; }

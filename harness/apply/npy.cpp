@@ -9,7 +9,7 @@
 
 #include "harness/apply/npy_header.hpp"
 #include "harness/errors.hpp"
-#include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 
 namespace attnbench::npy {
 namespace {
@@ -19,24 +19,8 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t longest_header = 65536;
 constexpr std::size_t alignment = 64;
 
-/// What a header says, for a message: no byte of it but printable ASCII reaches the terminal.
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte >= 0x20 && byte < 0x7f) {
-      shown += letter;
-      continue;
-    }
-    std::array<char, 8> escaped{};
-    std::snprintf(escaped.data(), escaped.size(), "\\x%02x", byte);
-    shown += escaped.data();
-  }
-  return shown;
-}
-
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw UsageFailure(file.string() + ": " + what);
+  throw UsageFailure(result::quotable(file.string()) + ": " + result::quotable(what, 600));
 }
 
 std::ifstream opened(const std::filesystem::path& file) {
@@ -81,12 +65,12 @@ std::size_t header_length(std::ifstream& stream, const std::filesystem::path& fi
   return length;
 }
 
-Element element_from(const std::filesystem::path& file, const std::string& said) {
-  const std::string descr = result::shorten(printable(said), 40);
+Element element_from(const std::filesystem::path& file, const std::string& descr) {
   const std::string expected = "; expected float32 or float64 (a mask: bool or uint8)";
   if (descr.size() > 1 && descr[0] == '>') {
-    refuse(file, "its numbers are big-endian ('" + descr +
-                     "'); expected little-endian ones: save x.astype('<" + descr.substr(1) + "')");
+    refuse(file, "its numbers are big-endian ('" + result::quotable(descr) +
+                     "'); expected little-endian ones: save x.astype('<" +
+                     result::quotable(descr.substr(1)) + "')");
   }
   for (const auto& [word, element] :
        {std::pair{"<f4", Element::float32}, std::pair{"<f8", Element::float64},
@@ -95,7 +79,7 @@ Element element_from(const std::filesystem::path& file, const std::string& said)
     if (descr == word) return element;
   }
   if (descr.rfind('[', 0) == 0) refuse(file, "its elements are records with fields" + expected);
-  refuse(file, "its dtype is '" + descr + "'" + expected +
+  refuse(file, "its dtype is '" + result::quotable(descr) + "'" + expected +
                    ": save x.astype('float32') or x.astype('float64')");
 }
 
@@ -165,9 +149,8 @@ Array open_array(const std::filesystem::path& file) {
   try {
     header = parse_header(text);
   } catch (const std::invalid_argument& error) {
-    refuse(file, "its header describes no array (" + result::shorten(printable(error.what()), 200) +
-                     "): " + result::shorten(printable(text), 100) +
-                     "; write it again with numpy.save");
+    refuse(file, "its header describes no array (" + result::quotable(error.what()) +
+                     "): " + result::quotable(text, 100) + "; write it again with numpy.save");
   }
   array.element = element_from(file, header.descr);
   array.shape = header.shape;

@@ -4,6 +4,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "harness/result/printable.hpp"
+
 namespace attnbench::npy {
 namespace {
 
@@ -103,7 +105,8 @@ HeaderText parse_header(const std::string& text) {
   literal.expect('{');
   while (!literal.take('}')) {
     const std::string key = literal.quoted();
-    if (!seen.insert(key).second) throw std::invalid_argument("'" + key + "' stands there twice");
+    if (!seen.insert(key).second)
+      throw std::invalid_argument("'" + result::quotable(key) + "' stands there twice");
     literal.expect(':');
     if (key == "descr") {
       if (literal.take('[')) {
@@ -116,7 +119,8 @@ HeaderText parse_header(const std::string& text) {
     } else if (key == "shape") {
       header.shape = literal.shape();
     } else {
-      throw std::invalid_argument("'" + key + "' is none of descr, fortran_order, shape");
+      throw std::invalid_argument("'" + result::quotable(key) +
+                                  "' is none of descr, fortran_order, shape");
     }
     if (literal.take(',')) continue;
     literal.expect('}');

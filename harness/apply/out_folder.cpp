@@ -2,47 +2,22 @@
 
 #include <unistd.h>
 
-#include <vector>
-
 #include "harness/errors.hpp"
+#include "harness/result/manifest.hpp"
 
 namespace attnbench::apply {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What a call leaves; apply.json first, so that a folder that has it is whole.
-const std::vector<std::string>& results() {
-  static const std::vector<std::string> names = {"apply.json", "output.npy", "latents.npy",
-                                                 "parameters", "gradients"};
-  return names;
-}
+/// Put there last, so that a folder that has it is whole.
+constexpr const char* last = "apply.json";
+
+constexpr const char* writer = "apply";
 
 [[noreturn]] void fail(const fs::path& folder, const std::string& reason) {
   throw EnvironmentFailure("cannot write to " + folder.string() + ": " + reason +
                            "; free space there or choose another folder with --out");
-}
-
-/// Only arrays: whatever else somebody keeps in such a folder is not ours.
-void remove_result(const fs::path& path) {
-  if (!fs::is_directory(path)) {
-    fs::remove(path);
-    return;
-  }
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".npy") fs::remove(entry.path());
-  }
-}
-
-void move_result(const fs::path& from, const fs::path& to) {
-  if (!fs::is_directory(from)) {
-    fs::rename(from, to);
-    return;
-  }
-  fs::create_directories(to);
-  for (const auto& entry : fs::directory_iterator(from)) {
-    fs::rename(entry.path(), to / entry.path().filename());
-  }
 }
 
 }  // namespace
@@ -80,13 +55,13 @@ OutFolder::~OutFolder() {
 void OutFolder::publish() {
   try {
     if (!fs::exists(folder_)) {
+      result::claim(staging_, writer);
       fs::rename(staging_, folder_);
       return;
     }
-    for (const std::string& name : results()) remove_result(folder_ / name);
-    for (auto name = results().rbegin(); name != results().rend(); ++name) {
-      if (fs::exists(staging_ / *name)) move_result(staging_ / *name, folder_ / *name);
-    }
+    result::Manifest manifest(folder_, writer);
+    fs::remove(folder_ / last);
+    result::publish(staging_, folder_, manifest, last);
   } catch (const fs::filesystem_error& error) {
     fail(folder_, error.code().message());
   }

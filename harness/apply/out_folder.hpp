@@ -23,8 +23,8 @@ class OutFolder {
   /// Where files are to be written until they are published.
   const std::filesystem::path& staging() const { return staging_; }
 
-  /// Moves everything staged to the folder, apply.json last, after removing the results of an
-  /// earlier call from it; other files there are left alone. Throws EnvironmentFailure.
+  /// Moves everything staged to the folder, apply.json last, and removes what an earlier call left
+  /// there (result::Manifest); other files are left alone. Throws EnvironmentFailure.
   void publish();
 
  private:

@@ -58,6 +58,7 @@ int run_ab(AbArguments& arguments) {
       suite::pair_from_command_line(sides.base, sides.changed, sides.control);
   settings.plugins = arguments.suites.plugins;
   settings.out = arguments.measure.out;
+  expect_free(settings.out, arguments.measure);
   const suite::Catalogue catalogue = catalogue_with(settings.plugins);
   settings.suite = suite::expand(document, catalogue, arguments.suites.choices);
   settings.suite.cells = compare::in_turns(settings.suite.cells);
@@ -74,7 +75,8 @@ int run_ab(AbArguments& arguments) {
     std::cout << compare::to_text(comparison, terminal_width(120), is_utf8()) << "result  "
               << (outcome.folder / "result.json").string() << "\n";
   }
-  if (!arguments.measure.no_report && !arguments.json) make_report(outcome.folder);
+  if (!arguments.measure.no_report && !arguments.json)
+    make_report(outcome.folder, arguments.measure);
   if (outcome.interrupted) {
     std::cerr << "attnbench: interrupted; the verdict is that of the rounds that were measured\n";
   }

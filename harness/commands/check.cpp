@@ -16,6 +16,7 @@
 #include "harness/errors.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/blas_core.hpp"
 #include "harness/run/checking.hpp"
 #include "harness/run/growing.hpp"
@@ -64,7 +65,7 @@ class Line {
  public:
   void show(const std::string& text) {
     if (!terminal_) return;
-    std::fprintf(stderr, "\r\033[K%s", result::shorten(text, 78).c_str());
+    std::fprintf(stderr, "\r\033[K%s", result::shorten(result::printable(text), 78).c_str());
     std::fflush(stderr);
   }
   ~Line() { show(""); }
@@ -80,7 +81,7 @@ void print_row(const Json& checked, const std::string& dtype) {
               result::pad_right(checked.at("pattern"), 13).c_str(),
               result::pad_right(dtype, 8).c_str(), checked.at("held").get<int>(),
               checked.at("broken").get<int>(), checked.at("not_applicable").get<int>(),
-              last_column(checked).c_str());
+              result::printable(last_column(checked)).c_str());
 }
 
 /// The dtypes of one implementation and pattern; one line where all are unsupported alike.
@@ -284,6 +285,8 @@ void add_check(CLI::App& app, Chosen& chosen) {
       ->add_option("--out", arguments->reports.files,
                    "A file for all that was found, .md or .json (repeatable)")
       ->allow_extra_args(false);
+  command->add_flag("--force", arguments->reports.force,
+                    "Replace a file of --out that check did not write");
   command
       ->add_option("--format", arguments->reports.format, "markdown or json, whatever the ending")
       ->check(CLI::IsMember(std::vector<std::string>{"markdown", "json"}));

@@ -9,6 +9,9 @@
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/result/file.hpp"
+#include "harness/result/hash.hpp"
+#include "harness/result/manifest.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/provenance.hpp"
 #include "reports/check.hpp"
@@ -18,6 +21,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* writer = "check";
+
 /// "markdown", "json", or empty where nothing tells.
 std::string format_of(const std::string& file, const std::string& said) {
   if (!said.empty()) return said;
@@ -25,6 +30,12 @@ std::string format_of(const std::string& file, const std::string& said) {
   if (ending == ".md") return "markdown";
   return ending == ".json" ? "json" : "";
 }
+
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
+std::string name_of(const std::filesystem::path& file) { return file.filename().string(); }
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -39,17 +50,36 @@ std::string today() {
 
 void CheckReports::validate() const {
   for (const std::string& file : files) {
-    if (!format_of(file, format).empty()) continue;
-    throw UsageFailure("--out " + file +
-                       ": expected a file that ends in .md or .json, or --format markdown or json");
+    if (format_of(file, format).empty()) {
+      throw UsageFailure(
+          "--out " + result::quotable(file) +
+          ": expected a file that ends in .md or .json, or --format markdown or json");
+    }
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(folder_of(file), ignored)) {
+      throw UsageFailure("--out " + result::quotable(file) + ": there is no folder " +
+                         result::quotable(folder_of(file).string()) + "; make it first");
+    }
+    if (std::filesystem::is_directory(file, ignored)) {
+      throw UsageFailure("--out " + result::quotable(file) +
+                         ": this is a folder; expected the name of a file");
+    }
+    if (!force) result::Manifest(folder_of(file), writer).expect_ours({name_of(file)});
   }
 }
 
 void CheckReports::write(const Json& document) const {
   for (const std::string& file : files) {
     const bool json = format_of(file, format) == "json";
-    result::write_atomically(file,
-                             json ? document.dump(1) + "\n" : reports::check_markdown(document));
+    const std::string text =
+        json ? document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
+             : reports::check_markdown(document);
+    result::Manifest manifest(folder_of(file), writer);
+    manifest.announce(name_of(file), result::hash_text(text));
+    manifest.save();
+    result::write_atomically(file, text);
+    manifest.confirm();
+    manifest.save();
   }
 }
 

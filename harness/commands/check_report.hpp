@@ -10,11 +10,13 @@
 namespace attnbench::commands {
 
 /// Files to write, each as Markdown or JSON: as `format` says ("markdown", "json") or, where that
-/// is empty, as the file's ending does (.md, .json). Throws UsageFailure for one that tells
-/// neither.
+/// is empty, as the file's ending does (.md, .json). `validate` throws UsageFailure for one that
+/// tells neither, that is in a folder which is not there, or would replace a file that `check` did
+/// not write.
 struct CheckReports {
   std::vector<std::string> files;
   std::string format;
+  bool force = false;  ///< replace files of others, too
 
   void validate() const;
   void write(const nlohmann::json& document) const;

@@ -6,7 +6,10 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/compare/compare.hpp"
+#include "harness/errors.hpp"
 #include "harness/result/document.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -19,13 +22,22 @@ struct Arguments {
 };
 
 int run_compare(const Arguments& arguments) {
-  const auto comparison =
-      compare::compare(result::read_result(arguments.base), result::read_result(arguments.changed),
-                       arguments.margin);
-  if (arguments.json) {
-    std::cout << compare::to_json(comparison).dump(1) << "\n";
-  } else {
-    std::cout << compare::to_text(comparison, terminal_width(120), is_utf8());
+  const result::Json base = result::read_result(arguments.base);
+  const result::Json changed = result::read_result(arguments.changed);
+  try {
+    const auto comparison = compare::compare(base, changed, arguments.margin);
+    if (arguments.json) {
+      std::cout << compare::to_json(comparison)
+                       .dump(1, ' ', false, result::Json::error_handler_t::replace)
+                << "\n";
+    } else {
+      std::cout << compare::to_text(comparison, terminal_width(120), is_utf8());
+    }
+  } catch (const result::Json::exception& error) {
+    throw UsageFailure(result::quotable(arguments.base) + " or " +
+                       result::quotable(arguments.changed) +
+                       ": /attnbench: " + result::json_complaint(error) +
+                       "; are they results that attnbench wrote, complete and unedited?");
   }
   return 0;
 }

@@ -77,7 +77,8 @@ int write_data(const DataArguments& arguments) {
     settings[flag.key] = value_of(task, flag);
   }
   std::error_code ignored;
-  if (std::filesystem::is_empty(arguments.out, ignored)) {
+  if (std::filesystem::is_directory(arguments.out, ignored) &&
+      std::filesystem::is_empty(arguments.out, ignored)) {
     std::filesystem::remove(arguments.out, ignored);
   }
   apply::OutFolder out(arguments.out, apply::Replacing::never);

@@ -1,7 +1,6 @@
 // attnbench import: what other programs measured, set beside a result of ours.
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,8 @@
 #include "harness/errors.hpp"
 #include "harness/result/document.hpp"
 #include "harness/result/foreign.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -24,16 +25,7 @@ struct Arguments {
 };
 
 Json read_json(const std::string& file) {
-  std::error_code ignored;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || !fs::is_regular_file(file, ignored)) {
-    throw UsageFailure(file + ": cannot be read; expected a file of foreign records");
-  }
-  try {
-    return Json::parse(stream);
-  } catch (const Json::parse_error& error) {
-    throw UsageFailure(file + ": is not JSON (byte " + std::to_string(error.byte) + ")");
-  }
+  return result::parse_json_file(file, "a file of foreign records, in JSON");
 }
 
 /// A comparison of programs that had different means is worth a word.
@@ -48,7 +40,12 @@ int run_import(const Arguments& arguments) {
   Json joined = result::read_result(arguments.beside);
   for (const std::string& file : arguments.files) {
     const Json foreign = read_json(file);
-    joined = result::with_foreign(joined, foreign, file);
+    try {
+      joined = result::with_foreign(joined, foreign, file);
+    } catch (const Json::exception& error) {
+      throw UsageFailure(result::quotable(file) + ": /records: " + result::json_complaint(error) +
+                         ", in it or in " + result::quotable(arguments.beside) + " beside it");
+    }
     warn_of_threads(joined, foreign, file);
   }
   const fs::path out = fs::path(arguments.out) / "result.json";

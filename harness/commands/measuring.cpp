@@ -4,6 +4,9 @@
 #include <iostream>
 
 #include "harness/commands/command_line.hpp"
+#include "harness/result/manifest.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/run/run_folder.hpp"
 #include "reports/report.hpp"
 
 namespace attnbench::commands {
@@ -50,6 +53,8 @@ void add_measure_arguments(CLI::App& command, MeasureArguments& arguments) {
   command.add_flag("--no-ceilings", arguments.no_ceilings,
                    "Do not measure what the machine can do: no shares of the roofline");
   command.add_flag("--no-report", arguments.no_report, "No figures and no page at the end");
+  command.add_flag("--force", arguments.force,
+                   "Replace files in --out that attnbench did not write");
 }
 
 run::RunSettings settings_of(const MeasureArguments& arguments) {
@@ -69,14 +74,32 @@ run::RunSettings settings_of(const MeasureArguments& arguments) {
   return settings;
 }
 
-void make_report(const std::filesystem::path& folder) {
+void expect_free(const std::filesystem::path& folder, const MeasureArguments& arguments) {
+  std::error_code ignored;
+  if (arguments.force || folder.empty() || !std::filesystem::exists(folder, ignored)) return;
+  const run::RunFolder run{folder};
+  if (std::filesystem::exists(run.journal(), ignored)) return;  // refused with better words
+  std::vector<std::string> names{"result.json", "ab.json", "logs/worker.log"};
+  if (!arguments.no_report) {
+    names.insert(names.end(),
+                 {"index.html", "tables/result.md", "tables/result.tex", "tables/result.csv"});
+  }
+  result::Manifest(folder, "run").expect_ours(names);
+}
+
+void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments) {
   try {
-    const reports::Report report = reports::write_report({folder}, {});
-    for (const std::string& message : report.messages) std::cerr << message << "\n";
+    reports::ReportOptions options;
+    options.force = arguments.force;
+    const reports::Report report = reports::write_report({folder}, options);
+    for (const std::string& message : report.messages) {
+      std::cerr << result::bounded_message(message) << "\n";
+    }
     std::cout << "page    " << report.page.string() << "\n";
   } catch (const std::exception& error) {
     // The numbers are safe; `attnbench report` makes the page again.
-    std::cerr << "attnbench: no page: " << error.what() << "\n";
+    std::cerr << "attnbench: no page: " << result::bounded_message(error.what())
+              << "\nmake it with: attnbench report " << folder.string() << "\n";
   }
 }
 

@@ -41,19 +41,24 @@ struct MeasureArguments {
   bool no_ceilings = false;
   WaitArguments wait;
   bool no_report = false;
+  bool force = false;
 
   bool said(const char* flag) const;
 };
 
 /// Adds --out, --seed, --threads, --rounds, --cell-timeout, --memory-limit, --progress, --now,
-/// --wait, --keep-blas-core, --no-ceilings and --no-report.
+/// --wait, --keep-blas-core, --no-ceilings, --no-report and --force.
 void add_measure_arguments(CLI::App& command, MeasureArguments& arguments);
 
 /// What they ask for; throws UsageFailure.
 run::RunSettings settings_of(const MeasureArguments& arguments);
 
+/// Throws UsageFailure where a new run in `folder` would replace files that attnbench did not
+/// write, unless --force.
+void expect_free(const std::filesystem::path& folder, const MeasureArguments& arguments);
+
 /// Figures and page of a run; prints the page's path or, on standard error, why there is none.
-void make_report(const std::filesystem::path& folder);
+void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments);
 
 /// How to go on with a run that was interrupted, on standard error.
 void tell_of_interruption(const run::RunOutcome& outcome);

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/run/plugin_name.hpp"
 
@@ -30,9 +32,11 @@ bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
 /// A plugin that will not load costs only itself; a file that is not there is a slip of the hand.
 void expect_file(const std::string& text) {
   const std::string path = run::PluginName(text).path;
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
-    throw UsageFailure("--plugin " + text + ": there is no such file");
+  constexpr std::size_t most = 4096 * result::mebibyte;
+  try {
+    result::expect_regular_file(path, "a shared object, or a module of torch.jit.save", most);
+  } catch (const UsageFailure& failure) {
+    throw UsageFailure(std::string("--plugin ") + failure.what());
   }
 }
 
@@ -94,7 +98,7 @@ suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
     if (plugin.value("status", "") == "ok") continue;
     const std::string path = plugin.value("path", "");
     std::cerr << "attnbench: plugin " << path << " " << plugin.value("status", "") << ": "
-              << without_path(plugin.value("reason", ""), path) << "\n";
+              << result::bounded_message(without_path(plugin.value("reason", ""), path)) << "\n";
   }
   return catalogue;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "harness/commands/command.hpp"
+#include "harness/result/printable.hpp"
 #include "reports/report.hpp"
 
 namespace attnbench::commands {
@@ -14,6 +15,7 @@ struct Arguments {
   std::string out;
   std::vector<std::string> formats{"svg", "png"};
   bool no_render = false;
+  bool force = false;
 };
 
 int run_report(const Arguments& arguments) {
@@ -21,9 +23,11 @@ int run_report(const Arguments& arguments) {
   options.out = arguments.out;
   options.render = !arguments.no_render;
   options.formats = arguments.formats;
+  options.force = arguments.force;
   const reports::Report report =
       reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
-  for (const std::string& message : report.messages) std::cerr << message << "\n";
+  for (const std::string& message : report.messages)
+    std::cerr << result::bounded_message(message) << "\n";
   std::cout << report.page.string() << "\n";
   return 0;
 }
@@ -44,6 +48,8 @@ void add_report(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember({"svg", "png", "pdf"}));
   command->add_flag("--no-render", arguments->no_render,
                     "write specifications, tables and page only");
+  command->add_flag("--force", arguments->force,
+                    "replace files of the same names that attnbench did not write");
   command->footer(
       "Examples:\n"
       "  attnbench report runs/quickstart-latest --format svg,pdf\n"

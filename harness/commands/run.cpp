@@ -1,5 +1,8 @@
 // attnbench run SUITE… | MECHANISM…: measures, then shows the table and makes the page.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -11,6 +14,8 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/blas.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/result/record.hpp"
 #include "harness/result/table.hpp"
 #include "harness/run/progress.hpp"
@@ -19,6 +24,8 @@
 
 namespace attnbench::commands {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct RunArguments {
   SuiteArguments suites;
@@ -49,10 +56,28 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   return settings;
 }
 
+/// Cells name files of the run's folder by their ids.
+void expect_cells(const run::Json& cells) {
+  for (const run::Json& cell : cells) {
+    const std::string id = cell.at("id").get<std::string>();
+    const bool plain = std::all_of(id.begin(), id.end(), [](char letter) {
+      return std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
+    });
+    if (!plain || id.empty() || id.size() > 100) {
+      throw UsageFailure("the id \"" + result::quotable(id) + "\" of a cell");
+    }
+    for (const char* part :
+         {"label", "task", "task_label", "mechanism", "implementation", "device"}) {
+      cell.at(part).get_ref<const std::string&>();
+    }
+    cell.at("settings").get_ref<const run::Json::object_t&>();
+    cell.at("options").get_ref<const run::Json::object_t&>();
+  }
+}
+
 /// What the journal of the run remembers, where the command line does not say otherwise.
-void recall(const RunArguments& arguments, run::RunSettings& settings) {
-  const run::RunFolder folder = run::find_run_folder(arguments.resume);
-  const auto header = run::read_journal(folder.journal()).header;
+void recall_from(const run::Json& header, const RunArguments& arguments,
+                 run::RunSettings& settings) {
   if (!arguments.said("--seed")) settings.seed = header.value("seed", settings.seed);
   if (!arguments.said("--threads")) settings.threads = header.value("threads", settings.threads);
   if (!arguments.said("--jobs")) settings.jobs = header.value("jobs", settings.jobs);
@@ -66,6 +91,26 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
   settings.suite.header = header.at("suite");
   settings.suite.cells = header.at("cells").get<std::vector<run::Json>>();
   settings.suite.measure = header.at("measure");
+  settings.suite.header.get_ref<const run::Json::object_t&>();
+  expect_cells(header.at("cells"));
+  for (const auto& [key, value] : settings.suite.measure.items()) {
+    if (!value.is_number()) throw UsageFailure("\"" + result::quotable(key) + "\" of measure");
+  }
+}
+
+void recall(const RunArguments& arguments, run::RunSettings& settings) {
+  const fs::path journal = run::find_run_folder(arguments.resume).journal();
+  const run::Json header = run::read_journal(journal).header;
+  std::string why;
+  try {
+    return recall_from(header, arguments, settings);
+  } catch (const run::Json::exception& error) {
+    why = result::json_complaint(error);
+  } catch (const UsageFailure& failure) {
+    why = failure.what();
+  }
+  throw UsageFailure(result::quotable(journal.string()) + ":1: not the header of a run (" + why +
+                     "); start a new run");
 }
 
 /// Where several processes train together the first one's folder is the run; the others have one
@@ -92,6 +137,7 @@ void tell_of_slow_blas(const result::Json& document) {
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   take_seat(arguments, settings);
+  if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
   const bool first = settings.seat.rank == 0;
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
@@ -104,7 +150,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first) tell_of_slow_blas(outcome.result);
-  if (first && !arguments.measure.no_report) make_report(outcome.folder);
+  if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   std::cout.flush();  // before the next suite's progress, which is another stream's
   tell_of_interruption(outcome);
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));

@@ -63,9 +63,9 @@ void add_suite_arguments(CLI::App& command, SuiteArguments& arguments, const std
   add_many(command, "--with", choices.with,
            "NAME: one more mechanism, beside the suite's own (repeatable)");
   add_many(command, "--only", choices.only,
-           "Regular expression: only cells that it finds (repeatable)");
+           "Regular expression (RE2's syntax): only cells that it finds (repeatable)");
   add_many(command, "--skip", choices.skip,
-           "Regular expression: no cells that it finds (repeatable)");
+           "Regular expression (RE2's syntax): no cells that it finds (repeatable)");
 }
 
 bool names_suite(const std::string& name) {

@@ -1,14 +1,13 @@
 #include "harness/result/document.hpp"
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 
 #include "harness/errors.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/form.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/result/rows.hpp"
 
 namespace attnbench::result {
@@ -59,20 +58,8 @@ Json read_result(const std::filesystem::path& file_or_folder) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(file_or_folder, ignored);
   const std::filesystem::path file = folder ? file_or_folder / "result.json" : file_or_folder;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream || !std::filesystem::is_regular_file(file, ignored)) {
-    throw UsageFailure(file.string() +
-                       ": cannot be read; expected a result.json or a run's folder");
-  }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  Json result;
-  try {
-    result = Json::parse(text.str());
-  } catch (const Json::parse_error& error) {
-    throw UsageFailure(file.string() + ": is not JSON (byte " + std::to_string(error.byte) +
-                       "); expected a result.json, complete and unedited");
-  }
+  const Json result =
+      parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
   check_form(result, file.string());
   return result;
 }

@@ -9,6 +9,7 @@
 #include "harness/measure/statistics.hpp"
 #include "harness/result/document.hpp"
 #include "harness/result/hash.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/result/record.hpp"
 
 namespace attnbench::result {
@@ -41,7 +42,8 @@ class Foreign {
 
  private:
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
-    throw UsageFailure(file_ + ": " + (pointer.empty() ? "/" : pointer) + ": expected " + expected);
+    throw UsageFailure(quotable(file_) + ": " + (pointer.empty() ? "/" : quotable(pointer)) +
+                       ": expected " + quotable(expected, 300));
   }
   const Json& need(const Json& object, const std::string& pointer, const char* name,
                    bool (Json::*is)() const noexcept, const char* kind) const {
@@ -133,6 +135,9 @@ Json Foreign::record(const Json& told, const std::string& pointer) const {
   for (const char* part : {"task", "task_label", "mechanism", "device", "options", "settings"}) {
     if (beside.contains(part)) cell[part] = beside.at(part);
   }
+  for (const char* word : {"implementation", "status", "reason"}) {
+    if (told.contains(word)) need(told, pointer, word, &Json::is_string, "a string");
+  }
   cell["implementation"] = told.value("implementation", "");
   const std::string status = told.value("status", "ok");
   if (!status_from(status)) fail(pointer + "/status", "a status, found \"" + status + "\"");
@@ -151,6 +156,9 @@ Json Foreign::record(const Json& told, const std::string& pointer) const {
     if (told.contains("memory")) {
       told_rounds[0]["measured"]["memory"] =
           need(told, pointer, "memory", &Json::is_object, "an object");
+      for (const auto& [name, bytes] : told.at("memory").items()) {
+        if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");
+      }
     }
   }
   Json made = combine(cell, forecast, told_rounds,

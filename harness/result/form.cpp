@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/result/form_values.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/result/record.hpp"
 
 namespace attnbench::result {
@@ -59,7 +61,8 @@ class Form {
   explicit Form(std::string file) : file_(std::move(file)) {}
 
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
-    throw UsageFailure(file_ + ": " + (pointer.empty() ? "/" : pointer) + ": expected " + expected +
+    throw UsageFailure(quotable(file_) + ": " + (pointer.empty() ? "/" : quotable(pointer)) +
+                       ": expected " + quotable(expected, 300) +
                        "; is it a result.json that attnbench wrote?");
   }
 
@@ -89,6 +92,8 @@ class Form {
   void columns(const Json& table, const std::string& pointer,
                const std::array<const char*, 3>& names) const;
   void numbers(const Json& object, const std::string& pointer) const;
+  void values(const Json& value, const std::string& pointer) const;
+  void machine(const Json& machine) const;
 
   std::string file_;
 };
@@ -111,6 +116,8 @@ void Form::document(const Json& result) const {
     fail("/attnbench/schema",
          "1, found " + ours["schema"].dump() + ": another version of attnbench wrote it");
   }
+  values(ours["run"], "/attnbench/run");
+  values(ours["suite"], "/attnbench/suite");
   suite(ours["suite"]);
   parts(ours["run"], "/attnbench/run",
         std::array<Part, 5>{{{"command", Kind::text, false},
@@ -118,11 +125,14 @@ void Form::document(const Json& result) const {
                              {"threads", Kind::integer, false},
                              {"rounds", Kind::integer, false},
                              {"wall_seconds", Kind::number, false}}});
+  machine(ours["machine"]);
   for (const auto& [device, ceilings] : ours["ceilings"].items()) {
     if (!ceilings.is_object()) fail("/attnbench/ceilings/" + device, "an object");
   }
   for (std::size_t i = 0; i < ours["cells"].size(); ++i) {
-    cell(ours["cells"][i], "/attnbench/cells/" + std::to_string(i));
+    const std::string place = "/attnbench/cells/" + std::to_string(i);
+    cell(ours["cells"][i], place);
+    values(ours["cells"][i], place);
   }
 }
 
@@ -190,6 +200,9 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
     timing(value, pointer + "/timing/" + what);
   }
   if (!cell.contains("primary")) fail(pointer + "/primary", "the name of a timing, found nothing");
+  if (cell["status"] == "ok" && cell["timing"].empty()) {
+    fail(pointer + "/timing", "at least one timing");
+  }
   if (!cell["timing"].contains(cell["primary"].get<std::string>())) {
     fail(pointer + "/primary", "the name of a timing, found " + cell["primary"].dump());
   }
@@ -313,6 +326,21 @@ void Form::numbers(const Json& object, const std::string& pointer) const {
   for (const auto& [name, value] : object.items()) {
     const bool bytes = name.size() > 6 && name.compare(name.size() - 6, 6, "_bytes") == 0;
     if (bytes && !value.is_number()) fail(pointer + "/" + name, "a number");
+  }
+}
+
+void Form::values(const Json& value, const std::string& pointer) const {
+  const auto misfit = find_misfit(value);
+  if (misfit) fail(pointer + misfit->pointer, misfit->expected);
+}
+
+void Form::machine(const Json& machine) const {
+  const std::string place = "/attnbench/machine";
+  parts(machine, place,
+        std::array<Part, 2>{{{"devices", Kind::object, false}, {"spoilers", Kind::array, false}}});
+  const Json devices = machine.value("devices", Json::object());
+  for (const auto& [word, card] : devices.items()) {
+    parts(card, place + "/devices/" + word, std::array<Part, 1>{{{"name", Kind::text, false}}});
   }
 }
 

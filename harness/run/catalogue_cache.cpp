@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "harness/measure/device.hpp"
@@ -23,15 +21,6 @@ using suite::Catalogue;
 using suite::Json;
 
 constexpr double answer_limit_seconds = 600;
-
-std::optional<Json> remembered(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (file.empty() || !stream) return std::nullopt;
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  Json value = Json::parse(text, nullptr, false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
-}
 
 /// A plugin that crashed today may do better tomorrow: only a whole catalogue is remembered.
 bool worth_remembering(const Json& catalogue) {
@@ -65,9 +54,16 @@ Json cards_of(const std::vector<Json>& cells) {
 
 }  // namespace
 
+bool is_whole(const Json& forecasts) {
+  return forecasts.is_array() &&
+         std::all_of(forecasts.begin(), forecasts.end(), [](const Json& forecast) {
+           return forecast.is_object() && !forecast.contains("status");
+         });
+}
+
 Catalogue load_catalogue(const std::vector<std::string>& plugins) {
   const fs::path file = cache_file("catalogue-" + key_of(plugins) + ".json");
-  if (const auto known = remembered(file)) {
+  if (const auto known = recalled(file)) {
     try {
       return Catalogue::from_json(*known);
     } catch (const std::exception&) {
@@ -78,7 +74,7 @@ Catalogue load_catalogue(const std::vector<std::string>& plugins) {
   Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
   answer.erase("type");
   Catalogue catalogue = Catalogue::from_json(answer);
-  if (worth_remembering(answer)) remember(file, answer.dump());
+  if (worth_remembering(answer)) remember(file, answer);
   return catalogue;
 }
 
@@ -88,9 +84,8 @@ std::vector<Json> forecast(const std::vector<Json>& cells,
   const std::string key =
       result::hash_text(key_of(plugins) + asked.dump() + cards_of(cells).dump());
   const fs::path file = cache_file("forecast-" + key + ".json");
-  if (const auto known = remembered(file);
-      known && known->is_array() && known->size() == cells.size()) {
-    return known->get<std::vector<Json>>();
+  if (const auto known = recalled(file); known && known->size() == cells.size()) {
+    if (is_whole(*known)) return known->get<std::vector<Json>>();
   }
   WorkerClient worker = worker_for(plugins);
   const Json answer =
@@ -100,7 +95,7 @@ std::vector<Json> forecast(const std::vector<Json>& cells,
     throw EnvironmentFailure("the worker planned " + std::to_string(planned.size()) + " of " +
                              std::to_string(cells.size()) + " cells");
   }
-  remember(file, planned.dump());
+  if (is_whole(planned)) remember(file, planned);
   return planned.get<std::vector<Json>>();
 }
 

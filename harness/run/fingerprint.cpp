@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "harness/result/file.hpp"
 #include "harness/result/hash.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/run/plugin_name.hpp"
 #include "harness/run/worker_client.hpp"
 
@@ -34,7 +34,7 @@ std::vector<fs::path> programs() {
 /// What tells, without reading it, that a file is the one that was read before.
 std::string appearance(const fs::path& file) {
   struct stat seen {};
-  if (stat(file.c_str(), &seen) != 0) return {};
+  if (stat(file.c_str(), &seen) != 0 || !S_ISREG(seen.st_mode)) return {};
   std::ostringstream text;
   text << seen.st_dev << ' ' << seen.st_ino << ' ' << seen.st_size << ' ' << seen.st_mtim.tv_sec
        << '.' << seen.st_mtim.tv_nsec;
@@ -45,19 +45,19 @@ std::string appearance(const fs::path& file) {
 class Memo {
  public:
   Memo() : file_(cache_file("hashes.json")) {
-    std::ifstream stream(file_);
-    known_ = Json::parse(stream, nullptr, false);
+    known_ = recalled(file_).value_or(Json::object());
     if (!known_.is_object()) known_ = Json::object();
   }
   ~Memo() {
-    if (changed_) remember(file_, known_.dump());
+    if (changed_) remember(file_, known_);
   }
   std::string hash(const fs::path& path) {
     const std::string name = fs::absolute(path).string();
     const std::string now = appearance(path);
     if (now.empty()) return "missing";
-    if (known_.contains(name) && known_[name].value("appearance", "") == now) {
-      return known_[name].value("hash", "");
+    if (const auto known = known_.find(name);
+        known != known_.end() && known->is_object() && known->value("appearance", "") == now) {
+      return known->value("hash", "");
     }
     const std::string hash = result::hash_file(path);
     known_[name] = {{"appearance", now}, {"hash", hash}};
@@ -108,15 +108,35 @@ fs::path cache_file(const std::string& name) {
   return {};
 }
 
-void remember(const fs::path& file, std::string_view content) {
+void remember(const fs::path& file, const Json& value) {
   if (file.empty()) return;
   try {
+    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     fs::create_directories(file.parent_path());
     drop_oldest(file.parent_path());
-    result::write_atomically(file, content);
+    result::write_atomically(file, result::hash_text(text) + "\n" + text);
   } catch (const std::exception&) {
     // Without a cache the answer only takes longer.
   }
+}
+
+std::optional<Json> recalled(const fs::path& file) {
+  std::error_code ignored;
+  if (file.empty() || !fs::exists(fs::symlink_status(file, ignored))) return std::nullopt;
+  try {
+    const std::string content = result::read_file(file, "a cache file");
+    const std::size_t end = content.find('\n');
+    if (end != std::string::npos &&
+        content.compare(0, end, result::hash_text(std::string_view(content).substr(end + 1))) ==
+            0) {
+      return result::parse_json(std::string_view(content).substr(end + 1), file.string(),
+                                "a cache file");
+    }
+  } catch (const std::exception&) {
+    // Damaged in another way.
+  }
+  fs::remove(file, ignored);
+  return std::nullopt;
 }
 
 }  // namespace attnbench::run

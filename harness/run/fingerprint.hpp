@@ -2,8 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace attnbench::run {
@@ -15,7 +16,12 @@ std::string binary_fingerprint(const std::vector<std::string>& plugins);
 /// $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where there is no such folder.
 std::filesystem::path cache_file(const std::string& name);
 
-/// Writes a cache file; failing to is no failure. The oldest files go when there are very many.
-void remember(const std::filesystem::path& file, std::string_view content);
+/// Writes a cache file, its hash in the first line; failing to is no failure. The oldest files go
+/// when there are very many.
+void remember(const std::filesystem::path& file, const nlohmann::json& value);
+
+/// What `remember` wrote there. Nothing where there is no such file, or one that does not have its
+/// hash: that one is deleted.
+std::optional<nlohmann::json> recalled(const std::filesystem::path& file);
 
 }  // namespace attnbench::run

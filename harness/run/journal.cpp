@@ -9,8 +9,13 @@
 #include <fstream>
 #include <utility>
 
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
+
 namespace attnbench::run {
 namespace {
+
+constexpr std::size_t most_bytes = 512 * result::mebibyte;
 
 void take(JournalContents& contents, Json line) {
   const std::string type = line.value("type", "");
@@ -28,6 +33,17 @@ void take(JournalContents& contents, Json line) {
   }
 }
 
+const char* remedy(int number) {
+  return number == 1 ? "it says what the run is, so start a new one"
+                     : "take the line out, or start a new run";
+}
+
+[[noreturn]] void refuse_line(const std::filesystem::path& file, int number,
+                              const std::string& why) {
+  throw EnvironmentFailure(result::quotable(file.string()) + ":" + std::to_string(number) +
+                           ": not a line of a journal (" + why + "); " + remedy(number));
+}
+
 /// Where the last whole line of an open file ends.
 off_t end_of_lines(int descriptor, off_t size) {
   char byte = 0;
@@ -38,6 +54,7 @@ off_t end_of_lines(int descriptor, off_t size) {
 }  // namespace
 
 JournalContents read_journal(const std::filesystem::path& file) {
+  result::expect_regular_file(file, "the journal of a run", most_bytes);
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
     throw EnvironmentFailure("cannot read " + file.string() + ": is it the folder of a run?");
@@ -45,15 +62,17 @@ JournalContents read_journal(const std::filesystem::path& file) {
   std::string text;
   for (int number = 1; std::getline(stream, text); ++number) {
     if (stream.eof()) break;  // no line end: the write was cut off
-    Json line = Json::parse(text, nullptr, false);
     try {
+      Json line = result::parse_json(text, file.string(), "a line of a journal", {},
+                                     static_cast<std::size_t>(number));
       if (!line.is_object()) throw std::runtime_error("not a JSON object");
       take(contents, std::move(line));
+    } catch (const UsageFailure& failure) {
+      throw EnvironmentFailure(std::string(failure.what()) + "; " + remedy(number));
+    } catch (const Json::exception& error) {
+      refuse_line(file, number, result::json_complaint(error));
     } catch (const std::exception& error) {
-      throw EnvironmentFailure(file.string() + ":" + std::to_string(number) +
-                               ": not a line of a journal (" + error.what() + "); " +
-                               (number == 1 ? "it says what the run is, so start a new one"
-                                            : "take the line out, or start a new run"));
+      refuse_line(file, number, error.what());
     }
     contents.whole_bytes += text.size() + 1;
   }

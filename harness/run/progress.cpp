@@ -12,6 +12,7 @@
 #include "harness/result/crossover.hpp"
 #include "harness/result/disturbance.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -168,7 +169,8 @@ void Progress::say(const std::string& sentence) {
     std::fprintf(stream_, "%s\n",
                  line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::fprintf(stream_, "%s\n", sentence.c_str());
+    const std::string text = result::bounded_message(sentence);
+    std::fprintf(stream_, "%s\n", result::printable(text, result::Breaks::kept).c_str());
   }
   std::fflush(stream_);
 }
@@ -213,7 +215,7 @@ void Progress::draw(const std::string& extra) {
   const auto found = at_work_.find(cell_);
   if (found != at_work_.end()) line += "  " + found->second.what;
   if (!extra.empty()) line += "  " + extra;
-  line = result::shorten(line, columns_of(stream_) - 1);
+  line = result::shorten(result::printable(line), columns_of(stream_) - 1);
   std::fprintf(stream_, "\r\x1b[K%s", line.c_str());
   std::fflush(stream_);
   drawn_ = true;

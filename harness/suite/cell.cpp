@@ -1,5 +1,9 @@
 #include "harness/suite/cell.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "harness/result/format.hpp"
 #include "harness/result/hash.hpp"
 #include "harness/suite/expression.hpp"
 #include "harness/suite/sizes.hpp"
@@ -47,6 +51,7 @@ class CellMaker {
     try {
       check_heads();
       check_latents();
+      check_whole();
     } catch (const ExpressionError& error) {
       file(place_, error.what());
     }
@@ -69,8 +74,10 @@ class CellMaker {
   std::int64_t side(const Json& value, const Term& term) {
     if (!value.is_string()) return value.get<std::int64_t>();
     const std::int64_t keys = sizes_.evaluated(value.get<std::string>());
-    if (keys < 0)
-      file(term.place, "is a window of " + std::to_string(keys) + "; expected 0 or more");
+    if (keys < 0 || keys > longest_length) {
+      file(term.place, "is a window of " + std::to_string(keys) + "; expected 0 to " +
+                           std::to_string(longest_length));
+    }
     return keys;
   }
 
@@ -103,6 +110,26 @@ class CellMaker {
     if (kv_heads > 0 && heads % kv_heads != 0) {
       file(place_of("kv_heads"), "kv_heads " + std::to_string(kv_heads) + " does not divide " +
                                      std::to_string(heads) + " heads; expected a divisor of heads");
+    }
+  }
+
+  /// Sizes that are each within bounds may make a cell together that is not.
+  void check_whole() {
+    double numbers = 1;
+    for (const auto& pair :
+         {std::pair{"batch", "batch"}, std::pair{"heads", "heads"},
+          std::pair{"length", "key_length"}, std::pair{"head_dim", "value_dim"}}) {
+      double greater = 1;
+      for (const char* name : {pair.first, pair.second}) {
+        if (sizes_.has(name)) greater = std::max(greater, static_cast<double>(sizes_.value(name)));
+      }
+      numbers *= greater;
+    }
+    if (numbers > static_cast<double>(most_numbers)) {
+      file(place_, "batch, heads, length and width make " + result::human_count(numbers) +
+                       " numbers of one input; expected at most " +
+                       result::human_count(static_cast<double>(most_numbers)) +
+                       ": choose smaller sizes");
     }
   }
 

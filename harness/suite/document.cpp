@@ -1,12 +1,11 @@
 #include "harness/suite/document.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 
 #include "harness/errors.hpp"
 #include "harness/result/hash.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/suite/encoding.hpp"
 #include "harness/suite/pointer.hpp"
 #include "harness/suite/problems.hpp"
@@ -211,18 +210,7 @@ std::string read_text(const std::filesystem::path& file) {
                                   (file.has_parent_path() ? (folder / nearest).string() : nearest) +
                                   "\"?"));
   }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  std::vector<char> block(1 << 16);
-  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) ||
-         stream.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > most_bytes) break;
-  }
-  if (!stream.is_open() || stream.bad()) {
-    throw UsageFailure(name + ": the file cannot be read; check its permissions");
-  }
-  return text;
+  return result::read_file(file, "a suite file in JSON", most_bytes);
 }
 
 }  // namespace

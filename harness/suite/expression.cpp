@@ -3,6 +3,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "harness/result/printable.hpp"
+
 namespace attnbench::suite {
 namespace {
 
@@ -91,7 +93,7 @@ class Evaluator {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw ExpressionError("the size \"" + text_ + "\" " + what);
+    throw ExpressionError("the size \"" + result::quotable(text_) + "\" " + what);
   }
 
   const std::string& text_;

@@ -1,9 +1,12 @@
 #include "harness/suite/filter.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
+#include <memory>
 
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
 
 namespace attnbench::suite {
 namespace {
@@ -12,14 +15,22 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-std::vector<std::regex> compiled(const std::string& flag, const std::vector<std::string>& texts) {
-  std::vector<std::regex> expressions;
+// RE2 takes time in proportion to the text, whatever the expression.
+using Expressions = std::vector<std::unique_ptr<RE2>>;
+
+constexpr std::int64_t most_memory = 16 << 20;
+
+Expressions compiled(const std::string& flag, const std::vector<std::string>& texts) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(most_memory);
+  Expressions expressions;
   for (const std::string& text : texts) {
-    try {
-      expressions.emplace_back(text);
-    } catch (const std::regex_error& error) {
-      throw UsageFailure(flag + " '" + text + "' is no regular expression: " + error.what());
-    }
+    expressions.push_back(std::make_unique<RE2>(text, options));
+    if (expressions.back()->ok()) continue;
+    throw UsageFailure(flag + " '" + result::quotable(text) + "' is no regular expression: " +
+                       result::quotable(expressions.back()->error()) +
+                       "; expected one of RE2's, as in 'latte|flash' or 'length=(256|512)\\b'");
   }
   return expressions;
 }
@@ -35,10 +46,9 @@ std::string searched(const Json& cell) {
   return text;
 }
 
-bool any_finds(const std::vector<std::regex>& expressions, const std::string& text) {
-  return std::any_of(expressions.begin(), expressions.end(), [&](const std::regex& expression) {
-    return std::regex_search(text, expression);
-  });
+bool any_finds(const Expressions& expressions, const std::string& text) {
+  return std::any_of(expressions.begin(), expressions.end(),
+                     [&](const auto& expression) { return RE2::PartialMatch(text, *expression); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "harness/result/printable.hpp"
 #include "harness/suite/pointer.hpp"
 #include "harness/suite/schema_validator.hpp"
 #include "harness/suite/words.hpp"
@@ -100,6 +101,30 @@ void report(const Ordered& root, const std::string& pointer, const Places& place
                "is " + shown(*value) + "; expected " + rule->value("description", "another value"));
 }
 
+constexpr std::size_t longest_text = 4096;
+
+/// Texts that are too long, which the validator's regular expressions take too deep.
+bool refuse_long_texts(const Ordered& value, const std::string& pointer, const Places& place,
+                       Problems& problems) {
+  bool refused = false;
+  const auto refuse = [&](const std::string& text, const std::string& at) {
+    if (text.size() <= longest_text) return;
+    problems.add(place(at), "a text of " + std::to_string(text.size()) +
+                                " bytes stands here; expected at most " +
+                                std::to_string(longest_text));
+    refused = true;
+  };
+  if (value.is_string()) refuse(value.get_ref<const std::string&>(), pointer);
+  std::size_t index = 0;
+  for (auto item = value.begin(); value.is_structured() && item != value.end(); ++item, ++index) {
+    const std::string key = value.is_object() ? item.key() : std::to_string(index);
+    const std::string at = child_pointer(pointer, key);
+    if (value.is_object()) refuse(key, at);
+    if (refuse_long_texts(*item, at, place, problems)) refused = true;
+  }
+  return refused;
+}
+
 }  // namespace
 
 const Json& schema() {
@@ -109,14 +134,15 @@ const Json& schema() {
 
 std::string shown(const Ordered& value) {
   constexpr std::size_t longest = 40;
-  const std::string text = value.dump();
-  if (text.size() <= longest) return text;
+  const std::string text = value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  if (text.size() <= longest) return result::printable(text);
   if (value.is_object()) return "an object of " + std::to_string(value.size()) + " keys";
   if (value.is_array()) return "a list of " + std::to_string(value.size()) + " values";
   return "a text of " + std::to_string(text.size() - 2) + " bytes";
 }
 
 void check_form(const Ordered& value, const Places& place, Problems& problems) {
+  if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
   Walker(place, problems).take_unknown_keys(cleaned, resolved(schema()), "");
   for (const std::string& pointer : failing_pointers(schema(), Json(cleaned))) {

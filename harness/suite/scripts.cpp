@@ -4,6 +4,8 @@
 #include <cctype>
 
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/suite/pointer.hpp"
 
 namespace attnbench::suite {
 namespace {
@@ -23,18 +25,27 @@ bool can_be_name(const std::string& stem) {
 
 class Taker {
  public:
-  Taker(fs::path folder, std::vector<std::string>& plugins)
-      : folder_(std::move(folder)), plugins_(plugins) {}
+  Taker(const Document& document, std::vector<std::string>& plugins)
+      : document_(document), folder_(fs::path(document.name).parent_path()), plugins_(plugins) {}
 
-  std::string take(const std::string& word) const { return take_script(word, folder_, plugins_); }
+  /// `pointer` is where the word stands in the suite.
+  std::string take(const std::string& word, const std::string& pointer) const {
+    try {
+      return take_script(word, folder_, plugins_);
+    } catch (const UsageFailure& failure) {
+      throw UsageFailure(result::quotable(document_.place(pointer), 300) + failure.what());
+    }
+  }
 
-  /// The member "mechanisms" of a suite or a profile.
-  void take_from(Ordered& holder) const {
+  /// The member "mechanisms" of a suite or a profile, which is at `pointer`.
+  void take_from(Ordered& holder, const std::string& pointer) const {
     if (!holder.is_object() || !holder.contains("mechanisms")) return;
     Ordered& mechanisms = holder["mechanisms"];
     if (mechanisms.is_array()) {
-      for (Ordered& entry : mechanisms) {
-        if (entry.is_string()) entry = take(entry.get<std::string>());
+      for (std::size_t i = 0; i < mechanisms.size(); ++i) {
+        Ordered& entry = mechanisms[i];
+        if (!entry.is_string()) continue;
+        entry = take(entry.get<std::string>(), pointer + "/mechanisms/" + std::to_string(i));
       }
     }
     if (!mechanisms.is_object()) return;
@@ -43,11 +54,13 @@ class Taker {
       if (!entry.is_object()) continue;
       const bool named = entry.contains("use") && entry["use"].is_string();
       const std::string use = named ? entry["use"].get<std::string>() : member.key();
-      if (use.starts_with(prefix)) entry["use"] = take(use);
+      const std::string at = child_pointer(pointer + "/mechanisms", member.key());
+      if (use.starts_with(prefix)) entry["use"] = take(use, named ? at + "/use" : at);
     }
   }
 
  private:
+  const Document& document_;
   fs::path folder_;
   std::vector<std::string>& plugins_;
 };
@@ -61,13 +74,15 @@ std::string take_script(const std::string& word, const fs::path& folder,
   const std::string stem = file.stem();
   std::error_code ignored;
   if (file.extension() != ".pt") {
-    throw UsageFailure(word + ": expected a file of torch.jit.save whose name ends in .pt");
+    throw UsageFailure(result::quotable(word) +
+                       ": expected a file of torch.jit.save whose name ends in .pt");
   }
   if (!fs::is_regular_file(file, ignored)) {
-    throw UsageFailure(word + ": there is no file " + file.string());
+    throw UsageFailure(result::quotable(word) + ": there is no file " +
+                       result::quotable(file.string()));
   }
   if (!can_be_name(stem)) {
-    throw UsageFailure(word +
+    throw UsageFailure(result::quotable(word) +
                        ": the file's name becomes the mechanism's: lower-case letters, digits "
                        "and _, beginning with a letter");
   }
@@ -78,10 +93,12 @@ std::string take_script(const std::string& word, const fs::path& folder,
 }
 
 void take_scripts(Document& document, std::vector<std::string>& plugins) {
-  const Taker taker(fs::path(document.name).parent_path(), plugins);
-  taker.take_from(document.value);
+  const Taker taker(document, plugins);
+  taker.take_from(document.value, "");
   if (!document.value.is_object() || !document.value.contains("profiles")) return;
-  for (Ordered& profile : document.value["profiles"]) taker.take_from(profile);
+  for (auto& [name, profile] : document.value["profiles"].items()) {
+    taker.take_from(profile, child_pointer("/profiles", name));
+  }
 }
 
 }  // namespace attnbench::suite

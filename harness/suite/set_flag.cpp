@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "harness/errors.hpp"
+#include "harness/result/printable.hpp"
+#include "harness/result/reading.hpp"
 
 namespace attnbench::suite {
 namespace {
@@ -20,9 +22,18 @@ std::optional<std::int64_t> integer_from(const std::string& text) {
   return number;
 }
 
+/// Discarded where the text is not JSON, or nested deeper than any value of a setting.
+Ordered value_of(const std::string& text) {
+  constexpr std::size_t deepest = 8;
+  if (!result::bounds_fault(text, {deepest, result::mebibyte}).reason.empty()) {
+    return Ordered(Ordered::value_t::discarded);
+  }
+  return Ordered::parse(text, nullptr, false);
+}
+
 /// What JSON reads as a number, true or false is one; anything else is a word.
 Ordered scalar_from(const std::string& text) {
-  const Ordered value = Ordered::parse(text, nullptr, false);
+  const Ordered value = value_of(text);
   return value.is_number() || value.is_boolean() ? value : Ordered(text);
 }
 
@@ -36,13 +47,13 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
                                                : integer_from(text.substr(colon + 1));
   if (!first || !last || !step || *first < 1 || *last < *first ||
       (colon != std::string::npos && *step < 1)) {
-    throw UsageFailure(flag.place + "\"" + text +
+    throw UsageFailure(flag.place + "\"" + result::quotable(text) +
                        "\" is no range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
                        "of positive integers");
   }
   for (std::int64_t value = *first; value <= *last;) {
     if (values.size() >= most_values) {
-      throw UsageFailure(flag.place + "\"" + text + "\" has more than " +
+      throw UsageFailure(flag.place + "\"" + result::quotable(text) + "\" has more than " +
                          std::to_string(most_values) + " values; expected a greater step");
     }
     values.push_back(value);
@@ -55,7 +66,7 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
 SetFlag parse_set_flag(const std::string& text) {
   SetFlag flag;
   const std::size_t equals = text.find('=');
-  flag.place = "--set " + text + ": ";
+  flag.place = "--set " + result::quotable(text) + ": ";
   if (equals == std::string::npos || equals == 0) {
     throw UsageFailure(flag.place + "expected NAME=VALUE, such as length=256..8192");
   }
@@ -63,7 +74,7 @@ SetFlag parse_set_flag(const std::string& text) {
   flag.values = Ordered::array();
   std::string rest = text.substr(equals + 1);
   if (!rest.empty() && (rest.front() == '{' || rest.front() == '[')) {
-    const Ordered value = Ordered::parse(rest, nullptr, false);
+    const Ordered value = value_of(rest);
     if (value.is_discarded() || (value.is_array() && value.empty())) {
       throw UsageFailure(flag.place + "the value is no JSON that has a value");
     }

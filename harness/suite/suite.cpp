@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <cctype>
 
+#include "harness/errors.hpp"
 #include "harness/result/hash.hpp"
+#include "harness/result/reading.hpp"
 #include "harness/suite/form.hpp"
 #include "harness/suite/problems.hpp"
 
 namespace attnbench::suite {
 
 using Ordered = nlohmann::ordered_json;
+
+constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // as reports read it
 
 Document load(const std::filesystem::path& file) {
   Document document = read_document(file);
@@ -19,9 +23,11 @@ Document load(const std::filesystem::path& file) {
   if (document.value.is_object() && document.value.contains("published") &&
       document.value["published"].is_string()) {
     const std::string name = document.value["published"];
-    if (!std::filesystem::exists(file.parent_path() / name)) {
-      problems.add(document.place("/published"),
-                   "there is no file \"" + name + "\" beside the suite");
+    try {
+      result::expect_regular_file(file.parent_path() / name,
+                                  "the name of a CSV file beside the suite", most_published_bytes);
+    } catch (const UsageFailure& failure) {
+      problems.add(document.place("/published"), failure.what());
     }
   }
   problems.throw_if_any();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness/suite/form.hpp"
 #include "harness/suite/words.hpp"
@@ -34,11 +35,12 @@ std::optional<Json> window_value(const OptionSpec& spec, const Ordered& value,
                                  std::string& complaint) {
   if (value.is_string()) return Json(value);
   if (const auto keys = whole_number(value)) {
-    if (*keys >= 1) return Json(*keys);
+    if (*keys >= 1 && *keys <= longest_length) return Json(*keys);
   }
   if (value.is_object() && value.size() == 2 && value.contains("left") && value.contains("right")) {
     const auto fits = [](const Ordered& side) {
-      return side.is_string() || (side.is_number_integer() && side.get<std::int64_t>() >= 0);
+      return side.is_string() || (side.is_number_integer() && side.get<std::int64_t>() >= 0 &&
+                                  side.get<std::int64_t>() <= longest_length);
     };
     if (fits(value["left"]) && fits(value["right"])) return Json(value);
   }
@@ -63,6 +65,23 @@ std::optional<Json> text_value(const OptionSpec& spec, const Ordered& value,
   return Json(word);
 }
 
+/// What no machine has memory or time for, whatever the mechanism: said here, before a forecast
+/// takes minutes to say it.
+std::int64_t greatest_of(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("seed")) return std::numeric_limits<std::int64_t>::max();
+  if (has("examples") || has("steps") || name == "epochs") return most_repeated;
+  return has("length") || has("window") ? longest_length : greatest_size;
+}
+
+/// The greatest value that is taken; null where there is none.
+Json maximum_of(const OptionSpec& spec) {
+  if (!spec.maximum.is_null() || spec.type != "integer" || greatest_of(spec.name) > most_repeated) {
+    return spec.maximum;
+  }
+  return greatest_of(spec.name);
+}
+
 /// 1 for a bound that the catalogue has as 1.0.
 std::string number_text(const Json& number) {
   const auto whole = whole_number(Ordered(number));
@@ -77,15 +96,18 @@ std::string expectation(const OptionSpec& spec) {
   }
   if (spec.type == "boolean") return "true or false";
   if (spec.type == "window") {
-    return "a window: a count of keys of at least 1, or {\"left\": …, \"right\": …} of at least 0";
+    return "a window: a count of keys of at least 1, or {\"left\": …, \"right\": …} of at least 0, "
+           "each at most " +
+           std::to_string(longest_length);
   }
   std::string text = spec.type == "integer" ? "an integer" : "a number";
-  if (!spec.minimum.is_null() && !spec.maximum.is_null()) {
-    text += " from " + number_text(spec.minimum) + " to " + number_text(spec.maximum);
+  const Json maximum = maximum_of(spec);
+  if (!spec.minimum.is_null() && !maximum.is_null()) {
+    text += " from " + number_text(spec.minimum) + " to " + number_text(maximum);
   } else if (!spec.minimum.is_null()) {
     text += " of at least " + number_text(spec.minimum);
-  } else if (!spec.maximum.is_null()) {
-    text += " of at most " + number_text(spec.maximum);
+  } else if (!maximum.is_null()) {
+    text += " of at most " + number_text(maximum);
   }
   if (spec.type == "integer") text += ", or a size such as \"length/2\"";
   return text;
@@ -93,7 +115,8 @@ std::string expectation(const OptionSpec& spec) {
 
 std::string range_complaint(const OptionSpec& spec, double value) {
   const bool below = !spec.minimum.is_null() && value < spec.minimum.get<double>();
-  const bool above = !spec.maximum.is_null() && value > spec.maximum.get<double>();
+  const Json maximum = maximum_of(spec);
+  const bool above = !maximum.is_null() && value > maximum.get<double>();
   if (!below && !above) return {};
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
   const Ordered number = whole ? Ordered(static_cast<std::int64_t>(value)) : Ordered(value);

@@ -1,6 +1,7 @@
 // Values: what a suite says, held against the declaration of the setting or option it is for.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -8,6 +9,13 @@
 #include "harness/suite/catalogue.hpp"
 
 namespace attnbench::suite {
+
+/// Bounds of integers that declare none; those of seeds are the type's.
+constexpr std::int64_t greatest_size = std::int64_t{1} << 20;   ///< of batch, heads, widths, …
+constexpr std::int64_t longest_length = std::int64_t{1} << 26;  ///< tokens, and keys of a window
+constexpr std::int64_t most_repeated = std::int64_t{1} << 32;   ///< examples, steps, epochs
+/// Numbers in a cell's queries, or in its keys or values.
+constexpr std::int64_t most_numbers = std::int64_t{1} << 40;
 
 /// `value` in the type of `spec`: an integer written as 1e3 becomes one, an integer for a number is
 /// widened. A size expression stays text, to be evaluated cell by cell. Nothing, and the reason in

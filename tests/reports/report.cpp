@@ -132,14 +132,43 @@ TEST_CASE("what the renderer complains of is passed on", "[reports]") {
   CHECK(report.messages[0] == "not all pictures were made: kernel.vl.json: bad");
 }
 
-TEST_CASE("a second report replaces the figures of the first", "[reports]") {
+TEST_CASE("a second report replaces the files of the first, and nobody else's", "[reports]") {
   const test::TemporaryFolder folder;
-  fs::create_directories(folder / "out/figures");
-  test::write_file(folder / "out/figures/old.vl.json", "{}");
-  test::write_file(folder / "out/figures/mine.txt", "kept");
-  reports::write_report({fixture}, options_of(folder / "out", false));
-  CHECK_FALSE(fs::exists(folder / "out/figures/old.vl.json"));
-  CHECK(fs::exists(folder / "out/figures/mine.txt"));
+  const fs::path out = folder / "out";
+  fs::create_directories(out / "figures");
+  test::write_file(out / "figures/mine.svg", "mine");
+  test::write_file(out / "figures/mine.txt", "mine");
+  // An earlier report had more figures.
+  const auto first = reports::write_report({fixture, fixture}, options_of(out, false));
+  test::write_file(first.figures.back(), "{\"edited\": 1}");
+  const std::size_t before = first.figures.size();
+  const auto second = reports::write_report({fixture}, options_of(out, false));
+  CHECK(second.figures.size() < before);
+  CHECK_FALSE(fs::exists(first.figures.front()));
+  CHECK(test::read_file(first.figures.back()) == "{\"edited\": 1}");
+  CHECK(test::read_file(out / "figures/mine.svg") == "mine");
+  CHECK(test::read_file(out / "figures/mine.txt") == "mine");
+}
+
+TEST_CASE("a report refuses to replace what it did not write", "[reports]") {
+  const test::TemporaryFolder folder;
+  const fs::path out = folder / "out";
+  fs::create_directories(out / "tables");
+  test::write_file(out / "index.html", "mine");
+  test::write_file(out / "tables/result.csv", "mine");
+  CHECK_THROWS_WITH(reports::write_report({fixture}, options_of(out, false)),
+                    Catch::Contains("index.html, tables/result.csv") && Catch::Contains("--force"));
+  CHECK(test::read_file(out / "index.html") == "mine");
+  CHECK(test::read_file(out / "tables/result.csv") == "mine");
+  CHECK_FALSE(fs::exists(out / "tables/result.md"));
+  reports::ReportOptions forced = options_of(out, false);
+  forced.force = true;
+  const auto report = reports::write_report({fixture}, forced);
+  CHECK(test::read_file(report.page) != "mine");
+  // Ours by now; but not once somebody worked on it.
+  reports::write_report({fixture}, options_of(out, false));
+  test::write_file(out / "index.html", test::read_file(report.page) + "<!-- my notes -->");
+  CHECK_THROWS_AS(reports::write_report({fixture}, options_of(out, false)), UsageFailure);
 }
 
 TEST_CASE("several results are sections of one page, none overwriting another", "[reports]") {

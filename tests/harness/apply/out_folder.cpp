@@ -48,9 +48,10 @@ TEST_CASE("a folder that holds files is kept unless --force, and then only resul
     stage(out, "a");
     out.publish();
   }
-  CHECK(entries(place) == 3);
+  CHECK(entries(place) == 4);  // with the manifest
   write_file(place / "notes.txt", "mine");
   write_file(place / "parameters" / "notes.txt", "mine");
+  write_file(place / "parameters" / "mine.npy", "mine");
   CHECK_THROWS_WITH(apply::OutFolder(place, apply::Replacing::not_asked),
                     Catch::Contains("or pass --force"));
   // Only who has such a flag is told of it.
@@ -71,7 +72,8 @@ TEST_CASE("a folder that holds files is kept unless --force, and then only resul
   CHECK_FALSE(fs::exists(place / "parameters" / "a.npy"));
   CHECK(read_file(place / "notes.txt") == "mine");
   CHECK(read_file(place / "parameters" / "notes.txt") == "mine");
-  CHECK(entries(place) == 4);
+  CHECK(read_file(place / "parameters" / "mine.npy") == "mine");
+  CHECK(entries(place) == 5);
 }
 
 TEST_CASE("a file is no folder", "[apply]") {

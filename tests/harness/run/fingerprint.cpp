@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "harness/run/catalogue_cache.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -49,6 +50,40 @@ TEST_CASE("a cache that cannot be written or read is no failure", "[fingerprint]
   setenv("XDG_CACHE_HOME", (cache / "").c_str(), 1);
   write_file(run::cache_file("hashes.json"), "{ damaged");
   CHECK(run::binary_fingerprint({plugin}) == one);
+}
+
+TEST_CASE("a cache file that was damaged is thrown away", "[fingerprint]") {
+  const Cache cache;
+  const auto file = run::cache_file("answer.json");
+  const nlohmann::json value = {{"cells", {1, 2, 3}}, {"word", "text"}};
+  run::remember(file, value);
+  CHECK(run::recalled(file) == value);
+  const std::string whole = test::read_file(file);
+  std::string flipped = whole;
+  flipped[whole.find("text")] = 'T';
+  for (const std::string& damaged :
+       {flipped, whole.substr(0, whole.size() / 2), std::string("{\"cells\": []}"), std::string(),
+        std::string(100000, '['), "\n" + whole}) {
+    write_file(file, damaged);
+    CHECK_FALSE(run::recalled(file));
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK_FALSE(run::recalled(file));
+}
+
+TEST_CASE("a device in a plugin's place is not read", "[fingerprint]") {
+  const Cache cache;
+  CHECK(run::binary_fingerprint({"/dev/zero"}) == run::binary_fingerprint({cache / "nowhere"}));
+}
+
+TEST_CASE("forecasts that failed are not remembered", "[fingerprint]") {
+  using nlohmann::json;
+  const json fine = {{"supported", true}}, refused = {{"supported", false}, {"reason", "causal"}};
+  CHECK(run::is_whole(json::array({fine, refused})));
+  const json crashed = {{"supported", false}, {"status", "crashed"}, {"reason", "too many files"}};
+  CHECK_FALSE(run::is_whole(json::array({fine, crashed})));
+  CHECK_FALSE(run::is_whole(json::array({fine, 3})));
+  CHECK_FALSE(run::is_whole(fine));
 }
 
 TEST_CASE("the cache is where the user's caches are", "[fingerprint]") {

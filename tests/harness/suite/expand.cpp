@@ -258,6 +258,21 @@ TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
   CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("no regular expression"));
 }
 
+TEST_CASE("no expression takes long on any label", "[suite]") {
+  const std::string text = R"({"name": "s", "task": "kernel", "set": {"length": 64},
+    "mechanisms": {")" + std::string(4000, 'a') +
+                           R"(": {"use": "softmax"}}})";
+  Choices choices;
+  for (const char* expression : {"(a|a)*c$", "(a*)*b{3}", "(.*)(.*)(.*)[0-9]z", "a{1000}z"}) {
+    choices.only = {expression};
+    CHECK_THROWS_AS(expanded(text, choices), attnbench::UsageFailure);
+  }
+  choices.only = {std::string(30000, '(')};
+  CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("no regular expression"));
+  choices.only = {"(?i)SOFTMAX"};
+  CHECK(expanded(text, choices).cells.size() == 1);
+}
+
 TEST_CASE("the device flag stands above the suite's and the entries' device", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "device": "cuda:1",
     "mechanisms": {"softmax": {}, "latte": {"device": "cuda:2"}}})";

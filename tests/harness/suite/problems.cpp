@@ -178,14 +178,74 @@ TEST_CASE("A mistake in a profile is placed in the profile", "[suite]") {
              Catch::Contains("did you mean \"quick\""));
 }
 
-TEST_CASE("All problems are told at once, at most twenty", "[suite]") {
+TEST_CASE("All problems are told at once, at most twenty and two kilobytes", "[suite]") {
   const std::string message =
       complaint(with_set("\"lenght\": 5, \"pattern\": \"casual\", \"batch\": 0"));
   CHECK_THAT(message, Catch::Contains("/set/lenght") && Catch::Contains("/set/pattern") &&
                           Catch::Contains("/set/batch"));
   std::string many;
   for (int i = 0; i < 25; ++i) many += (i ? ",\"q" : "\"q") + std::to_string(i) + "\": 1";
-  CHECK_THAT(complaint(with_set(many)), Catch::Contains("and 5 more problems"));
+  const std::string told = complaint(with_set(many));
+  CHECK_THAT(told, Catch::Contains("\"q0\"") && Catch::Contains(" more problems"));
+  CHECK(told.size() <= 2000);
+}
+
+TEST_CASE("Sizes that no machine can have are refused before anything is expanded", "[suite]") {
+  for (const std::string& member :
+       {std::string("\"value_dim\": 68719476736"),
+        std::string("\"batch\": [1, 4611686018427387904]"),
+        std::string("\"length\": 9223372036854775807"),
+        std::string("\"head_dim\": \"length*length\""), std::string("\"width\": 2e9"),
+        std::string("\"window\": 9000000000000000000")}) {
+    const std::string message = complaint(with_set("\"length\": 1048576, " + member));
+    INFO(member << " said: " << message);
+    CHECK_THAT(message, Catch::StartsWith("s.json:2: ") && Catch::Contains("expected"));
+  }
+  attnbench::suite::Choices choices;
+  choices.set = {"value_dim=1..9223372036854775807"};
+  CHECK_THAT(complaint(with_mechanisms("[\"latte\"]"), choices),
+             Catch::StartsWith("--set value_dim=1..9223372036854775807: ") &&
+                 Catch::Contains("from 0 to 1048576"));
+  // Each is within its bounds, all together are not.
+  CHECK_THAT(complaint(with_set("\"batch\": 65536, \"length\": 16777216, \"head_dim\": 4096")),
+             Catch::Contains("numbers of one input"));
+  CHECK(complaint(with_set("\"length\": 4194304, \"head_dim\": 128")).empty());
+}
+
+TEST_CASE("A text of forty kilobytes is refused, wherever it stands", "[suite]") {
+  const std::string text(40000, 'a');
+  for (const std::string& suite :
+       {"{\"name\": \"" + text + "\", \"task\": \"kernel\", \"mechanisms\": [\"latte\"]}",
+        with_mechanisms("[\"" + text + "\"]"), with_mechanisms("{\"" + text + "\": {}}"),
+        with_set("\"" + text + "\": 1"), with_set("\"pattern\": \"" + text + "\""),
+        with_member("\"" + text + "\": 1")}) {
+    const std::string message = complaint(suite);
+    CHECK_THAT(message, Catch::StartsWith("s.json:") && Catch::Contains("40000 bytes"));
+    CHECK(message.size() < 2000);
+  }
+}
+
+TEST_CASE("No message of a suite is long or has control characters", "[suite]") {
+  const std::string word = "\\u001b[31m" + std::string(3000, 'a');
+  for (const std::string& suite :
+       {with_mechanisms("[\"" + word + "\"]"), with_set("\"" + word + "\": 1"),
+        with_set("\"pattern\": \"" + word + "\""), with_set("\"length\": \"" + word + "\""),
+        with_member("\"figures\": [\"" + word + "\"]"), with_member("\"" + word + "\": 1"),
+        with_member("\"preset\": \"" + word + "\""), with_member("\"device\": \"" + word + "\"")}) {
+    const std::string message = complaint(suite);
+    CHECK_THAT(message, Catch::StartsWith("s.json:") && !Catch::Contains("\x1b"));
+    CHECK(message.size() < 2000);
+  }
+}
+
+TEST_CASE("A value of --set may be nested only as deep as one can be", "[suite]") {
+  attnbench::suite::Choices choices;
+  for (const std::string& begin : {std::string("window="), std::string("window= ")}) {
+    choices.set = {begin + std::string(50000, '[')};
+    const std::string message = complaint(with_mechanisms("[\"window\"]"), choices);
+    CHECK_FALSE(message.empty());
+    CHECK(message.size() < 2000);
+  }
 }
 
 TEST_CASE("A wrong --set is placed at the flag", "[suite]") {

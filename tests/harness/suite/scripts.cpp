@@ -32,6 +32,30 @@ TEST_CASE("torchscript:FILE becomes a plugin and the name of its mechanism", "[s
   CHECK(document.value["mechanisms"] == nlohmann::ordered_json({"mine", "flash"}));
 }
 
+TEST_CASE("a torchscript file that a suite names in vain is placed in the suite", "[suite]") {
+  const test::TemporaryFolder folder;
+  const std::string suite = folder / "suite.json";
+  const auto complaint = [&](const std::string& mechanisms) {
+    suite::Document document = suite::parse_document(
+        suite, "{\"name\": \"s\", \"task\": \"kernel\",\n\"mechanisms\": " + mechanisms + "}");
+    std::vector<std::string> plugins;
+    try {
+      suite::take_scripts(document, plugins);
+    } catch (const UsageFailure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(complaint("[\"torchscript:../../x.pt\"]"),
+             StartsWith(suite + ":2: /mechanisms/0: torchscript:../../x.pt: ") &&
+                 Contains("there is no file"));
+  CHECK_THAT(complaint("{\"a\":\n{\"use\": \"torchscript:x.so\"}}"),
+             StartsWith(suite + ":3: /mechanisms/a/use: "));
+  CHECK_THAT(complaint("{\"torchscript:x.pt\": {}}"),
+             StartsWith(suite + ":2: /mechanisms/torchscript:x.pt: "));
+}
+
 TEST_CASE("a torchscript file that cannot be taken is refused by name", "[suite]") {
   const test::TemporaryFolder folder;
   test::write_file(folder / "Two-Words.pt", "");
