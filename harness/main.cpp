@@ -1,6 +1,12 @@
 // attnbench: the program. Command line in, exit code out; links no LibTorch and loads no plugin.
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "harness/commands/command.hpp"
@@ -36,9 +42,27 @@ void expect_command(const CLI::App& app, int argc, char** argv) {
                                 attnbench::suite::suggestion(word, known));
 }
 
-}  // namespace
+/// Whoever reads our output has seen enough of it (head), which is no failure.
+bool reader_left() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+}
 
-int main(int argc, char** argv) {
+/// A table or a list that did not reach its file is not done.
+int with_whole_output(int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const int reason = errno;
+  if (flushed && std::cout.good() && std::ferror(stdout) == 0) return code;
+  if (code != 0 || reader_left()) return code;
+  std::cerr << "attnbench: cannot write all of the output"
+            << (reason == 0 ? "" : std::string(": ") + std::strerror(reason))
+            << "; is the disk full?\n";
+  return exit_code(ExitCode::environment);
+}
+
+int run_program(int argc, char** argv) {
   using namespace attnbench::commands;
   CLI::App app{"Attention mechanisms measured for speed, memory and learning quality.",
                "attnbench"};
@@ -71,3 +95,7 @@ int main(int argc, char** argv) {
     return exit_code(ExitCode::environment);
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return with_whole_output(run_program(argc, argv)); }

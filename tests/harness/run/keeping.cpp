@@ -65,3 +65,12 @@ TEST_CASE("cells of a status are repeated on demand", "[keeping]") {
   const Kept kept = keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
   CHECK(kept.repeated.at("a") == "--retry timeout");
 }
+
+TEST_CASE("a cell whose journal is damaged is repeated, with the line that says so", "[keeping]") {
+  JournalContents journal = journal_of("ok");
+  journal.rounds.erase("a");
+  journal.faults["a"] = "journal.jsonl:7: round: expected a whole number";
+  const Kept kept = keep(journal, {"a", "b"}, to_json(usual()), {});
+  CHECK(kept.rounds.size() == 1);
+  CHECK(kept.repeated.at("a") == journal.faults.at("a"));
+}
