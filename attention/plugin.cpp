@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "attention/floating_point.hpp"
+
 namespace attnbench {
 namespace {
 
@@ -56,6 +58,8 @@ PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
   }
   // With a path of its own, or the loader would search its folders for the name.
   const std::string absolute = std::filesystem::absolute(path).string();
+  // Code built with -ffast-math turns flush-to-zero on while it is loaded.
+  const FloatingPointGuard kept;
   handle_ = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ != nullptr) return;
   const char* said = dlerror();
@@ -73,6 +77,7 @@ void PluginLibrary::refuse_without(const std::string& symbol) const {
 
 void PluginLibrary::guarded(const std::function<void()>& registration) const {
   std::string cause;
+  const FloatingPointGuard kept;
   try {
     registration();
     return;

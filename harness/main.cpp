@@ -1,6 +1,12 @@
 // attnbench: the program. Command line in, exit code out; links no LibTorch and loads no plugin.
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -67,9 +73,27 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
   return code;
 }
 
-}  // namespace
+/// Whoever reads our output has seen enough of it (head), which is no failure.
+bool reader_left() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
+}
 
-int main(int argc, char** argv) {
+/// A table or a list that did not reach its file is not done.
+int with_whole_output(int code) {
+  std::cout.flush();
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const int reason = errno;
+  if (flushed && std::cout.good() && std::ferror(stdout) == 0) return code;
+  if (code != 0 || reader_left()) return code;
+  std::cerr << "attnbench: cannot write all of the output"
+            << (reason == 0 ? "" : std::string(": ") + std::strerror(reason))
+            << "; is the disk full?\n";
+  return exit_code(ExitCode::environment);
+}
+
+int run_program(int argc, char** argv) {
   using namespace attnbench::commands;
   const attnbench::result::PrintableOutput out(std::cout);
   const attnbench::result::PrintableOutput complaints(std::cerr);
@@ -107,3 +131,7 @@ int main(int argc, char** argv) {
     return fail(error.what(), ExitCode::environment);
   }
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return with_whole_output(run_program(argc, argv)); }

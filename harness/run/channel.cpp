@@ -23,6 +23,7 @@ std::pair<Channel, Channel> Channel::pair() {
 void Channel::swap(Channel& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(limit_, other.limit_);
+  std::swap(seal_, other.seal_);
   std::swap(buffer_, other.buffer_);
   std::swap(searched_, other.searched_);
 }
@@ -35,7 +36,8 @@ void Channel::close() {
 int Channel::release() { return std::exchange(descriptor_, -1); }
 
 void Channel::send(const Json& message) {
-  const std::string line = message.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string line = message.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (!seal_.empty()) line.insert(1, "\"seal\":\"" + seal_ + (message.empty() ? "\"" : "\","));
   std::size_t sent = 0;
   while (sent < line.size()) {
     // MSG_NOSIGNAL: a dead reader is an error to report, not a signal to die of.
@@ -61,6 +63,11 @@ bool Channel::fill() {
   return true;
 }
 
+bool Channel::pending() const {
+  pollfd waiting{descriptor_, POLLIN, 0};
+  return poll(&waiting, 1, 0) > 0;
+}
+
 std::optional<Json> Channel::next() {
   const std::size_t end = buffer_.find('\n', searched_);
   if (end == std::string::npos) {
@@ -74,6 +81,12 @@ std::optional<Json> Channel::next() {
   if (!message.is_object()) {
     throw ChannelError("not a message: \"" + line.substr(0, 120) + "\"");
   }
+  if (seal_.empty()) return message;
+  const auto seal = message.find("seal");
+  if (seal == message.end() || *seal != seal_) {
+    throw ChannelError("a message that its work did not write: \"" + line.substr(0, 120) + "\"");
+  }
+  message.erase(seal);
   return message;
 }
 

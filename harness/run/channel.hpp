@@ -37,6 +37,10 @@ class Channel {
   /// Two ends of one connection, both closed on exec.
   static std::pair<Channel, Channel> pair();
 
+  /// From now on each message sent carries `seal`, and one that comes without it is an error: who
+  /// does not know the seal cannot speak for the other end. Call it at both ends.
+  void seal(std::string seal) { seal_ = std::move(seal); }
+
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
@@ -50,8 +54,10 @@ class Channel {
   /// Reads what is there, waiting if there is nothing; false at the end of the stream. A signal
   /// counts as nothing read. Throws ChannelError where a line grows too long.
   bool fill();
+  /// Whether `fill` would have something to read, or to say.
+  bool pending() const;
   /// The next whole message among what was read. Throws ChannelError if a line is not a JSON
-  /// object.
+  /// object, or lacks the seal.
   std::optional<Json> next();
   /// `next`, waiting up to `seconds` for it; nothing if none came or a signal did.
   /// Throws ChannelError at the end of the stream.
@@ -62,6 +68,7 @@ class Channel {
 
   int descriptor_ = -1;
   std::size_t limit_ = longest_line;
+  std::string seal_;
   std::string buffer_;
   std::size_t searched_ = 0;  ///< no line end before this place of the buffer
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,25 +12,46 @@
 
 #include "harness/result/printable.hpp"
 #include "harness/result/reading.hpp"
+#include "harness/result/round_form.hpp"
 
 namespace attnbench::run {
 namespace {
 
 constexpr std::size_t most_bytes = 512 * result::mebibyte;
 
-void take(JournalContents& contents, Json line) {
+/// In place of an earlier one of the same round, or at the end.
+void take_round(std::vector<Json>& rounds, Json record) {
+  for (Json& known : rounds) {
+    if (known.at("round") != record.at("round")) continue;
+    known = std::move(record);
+    return;
+  }
+  rounds.push_back(std::move(record));
+}
+
+void take(JournalContents& contents, Json line, const std::string& place) {
   const std::string type = line.value("type", "");
   if (type == "header") {
     contents.header = std::move(line);
   } else if (type == "probe") {
+    if (!result::answer_fault("probe", line).empty()) return;  // it is measured again
     const std::string device = line.value("device", "cpu");
     contents.probes[device] = std::move(line);
   } else if (type == "repeat") {
-    contents.rounds.erase(line.at("cell").get<std::string>());
+    const std::string cell = line.at("cell");
+    contents.rounds.erase(cell);
+    contents.faults.erase(cell);
   } else if (type == "record") {
     const std::string cell = line.at("cell");
     contents.identities[cell] = contents.header.at("identity");
-    contents.rounds[cell].push_back(std::move(line));
+    if (const std::string fault = result::round_fault(line); !fault.empty()) {
+      contents.faults.emplace(cell, place + ": " + fault);
+    }
+    if (contents.faults.count(cell) == 0) {
+      take_round(contents.rounds[cell], std::move(line));
+    } else {
+      contents.rounds.erase(cell);
+    }
   }
 }
 
@@ -62,11 +84,12 @@ JournalContents read_journal(const std::filesystem::path& file) {
   std::string text;
   for (int number = 1; std::getline(stream, text); ++number) {
     if (stream.eof()) break;  // no line end: the write was cut off
+    const std::string place = result::quotable(file.string()) + ":" + std::to_string(number);
     try {
       Json line = result::parse_json(text, file.string(), "a line of a journal", {},
                                      static_cast<std::size_t>(number));
       if (!line.is_object()) throw std::runtime_error("not a JSON object");
-      take(contents, std::move(line));
+      take(contents, std::move(line), place);
     } catch (const UsageFailure& failure) {
       throw EnvironmentFailure(std::string(failure.what()) + "; " + remedy(number));
     } catch (const Json::exception& error) {
@@ -106,6 +129,17 @@ Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
 
 Journal::~Journal() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+void Journal::require_there() const {
+  struct stat ours {};
+  struct stat there {};
+  const bool same = fstat(descriptor_, &ours) == 0 && stat(file_.c_str(), &there) == 0 &&
+                    ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+  if (same) return;
+  throw JournalGone(file_.string() +
+                    " is gone: its folder was deleted or moved while the run was at work, which "
+                    "ends here; start a new run, or go on in the folder's new place if it has one");
 }
 
 void Journal::append(const Json& line) {

@@ -30,17 +30,28 @@ class JournalFailure : public EnvironmentFailure {
   using EnvironmentFailure::EnvironmentFailure;
 };
 
+/// The journal is no longer where it was: its folder was deleted or moved while the run was at
+/// work.
+class JournalGone : public EnvironmentFailure {
+ public:
+  using EnvironmentFailure::EnvironmentFailure;
+};
+
 /// What a journal says.
 struct JournalContents {
   Json header;                                      ///< the newest
   std::map<std::string, Json> probes;               ///< newest, by device
   std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
   std::map<std::string, Json> identities;           ///< of the start that measured each cell
-  std::size_t whole_bytes = 0;                      ///< up to the end of the last whole line
+  /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first that is not one.
+  std::map<std::string, std::string> faults;
+  std::size_t whole_bytes = 0;  ///< up to the end of the last whole line
 };
 
-/// Reads a journal; a last line that was cut off is left out. Throws EnvironmentFailure naming the
-/// file and line if it is missing or not a journal.
+/// Reads a journal; a last line that was cut off is left out, and of two records of one cell and
+/// round the later counts. A record that is not of its form (result/round_form.hpp) costs the
+/// records of its cell. Throws EnvironmentFailure naming the file and line if it is missing or not
+/// a journal.
 JournalContents read_journal(const std::filesystem::path& file);
 
 class Journal {
@@ -52,6 +63,8 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
+  /// Throws JournalGone unless the file is still where it was opened.
+  void require_there() const;
   /// Returns when the line is on the disk. Throws JournalFailure, leaving no half line behind.
   void append(const Json& line);
 

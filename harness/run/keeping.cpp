@@ -67,6 +67,10 @@ Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, c
   Kept kept;
   const double usual = result::usual_calibration(journal.rounds);
   for (const std::string& id : ids) {
+    if (const auto fault = journal.faults.find(id); fault != journal.faults.end()) {
+      kept.repeated[id] = fault->second;
+      continue;
+    }
     const auto found = journal.rounds.find(id);
     if (found == journal.rounds.end()) continue;
     std::string reason = difference(journal.identities.at(id), identity);

@@ -24,7 +24,10 @@
 //   catalogue  {mechanisms, tasks, plugins, stamp}           see harness/suite/catalogue.hpp
 //   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost,
 //   growth,
-//                peak_bytes, options, problem, once?}]}      once: in one round, whatever the run's
+//                peak_bytes, options, problem, once?, status?, refused?}]}
+//                                                            once: in one round, whatever the run's;
+//                                                            status: it failed; refused: because the
+//                                                            cell makes no sense
 //   probe      {ceilings, machine} or {product, machine}     product: {flops_per_second}
 //   heartbeat  {cell, elapsed_seconds}                       once a second while a child is at work
 //   progress   {cell, done, total, what}
@@ -39,6 +42,10 @@
 //   error      {message}                                     the request could not be understood or
 //                                                            done
 //   bye        {}
+//
+// Children of the worker speak with it alone, over sockets of their own: progress, done or failed,
+// each with the seal that it was given (Channel::seal). Answers are held to their form
+// (harness/result/round_form.hpp) by the worker, and records again before they are appended.
 //
 // A cell, as the suite's expansion makes it and everybody after it passes it on:
 //   {id, label, task, task_label, mechanism, implementation, options, settings, device}

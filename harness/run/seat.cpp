@@ -1,13 +1,16 @@
 #include "harness/run/seat.hpp"
 
+#include <netdb.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "harness/errors.hpp"
+#include "harness/result/format.hpp"
 #include "harness/run/worker_client.hpp"
 
 namespace attnbench::run {
@@ -27,6 +30,33 @@ int number_of(const char* name, const std::string& text, int least, int most) {
   return value;
 }
 
+/// Letters, digits and what else names and addresses are written with.
+std::string host_of(const std::string& text) {
+  const auto fits = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
+           std::string_view(".-_:%").find(letter) != std::string_view::npos;
+  };
+  if (text.empty() || text.size() > 253 || !std::all_of(text.begin(), text.end(), fits)) {
+    const std::string shown = nlohmann::json(result::shorten(text, 60))
+                                  .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    throw UsageFailure("MASTER_ADDR=" + shown +
+                       " in the environment: expected the name or the address of the machine "
+                       "of process 0, as torchrun sets it");
+  }
+  return text;
+}
+
+/// Found now: who looks for a machine that is not there waits for minutes.
+void require_known_host(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
+  if (code == 0) return;
+  throw UsageFailure("MASTER_ADDR=" + host + ": no machine of that name is known (" +
+                     gai_strerror(code) +
+                     "); expected the name or the address of the machine of process 0");
+}
+
 int required(const Variable& variable, const char* name, int least, int most) {
   const auto text = variable(name);
   if (!text) {
@@ -42,7 +72,7 @@ Seat of_torchrun(const Variable& variable, int size) {
   seat.size = size;
   seat.rank = required(variable, "RANK", 0, size - 1);
   const auto address = variable("MASTER_ADDR");
-  seat.address = address ? *address : "127.0.0.1";
+  seat.address = address ? host_of(*address) : "127.0.0.1";
   const bool taken = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
   seat.port = required(variable, "MASTER_PORT", 1, 65534) + (taken ? 1 : 0);
   if (const auto here = variable("LOCAL_WORLD_SIZE")) {
@@ -80,7 +110,8 @@ Seat of_srun(const Variable& variable, int size) {
   seat.size = size;
   seat.rank = required(variable, "SLURM_PROCID", 0, size - 1);
   const std::string nodes = variable("SLURM_STEP_NODELIST").value_or("127.0.0.1");
-  seat.address = variable("MASTER_ADDR").value_or(first_node(nodes));
+  const auto address = variable("MASTER_ADDR");
+  seat.address = address ? host_of(*address) : first_node(nodes);
   const int node = std::atoi(variable("SLURM_NODEID").value_or("0").c_str());
   seat.on_this_machine = tasks_on(variable("SLURM_STEP_TASKS_PER_NODE").value_or(""), node);
   const auto port = variable("MASTER_PORT");
@@ -104,10 +135,12 @@ Seat seat_from(const Variable& variable) {
 }
 
 Seat seat_from_environment() {
-  return seat_from([](const char* name) -> std::optional<std::string> {
+  const Seat seat = seat_from([](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+  if (!seat.alone()) require_known_host(seat.address);
+  return seat;
 }
 
 int threads_for(const Seat& seat) {

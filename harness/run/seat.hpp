@@ -27,6 +27,8 @@ using Variable = std::function<std::optional<std::string>(const char* name)>;
 /// port that follows from the job's number. How many share a machine is LOCAL_WORLD_SIZE, or this
 /// node's place in SLURM_STEP_TASKS_PER_NODE. Throws UsageFailure for variables that make no sense.
 Seat seat_from(const Variable& variable);
+/// The same from the environment of this process. Also throws UsageFailure where the address is of
+/// no machine that is known here.
 Seat seat_from_environment();
 
 /// The threads that a process takes where nobody said how many: its share of the cores, or all that

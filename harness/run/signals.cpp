@@ -7,8 +7,13 @@ namespace attnbench::run {
 namespace {
 
 volatile sig_atomic_t interrupts = 0;
+volatile sig_atomic_t hangups = 0;
 
-void count_one(int) { interrupts = interrupts + 1; }
+void count_one(int number) {
+  if (number == SIGHUP && hangups == 1) return;
+  if (number == SIGHUP) hangups = 1;
+  interrupts = interrupts + 1;
+}
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
@@ -27,6 +32,11 @@ std::string signal_text(int number) {
 
 Interrupts::Interrupts() {
   interrupts = 0;
+  hangups = 0;
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  takes_hangups_ = before.sa_handler != SIG_IGN;
+  if (takes_hangups_) handle(SIGHUP, count_one);
   handle(SIGINT, count_one);
   handle(SIGTERM, count_one);
   handle(SIGXFSZ, SIG_IGN);
@@ -35,6 +45,7 @@ Interrupts::Interrupts() {
 
 Interrupts::~Interrupts() {
   for (const int number : {SIGINT, SIGTERM}) handle(number, SIG_DFL);
+  if (takes_hangups_) handle(SIGHUP, hangups == 0 ? SIG_DFL : SIG_IGN);
 }
 
 int Interrupts::count() const { return interrupts; }

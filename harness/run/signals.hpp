@@ -8,9 +8,11 @@ namespace attnbench::run {
 /// "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
 
-/// While one lives, SIGINT and SIGTERM are counted instead of ending the program, and blocking
-/// calls end with EINTR. SIGXFSZ and SIGPIPE become errors of the write that caused them, for good:
-/// result and page are written after it.
+/// While one lives, SIGINT, SIGTERM and SIGHUP (a terminal that was closed) are counted instead of
+/// ending the program, and blocking calls end with EINTR. A SIGHUP that was ignored before (nohup)
+/// stays ignored; one that came is ignored from then on, since shells send another. SIGXFSZ and
+/// SIGPIPE become errors of the write that caused them, for good: result and page are written after
+/// it.
 class Interrupts {
  public:
   Interrupts();
@@ -20,6 +22,9 @@ class Interrupts {
 
   /// How many came so far.
   int count() const;
+
+ private:
+  bool takes_hangups_ = false;
 };
 
 }  // namespace attnbench::run

@@ -61,10 +61,18 @@ RunOutcome Supervisor::run() {
     reason = error.what();
     failure = reason +
               "; what was measured before is safe. Make room, then go on with: " + how_to_go_on();
+  } catch (const JournalGone&) {
+    worker_.reset();
+    throw;  // there is no place for a result
+  } catch (const EnvironmentFailure& error) {
+    state = "stopped";
+    reason = error.what();
+    failure = reason + "\nWhat was measured before is safe; go on with: " + how_to_go_on();
   }
   worker_.reset();
   progress_.reset();
   interrupts_.reset();  // from here on Ctrl-C ends the program as usual
+  journal_->require_there();
   RunOutcome outcome{result(state, reason), folder_.path, state == "interrupted"};
   try {
     result::write_result(folder_.result(), outcome.result);
@@ -163,6 +171,7 @@ void Supervisor::measure_round(int round) {
     if (!wanted(planned, round)) continue;
     if (!worker_) start_worker();
     if (interrupts_->count() > 0) throw Cancelled{};
+    journal_->require_there();
     use_worker(waiting_for(planned));
     measure_cell(*worker_, planned, round);
   }

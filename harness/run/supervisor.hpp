@@ -2,6 +2,7 @@
 // a worker, and loses at most the cell at work to whatever happens.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,11 @@ class Supervisor {
 
  private:
   struct Cancelled {};
+  /// The interrupts that a worker was told of, and when.
+  struct Told {
+    int interrupts = 0;
+    std::chrono::steady_clock::time_point since{};
+  };
 
   void plan();
   void open_folder();
@@ -58,7 +64,9 @@ class Supervisor {
   void train_side_by_side();
   bool wanted(const Planned& planned, int round) const;
   std::size_t steps_left(const Planned& planned) const;
-  void on_tick(WorkerClient& worker, int& told);
+  void on_tick(WorkerClient& worker, Told& told);
+  bool was_cancelled(const Json& answer) const;
+  Json held_to_its_form(Json record, const Planned& planned, int round) const;
   Json header() const;
   Json result(const std::string& state, const std::string& reason) const;
   std::string how_to_go_on() const;

@@ -1,6 +1,7 @@
 // The part of the supervisor that reads and writes the run's past: header, earlier records, result.
 #include <algorithm>
 
+#include "harness/result/round_form.hpp"
 #include "harness/run/keeping.hpp"
 #include "harness/run/run_result.hpp"
 #include "harness/run/supervisor.hpp"
@@ -12,6 +13,21 @@ std::vector<std::string> ids_of(const std::vector<Planned>& planned) {
   std::vector<std::string> ids;
   for (const Planned& one : planned) ids.push_back(one.id());
   return ids;
+}
+
+/// Of records that each have their form, those that cannot be joined with what was planned.
+void drop_unusable(Kept& kept, const std::vector<Planned>& planned) {
+  for (const Planned& one : planned) {
+    const auto found = kept.rounds.find(one.id());
+    if (found == kept.rounds.end()) continue;
+    for (const Json& record : found->second) {
+      const std::string fault = result::joined_fault(one.cell, one.forecast, record);
+      if (fault.empty()) continue;
+      kept.repeated[one.id()] = "its record is not of the form of one: " + fault;
+      kept.rounds.erase(found);
+      break;
+    }
+  }
 }
 
 }  // namespace
@@ -35,7 +51,8 @@ Json Supervisor::header() const {
 }
 
 void Supervisor::take_earlier(const JournalContents& contents) {
-  const Kept kept = keep(contents, ids_of(planned_), identity_, settings_.retry);
+  Kept kept = keep(contents, ids_of(planned_), identity_, settings_.retry);
+  drop_unusable(kept, planned_);
   for (const auto& [id, reason] : kept.repeated) {
     journal_->append({{"type", "repeat"}, {"cell", id}, {"reason", reason}});
   }
@@ -53,8 +70,8 @@ void Supervisor::take_earlier(const JournalContents& contents) {
 
 void Supervisor::take_from_other_run() {
   const RunFolder other = find_run_folder(settings_.reuse);
-  const Kept kept =
-      keep(read_journal(other.journal()), ids_of(planned_), identity_, settings_.retry);
+  Kept kept = keep(read_journal(other.journal()), ids_of(planned_), identity_, settings_.retry);
+  drop_unusable(kept, planned_);
   std::size_t taken = 0;
   for (const auto& [id, rounds] : kept.rounds) {
     if (records_.count(id) != 0) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/result/blas.hpp"
+#include "harness/result/round_form.hpp"
 #include "harness/run/run_result.hpp"
 #include "harness/run/side_by_side.hpp"
 #include "harness/run/supervisor.hpp"
@@ -15,6 +16,8 @@ namespace {
 /// How much longer than a cell's limit we wait for the worker to enforce it.
 constexpr double grace_seconds = 5;
 constexpr double probe_seconds = 180;
+/// What a worker gets to act on Ctrl-C; one that was stopped (SIGSTOP) never does.
+constexpr auto cancel_patience = std::chrono::seconds(3);
 
 /// Why a training did not go on from a checkpoint that was there.
 std::vector<std::string> checkpoint_notes(const Json& record) {
@@ -43,7 +46,7 @@ std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes, W
   }
   options.log = folder_.worker_log();
   auto worker = std::make_unique<WorkerClient>(std::move(options));
-  worker->on_tick([this, lanes, told = 0, client = worker.get()]() mutable {
+  worker->on_tick([this, lanes, told = Told{}, client = worker.get()]() mutable {
     if (lanes != nullptr && lanes->failed()) throw Cancelled{};
     on_tick(*client, told);
   });
@@ -75,7 +78,10 @@ void Supervisor::probe(const std::string& device) {
          {"threads", settings_.threads},
          {"limits", {{"seconds", probe_seconds}}}},
         [this](const Json& event) { progress_->event(event); }, probe_seconds + grace_seconds);
-    if (answer.value("type", "") == "cancelled") throw Cancelled{};
+    if (was_cancelled(answer)) throw Cancelled{};
+    if (const std::string fault = result::answer_fault("probe", answer); !fault.empty()) {
+      throw std::runtime_error("the answer is not of its form: " + fault);
+    }
     answer["device"] = device;
     if (device == "cpu") {
       Json blas = to_json(blas_);
@@ -107,7 +113,8 @@ void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int 
   if (std::filesystem::file_size(folder_.cell_log(id), ignored) == 0) {
     std::filesystem::remove(folder_.cell_log(id), ignored);
   }
-  if (record.value("type", "") == "cancelled") throw Cancelled{};
+  if (was_cancelled(record)) throw Cancelled{};
+  record = held_to_its_form(std::move(record), planned, round);
   if (shares(planned)) {
     record["side_by_side"] = {{"jobs", settings_.jobs}, {"threads", threads_of(planned)}};
   }
@@ -122,6 +129,27 @@ void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int 
   if (ok) std::filesystem::remove_all(folder_.checkpoints(id), ignored);
   for (const std::string& note : checkpoint_notes(record)) progress_->say("  " + note);
   progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
+}
+
+/// Nobody else may end the run: a worker says so only after it was told.
+bool Supervisor::was_cancelled(const Json& answer) const {
+  return answer.value("type", Json()) == "cancelled" && interrupts_->count() > 0;
+}
+
+/// What is appended to the journal, and read back by every later start, is a record of this cell
+/// and round. What is not is no measurement, and costs its cell.
+Json Supervisor::held_to_its_form(Json record, const Planned& planned, int round) const {
+  std::string fault = result::round_fault(record);
+  if (fault.empty() && record["cell"] != planned.id()) fault = "cell: another one";
+  if (fault.empty() && record["round"] != round) fault = "round: another one";
+  if (fault.empty()) fault = result::joined_fault(planned.cell, planned.forecast, record);
+  if (fault.empty()) {
+    record["type"] = "record";
+    return record;
+  }
+  return {{"type", "record"},  {"cell", planned.id()},
+          {"round", round},    {"started_at", now_text()},
+          {"status", "error"}, {"reason", "its record is not of the form of one: " + fault}};
 }
 
 Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, int round) {
@@ -168,15 +196,17 @@ Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, in
   return record;
 }
 
-/// `told` is how many interrupts this worker knows of.
-void Supervisor::on_tick(WorkerClient& worker, int& told) {
+/// `told` is what this worker knows of.
+void Supervisor::on_tick(WorkerClient& worker, Told& told) {
   const int count = interrupts_->count();
-  if (count == told) return;
-  told = count;
-  if (count > 1) {
+  if (count == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (count > 1 || (told.interrupts > 0 && now - told.since > cancel_patience)) {
     worker.kill();
     throw Cancelled{};
   }
+  if (told.interrupts > 0) return;
+  told = {count, now};
   const std::lock_guard<std::mutex> lock(mutex_);
   if (interrupts_told_++ == 0) {
     progress_->say("Stopping; what was measured is kept. Once more ends it at once.");

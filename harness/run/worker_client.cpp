@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <thread>
 
+#include "harness/run/descendants.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/protocol.hpp"
 #include "harness/run/signals.hpp"
@@ -37,6 +40,38 @@ std::vector<std::string> environment_of(const WorkerOptions& options) {
   for (char** entry = environ; *entry != nullptr; ++entry) ours.emplace_back(*entry);
   return worker_environment(
       ours, {options.keep_blas_core, options.blas_core, shared_blas_folder(), options.waiting});
+}
+
+/// The workers of this process, of which several may run at once.
+class Workers {
+ public:
+  /// Forks one, of which the parent knows before anybody asks whose child it is.
+  pid_t fork_one() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const pid_t pid = fork();
+    if (pid > 0) pids_.insert(pid);
+    return pid;
+  }
+  void remove(pid_t pid) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pids_.erase(pid);
+  }
+  /// What a worker that was killed left behind: our children that we did not start.
+  void end_orphans() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const pid_t group = getpgrp();
+    run::end_orphans(
+        [&](const Process& child) { return child.group == group || pids_.count(child.pid) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<pid_t> pids_;
+};
+
+Workers& workers() {
+  static Workers all;
+  return all;
 }
 
 bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }
@@ -69,11 +104,7 @@ WorkerClient::~WorkerClient() {
     tell({{"type", "bye"}});
     channel_.close();
     const auto begin = Clock::now();
-    while (since(begin) < 2) {
-      if (waitpid(pid_, nullptr, WNOHANG) == pid_) {
-        pid_ = -1;
-        break;
-      }
+    while (since(begin) < 2 && !has_ended(pid_)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     kill();
@@ -88,10 +119,24 @@ void WorkerClient::start() {
     throw EnvironmentFailure("no worker at " + options_.program.string() +
                              ": build attnbench with LibTorch (./attnbench build)");
   }
-  auto [ours, theirs] = Channel::pair();
-  channel_ = std::move(ours);
-  spawn(std::move(theirs));
-  handshake();
+  for (int tries = 1;; ++tries) {
+    try {
+      auto [ours, theirs] = Channel::pair();
+      channel_ = std::move(ours);
+      spawn(std::move(theirs));
+      handshake();
+      return;
+    } catch (const std::runtime_error& error) {
+      const bool killed = killed_;
+      const std::string tail = log_tail();
+      kill();
+      // Somebody ended it, perhaps for want of memory: it is not broken, and may do better.
+      if (killed && tries == 1) continue;
+      if (const auto* failure = dynamic_cast<const EnvironmentFailure*>(&error)) throw *failure;
+      throw EnvironmentFailure("the worker " + options_.program.string() + " did not start: " +
+                               error.what() + (tail.empty() ? "" : "\n" + tail));
+    }
+  }
 }
 
 void WorkerClient::spawn(Channel theirs) {
@@ -105,7 +150,9 @@ void WorkerClient::spawn(Channel theirs) {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   char* arguments[] = {const_cast<char*>(program.c_str()), const_cast<char*>("--socket"),
                        const_cast<char*>(number.c_str()), nullptr};
-  pid_ = fork();
+  killed_ = false;
+  adopt_orphans();
+  pid_ = workers().fork_one();
   if (pid_ == 0) {
     // A group of its own: Ctrl-C is ours to act on.
     setpgid(0, 0);
@@ -123,22 +170,14 @@ void WorkerClient::spawn(Channel theirs) {
 }
 
 void WorkerClient::handshake() {
-  try {
-    hello_ = request({{"type", "hello"},
-                      {"protocol", protocol_version},
-                      {"plugins", options_.plugins},
-                      {"threads", options_.threads},
-                      {"device", options_.device}},
-                     {}, start_limit_seconds);
-  } catch (const std::runtime_error& error) {
-    const std::string tail = log_tail();
-    kill();
-    throw EnvironmentFailure("the worker " + options_.program.string() +
-                             " did not start: " + error.what() + (tail.empty() ? "" : "\n" + tail));
-  }
+  hello_ = request({{"type", "hello"},
+                    {"protocol", protocol_version},
+                    {"plugins", options_.plugins},
+                    {"threads", options_.threads},
+                    {"device", options_.device}},
+                   {}, start_limit_seconds);
   const int spoken = hello_.value("protocol", 0);
   if (spoken != protocol_version) {
-    kill();
     throw EnvironmentFailure("the worker " + options_.program.string() + " speaks protocol " +
                              std::to_string(spoken) + " and this attnbench " +
                              std::to_string(protocol_version) +
@@ -161,6 +200,8 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
         throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));
       }
       if (answer && on_event) on_event(*answer);
+      // Whoever holds its end of the connection besides, the worker is what we talk with.
+      if (!answer && has_ended(pid_) && !channel_.pending()) throw WorkerDied(bury());
       if (seconds > 0 && since(begin) > seconds) {
         throw WorkerSilent("the worker gave no answer to \"" + wanted + "\" within " +
                            std::to_string(static_cast<int>(seconds)) + " s");
@@ -181,12 +222,21 @@ void WorkerClient::tell(const Json& message) {
 
 void WorkerClient::kill() {
   if (!running()) return;
+  // Its children lead groups of their own, and what they started may have left those.
+  const std::vector<pid_t> below = descendants_of(pid_);
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
+  for (const pid_t each : below) ::kill(each, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  forget();
+}
+
+void WorkerClient::forget() {
+  workers().remove(pid_);
   pid_ = -1;
   channel_.close();
+  workers().end_orphans();
 }
 
 std::string WorkerClient::bury() {
@@ -200,9 +250,9 @@ std::string WorkerClient::bury() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  pid_ = -1;
-  channel_.close();
-  if (WIFSIGNALED(status)) return "the worker was killed by " + signal_text(WTERMSIG(status));
+  forget();
+  killed_ = WIFSIGNALED(status);
+  if (killed_) return "the worker was killed by " + signal_text(WTERMSIG(status));
   return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 

@@ -66,7 +66,8 @@ class WorkerClient {
   /// Called several times a second, and after each signal, while a request waits.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
-  /// Starts it if it does not run. Throws EnvironmentFailure naming the program and the reason.
+  /// Starts it if it does not run, a second time where it was killed meanwhile. Throws
+  /// EnvironmentFailure naming the program and the reason.
   void start();
   bool running() const { return pid_ > 0; }
   /// Ends it and what it started, at once.
@@ -79,12 +80,14 @@ class WorkerClient {
   void spawn(Channel theirs);
   void handshake();
   std::string bury();
+  void forget();
   std::string log_tail() const;
 
   WorkerOptions options_;
   bool own_log_ = false;
   Channel channel_;
   pid_t pid_ = -1;
+  bool killed_ = false;  ///< the last one ended by a signal
   Json hello_;
   std::function<void()> tick_;
 };

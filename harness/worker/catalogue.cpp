@@ -2,6 +2,7 @@
 
 #include "attention/version.hpp"
 #include "harness/worker/cell.hpp"
+#include "harness/worker/child.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
@@ -101,6 +102,19 @@ Json catalogue(const Loaded& loaded) {
           {"tasks", std::move(all_tasks)},
           {"plugins", loaded.plugins},
           {"stamp", stamp()}};
+}
+
+Json catalogue_in_child(const Loaded& loaded, double limit_seconds) {
+  ChildSetup setup;
+  setup.limit_seconds = limit_seconds;
+  Json told;
+  const Outcome end = run_child(
+      setup, [&](run::Channel& channel) { channel.send(catalogue(loaded)); },
+      [&](const Json& message) { told = message; });
+  if (end.status != result::Status::ok || told.is_null()) {
+    throw Error("what plugins say of themselves cannot be had: " + end.reason);
+  }
+  return told;
 }
 
 }  // namespace attnbench::worker

@@ -1,25 +1,55 @@
 #include "harness/worker/child.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "attention/floating_point.hpp"
 #include "attention/torch.hpp"
+#include "harness/result/format.hpp"
+#include "harness/run/descendants.hpp"
 #include "harness/run/files.hpp"
+#include "harness/run/limits.hpp"
 
 namespace attnbench::worker {
 namespace {
 
 constexpr std::size_t log_tail_bytes = 2000;
+/// How often a child's end is looked for where the system has no descriptor for it.
+constexpr double look_seconds = 0.05;
+
+std::vector<int>& private_descriptors() {
+  static std::vector<int> descriptors;
+  return descriptors;
+}
+
+/// Children at work: all other children of the process are what they left behind.
+std::set<pid_t>& at_work() {
+  static std::set<pid_t> pids;
+  return pids;
+}
+
+void end_what_children_left() {
+  run::end_orphans([](const run::Process& child) { return at_work().count(child.pid) != 0; });
+}
 
 /// How many processes the kernel ended for want of memory since it started.
 long oom_kills() {
@@ -32,6 +62,20 @@ long oom_kills() {
   return 0;
 }
 
+/// 128 random bits that only the child and its worker know.
+std::string drawn_seal() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw std::system_error(errno, std::generic_category(), "no random numbers");
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte / 16];
+    text += "0123456789abcdef"[byte % 16];
+  }
+  return text;
+}
+
 void redirect(const std::filesystem::path& log) {
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, 0);
@@ -42,23 +86,44 @@ void redirect(const std::filesystem::path& log) {
   dup2(file, 2);
 }
 
-void become_child(const ChildSetup& setup, pid_t worker) {
+/// Private writable memory of this process, which RLIMIT_DATA limits. Address space would be the
+/// wrong thing to limit: libraries reserve far more of it than they use.
+std::int64_t data_bytes() {
+  std::ifstream stream("/proc/self/statm");
+  std::int64_t size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
+  stream >> size >> resident >> shared >> text >> library >> data;
+  return data * sysconf(_SC_PAGESIZE);
+}
+
+void limit_memory(std::int64_t bytes) {
+  // The kernel, where it runs out of memory all the same, is to end this process first.
+  std::ofstream("/proc/self/oom_score_adj") << "1000";
+  const auto limit = static_cast<rlim_t>(data_bytes() + bytes);
+  const rlimit both{limit, limit};
+  setrlimit(RLIMIT_DATA, &both);
+}
+
+void become_child(const ChildSetup& setup, pid_t worker, std::int64_t limit_bytes) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != worker) _exit(0);  // the worker died before the line above
-  for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD}) signal(number, SIG_DFL);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGXFSZ, SIGCHLD}) {
+    signal(number, SIG_DFL);
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (setup.private_descriptor >= 0) close(setup.private_descriptor);
+  for (const int descriptor : private_descriptors()) close(descriptor);
   redirect(setup.log);
+  if (setup.limits_memory) limit_memory(limit_bytes);
+  reset_floating_point();  // before the first thread is started, which inherits it
   at::set_num_threads(setup.threads);
 }
 
-[[noreturn]] void live(const ChildSetup& setup, pid_t worker, run::Channel& channel,
-                       const Child::Body& body) {
+[[noreturn]] void live(const ChildSetup& setup, pid_t worker, std::int64_t limit_bytes,
+                       run::Channel& channel, const Child::Body& body) {
   try {
-    become_child(setup, worker);
+    become_child(setup, worker, limit_bytes);
     try {
       body(channel);
     } catch (...) {
@@ -75,21 +140,35 @@ void become_child(const ChildSetup& setup, pid_t worker) {
 
 }  // namespace
 
+void keep_from_children(int descriptor) { private_descriptors().push_back(descriptor); }
+
+std::int64_t memory_beside_tensors(std::int64_t tensor_bytes, int threads) {
+  return std::max(std::int64_t{2} << 30, tensor_bytes / 4) + threads * (std::int64_t{128} << 20);
+}
+
 Child::Child(ChildSetup setup, const Body& body)
     : setup_(std::move(setup)),
       begin_(std::chrono::steady_clock::now()),
       oom_kills_before_(oom_kills()) {
+  const std::int64_t tensors = setup_.memory_bytes;
+  limit_bytes_ = tensors > 0 ? tensors + memory_beside_tensors(tensors, setup_.threads)
+                             : run::available_memory_bytes();
   auto [ours, theirs] = run::Channel::pair();
+  const std::string seal = drawn_seal();
+  ours.seal(seal);
+  theirs.seal(seal);
   std::fflush(nullptr);
   const pid_t worker = getpid();
   pid_ = fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "cannot fork");
   if (pid_ == 0) {
     ours.close();
-    live(setup_, worker, theirs, body);
+    live(setup_, worker, limit_bytes_, theirs, body);
   }
   setpgid(pid_, pid_);
+  at_work().insert(pid_);
   channel_ = std::move(ours);
+  end_descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
 }
 
 double Child::elapsed_seconds() const {
@@ -100,23 +179,64 @@ bool Child::over_limit() const {
   return setup_.limit_seconds > 0 && elapsed_seconds() > setup_.limit_seconds;
 }
 
+/// Its end is that of the process, not of the connection: what it left behind may hold that open,
+/// and what closed its end may go on working.
+void Child::notice_end() {
+  if (pid_ < 0 || !run::has_ended(pid_)) return;
+  kill(-pid_, SIGKILL);
+  rusage usage{};
+  while (wait4(pid_, &wait_status_, 0, &usage) < 0 && errno == EINTR) {
+  }
+  peak_bytes_ = std::int64_t{usage.ru_maxrss} * 1024;
+  at_work().erase(pid_);
+  pid_ = -1;
+  end_what_children_left();
+}
+
+std::optional<Json> Child::receive(double seconds) {
+  const double until = elapsed_seconds() + seconds;
+  while (!ended_) {
+    if (auto message = channel_.next()) return message;
+    const bool gone = pid_ < 0;
+    double wait = gone ? 0 : std::clamp(until - elapsed_seconds(), 0.0, 1e6);
+    if (end_descriptor_ < 0) wait = std::min(wait, look_seconds);
+    std::array<pollfd, 2> waiting{
+        {{channel_.descriptor(), POLLIN, 0}, {gone ? -1 : end_descriptor_, POLLIN, 0}}};
+    poll(waiting.data(), waiting.size(), static_cast<int>(std::ceil(wait * 1e3)));
+    const bool said = waiting[0].revents != 0;
+    if (said && !channel_.fill()) channel_.close();
+    if (gone && !said) ended_ = true;
+    notice_end();
+    if (!said && pid_ >= 0 && elapsed_seconds() >= until) return std::nullopt;
+  }
+  return channel_.next();
+}
+
 void Child::end() {
+  if (end_descriptor_ >= 0) close(std::exchange(end_descriptor_, -1));
   if (pid_ < 0) return;
   kill(-pid_, SIGKILL);
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  at_work().erase(pid_);
   pid_ = -1;
+  end_what_children_left();
 }
 
 Outcome Child::outcome() {
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  kill(-pid_, SIGKILL);  // whatever it started itself
-  pid_ = -1;
   const bool out_of_memory = oom_kills() > oom_kills_before_;
-  return outcome_of_death(status, out_of_memory, run::file_tail(setup_.log, log_tail_bytes));
+  Outcome outcome =
+      outcome_of_death(wait_status_, out_of_memory, run::file_tail(setup_.log, log_tail_bytes));
+  // A plugin that does not look at what malloc returned dies of it.
+  const bool at_its_limit = setup_.limits_memory && peak_bytes_ > limit_bytes_ / 10 * 9;
+  if (outcome.status == result::Status::crashed && at_its_limit) {
+    outcome.status = result::Status::out_of_memory;
+    outcome.reason += " with " + result::human_bytes(static_cast<double>(peak_bytes_)) +
+                      " in use, where " + result::human_bytes(static_cast<double>(limit_bytes_)) +
+                      " are its limit (--memory-limit, and what is allowed beside tensors)";
+  }
+  return outcome;
 }
 
 Outcome run_child(const ChildSetup& setup, const Child::Body& body,
@@ -126,22 +246,25 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
     channel.send({{"type", "done"}});
   };
   Child child(setup, and_done);
-  try {
-    while (true) {
-      const auto message = child.channel().receive(setup.limit_seconds);
-      if (!message) {
-        child.end();
-        return {result::Status::timeout,
-                "no answer within " + std::to_string(static_cast<int>(setup.limit_seconds)) + " s",
-                ""};
-      }
+  const double patience = setup.limit_seconds > 0 ? setup.limit_seconds : 1e6;
+  while (true) {
+    std::optional<Json> message;
+    try {
+      message = child.receive(patience);
+    } catch (const run::ChannelError& error) {
+      return {result::Status::crashed, std::string("the child sent ") + error.what(), ""};
+    }
+    if (message) {
       const std::string type = message->value("type", "");
       if (type == "done") return {};
       if (type == "failed") return outcome_from(*message);
       on_message(*message);
+      continue;
     }
-  } catch (const run::ChannelError&) {
-    return child.outcome();
+    if (child.ended()) return child.outcome();
+    child.end();
+    return {result::Status::timeout,
+            "no answer within " + std::to_string(static_cast<int>(setup.limit_seconds)) + " s", ""};
   }
 }
 

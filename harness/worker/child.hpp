@@ -3,13 +3,19 @@
 // The worker has loaded LibTorch but run nothing with it, so that a fork costs milliseconds and the
 // child computes with all its threads. After one parallel operation in the worker a child would
 // hang.
+//
+// What a plugin does to the child stays there: it has a process group, a floating-point environment
+// and a limit of memory of its own, none of the worker's sockets, and whatever it leaves behind
+// ends with it. Only messages that its work sends are taken for its own.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "harness/run/channel.hpp"
 #include "harness/worker/status.hpp"
@@ -19,11 +25,22 @@ namespace attnbench::worker {
 using run::Json;
 
 struct ChildSetup {
-  std::filesystem::path log;    ///< of its standard outputs; empty = the worker's
-  int threads = 1;              ///< of LibTorch
-  double limit_seconds = 0;     ///< 0 = none; kept by who waits for it
-  int private_descriptor = -1;  ///< the worker's own, closed in the child
+  std::filesystem::path log;  ///< of its standard outputs; empty = the worker's
+  int threads = 1;            ///< of LibTorch
+  double limit_seconds = 0;   ///< 0 = none; kept by who waits for it
+  /// Of its tensors; whatever it allocates besides has a share of its own on top, and both together
+  /// are limited. 0 = what the machine has to spare.
+  std::int64_t memory_bytes = 0;
+  /// Not where a driver maps a device's memory into the process.
+  bool limits_memory = true;
 };
+
+/// A descriptor of the worker's own, such as its socket: children close it.
+void keep_from_children(int descriptor);
+
+/// Memory that a child may allocate (malloc, new) beside `tensor_bytes` of tensors: a quarter of
+/// it, at least 2 GiB, and 128 MiB for each thread's stack and BLAS buffers.
+std::int64_t memory_beside_tensors(std::int64_t tensor_bytes, int threads);
 
 class Child {
  public:
@@ -37,26 +54,40 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  run::Channel& channel() { return channel_; }
+  /// Its next message, waiting up to `seconds` for it; nothing where none came, or where it ended.
+  /// Throws ChannelError for what its work did not send.
+  std::optional<Json> receive(double seconds);
+  /// Whether it has ended and `receive` has nothing more: `outcome` says how.
+  bool ended() const { return ended_; }
+  /// Becomes readable when there is a message, and when the child ends (-1 = the system cannot).
+  int message_descriptor() const { return channel_.descriptor(); }
+  int end_descriptor() const { return end_descriptor_; }
   double elapsed_seconds() const;
   bool over_limit() const;
 
-  /// Kills the group, at once.
+  /// Kills it and all that it started, at once.
   void end();
-  /// After its channel ended: waits for it and says what became of it.
+  /// After it ended: what became of it.
   Outcome outcome();
 
  private:
+  void notice_end();
+
   ChildSetup setup_;
   run::Channel channel_;
   pid_t pid_ = -1;
+  int end_descriptor_ = -1;
+  bool ended_ = false;
+  int wait_status_ = 0;
+  std::int64_t peak_bytes_ = 0;
+  std::int64_t limit_bytes_ = 0;
   std::chrono::steady_clock::time_point begin_;
   long oom_kills_before_ = 0;
 };
 
 /// Runs `body` in a child and waits for its messages, each handed to `on_message`; a child that is
 /// silent for longer than the setup's limit is ended. Returns how it ended: status ok if it was
-/// done.
+/// done. What `on_message` throws ends the child and is thrown on.
 Outcome run_child(const ChildSetup& setup, const Child::Body& body,
                   const std::function<void(const Json&)>& on_message);
 

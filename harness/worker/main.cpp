@@ -1,4 +1,5 @@
 // attnbench-worker: the program that loads LibTorch and plugins. Started by attnbench only.
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "harness/run/descendants.hpp"
 #include "harness/worker/worker.hpp"
 
 namespace {
@@ -31,7 +33,10 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   keep_freed_memory();
-  attnbench::worker::Worker(attnbench::run::Channel(std::atoi(argv[2]))).serve();
+  attnbench::run::adopt_orphans();  // what a plugin starts and leaves behind ends with its cell
+  const int supervisor = std::atoi(argv[2]);
+  fcntl(supervisor, F_SETFD, FD_CLOEXEC);
+  attnbench::worker::Worker(attnbench::run::Channel(supervisor)).serve();
   std::fflush(nullptr);
   _exit(0);  // LibTorch's destructors take 50 ms and have nothing left to do
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "harness/result/round_form.hpp"
 #include "harness/worker/cell.hpp"
 #include "harness/worker/child.hpp"
 
@@ -31,15 +32,25 @@ Json refusal(const Outcome& outcome) {
     out["status"] = result::to_string(outcome.status);
   }
   if (!outcome.detail.empty()) out["detail"] = outcome.detail;
+  if (outcome.refused) out["refused"] = true;
   return out;
 }
 
+/// What a mechanism or task of a plugin throws here costs its cell; a suite that asks for what
+/// makes no sense is refused as a whole.
 Json forecast_or_refusal(const Loaded& loaded, const Json& cell) {
+  Outcome outcome;
   try {
-    return forecast_of(loaded, cell);
+    Json forecast = forecast_of(loaded, cell);
+    const std::string fault = result::answer_fault("forecast", forecast);
+    if (fault.empty()) return forecast;
+    outcome = {result::Status::error, "its forecast is not of the form of one: " + fault, ""};
   } catch (...) {
-    return refusal(outcome_of(std::current_exception()));
+    outcome = outcome_of(std::current_exception());
   }
+  const bool failed = outcome.status != result::Status::unsupported && !outcome.refused;
+  if (failed) outcome.reason = "while planning: " + outcome.reason + blame(loaded, cell);
+  return refusal(outcome);
 }
 
 }  // namespace
@@ -60,7 +71,8 @@ Json plan(const Loaded& loaded, const Json& cells, double limit_seconds) {
         [&](const Json& message) { planned.push_back(message.at("forecast")); });
     if (end.status != result::Status::ok && planned.size() < cells.size()) {
       const Json& cell = cells[planned.size()];
-      planned.push_back(refusal({end.status, end.reason + blame(loaded, cell), end.detail}));
+      planned.push_back(
+          refusal({end.status, "while planning: " + end.reason + blame(loaded, cell), end.detail}));
     }
   }
   for (std::size_t i = 0; i < cells.size(); ++i) planned[i]["id"] = cells[i].value("id", "");

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/run/plugin_name.hpp"
+#include "harness/worker/catalogue.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/scripts.hpp"
 #include "tasks/plugin.hpp"
@@ -71,6 +72,7 @@ Outcome try_plugin(const run::PluginName& plugin, const Loaded& loaded, double l
       [&](run::Channel&) {
         Loaded copy = loaded;
         take(plugin, copy);
+        catalogue(copy);  // asks it all that it declares
       },
       [](const Json&) {});
 }

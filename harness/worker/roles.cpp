@@ -159,11 +159,10 @@ Json roles_of(const Entry& entry) {
   return all;
 }
 
-void add_roles(Json& catalogue, const Loaded& loaded, int private_descriptor) {
+void add_roles(Json& catalogue, const Loaded& loaded) {
   Json& mechanisms = catalogue["mechanisms"];
   ChildSetup setup;
   setup.limit_seconds = patience_seconds;
-  setup.private_descriptor = private_descriptor;
   for (std::size_t next = 0; next < mechanisms.size();) {
     const Outcome outcome = run_child(
         setup,

@@ -15,6 +15,6 @@ Json roles_of(const Entry& entry);
 
 /// Puts `roles`, or `roles_unknown` with the reason, into each mechanism of `catalogue`. Mechanisms
 /// are made in children: one that crashes or hangs costs its own roles.
-void add_roles(Json& catalogue, const Loaded& loaded, int private_descriptor);
+void add_roles(Json& catalogue, const Loaded& loaded);
 
 }  // namespace attnbench::worker

@@ -8,6 +8,7 @@
 #include "attention/errors.hpp"
 #include "attention/torch.hpp"
 #include "harness/run/signals.hpp"
+#include "harness/worker/allocator.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -38,10 +39,17 @@ Outcome outcome_of(std::exception_ptr thrown) {
     std::rethrow_exception(thrown);
   } catch (const UnsupportedError& error) {
     return {Status::unsupported, error.what(), ""};
+  } catch (const UsageError& error) {
+    return {Status::error, error.what(), "", /*refused=*/true};
   } catch (const Error& error) {
     return {Status::error, error.what(), ""};
-  } catch (const std::bad_alloc& error) {
+  } catch (const OutOfMemory& error) {
     return in_two_parts(Status::out_of_memory, error.what());
+  } catch (const std::bad_alloc& error) {
+    return {Status::out_of_memory,
+            std::string("memory beside tensors ran out (") + error.what() +
+                "); it has a limit of its own, which follows --memory-limit",
+            ""};
   } catch (const c10::OutOfMemoryError& error) {
     return in_two_parts(Status::out_of_memory, error.what_without_backtrace());
   } catch (const c10::Error& error) {

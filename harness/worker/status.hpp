@@ -10,8 +10,9 @@ namespace attnbench::worker {
 
 struct Outcome {
   result::Status status = result::Status::ok;
-  std::string reason;  ///< one sentence; empty where all is well
-  std::string detail;  ///< what else there is to read: a longer message, the end of the log
+  std::string reason;    ///< one sentence; empty where all is well
+  std::string detail;    ///< what else there is to read: a longer message, the end of the log
+  bool refused = false;  ///< it was asked for what makes no sense (UsageError)
 };
 
 /// UnsupportedError → unsupported; a refused allocation → out_of_memory; anything else → error.

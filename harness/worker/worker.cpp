@@ -6,9 +6,12 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "attention/floating_point.hpp"
 #include "attention/torch_cuda.hpp"
+#include "harness/result/round_form.hpp"
 #include "harness/run/protocol.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"
@@ -24,6 +27,9 @@ namespace attnbench::worker {
 namespace {
 
 constexpr int wait_milliseconds = 100;
+/// Of what a child says in words; its log is there for the rest.
+constexpr std::size_t longest_reason = 4000;
+constexpr std::size_t longest_detail = 20'000;
 
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
@@ -55,6 +61,29 @@ Json do_request(const std::string& type, const Loaded& loaded, const Json& reque
   return do_cell(loaded, request, channel);
 }
 
+/// How the environment of any thread that computes differs from that of a fresh program; empty
+/// where none does.
+std::string changes_on_any_thread() {
+  std::string changes = floating_point_changes();
+  std::mutex mutex;
+  at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (changes.empty()) changes = floating_point_changes();
+  });
+  return changes;
+}
+
+/// What comes after such a change is computed by other rules, the check included, whatever it says.
+void refuse_changed_environment(Json& result) {
+  const std::string status = result.value("status", "");
+  if (status != "ok" && status != "wrong") return;
+  const std::string changes = changes_on_any_thread();
+  if (changes.empty()) return;
+  result["status"] = "wrong";
+  result["reason"] = "changed the floating-point environment (" + changes +
+                     "): it has to be left as it was before the call";
+}
+
 bool is_failure(const Json& result) {
   const std::string status = result.value("status", "");
   return status == "wrong" || status == "error" || status == "crashed" || status == "timeout";
@@ -68,6 +97,10 @@ Outcome over_limit(const Json& request) {
 
 }  // namespace
 
+Worker::Worker(run::Channel supervisor) : supervisor_(std::move(supervisor)) {
+  keep_from_children(supervisor_.descriptor());
+}
+
 void Worker::serve() {
   try {
     do {
@@ -80,13 +113,17 @@ void Worker::serve() {
 }
 
 void Worker::wait() {
-  std::array<pollfd, 2> waiting{{{supervisor_.descriptor(), POLLIN, 0}, {-1, POLLIN, 0}}};
-  if (job_) waiting[1].fd = job_->child->channel().descriptor();
-  if (poll(waiting.data(), waiting.size(), job_ ? wait_milliseconds : -1) <= 0) return;
+  std::array<pollfd, 3> waiting{
+      {{supervisor_.descriptor(), POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}}};
+  if (job_) {
+    waiting[1].fd = job_->child->message_descriptor();
+    waiting[2].fd = job_->child->end_descriptor();
+  }
+  poll(waiting.data(), waiting.size(), job_ ? wait_milliseconds : -1);
   if (waiting[0].revents != 0 && !supervisor_.fill()) {
     throw run::ChannelError("the supervisor closed the connection");
   }
-  if (job_ && waiting[1].revents != 0) take_messages();
+  if (job_) take_messages();
 }
 
 bool Worker::take_requests() {
@@ -120,8 +157,8 @@ Json Worker::answer(const std::string& type, const Json& request) {
   if (type == "hello") return hello(request);
   if (!greeted_) throw UsageError("say hello first");
   if (type == "catalogue") {
-    Json told = catalogue(loaded_);
-    add_roles(told, loaded_, supervisor_.descriptor());
+    Json told = catalogue_in_child(loaded_);
+    add_roles(told, loaded_);
     return told;
   }
   if (type == "plan") return plan(loaded_, request.at("cells"));
@@ -147,13 +184,16 @@ void Worker::begin(const std::string& type, const Json& request) {
   ChildSetup setup;
   setup.log = request.value("log", "");
   setup.threads = request.value("threads", threads_);
-  setup.limit_seconds = request.value("limits", Json::object()).value("seconds", 0.0);
-  setup.private_descriptor = supervisor_.descriptor();
+  const Json limits = request.value("limits", Json::object());
+  setup.limit_seconds = limits.value("seconds", 0.0);
+  setup.memory_bytes = limits.value("memory_bytes", std::int64_t{0});
+  setup.limits_memory = !is_cuda(device_of(request));
   Job job;
   job.request = request;
   job.started_at = now_text();
   job.child = std::make_unique<Child>(setup, [&](run::Channel& channel) {
     Json result = do_request(type, loaded_, request, channel);
+    refuse_changed_environment(result);
     result["type"] = "done";
     channel.send(result);
   });
@@ -161,23 +201,42 @@ void Worker::begin(const std::string& type, const Json& request) {
 }
 
 void Worker::take_messages() {
-  bool open = true;
-  try {
-    open = job_->child->channel().fill();
-    while (const auto message = job_->child->channel().next()) {
-      const std::string type = message->value("type", "");
-      if (type == "progress") {
-        supervisor_.send(*message);
-        continue;
-      }
-      if (type == "failed") return finish(outcome_from(*message));
-      return finish(*message);
+  while (true) {
+    std::optional<Json> message;
+    try {
+      message = job_->child->receive(0);
+    } catch (const run::ChannelError& error) {
+      return finish(
+          Outcome{result::Status::crashed, std::string("the child sent ") + error.what(), ""});
     }
-  } catch (const run::ChannelError& error) {
-    return finish(
-        Outcome{result::Status::crashed, std::string("the child sent ") + error.what(), ""});
+    if (!message) break;
+    const std::string type = message->value("type", "");
+    if (type == "failed") return finish(outcome_from(*message));
+    if (type == "done") return finish_done(*message);
+    if (type == "progress") pass_on(*message);
   }
-  if (!open) finish(job_->child->outcome());
+  if (job_->child->ended()) finish(job_->child->outcome());
+}
+
+/// Of progress, what is shown.
+void Worker::pass_on(const Json& progress) {
+  const auto number = [&](const char* key) {
+    const double value = progress.value(key, 0.0);
+    return std::isfinite(value) ? value : 0.0;
+  };
+  supervisor_.send({{"type", "progress"},
+                    {"cell", cell_id(job_->request)},
+                    {"done", number("done")},
+                    {"total", number("total")},
+                    {"what", progress.value("what", std::string()).substr(0, 200)}});
+}
+
+/// What the work said is held to its form here, where it costs its own cell only.
+void Worker::finish_done(const Json& done) {
+  const std::string type = job_->request.at("type");
+  const std::string fault = result::answer_fault(type, done);
+  if (fault.empty()) return finish(done);
+  finish(Outcome{result::Status::error, "its record is not of the form of one: " + fault, ""});
 }
 
 void Worker::watch_child() {
@@ -194,6 +253,9 @@ void Worker::finish(const Outcome& outcome) {
     return finish(Json{{"type", "error"}, {"message", "probe: " + outcome.reason}});
   }
   Json result = to_json(outcome);
+  if (outcome.status == result::Status::ok) result["status"] = "error";
+  result["reason"] = outcome.reason.substr(0, longest_reason);
+  result["detail"] = outcome.detail.substr(0, longest_detail);
   if (outcome.detail.empty()) result.erase("detail");
   if (job_->request.at("type") == "check") result["properties"] = Json::array();
   finish(std::move(result));

@@ -13,8 +13,8 @@ namespace attnbench::worker {
 
 class Worker {
  public:
-  /// Talks through `supervisor`, a connected socket.
-  explicit Worker(run::Channel supervisor) : supervisor_(std::move(supervisor)) {}
+  /// Talks through `supervisor`, a connected socket, which no child gets to hold.
+  explicit Worker(run::Channel supervisor);
 
   /// Answers until the other end says bye or is gone; children at work then are ended.
   void serve();
@@ -35,6 +35,8 @@ class Worker {
   void begin(const std::string& type, const Json& request);
   void watch_child();
   void take_messages();
+  void pass_on(const Json& progress);
+  void finish_done(const Json& done);
   void finish(const Outcome& outcome);
   void finish(Json result);
 

@@ -28,15 +28,23 @@ using Clock = std::chrono::steady_clock;
 
 class GlooCrew final : public Crew {
  public:
-  GlooCrew(const Seat& seat, const std::string& name, std::chrono::milliseconds patience)
+  /// Meets the others within `meeting`; waits for one that has met them for `patience`, in every
+  /// step of theirs.
+  GlooCrew(const Seat& seat, const std::string& name, std::chrono::milliseconds meeting,
+           std::chrono::milliseconds patience)
       : seat_(seat) {
+    const auto begin = Clock::now();
     c10d::TCPStoreOptions options;
     options.port = static_cast<std::uint16_t>(seat.port);
     options.isServer = seat.rank == 0;
     options.numWorkers = static_cast<std::size_t>(seat.size);
-    options.timeout = patience;
+    options.timeout = meeting;
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
         name, c10::make_intrusive<c10d::TCPStore>(seat.address, options));
+    // The store of the first process ends its wait without a word.
+    if (seat.rank == 0 && Clock::now() - begin >= meeting) {
+      throw Error("not all of them came in time");
+    }
     const auto gloo = c10d::ProcessGroupGloo::Options::create(patience);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
     gloo->threads = 1;
@@ -69,15 +77,17 @@ bool has_crews() { return true; }
 std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string& name, double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   // The first process's last store may be closing down: then it is tried again.
+  using Milliseconds = std::chrono::milliseconds;
+  const auto patience = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
     try {
-      return std::make_unique<GlooCrew>(seat, name, std::max(left, std::chrono::milliseconds(1)));
+      return std::make_unique<GlooCrew>(seat, name, std::max(left, Milliseconds(1)), patience);
     } catch (const std::exception& error) {
       if (Clock::now() < end - std::chrono::seconds(1)) continue;
       throw Error("process " + std::to_string(seat.rank) + " of " + std::to_string(seat.size) +
                   " did not meet the others at " + seat.address + ":" + std::to_string(seat.port) +
-                  ": " + error.what());
+                  " within " + std::to_string(static_cast<int>(seconds)) + " s: " + error.what());
     }
   }
 }

@@ -102,7 +102,7 @@ TEST_CASE("a worker that hangs is killed and the cell is a timeout", "[kill]") {
 }
 
 TEST_CASE("Ctrl-C keeps what was measured and says how to go on", "[kill]") {
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const Bench bench(around_a_hang);
     Running run(bench.command(), bench / "output", bench.environment());
     wait_for_the_hang(bench, run);
@@ -133,6 +133,81 @@ TEST_CASE("a second Ctrl-C ends a run whose worker does not answer", "[kill]") {
   CHECK(run.wait(10) == 130);
   CHECK_FALSE(alive(worker));
   CHECK(bench.state() == "interrupted");
+}
+
+TEST_CASE("one signal ends a run whose worker was stopped, within seconds", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command(), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  const pid_t worker = worker_of(run);
+  const pid_t child = child_of(run);
+  kill(worker, SIGSTOP);
+  run.signal(SIGTERM);
+  CHECK(run.wait(10) == 130);
+  CHECK_FALSE(alive(worker));
+  CHECK_FALSE(alive(child));
+  CHECK(bench.state() == "interrupted");
+}
+
+TEST_CASE("a hang-up that was ignored from the beginning stays ignored", "[kill]") {
+  const Bench bench(around_a_hang, 1);
+  std::vector<std::string> command{"/usr/bin/nohup"};
+  for (const std::string& word : bench.command({"--cell-timeout", "2"})) command.push_back(word);
+  Running run(command, bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  run.signal(SIGHUP);
+  CHECK(run.wait(30) == 0);
+  CHECK(bench.state() == "complete");
+}
+
+TEST_CASE("a run whose folder is deleted stops before the next cell", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command({"--cell-timeout", "1"}), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  const pid_t worker = worker_of(run);
+  std::filesystem::remove_all(bench.folder());
+  CHECK(run.wait(20) == 3);
+  const std::string output = read_file(bench / "output");
+  CHECK_THAT(output, Contains("journal.jsonl is gone: its folder was deleted or moved"));
+  CHECK_THAT(output, !Contains("--resume"));
+  CHECK_FALSE(alive(worker));
+  CHECK_FALSE(std::filesystem::exists(bench.folder()));
+}
+
+TEST_CASE("output that cannot be written is an error", "[kill]") {
+  const Bench bench({{"a", Json::object()}}, 1);
+  const auto shell = [&](const std::string& line) {
+    return bench.run({"/bin/bash", "-c", line}, {{"ATTNBENCH", program()}});
+  };
+  for (const char* line :
+       {"\"$ATTNBENCH\" --help > /dev/full", "\"$ATTNBENCH\" validate --help > /dev/full"}) {
+    const Finished run = shell(line);
+    INFO(line << "\n" << run.err);
+    CHECK(run.exit_code == 3);
+    CHECK_THAT(run.err, Contains("cannot write all of the output"));
+  }
+  std::string words;
+  for (const std::string& word : bench.command()) words += "'" + word + "' ";
+  CHECK(shell(words + " > /dev/full").exit_code == 3);
+  CHECK(bench.status("a") == "ok");
+  // Who stops reading has seen enough.
+  const Finished left = shell("set -o pipefail; trap '' PIPE; \"$ATTNBENCH\" --help | true");
+  CHECK(left.exit_code == 0);
+}
+
+TEST_CASE("a worker that has no room to start is said to have none at once", "[kill]") {
+  const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
+  std::string words;
+  for (const std::string& word : bench.command()) words += "'" + word + "' ";
+  for (const char* kibibytes : {"100000", "600000", "1200000"}) {
+    const Finished run =
+        bench.run({"/bin/bash", "-c", std::string("ulimit -v ") + kibibytes + "; " + words},
+                  {{"XDG_CACHE_HOME", (bench / "cache").string()}});
+    INFO(kibibytes << "\n" << run.err);
+    CHECK(run.exit_code != 0);
+    CHECK(run.seconds < 60);
+    std::filesystem::remove_all(bench.folder());
+  }
 }
 
 TEST_CASE("every way to fail at work has its status and costs only its cell", "[kill]") {

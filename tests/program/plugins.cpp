@@ -1,6 +1,8 @@
 // Plugins in every kind of trouble: each is named with its cause, and everything else runs.
 #include <csignal>
+#include <sstream>
 
+#include "harness/apply/npy.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
 
@@ -183,4 +185,166 @@ TEST_CASE("a mechanism that fails at work is told with its plugin, and the rest 
   }
   CHECK(bench.status("e well") == "ok");
   CHECK(bench.status("f softmax") == "ok");
+}
+
+TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugins]") {
+  const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
+  const std::vector<double> tiny(24, 1e-310);
+  for (const char* role : {"query", "key", "value"}) {
+    attnbench::npy::write_array(bench / (std::string(role) + ".npy"),
+                                attnbench::npy::Element::float64, {1, 1, 3, 8}, tiny.data());
+  }
+  const std::map<std::string, std::string> fast_math{
+      {"MISBEHAVE_ON_LOAD", "fast_math"}, {"XDG_CACHE_HOME", (bench / "cache").string()}};
+  const Finished applied =
+      bench.run({program(), "apply", "softmax", "--implementation", "composite", "--pattern",
+                 "causal", "--query", bench / "query.npy", "--key", bench / "key.npy", "--value",
+                 bench / "value.npy", "--plugin", misbehave_plugin(), "--out", bench / "out"},
+                fast_math);
+  INFO(applied.out << applied.err);
+  REQUIRE(applied.exit_code == 0);
+  const auto array = attnbench::npy::open_array(bench / "out" / "output.npy");
+  std::vector<double> output(24);
+  attnbench::npy::read_array(array, output.data());
+  for (const double value : output) CHECK(value == Catch::Detail::Approx(1e-310).epsilon(1e-6));
+  // Nor does it leave traps in which others are caught.
+  const Finished run = bench.run(bench.command(), fast_math);
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK(bench.status("a") == "ok");
+}
+
+TEST_CASE("what bends numbers, forges messages or leaves processes costs its own cell only",
+          "[plugins]") {
+  const Bench bench({{"a well", Json::object()},
+                     {"b flush", {{"how", "flush"}}},
+                     {"c traps", {{"how", "traps"}}},
+                     {"d forge", {{"how", "forge"}}},
+                     {"e cancel", {{"how", "cancel"}}},
+                     {"f supports", {{"how", "throw_in_supports"}}},
+                     {"g supports", {{"how", "segfault_in_supports"}}},
+                     {"h cost", {{"how", "forge_in_cost"}}},
+                     {"i memory", {{"how", "memory"}}},
+                     {"j leave", {{"how", "leave_and_exit"}}},
+                     {"k softmax", {{"use", "softmax"}}}},
+                    1);
+  const std::string left = bench / "left";
+  const Finished run =
+      bench.run(bench.command({"--memory-limit", "64M"}), {{"MISBEHAVE_LEFT", left}});
+  INFO(run.err);
+  CHECK(run.exit_code == 1);
+  CHECK(run.seconds < 50);  // a process that was left behind sleeps longer
+  const auto cells = bench.cells();
+  const std::vector<std::array<std::string, 3>> expected{
+      {"b flush", "wrong", "changed the floating-point environment (flush-to-zero on"},
+      {"c traps", "wrong", "changed the floating-point environment (traps on"},
+      {"d forge", "crashed", "a message that its work did not write"},
+      {"e cancel", "crashed", "a message that its work did not write"},
+      {"f supports", "error", "while planning: supports() threw"},
+      {"g supports", "crashed", "while planning: the process was killed by signal 11"},
+      {"h cost", "crashed", "while planning: the child sent a message that its work"},
+      {"i memory", "out_of_memory", "memory beside tensors"},
+      {"j leave", "crashed", "exit code 7"}};
+  for (const auto& [label, status, reason] : expected) {
+    INFO(cells.at(label).dump(1));
+    CHECK(bench.status(label) == status);
+    CHECK_THAT(cells.at(label).value("reason", ""), Contains(reason));
+    CHECK_FALSE(cells.at(label).contains("timing"));
+  }
+  CHECK(bench.status("a well") == "ok");
+  CHECK(bench.status("k softmax") == "ok");
+  std::istringstream pids(read_file(left));
+  int pid = 0;
+  while (pids >> pid) CHECK_FALSE(alive(pid));
+  CHECK(pid > 0);
+}
+
+TEST_CASE("a process that a mechanism leaves behind is gone when its cell is done", "[plugins]") {
+  const Bench bench({{"a", {{"how", "leave"}}}, {"b", {{"how", "hang"}}}}, 1);
+  const std::string left = bench / "left";
+  std::map<std::string, std::string> environment = bench.environment();
+  environment["MISBEHAVE_LEFT"] = left;
+  Running run(bench.command({"--cell-timeout", "30"}), bench / "output", environment);
+  REQUIRE(wait_until([&] { return bench.records().size() == 1 && child_of(run) > 0; }));
+  std::istringstream pids(read_file(left));
+  int pid = 0;
+  while (pids >> pid) CHECK_FALSE(alive(pid));
+  CHECK(pid > 0);
+  run.signal(SIGINT);
+  CHECK(run.wait(10) == 130);
+}
+
+TEST_CASE("odd sections of a plugin's task cost their cells, and the run can be gone on with",
+          "[plugins]") {
+  const std::vector<std::pair<std::string, std::string>> sections{
+      {R"({"metrics": 3})", "measured.metrics: expected an object"},
+      {R"({"metrics": {"speed": "high"}})", "measured.metrics.speed: expected a number"},
+      {R"({"metrics": {"speed": null}})", "measured.metrics.speed: expected a value"},
+      {R"({"timing": {"mine": {"median_seconds": -1}}})", "median_seconds: expected a positive"},
+      {R"({"timing": {"mine": 1}})", "measured.timing.mine: expected an object"},
+      {R"({"memory": [1]})", "measured.memory: expected an object"},
+      {R"({"chosen": 7})", "measured.chosen: expected an object"},
+      {R"({"training": {}})", "its record is not of the form of one"},
+      {R"({"training": {"curve": [3]}})", "its record is not of the form of one"},
+      {R"({"crossover": {}})", "its record is not of the form of one"},
+      {R"({"crossover": {"verdict": 3}})", "its record is not of the form of one"},
+      {R"({"check": {"verdict": "marvellous"}})", "verdict: expected ok or wrong"},
+      {R"({"calibration_seconds": "long"})", "measured.calibration_seconds: expected a number"}};
+  const Bench bench({}, 1);
+  Json mechanisms = {{"well", {{"use", "softmax"}, {"sections", R"({"metrics": {"speed": 2}})"}}}};
+  for (std::size_t i = 0; i < sections.size(); ++i) {
+    mechanisms["odd " + std::to_string(i)] = {{"use", "softmax"}, {"sections", sections[i].first}};
+  }
+  write_file(bench.suite(), Json{{"name", "odd"},
+                                 {"task", "odd"},
+                                 {"mechanisms", mechanisms},
+                                 {"measure", {{"rounds", 1}}}}
+                                .dump());
+  const std::string plugin = std::string(ATTNBENCH_BINARY_DIR) + "/lib/libodd.so";
+  const std::vector<std::string> common{"--no-ceilings", "--no-report", "--progress", "plain"};
+  std::vector<std::string> begin{program(), "run",   bench.suite(), "--plugin",
+                                 plugin,    "--out", bench.folder()};
+  begin.insert(begin.end(), common.begin(), common.end());
+  const Finished run = bench.run(begin);
+  INFO(run.err);
+  CHECK(run.exit_code != 3);
+  const auto hold = [&] {
+    const auto cells = bench.cells();
+    CHECK(cells.size() == sections.size() + 1);
+    CHECK(bench.status("well") == "ok");
+    for (std::size_t i = 0; i < sections.size(); ++i) {
+      const Json& cell = cells.at("odd " + std::to_string(i));
+      INFO(cell.dump(1));
+      CHECK(cell.at("status") == "error");
+      CHECK_THAT(cell.value("reason", ""), Contains(sections[i].second));
+    }
+  };
+  hold();
+  const Finished resumed = bench.run(bench.resume_command());
+  INFO(resumed.err);
+  CHECK(resumed.exit_code == run.exit_code);
+  hold();
+}
+
+TEST_CASE("a journal with a damaged record repeats its cell", "[plugins]") {
+  const Bench bench({{"a", Json::object()}, {"b", {{"length", 16}}}}, 1);
+  REQUIRE(bench.run(bench.command()).exit_code == 0);
+  std::string journal;
+  std::istringstream lines(bench.journal());
+  for (std::string line; std::getline(lines, line);) {
+    Json one = Json::parse(line);
+    if (one.value("type", "") == "record" && journal.find("\"record\"") == std::string::npos) {
+      one["measured"]["timing"]["forward"]["median_seconds"] = -5;
+    }
+    journal += one.dump() + "\n";
+  }
+  write_file(bench.folder() + "/journal.jsonl", journal);
+  const Finished resumed = bench.run(bench.resume_command());
+  INFO(resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(
+      resumed.err,
+      Contains("journal.jsonl:2: measured.timing.forward.median_seconds: expected a positive"));
+  CHECK(bench.status("a") == "ok");
+  CHECK(bench.records().size() == 3);
 }

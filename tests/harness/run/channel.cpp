@@ -72,3 +72,20 @@ TEST_CASE("text that is not UTF-8 is sent mended", "[channel]") {
   there.send({{"log", "bad \xff byte"}});
   CHECK(here.receive(1)->at("log").get<std::string>().find("byte") != std::string::npos);
 }
+
+TEST_CASE("who does not know the seal cannot speak for the other end", "[channel]") {
+  auto [here, there] = Channel::pair();
+  here.seal("secret");
+  there.seal("secret");
+  there.send({{"type", "done"}, {"text", "a \"line\"\n"}});
+  there.send(Json::object());
+  CHECK(*here.receive(1) == Json{{"type", "done"}, {"text", "a \"line\"\n"}});
+  CHECK(*here.receive(1) == Json::object());
+  for (const char* forged :
+       {"{\"type\":\"done\"}\n", "{\"type\":\"done\",\"seal\":\"guess\"}\n", "{\"seal\":[]}\n"}) {
+    auto [ours, theirs] = Channel::pair();
+    ours.seal("secret");
+    write_raw(theirs, forged);
+    CHECK_THROWS_AS(ours.receive(1), ChannelError);
+  }
+}

@@ -29,7 +29,10 @@ TEST_CASE("a journal gives back what was appended", "[journal]") {
   {
     Journal journal(folder / "journal.jsonl");
     journal.append(header);
-    journal.append({{"type", "probe"}, {"device", "cpu"}, {"ceilings", {{"fma", 1}}}});
+    journal.append({{"type", "probe"},
+                    {"device", "cpu"},
+                    {"ceilings", {{"fma", 1}}},
+                    {"machine", Json::object()}});
     for (int round = 0; round < 2; ++round) {
       for (const char* cell : {"a", "b"}) journal.append(record(cell, round));
     }
@@ -89,6 +92,54 @@ TEST_CASE("what is no journal is said to be none, with its line", "[journal]") {
   CHECK_THROWS_WITH(read_journal(file), Contains("schema"));
   write_file(file, "");
   CHECK_THROWS_WITH(read_journal(file), Contains("header"));
+}
+
+TEST_CASE("a record that is none costs the records of its cell, and is named", "[journal]") {
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  Json odd = record("a", 1);
+  odd["measured"]["timing"]["forward"]["median_seconds"] = -5;
+  write_file(file, header.dump() + "\n" + record("a", 0).dump() + "\n" + record("b", 0).dump() +
+                       "\n" + odd.dump() + "\n" + record("a", 2).dump() + "\n");
+  JournalContents contents = read_journal(file);
+  CHECK(contents.rounds.size() == 1);
+  CHECK(contents.rounds.at("b").size() == 1);
+  CHECK(contents.faults.at("a") ==
+        file.string() +
+            ":4: measured.timing.forward.median_seconds: expected a positive number, found -5");
+  // Once it is said to be repeated, what comes after counts.
+  {
+    Journal journal(file);
+    journal.append({{"type", "repeat"}, {"cell", "a"}, {"reason", contents.faults.at("a")}});
+    journal.append(record("a", 0));
+  }
+  contents = read_journal(file);
+  CHECK(contents.faults.empty());
+  CHECK(contents.rounds.at("a").size() == 1);
+}
+
+TEST_CASE("a line that is there twice counts once", "[journal]") {
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  std::string text = header.dump() + "\n";
+  for (const int round : {0, 1, 1, 0, 2}) text += record("a", round).dump() + "\n";
+  write_file(file, text);
+  CHECK(read_journal(file).rounds.at("a") ==
+        std::vector<Json>{record("a", 0), record("a", 1), record("a", 2)});
+}
+
+TEST_CASE("a journal that was deleted or replaced is missed", "[journal]") {
+  TemporaryFolder folder;
+  const auto file = folder / "journal.jsonl";
+  Journal journal(file);
+  journal.require_there();
+  std::filesystem::rename(file, folder / "elsewhere");
+  CHECK_THROWS_AS(journal.require_there(), JournalGone);
+  write_file(file, "another\n");
+  CHECK_THROWS_AS(journal.require_there(), JournalGone);
+  std::filesystem::remove(file);
+  std::filesystem::rename(folder / "elsewhere", file);
+  journal.require_there();
 }
 
 TEST_CASE("two runs cannot write to one folder", "[journal]") {

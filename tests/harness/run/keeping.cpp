@@ -81,3 +81,12 @@ TEST_CASE("exactly the disturbed cells are repeated on demand", "[keeping]") {
   CHECK(kept.rounds.count("b") == 1);
   CHECK(keep(journal, {"a", "b"}, to_json(usual()), {"crashed"}).repeated.empty());
 }
+
+TEST_CASE("a cell whose journal is damaged is repeated, with the line that says so", "[keeping]") {
+  JournalContents journal = journal_of("ok");
+  journal.rounds.erase("a");
+  journal.faults["a"] = "journal.jsonl:7: round: expected a whole number";
+  const Kept kept = keep(journal, {"a", "b"}, to_json(usual()), {});
+  CHECK(kept.rounds.size() == 1);
+  CHECK(kept.repeated.at("a") == journal.faults.at("a"));
+}

@@ -49,8 +49,16 @@ TEST_CASE("a forecast that crashed settles its cell only", "[planning]") {
   CHECK(planned.settled["detail"] == "log");
 }
 
+TEST_CASE("a mechanism that throws while it is asked costs its cell only", "[planning]") {
+  const Planned planned =
+      plan_one({{"supported", false}, {"status", "error"}, {"reason", "supports() threw"}});
+  CHECK_FALSE(planned.runs());
+  CHECK(planned.settled == Json{{"status", "error"}, {"reason", "supports() threw"}});
+}
+
 TEST_CASE("a cell that makes no sense stops everything, each sentence told once", "[planning]") {
-  const Json nonsense = {{"supported", false}, {"status", "error"}, {"reason", "heads: 3 of 64"}};
+  const Json nonsense = {
+      {"supported", false}, {"status", "error"}, {"refused", true}, {"reason", "heads: 3 of 64"}};
   std::string message;
   try {
     plan_cells({one_cell[0], one_cell[0]}, {nonsense, nonsense}, [](const Json&) { return 0; });

@@ -98,6 +98,10 @@ TEST_CASE("variables that make no sense are refused by name", "[seat]") {
   refused({{"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_PORT", "70000"}}, "MASTER_PORT=70000");
   refused({{"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_PORT", "7"}, {"LOCAL_WORLD_SIZE", "3"}},
           "LOCAL_WORLD_SIZE=3");
+  for (const char* address : {"", "a b", "http://node1", "\x1b[31m", "node1;reboot"}) {
+    refused({{"WORLD_SIZE", "2"}, {"RANK", "1"}, {"MASTER_ADDR", address}, {"MASTER_PORT", "7"}},
+            "MASTER_ADDR=");
+  }
   refused({{"SLURM_STEP_NUM_TASKS", "2"}}, "SLURM_PROCID is not set");
   refused({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "5"}}, "SLURM_PROCID=5");
 }

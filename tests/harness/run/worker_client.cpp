@@ -86,6 +86,36 @@ TEST_CASE("a worker that died is started again by the next request", "[worker_cl
   CHECK(client.request({{"type", "plan"}}, {}, 10).at("type") == "plan");
 }
 
+TEST_CASE("a worker that is killed while it starts is tried a second time", "[worker_client]") {
+  using Catch::Matchers::Contains;
+  FakeWorker once("[ -e $0.died ] || { touch $0.died; kill -9 $$; }\n" + greet +
+                  "read -r line <&8\n");
+  WorkerClient(once.options).start();
+  FakeWorker always("echo again >&2; kill -9 $$\n");
+  CHECK_THROWS_WITH(WorkerClient(always.options).start(), Contains("signal 9 (SIGKILL)"));
+  CHECK(always.log() == "again\nagain\n");
+}
+
+TEST_CASE("a worker's end is seen though what it left behind holds the connection",
+          "[worker_client]") {
+  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; read -r line <&8; exit 7\n");
+  WorkerClient client(worker.options);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(client.request({{"type", "run"}}), "the worker ended with exit code 7");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  CHECK(::kill(left, 0) != 0);
+}
+
+TEST_CASE("a worker that was stopped is killed with what it started", "[worker_client]") {
+  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; kill -STOP $$; sleep 60\n");
+  WorkerClient client(worker.options);
+  CHECK_THROWS_AS(client.request({{"type", "run"}}, {}, 0.5), WorkerSilent);
+  client.kill();
+  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  CHECK(::kill(left, 0) != 0);
+}
+
 TEST_CASE("a worker that cannot be used is the environment's failure", "[worker_client]") {
   using Catch::Matchers::Contains;
   WorkerOptions missing;

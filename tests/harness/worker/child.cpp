@@ -1,20 +1,27 @@
 #include "harness/worker/child.hpp"
 
+#include <fcntl.h>
+#include <fenv.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "attention/errors.hpp"
+#include "attention/floating_point.hpp"
+#include "harness/run/descendants.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
 using result::Status;
-using worker::ChildSetup;
-using worker::Outcome;
 using run::Channel;
 using run::Json;
+using worker::ChildSetup;
+using worker::Outcome;
 
 namespace {
 
@@ -82,8 +89,103 @@ TEST_CASE("what a child starts goes with it", "[child]") {
     channel.send({{"type", "forked"}});
     sleep(30);
   });
-  REQUIRE(child.channel().receive(10));
+  REQUIRE(child.receive(10));
   child.end();
   usleep(1500000);
   CHECK_FALSE(std::filesystem::exists(mark));
+}
+
+TEST_CASE("a child computes in the environment of a fresh program, whatever its worker's is",
+          "[child]") {
+  std::vector<Json> messages;
+  ChildSetup setup;
+  setup.limit_seconds = 20;
+  const FloatingPointGuard kept;
+  fesetround(FE_UPWARD);
+  feenableexcept(FE_DIVBYZERO);
+  run_body(
+      [](Channel& channel) {
+        std::string other;
+        std::thread([&] { other = floating_point_changes(); }).join();
+        channel.send({{"here", floating_point_changes()}, {"thread", other}});
+      },
+      setup, &messages);
+  CHECK(floating_point_changes() == "traps on, rounds upward");
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0] == Json{{"here", ""}, {"thread", ""}});
+}
+
+TEST_CASE("what is written to a child's socket besides its messages ends it", "[child]") {
+  ChildSetup setup;
+  setup.limit_seconds = 20;
+  std::vector<Json> messages;
+  const Outcome end = run_body(
+      [](Channel& channel) {
+        constexpr char forged[] = "{\"type\":\"done\",\"status\":\"ok\"}\n";
+        send(channel.descriptor(), forged, sizeof forged - 1, 0);
+      },
+      setup, &messages);
+  CHECK(end.status == Status::crashed);
+  CHECK_THAT(end.reason, Catch::Contains("a message that its work did not write"));
+  CHECK(messages.empty());
+}
+
+TEST_CASE("a child has none of the descriptors that its worker keeps for itself", "[child]") {
+  const int own = open("/dev/null", O_RDONLY);
+  worker::keep_from_children(own);
+  ChildSetup setup;
+  setup.limit_seconds = 20;
+  std::vector<Json> messages;
+  run_body(
+      [&](Channel& channel) {
+        channel.send({{"open", fcntl(own, F_GETFD) >= 0}});
+      },
+      setup, &messages);
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0] == Json{{"open", false}});
+}
+
+TEST_CASE("what a child left behind ends with it, and does not hide its end", "[child]") {
+  run::adopt_orphans();
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "left";
+  ChildSetup setup;
+  setup.limit_seconds = 30;
+  for (const bool exits : {false, true}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome end = run_body(
+        [&](Channel&) {
+          if (fork() == 0) {
+            setsid();
+            if (fork() > 0) _exit(0);
+            test::write_file(file, std::to_string(getpid()));
+            sleep(60);
+            _exit(0);
+          }
+          while (!std::filesystem::exists(file)) usleep(1000);
+          if (exits) _exit(7);
+        },
+        setup);
+    CHECK(end.status == (exits ? Status::crashed : Status::ok));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+    CHECK(kill(std::stoi(test::read_file(file)), 0) != 0);
+    std::filesystem::remove(file);
+  }
+}
+
+TEST_CASE("memory that is not tensors' is limited as well", "[child]") {
+  ChildSetup setup;
+  setup.limit_seconds = 30;
+  setup.memory_bytes = 64 << 20;
+  const std::int64_t beside = worker::memory_beside_tensors(setup.memory_bytes, 1);
+  CHECK(beside >= std::int64_t{2} << 30);
+  const auto take = [](int chunks) {
+    for (int i = 0; i < chunks; ++i) {
+      if (operator new (std::size_t{1} << 28) == nullptr) return;
+    }
+  };
+  CHECK(run_body([&](Channel&) { take(4); }, setup).status == Status::ok);
+  const Outcome end = run_body([&](Channel&) { take(128); }, setup);
+  CHECK(end.status == Status::out_of_memory);
+  CHECK_THAT(end.reason, Catch::Contains("memory beside tensors"));
 }

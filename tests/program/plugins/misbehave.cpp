@@ -1,13 +1,17 @@
 // A mechanism that hands back its values, and a plugin that misbehaves on demand: while it is
 // loaded (MISBEHAVE_ON_LOAD in the environment), when it is asked what it costs, or at work (option
 // how).
+#include <fenv.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -33,6 +37,55 @@ class Misbehave : public Mechanism {
 /// Half a minute, or until the test's environment says that this is the second try.
 void hang() {
   if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(30);
+}
+
+std::string told_on_load() {
+  const char* told = std::getenv("MISBEHAVE_ON_LOAD");
+  return told == nullptr ? "" : told;
+}
+
+/// What code built with -ffast-math does to the thread that loads it.
+void flush_denormals() {
+#if defined(__x86_64__)
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#else
+  std::uint64_t control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  asm volatile("msr fpcr, %0" : : "r"(control | (std::uint64_t{1} << 24)));
+#endif
+}
+
+/// Before anything of it is called, as the start-up code of -ffast-math.
+__attribute__((constructor)) void while_loaded() {
+  if (told_on_load() == "fast_math") flush_denormals();
+}
+
+/// Says it on every socket that the process has.
+void write_to_sockets(const std::string& line) {
+  for (int descriptor = 3; descriptor < 256; ++descriptor) {
+    send(descriptor, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+}
+
+/// A process that leaves group and session, keeps every descriptor and would stay for a minute. Its
+/// number is appended to the file MISBEHAVE_LEFT.
+void leave_a_process() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setsid();
+    if (fork() > 0) _exit(0);
+    std::ofstream(std::getenv("MISBEHAVE_LEFT"), std::ios::app) << getpid() << std::endl;
+    sleep(60);
+    _exit(0);
+  }
+  sleep(1);  // until it has detached itself
+}
+
+/// Memory that no tensor is, at most 32 GiB of it; none of it is touched.
+void take_all_memory() {
+  for (int i = 0; i < 128; ++i) {
+    if (operator new (std::size_t{1} << 28) == nullptr) return;
+  }
 }
 
 /// Reads where nothing is: a fault of the process, or of all that it does on a device.
@@ -94,6 +147,20 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   if (how == "segfault") crash();
   if (how == "abort") std::abort();
   if (how == "exit") _exit(7);
+  if (how == "flush") flush_denormals();
+  if (how == "traps") feenableexcept(FE_DIVBYZERO);
+  if (how == "memory") take_all_memory();
+  if (how == "leave") leave_a_process();
+  if (how == "leave_and_exit") {
+    leave_a_process();
+    _exit(7);
+  }
+  if (how == "forge") {
+    write_to_sockets(
+        R"({"type":"done","status":"ok","measured":{"timing":{"forward":{"median_seconds":1e-12}}}})"
+        "\n");
+  }
+  if (how == "cancel") write_to_sockets("{\"type\":\"cancelled\"}\n");
   if (how == "throw") throw std::runtime_error("I was told to throw");
   if (how == "allocate") return {at::ones({std::int64_t{1} << 28}), {}};
   if (how == "wrong") return {inputs["value"] * 1.5, {}};
@@ -115,6 +182,7 @@ std::vector<double> reference_rows(const Options&, const Problem& problem,
 
 Cost cost(const Options& options, const Problem&) {
   if (options.text("how") == "segfault_in_cost") crash();
+  if (options.text("how") == "forge_in_cost") write_to_sockets("{\"type\":\"cancelled\"}\n");
   Cost cost;
   cost.model_flops = cost.executed_flops = cost.minimal_bytes = 1;
   cost.workspace_bytes = options.number("workspace_bytes");
@@ -122,13 +190,15 @@ Cost cost(const Options& options, const Problem&) {
 }
 
 Support supports(const Options& options, const Problem&) {
+  if (options.text("how") == "throw_in_supports") throw std::runtime_error("supports() threw");
+  if (options.text("how") == "segfault_in_supports") crash();
   if (options.text("how") == "unsupported") return Support::no("misbehave was told to refuse");
   return {};
 }
 
 void add_misbehave(Registry& registry) {
-  const char* told = std::getenv("MISBEHAVE_ON_LOAD");
-  const std::string on_load = told == nullptr ? "" : told;
+  const std::string on_load = told_on_load();
+  if (on_load == "fast_math") feenableexcept(FE_DIVBYZERO | FE_INVALID);
   if (on_load == "segfault") crash();
   if (on_load == "throw") throw std::runtime_error("I was told to throw");
   Entry entry;
