@@ -76,7 +76,8 @@ def bend(random, value):
     if isinstance(value, (int, float)) and random.random() < 0.7:
         return random.choice([random.choice(NUMBERS), -value, value + 1, str(value), [value]])
     if isinstance(value, str) and random.random() < 0.7:
-        return random.choice([nearly(random, value), random.choice(WORDS), value * 400, [value]])
+        return random.choice([nearly(random, value), random.choice(WORDS), [value],
+                              value * random.choice([20, 400, 10000])])
     if isinstance(value, list) and value and random.random() < 0.7:
         return random.choice([value * 2, value[:1], value + [any_value(random)], value[::-1], value[0]])
     return any_value(random)

@@ -21,7 +21,7 @@ RAW = re.compile(r"\[json\.exception|terminate called|what\(\):|basic_string|vec
                  r"filesystem error:|Exception raised from")
 # A place in a file: a line, a byte, a JSON pointer, a part of it by name.
 PLACE = re.compile(r":\d+|\b(byte|line|character|column|offset|record|round)s? +\d+|(^|\s)/|\"|"
-                   r"\b(header|shape|size|bytes|d?type|version|order|numbers)\b|\[[\d, ]+\]")
+                   r"\b(header|shape|size|bytes|d?type|version|order|numbers|u?int\d+)\b|\[[\d, ]+\]")
 # What concerns a file as a whole.
 WHOLE = re.compile(r"cannot (be )?read|no such file|not a file|not an .npy file|regular file")
 

@@ -107,6 +107,11 @@ COMMANDS = {
     "check": ["--implementation", "--pattern", "--dtype", "--device", "--plugin", "--cell-timeout", "--out",
               "--format"],
 }
+# Words that a command can do with.
+GOOD = {"validate": ["tiny.json"], "plan": ["tiny.json", "softmax", "latte"], "run": ["tiny.json", "linear"],
+        "list": ["mechanisms", "suites", "tasks", "devices"], "describe": ["latte", "mqar", "zoology_b", "flash"],
+        "report": ["result.json", "tiny_run"], "compare": ["result.json", "tiny_run"],
+        "data": ["mqar", "copy"], "new": ["mine"], "import": ["result.json"]}
 MEASURES = ("run", "ab", "check")
 # Each start of these has a worker load LibTorch or measures: fewer of them are as telling.
 WEIGHTS = {"run": 1, "ab": 1, "check": 1, "apply": 2, "data": 1}
@@ -125,10 +130,11 @@ class Commands(Kind):
         (folder / "tiny_run").symlink_to(self.tiny_run())
         names = list(COMMANDS)
         command = random.choices(names, [WEIGHTS.get(name, 8) for name in names])[0]
-        words = [random.choice([*NAMES, *FILES, "tiny.json", "softmax"])
-                 for _ in range(random.choice([0, 1, 1, 1, 2, 3]))]
+        words = [random.choice(GOOD.get(command, ["softmax"]) if random.random() < 0.7
+                               else [*NAMES, *FILES])
+                 for _ in range(random.choice([0, 1, 1, 1, 1, 1, 2, 3]))]
         for _ in range(random.choice([0, 1, 1, 2, 3, 5])):
-            flag = random.choice(COMMANDS[command] * 4 + list(FLAGS))
+            flag = random.choice(COMMANDS[command] if random.random() < 0.9 else list(FLAGS))
             value = FLAGS[flag](random) if random.random() < 0.9 else random.choice(mutate.WORDS)
             words += [flag + "=" + value] if random.random() < 0.2 else [flag, value]
         if random.random() < 0.3:
