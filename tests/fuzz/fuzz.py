@@ -3,8 +3,8 @@
 
   fuzz.py KIND --count N [--seed S] [--program PATH] [--case I] [--seconds T] [--keep DIR]
 
-KIND is suites, commands, arrays, results, imports, journals, plugins, checkpoints, surroundings, or
-all. Each case is one start of the program. It must end by itself, in time, with an exit code of the
+KIND is suites, commands, arrays, results, imports, journals, plugins, checkpoints, surroundings,
+caches, or all. Each case is one start of the program. It must end by itself, in time, with an exit code of the
 README's table, and say what is wrong in at most 2 kB, without control characters, naming the file
 and the place in it where a file is at fault; its memory stays below 1 GiB. README.md has the rest.
 """
@@ -35,7 +35,7 @@ from kind import SOURCES
 KINDS = {"suites": suites.Suites, "commands": suites.Commands, "arrays": arrays.Arrays,
          "results": results.Results, "imports": results.Imports, "journals": results.Journals,
          "plugins": plugins.Plugins, "checkpoints": checkpoints.Checkpoints,
-         "surroundings": surroundings.Surroundings}
+         "surroundings": surroundings.Surroundings, "caches": surroundings.Caches}
 
 
 class Fuzzer:

@@ -4,7 +4,7 @@ import json
 
 import mutate
 from kind import BRIEF, FIXTURE, SOURCES, TINY_SUITE, Kind, link_everything
-from oracle import Case
+from oracle import EXIT_CODES, Case
 
 SMALL = [
     TINY_SUITE,
@@ -112,6 +112,7 @@ GOOD = {"validate": ["tiny.json"], "plan": ["tiny.json", "softmax", "latte"], "r
         "list": ["mechanisms", "suites", "tasks", "devices"], "describe": ["latte", "mqar", "zoology_b", "flash"],
         "report": ["result.json", "tiny_run"], "compare": ["result.json", "tiny_run"],
         "data": ["mqar", "copy"], "new": ["mine"], "import": ["result.json"]}
+# `check` keeps nothing, so that Ctrl-C may end it as it ends any program.
 MEASURES = ("run", "ab", "check")
 # Each start of these has a worker load LibTorch or measures: fewer of them are as telling.
 WEIGHTS = {"run": 1, "ab": 1, "check": 1, "apply": 2, "data": 1}
@@ -149,4 +150,5 @@ class Commands(Kind):
             command = mutate.nearly(random, command)
         words = [word.replace("\0", "") for word in [command, *words]]
         return Case(words, json_output="--json" in words,
-                    interrupt_after=4 if command in MEASURES else 0)
+                    interrupt_after=4 if command in MEASURES else 0,
+                    exit_codes=EXIT_CODES + ((-2,) if command == "check" else ()))

@@ -1,8 +1,12 @@
 """What the program finds around it: variables, limits, closed outputs, signals."""
 
 import json
+import os
+import shutil
 import signal
+import subprocess
 
+import mutate
 from kind import BRIEF, FIXTURE, TINY_SUITE, Kind
 from oracle import Case
 
@@ -45,6 +49,7 @@ class Surroundings(Kind):
     def prepare(self):
         self.start("list", "mechanisms")
         self.tiny_run()
+        self.planned = self.start("plan", "tiny.json").stdout
 
     def case(self, random, folder):
         (folder / "tiny.json").write_text(json.dumps(TINY_SUITE))
@@ -63,12 +68,23 @@ class Surroundings(Kind):
         elif kind < 0.8:
             case.shell = random.choice(SHELLS)
             case.exit_codes += LOADERS.get(case.shell, ())
-            if random.random() < 0.3:  # nothing is remembered: a worker has to be started
+            if random.random() < 0.6:  # nothing is remembered: a worker has to be started
                 case.environment["XDG_CACHE_HOME"] = str(folder / "cache")
         else:
             self.add_signals(random, case, tiny)
-        case.check = lambda outcome: self.told(case, outcome, folder)
+        case.check = lambda outcome: self.told(case, outcome, folder) + self.remembered(folder)
         return case
+
+    def remembered(self, folder):
+        """What went wrong here must not be what later calls are told."""
+        if not (folder / "cache").exists():
+            return []
+        done = subprocess.run([self.program, "plan", "tiny.json"], cwd=folder, text=True,
+                              env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode == 0 and done.stdout == self.planned:
+            return []
+        return [("a failure that is remembered", (done.stdout + done.stderr)[:300])]
 
     @staticmethod
     def add_signals(random, case, tiny):
@@ -92,3 +108,46 @@ class Surroundings(Kind):
         if begun and outcome.exit_code == 130 and not (folder / "out" / "result.json").exists():
             found.append(("no result", "a run that was interrupted left no result.json"))
         return found
+
+
+class Caches(Kind):
+    """Files of the cache, cut and changed: commands that read them answer as if there were none."""
+
+    def prepare(self):
+        (self.scratch / "tiny.json").write_text(json.dumps(TINY_SUITE))
+        for command in (["list", "mechanisms"], ["plan", "tiny.json"]):
+            self.start(*command)
+        self.cache = os.environ["XDG_CACHE_HOME"]
+
+    def case(self, random, folder):
+        (folder / "tiny.json").write_text(json.dumps(TINY_SUITE))
+        shutil.copytree(self.cache, folder / "cache")
+        files = sorted(file for file in (folder / "cache").rglob("*") if file.is_file())
+        for file in random.choice([files, [random.choice(files)]]):
+            self.damage(random, file)
+        command = random.choice([["list", "mechanisms"], ["plan", "tiny.json"], ["describe", "latte"],
+                                 ["validate", "tiny.json"], ["list", "tasks", "--json"]])
+        return Case(command, environment={"XDG_CACHE_HOME": str(folder / "cache")}, exit_codes=(0,),
+                    json_output="--json" in command, limit_seconds=20)
+
+    @staticmethod
+    def damage(random, file):
+        text = file.read_bytes()
+        kind = random.random()
+        if kind < 0.1:
+            file.unlink()
+            file.mkdir()
+        elif kind < 0.2:
+            file.unlink()
+            file.symlink_to(random.choice(["/dev/zero", "/dev/null", "nowhere"]))
+        elif kind < 0.3:
+            file.write_bytes(b"[" * random.choice([1, 100, 100000]))
+        elif kind < 0.6:
+            try:
+                tree = json.loads(text)
+                mutate.change_tree(random, tree)
+                file.write_text(mutate.text_of(tree))
+            except (ValueError, TypeError):
+                file.write_bytes(text[:len(text) // 2])
+        else:
+            file.write_bytes(mutate.change_text(random, text.decode("latin-1")))
