@@ -9,7 +9,21 @@ from kind import Kind
 from oracle import Case
 
 TYPES = {"<f8": ("d", 8), "<f4": ("f", 4), "|b1": ("?", 1), "|u1": ("B", 1)}
-OTHER_TYPES = [">f8", "<f2", "<c16", "<i8", "|O", "<U8", "f8", "<f16", "=f8", "<V8", "", "x" * 500, "\x1b[31m"]
+OTHER_TYPES = [
+    ">f8",
+    "<f2",
+    "<c16",
+    "<i8",
+    "|O",
+    "<U8",
+    "f8",
+    "<f16",
+    "=f8",
+    "<V8",
+    "",
+    "x" * 500,
+    "\x1b[31m",
+]
 MECHANISMS = {
     "softmax": (["query", "key", "value"], ["--pattern", "causal"]),
     "linear": (["query", "key", "value"], ["--pattern", "bidirectional"]),
@@ -56,8 +70,18 @@ def changed_array(random, descr, shape):
             sizes[random.randrange(len(sizes))] = random.choice(SIZES)
         data = bytearray(header_bytes(dictionary(descr, False, sizes)) + body(descr, shape))
     elif kind == 2:
-        other = random.choice([shape[:-1], shape + [1], [], [1] * 40, [math.prod(shape)], shape[::-1],
-                               [2] + shape[1:], shape[:-1] + [shape[-1] + 1]])
+        other = random.choice(
+            [
+                shape[:-1],
+                shape + [1],
+                [],
+                [1] * 40,
+                [math.prod(shape)],
+                shape[::-1],
+                [2] + shape[1:],
+                shape[:-1] + [shape[-1] + 1],
+            ]
+        )
         data = bytearray(array(descr, other))
     elif kind == 3:
         order = random.choice([True, "true", 1, None, "Fals", "'x'", "(" * 20000])
@@ -72,18 +96,29 @@ def changed_array(random, descr, shape):
     elif kind == 5:
         version = random.choice([(2, 0), (3, 0), (0, 0), (9, 9), (1, 1)])
         length = random.choice([None, 0, 1, 65535, 2**32 - 1, 118])
-        data = bytearray(header_bytes(dictionary(descr, False, shape), version, length) + body(descr, shape))
+        data = bytearray(
+            header_bytes(dictionary(descr, False, shape), version, length) + body(descr, shape)
+        )
     elif kind == 6:
         special = random.choice([math.nan, math.inf, -math.inf, 1e308, 5e-324, 1e30])
         if descr in ("<f8", "<f4"):
             code, size = TYPES[descr]
             at = len(data) - size * (1 + random.randrange(math.prod(shape)))
             limit = special if code == "d" or not math.isfinite(special) else 3e38
-            data[at:at + size] = struct.pack("<" + code, limit)
+            data[at : at + size] = struct.pack("<" + code, limit)
     elif kind == 7:
         text = dictionary(descr, False, shape)[:-1]
-        more = random.choice(["'extra': 1, }", "'descr': '<f8', }", "\x1b[2J}", "'x': " + "(" * 5000 + "}",
-                              " " * 60000 + "}", "}}", ""])
+        more = random.choice(
+            [
+                "'extra': 1, }",
+                "'descr': '<f8', }",
+                "\x1b[2J}",
+                "'x': " + "(" * 5000 + "}",
+                " " * 60000 + "}",
+                "}}",
+                "",
+            ]
+        )
         data = bytearray(header_bytes(text + more) + body(descr, shape))
     else:
         for _ in range(random.choice([1, 1, 3])):
@@ -92,7 +127,7 @@ def changed_array(random, descr, shape):
 
 
 class Arrays(Kind):
-    """`apply` on three tiny arrays, of which one is changed, sometimes with a mask or a gradient."""
+    """`apply` on tiny arrays, one of them changed, sometimes with a mask or a gradient."""
 
     def prepare(self):
         self.start("list", "mechanisms")
@@ -111,8 +146,9 @@ class Arrays(Kind):
         arguments = ["apply", mechanism, *flags, "--out", "out", "--threads", "1"]
         for number, (role, (kind, sizes)) in enumerate(given.items()):
             file = folder / f"{role}.npy"
-            file.write_bytes(changed_array(random, kind, sizes) if role == bad
-                             else array(kind, sizes, number))
+            file.write_bytes(
+                changed_array(random, kind, sizes) if role == bad else array(kind, sizes, number)
+            )
             if role in ("mask", "gradient", "query", "key", "value"):
                 arguments += ["--" + role, file.name]
             else:
@@ -132,4 +168,6 @@ class Arrays(Kind):
         elif kind == 2:
             path.symlink_to(path)
         else:
-            path.symlink_to(random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/urandom"]))
+            path.symlink_to(
+                random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/urandom"])
+            )

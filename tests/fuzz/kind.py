@@ -10,13 +10,23 @@ SOURCES = Path(__file__).resolve().parents[2]
 FIXTURE = SOURCES / "tests" / "reports" / "fixture.json"
 
 # Measuring, as little of it as there can be.
-BRIEF = ["--no-ceilings", "--no-report", "--progress", "plain", "--cell-timeout", "3",
-         "--memory-limit", "256M"]
+BRIEF = [
+    "--no-ceilings",
+    "--no-report",
+    "--progress",
+    "plain",
+    "--cell-timeout",
+    "3",
+    "--memory-limit",
+    "256M",
+]
 TINY_SUITE = {
-    "name": "tiny", "task": "kernel",
+    "name": "tiny",
+    "task": "kernel",
     "set": {"length": [4, 8], "heads": 1, "head_dim": 8},
     "mechanisms": {"softmax": {"implementation": "composite"}, "linear": {}},
-    "measure": {"rounds": 2, "max_samples": 10, "max_seconds": 0.01, "cell_timeout_seconds": 30}}
+    "measure": {"rounds": 2, "max_samples": 10, "max_seconds": 0.01, "cell_timeout_seconds": 30},
+}
 
 
 class Kind:
@@ -35,12 +45,20 @@ class Kind:
 
     def start(self, *arguments, folder=None, limit=120):
         """A run that must do well, since cases start from what it leaves."""
-        done = subprocess.run([self.program, *arguments], cwd=folder or self.scratch,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=limit, check=False)
+        done = subprocess.run(
+            [self.program, *arguments],
+            cwd=folder or self.scratch,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )
         if done.returncode != 0:
-            raise SystemExit(f"{self.program} {' '.join(arguments)}: exit code {done.returncode}\n"
-                             f"{done.stderr}")
+            raise SystemExit(
+                f"{self.program} {' '.join(arguments)}: exit code {done.returncode}\n"
+                f"{done.stderr}"
+            )
         return done
 
     def tiny_run(self):

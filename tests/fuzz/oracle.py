@@ -16,12 +16,16 @@ MOST_PEAK_BYTES = 1 << 30
 KEPT_BYTES = 1 << 20  # of each output; the rest is read and thrown away
 
 # What a library's exception says where nobody put it into words.
-RAW = re.compile(r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
-                 r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"
-                 r"filesystem error:|Exception raised from")
+RAW = re.compile(
+    r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
+    r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"
+    r"filesystem error:|Exception raised from"
+)
 # A place in a file: a line, a byte, a JSON pointer, a part of it by name.
-PLACE = re.compile(r":\d+|\b(byte|line|character|column|offset|record|round)s? +\d+|(^|\s)/|\"|"
-                   r"\b(header|shape|size|bytes|d?type|version|order|numbers|u?int\d+)\b|\[[\d, ]+\]")
+PLACE = re.compile(
+    r":\d+|\b(byte|line|character|column|offset|record|round)s? +\d+|(^|\s)/|\"|"
+    r"\b(header|shape|size|bytes|d?type|version|order|numbers|u?int\d+)\b|\[[\d, ]+\]"
+)
 # What concerns a file as a whole.
 WHOLE = re.compile(r"cannot (be )?read|no such file|not a file|not an .npy file|regular file")
 
@@ -29,22 +33,25 @@ WHOLE = re.compile(r"cannot (be )?read|no such file|not a file|not an .npy file|
 @dataclasses.dataclass
 class Case:
     """One start of the program, and what it may not do."""
+
     arguments: list
     environment: dict = dataclasses.field(default_factory=dict)
     # The files that are at fault where the program ends with 2 or 3; empty: the command line is.
     files: list = dataclasses.field(default_factory=list)
-    shell: str = ""            # run before the program by sh, such as "ulimit -n 6;" or "exec <&-;"
+    shell: str = ""  # run before the program by sh, such as "ulimit -n 6;" or "exec <&-;"
     limit_seconds: float = 10
-    interrupt_after: float = 0  # SIGINT then, for commands that measure: the limit counts from there
+    interrupt_after: float = (
+        0  # SIGINT then, for commands that measure: the limit counts from there
+    )
     signals: list = dataclasses.field(default_factory=list)  # (seconds, number) to send
     exit_codes: tuple = EXIT_CODES
     json_output: bool = False
-    check: object = None       # called with the outcome; gives a list of complaints
+    check: object = None  # called with the outcome; gives a list of complaints
 
 
 @dataclasses.dataclass
 class Outcome:
-    exit_code: int = 0         # negative: the signal
+    exit_code: int = 0  # negative: the signal
     seconds: float = 0
     peak_bytes: int = 0
     out: str = ""
@@ -55,8 +62,10 @@ class Outcome:
 
 def command_line(program, case):
     """As a shell takes it, from the case's folder."""
-    words = [f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}"
-             for name, value in case.environment.items()]
+    words = [
+        f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}"
+        for name, value in case.environment.items()
+    ]
     run = " ".join(shlex.quote(word) for word in [program, *case.arguments])
     if any(value is None for value in case.environment.values()):
         words.sort(key=lambda word: not word.startswith("-u"))
@@ -124,7 +133,7 @@ class Reader:
                 self.open.discard(descriptor)
                 return
             text = self.texts[descriptor]
-            text += block[:KEPT_BYTES - len(text)]
+            text += block[: KEPT_BYTES - len(text)]
 
     def until(self, moment):
         """True once the program has ended, False when `moment` has come."""
@@ -151,9 +160,15 @@ def run(program, case, folder):
         if value is None:
             environment.pop(name, None)
     started = time.monotonic()
-    with subprocess.Popen(arguments_of(program, case), cwd=folder, env=environment,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(
+        arguments_of(program, case),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
         outcome = Outcome()
         reader = Reader(process)
         moments = list(case.signals)
@@ -175,8 +190,9 @@ def run(program, case, folder):
         outcome.peak_bytes = usage.ru_maxrss * 1024
         outcome.left_behind = end_session(process.pid, 0 if outcome.hung else 3)
         reader.close()
-        outcome.out, outcome.err = (bytes(text).decode("utf-8", "replace")
-                                    for text in reader.texts.values())
+        outcome.out, outcome.err = (
+            bytes(text).decode("utf-8", "replace") for text in reader.texts.values()
+        )
     return outcome
 
 
@@ -212,7 +228,7 @@ def about_messages(case, outcome):
     raw = RAW.search(outcome.err + outcome.out)
     if raw:
         text = outcome.err + outcome.out
-        found.append(("raw exception", text[max(0, raw.start() - 60):raw.end() + 120]))
+        found.append(("raw exception", text[max(0, raw.start() - 60) : raw.end() + 120]))
     for name, text in (("stderr", outcome.err), ("stdout", outcome.out)):
         character = control_character(text)
         if character:

@@ -14,8 +14,12 @@ class Plugins(Kind):
 
     def prepare(self):
         folder = Path(self.program).resolve().parent.parent
-        found = [file for part in ("lib", "plugins") for file in sorted((folder / part).glob("lib*.so"))
-                 if "attnbench" not in file.name]
+        found = [
+            file
+            for part in ("lib", "plugins")
+            for file in sorted((folder / part).glob("lib*.so"))
+            if "attnbench" not in file.name
+        ]
         # A program is an ELF file, too, without what makes a plugin.
         found.append(Path(self.program).with_name("attnbench-worker").resolve())
         self.bases = [file.read_bytes() for file in found]
@@ -29,9 +33,19 @@ class Plugins(Kind):
                 self.change(random, data)
             file.write_bytes(data)
         elif kind < 0.9:
-            file.write_bytes(random.choice([
-                b"", b"\x7fELF", b"\x7fELF" + bytes(60), b"#!/bin/sh\n", b"\x1b[31m" * 100,
-                bytes(random.randrange(256) for _ in range(4096)), self.bases[0][:64] + b"\xff" * 4096]))
+            file.write_bytes(
+                random.choice(
+                    [
+                        b"",
+                        b"\x7fELF",
+                        b"\x7fELF" + bytes(60),
+                        b"#!/bin/sh\n",
+                        b"\x1b[31m" * 100,
+                        bytes(random.randrange(256) for _ in range(4096)),
+                        self.bases[0][:64] + b"\xff" * 4096,
+                    ]
+                )
+            )
         else:
             self.put_no_file(random, file)
         command = random.choice([["list", "mechanisms"], ["describe", "softmax"]])
@@ -44,9 +58,11 @@ class Plugins(Kind):
             mutate.change_bytes(random, data)
             return
         # Headers and tables are a small part of the bytes, and the part that a loader reads.
-        at = random.choice([random.randrange(64), random.randrange(64, 1024), -1 - random.randrange(4096)])
+        at = random.choice(
+            [random.randrange(64), random.randrange(64, 1024), -1 - random.randrange(4096)]
+        )
         if abs(at) < len(data):
-            data[at] = random.choice([0, 1, 0x7f, 0x80, 0xff, random.randrange(256)])
+            data[at] = random.choice([0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)])
 
     @staticmethod
     def put_no_file(random, file):
@@ -58,4 +74,6 @@ class Plugins(Kind):
         elif kind == 2:
             file.symlink_to(file)
         else:
-            file.symlink_to(random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/random"]))
+            file.symlink_to(
+                random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/random"])
+            )

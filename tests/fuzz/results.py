@@ -55,26 +55,50 @@ class Results(Kind):
         (folder / "result.json").write_bytes(mutate.changed_json(random, base))
         kind = random.random()
         if kind < 0.6:
-            return Case(["report", "result.json", "--no-render", "--out", "out"], files=["result.json"],
-                        check=lambda outcome: drawn_wrong(folder) if outcome.exit_code == 0 else [])
+            return Case(
+                ["report", "result.json", "--no-render", "--out", "out"],
+                files=["result.json"],
+                check=lambda outcome: drawn_wrong(folder) if outcome.exit_code == 0 else [],
+            )
         if kind < 0.9:
             sides = ["result.json", str(FIXTURE)]
             random.shuffle(sides)
             flags = random.choice([[], ["--json"], ["--margin", "0"]])
-            return Case(["compare", *sides, *flags], files=["result.json"], json_output="--json" in flags)
+            return Case(
+                ["compare", *sides, *flags], files=["result.json"], json_output="--json" in flags
+            )
         (folder / "foreign.json").write_text(json.dumps(foreign(self.bases[0])))
-        return Case(["import", "foreign.json", "--beside", "result.json", "--out", "out"],
-                    files=["result.json", "foreign.json"])
+        return Case(
+            ["import", "foreign.json", "--beside", "result.json", "--out", "out"],
+            files=["result.json", "foreign.json"],
+        )
 
 
 def foreign(result):
-    cell = next(cell for cell in result["attnbench"]["cells"] if "forward" in cell.get("timing", {}))
-    return {"schema": 1, "program": {"name": "Other", "version": "2.0", "blas": "mkl"}, "threads": 2,
-            "command": "other.py",
-            "records": [{"beside": cell["id"], "label": "flash", "implementation": "sdpa",
-                         "seconds": {"forward": [[0.3, 0.1, 0.2], [0.4, 0.4, 0.4]]}},
-                        {"beside": cell["id"], "label": "other", "status": "unsupported",
-                         "reason": "no such thing", "memory": {"peak_bytes": 1000}}]}
+    cell = next(
+        cell for cell in result["attnbench"]["cells"] if "forward" in cell.get("timing", {})
+    )
+    return {
+        "schema": 1,
+        "program": {"name": "Other", "version": "2.0", "blas": "mkl"},
+        "threads": 2,
+        "command": "other.py",
+        "records": [
+            {
+                "beside": cell["id"],
+                "label": "flash",
+                "implementation": "sdpa",
+                "seconds": {"forward": [[0.3, 0.1, 0.2], [0.4, 0.4, 0.4]]},
+            },
+            {
+                "beside": cell["id"],
+                "label": "other",
+                "status": "unsupported",
+                "reason": "no such thing",
+                "memory": {"peak_bytes": 1000},
+            },
+        ],
+    }
 
 
 class Imports(Kind):
@@ -85,8 +109,9 @@ class Imports(Kind):
 
     def case(self, random, folder):
         (folder / "peers.json").write_bytes(mutate.changed_json(random, self.base))
-        return Case(["import", "peers.json", "--beside", str(FIXTURE), "--out", "out"],
-                    files=["peers.json"])
+        return Case(
+            ["import", "peers.json", "--beside", str(FIXTURE), "--out", "out"], files=["peers.json"]
+        )
 
 
 def changed_journal(random, lines):
@@ -105,7 +130,9 @@ def changed_journal(random, lines):
             lines[at] = mutate.change_text(random, lines[at].decode("latin-1"))
         elif kind == 4 and random.random() < 0.3:
             depth = random.choice([1000, 50000])
-            lines[at] = random.choice([b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth])
+            lines[at] = random.choice(
+                [b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth]
+            )
         else:
             try:
                 tree = json.loads(lines[at])
@@ -132,8 +159,12 @@ class Journals(Kind):
         (folder / "run" / "journal.jsonl").write_bytes(b"\n".join(lines) + ending)
         if random.random() < 0.5:
             (folder / "run" / "result.json").unlink()
-        return Case(["run", "--resume", "run", *BRIEF], files=["journal.jsonl"], interrupt_after=8,
-                    check=lambda outcome: untrue(folder / "run" / "result.json", outcome))
+        return Case(
+            ["run", "--resume", "run", *BRIEF],
+            files=["journal.jsonl"],
+            interrupt_after=8,
+            check=lambda outcome: untrue(folder / "run" / "result.json", outcome),
+        )
 
 
 def untrue(file, outcome):
