@@ -63,7 +63,7 @@ def start_training(program, folder, suite="school.json", out="run", flags=tuple(
 
 class Checkpoints(Kind):
     """`run --resume` comes to the same weights and curve, whatever was done to its checkpoints:
-    those that are no good are told of, and what is begun anew is as reproducible as what goes on."""
+    those that are no good are told of, and what is begun anew comes to the same as what goes on."""
 
     def prepare(self):
         (self.scratch / "school.json").write_text(json.dumps(SCHOOL))

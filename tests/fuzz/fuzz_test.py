@@ -74,8 +74,8 @@ class Oracle(unittest.TestCase):
 
     def test_several_faults_are_several_messages(self):
         script = (
-            "for i in $(seq 40); do echo \"s.json:$i: $(head -c 100 /dev/zero | tr '\\0' a)\" >&2; done; "
-            "exit 2"
+            "for i in $(seq 40); do "
+            "echo \"s.json:$i: $(head -c 100 /dev/zero | tr '\\0' a)\" >&2; done; exit 2"
         )
         self.assertEqual(self.symptoms(script, files=["s.json"]), [])
 
