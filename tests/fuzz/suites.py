@@ -32,7 +32,7 @@ SMALL = [
             "b": {"task": "crossover", "set": {"length_maximum": 64}, "mechanisms": ["latte"]},
         },
         "set": {"heads": 1, "head_dim": 8, "length": "head_dim", "value_dim": 4},
-        "mechanisms": {"latte": {"latents_per_head": [2, "length/2"]}, "softmax": {"kv_heads": 1}},
+        "mechanisms": {"latte": {"latents_per_head": [2, "head_dim/2"]}, "softmax": {"kv_heads": 1}},
     },
     {
         "name": "school",
