@@ -3,20 +3,12 @@
 import json
 
 import mutate
-from kind import BRIEF, FIXTURE, Kind, copy_run
+from kind import BRIEF, FIXTURE, SOURCES, Kind, copy_run
 from oracle import Case
 
 
-def lists_of(tree, key):
-    """All objects of a tree that stand under `key`."""
-    if isinstance(tree, dict):
-        for name, value in tree.items():
-            if name == key:
-                yield value
-            yield from lists_of(value, key)
-    elif isinstance(tree, list):
-        for value in tree:
-            yield from lists_of(value, key)
+# With vl-convert; the launcher makes it. Without it no case draws.
+RENDERER = SOURCES / "build/venv/bin/python"
 
 
 def fewer_cells(result, random):
@@ -54,6 +46,8 @@ class Results(Kind):
             base = fewer_cells(json.loads(json.dumps(base)), random)
         (folder / "result.json").write_bytes(mutate.changed_json(random, base))
         kind = random.random()
+        if kind < 0.02 and RENDERER.exists():
+            return self.with_pictures(folder)
         if kind < 0.6:
             return Case(
                 ["report", "result.json", "--no-render", "--out", "out"],
@@ -71,6 +65,29 @@ class Results(Kind):
         return Case(
             ["import", "foreign.json", "--beside", "result.json", "--out", "out"],
             files=["result.json", "foreign.json"],
+        )
+
+
+    @staticmethod
+    def with_pictures(folder):
+        """Every figure has its picture: an odd label must not cost it."""
+
+        def check(outcome):
+            if outcome.exit_code != 0:
+                return []
+            missing = [
+                file.name
+                for file in folder.rglob("*.vl.json")
+                if not file.with_name(file.name.replace(".vl.json", ".svg")).exists()
+            ]
+            return [("figures without a picture", ", ".join(missing))] if missing else []
+
+        return Case(
+            ["report", "result.json", "--format", "svg", "--out", "out"],
+            environment={"ATTNBENCH_PYTHON": str(RENDERER)},
+            files=["result.json"],
+            limit_seconds=60,
+            check=check,
         )
 
 
