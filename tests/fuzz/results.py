@@ -6,7 +6,6 @@ import mutate
 from kind import BRIEF, FIXTURE, SOURCES, Kind, copy_run
 from oracle import Case
 
-
 # With vl-convert; the launcher makes it. Without it no case draws.
 RENDERER = SOURCES / "build/venv/bin/python"
 
@@ -47,7 +46,7 @@ class Results(Kind):
         (folder / "result.json").write_bytes(mutate.changed_json(random, base))
         kind = random.random()
         if kind < 0.02 and RENDERER.exists():
-            return self.with_pictures(folder)
+            return self.with_pictures(random, folder)
         if kind < 0.6:
             return Case(
                 ["report", "result.json", "--no-render", "--out", "out"],
@@ -67,10 +66,15 @@ class Results(Kind):
             files=["result.json", "foreign.json"],
         )
 
-
-    @staticmethod
-    def with_pictures(folder):
-        """Every figure has its picture: an odd label must not cost it."""
+    def with_pictures(self, random, folder):
+        """Every figure has its picture: odd labels and names must not cost it."""
+        result = fewer_cells(json.loads(json.dumps(random.choice(self.bases))), random)
+        for _ in range(random.choice([1, 2])):
+            of = random.choice(
+                [random.choice(result["attnbench"]["cells"]), result["attnbench"]["suite"]]
+            )
+            of[random.choice(["label", "title", "task_label"])] = random.choice(mutate.WORDS)
+        (folder / "result.json").write_text(mutate.text_of(result))
 
         def check(outcome):
             if outcome.exit_code != 0:
