@@ -8,6 +8,19 @@ from oracle import Case
 
 # With vl-convert; the launcher makes it. Without it no case draws.
 RENDERER = SOURCES / "build/venv/bin/python"
+UNDRAWABLE = [
+    "so\x1bft",
+    "\x00",
+    "\x07",
+    "\x9b31m",
+    "a" * 350,
+    "\u202eabc",
+    "<b>",
+    "a\nb",
+    "",
+    "\ufffe",
+    "../x",
+]
 
 
 def fewer_cells(result, random):
@@ -73,7 +86,7 @@ class Results(Kind):
             # A name that many cells share is changed in all of them.
             cell = random.choice(json.loads(text)["attnbench"]["cells"])
             name = cell[random.choice(["label", "task_label", "mechanism"])]
-            text = text.replace(json.dumps(name), json.dumps(random.choice(mutate.WORDS)))
+            text = text.replace(json.dumps(name), json.dumps(random.choice(UNDRAWABLE)))
         (folder / "result.json").write_text(text)
 
         def check(outcome):
