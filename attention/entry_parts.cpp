@@ -63,7 +63,9 @@ Support only_causal(const std::string& mechanism, const Problem& problem) {
 
 Support unshared_heads(const std::string& mechanism, const Problem& problem) {
   if (problem.kv_heads == problem.heads) return {};
-  return Support::no(mechanism + ": key and value heads are not shared; set kv_heads to heads");
+  return Support::no(mechanism +
+                     ": key and value heads are not shared between query heads; expected "
+                     "as many of them (kv_heads) as query heads (heads)");
 }
 
 Support on_cpu_kernels(const Problem& problem) {

@@ -154,6 +154,12 @@ struct Alias {
   std::string title;
 };
 
+/// Where numbers are not those of the published code or paper.
+struct Departure {
+  std::string what;  ///< what differs, naming the publication: "no 1/sqrt(D) in the paper"
+  std::string how;   ///< how to get the published form here, or why it is not offered
+};
+
 /// Everything the registry knows of a mechanism.
 struct Entry {
   std::string name;
@@ -170,6 +176,7 @@ struct Entry {
   std::function<std::shared_ptr<Mechanism>(const Options&, const Problem&)> make;
   std::vector<Implementation> implementations;  ///< the first is `composite`
   std::vector<Alias> aliases;
+  std::vector<Departure> differs_from;  ///< known departures from published code; told to users
 
   const Implementation& implementation(const std::string& name) const;
   const Implementation* find_implementation(const std::string& name) const;

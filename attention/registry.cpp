@@ -69,7 +69,11 @@ Support supports(const Implementation& implementation, const Options& options,
 
 std::string refusal(const Entry& entry, const Implementation& implementation,
                     const std::string& reason) {
-  return entry.name + "/" + implementation.name + ": " + reason;
+  // Many reasons begin with the mechanism's name themselves.
+  const std::string prefix = entry.name + ": ";
+  const bool named = reason.rfind(prefix, 0) == 0;
+  return entry.name + "/" + implementation.name + ": " +
+         (named ? reason.substr(prefix.size()) : reason);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "harness/result/crossover.hpp"
+#include "harness/result/disturbed.hpp"
 #include "harness/result/format.hpp"
 #include "reports/points.hpp"
 
@@ -67,7 +68,7 @@ Json row_of(const Placed& placed, const Mark& mark) {
   row["against"] = crossover["against"];
   row["length"] = result::human_value(crossover["length_minimum"]) + " to " +
                   result::human_value(crossover["length_maximum"]);
-  row["rounds"] = interval_words(crossover.value("interval", ""), crossover["rounds"].size());
+  row["rounds"] = interval_words(crossover.value("interval", ""), crossover["rounds"]);
   if (crossover.contains("efficiency")) {
     row["efficiency"] =
         std::to_string(std::lround(crossover["efficiency"]["length"].get<double>()));
@@ -84,7 +85,7 @@ std::string place_of(const Panel& panel, const Placed& placed) {
 
 void add_cell(CrossoverMarks& contents, const Panel& panel, const Placed& placed) {
   const Json& cell = *placed.cell;
-  const bool compared = cell["status"] == "ok" && cell.contains("crossover");
+  const bool compared = result::is_ok(cell) && cell.contains("crossover");
   const std::vector<Mark> marks = compared ? marks_of(cell["crossover"]) : std::vector<Mark>{};
   if (marks.empty()) {
     const std::string why =

@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/result/disturbed.hpp"
+#include "harness/result/format.hpp"
+
 namespace attnbench::reports {
 namespace {
 
@@ -38,6 +41,25 @@ std::string not_drawn_words(const result::Panel& panel, const std::set<std::stri
     if (series.contains(name)) continue;
     text += (text.empty() ? " Not drawn, for want of a number: " : ", ") + name +
             endings_of(name, panel);
+  }
+  return text.empty() ? text : text + ".";
+}
+
+std::string disturbed_words(const result::Panel& panel) {
+  std::string text;
+  for (const std::string& series : panel.series) {
+    std::string places;
+    bool any = false;
+    for (const result::Placed& placed : panel.cells) {
+      if (placed.series != series || !result::is_disturbed(*placed.cell)) continue;
+      any = true;
+      if (!placed.x) continue;
+      places += (places.empty() ? " at " + panel.axis + " " : std::string(", ")) +
+                result::human_value(*placed.x);
+    }
+    if (!any) continue;
+    text +=
+        (text.empty() ? " Left out, since other programs had the CPU: " : "; ") + series + places;
   }
   return text.empty() ? text : text + ".";
 }

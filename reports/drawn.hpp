@@ -21,4 +21,8 @@ result::Panel with_series(result::Panel panel, const std::set<std::string>& seri
 /// are none.
 std::string not_drawn_words(const result::Panel& panel, const std::set<std::string>& series);
 
+/// " Left out, since other programs had the CPU: latte at length 512, 1024; linear.": the panel's
+/// cells that were disturbed, of which nothing is derived; empty where there are none.
+std::string disturbed_words(const result::Panel& panel);
+
 }  // namespace attnbench::reports

@@ -58,6 +58,7 @@ LineRequest time_request(const std::string& what, const std::string& title,
   request.caption =
       "Median over rounds in fresh processes; bars and bands: the interval over rounds.";
   request.quantity = time_quantity(timing);
+  request.disturbed = disturbed_time_quantity(timing);
   request.words = seconds_words;
   return request;
 }

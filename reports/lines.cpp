@@ -14,15 +14,25 @@ namespace {
 using result::Panel;
 using result::Placed;
 
+/// A ring with a stroke through it: neither ours that counts nor hollow as published numbers are.
+constexpr const char* disturbed_shape = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0M-0.7,0.7L0.7,-0.7";
+constexpr const char* disturbed_entry = "disturbed: other programs had the CPU";
+
 struct Point {
   const Placed* placed;
   Measured measured;
+  bool disturbed = false;
 };
 
-std::vector<Point> points_of(const Panel& panel, const Quantity& quantity) {
+std::vector<Point> points_of(const Panel& panel, const LineRequest& request) {
   std::vector<Point> points;
   for (const Placed& placed : panel.cells) {
-    if (const auto measured = quantity(*placed.cell)) points.push_back({&placed, *measured});
+    if (const auto measured = request.quantity(*placed.cell)) {
+      points.push_back({&placed, *measured});
+    } else if (const auto marked =
+                   request.disturbed ? request.disturbed(*placed.cell) : std::nullopt) {
+      points.push_back({&placed, *marked, true});
+    }
   }
   return points;
 }
@@ -49,6 +59,11 @@ Json row_of(const Point& point, const Json& x, const LineRequest& request, doubl
   row["high"] = (grounded ? foot : measured.high) * factor;
   row["zero"] = grounded;
   row["said"] = request.words(measured.value);
+  row["disturbed"] = point.disturbed;
+  if (point.disturbed) {
+    row["mark"] = disturbed_entry;
+    row["reason"] = point.placed->cell->value("reason", "");
+  }
   if (!measured.interval.empty()) {
     row["between"] = request.words(measured.low) + " to " + request.words(measured.high) + " (" +
                      measured.interval + ")";
@@ -84,10 +99,11 @@ void add_published(Json& layers, const Json& rows, const Json& y) {
 /// The data of a figure, and what is in it: an empty layer would make Vega warn.
 struct Contents {
   Json rows = Json::array();
-  bool bounds = false;  ///< any value has an interval
-  bool zeros = false;   ///< any value stands at the foot of a logarithmic axis
-  bool others = false;  ///< any value does not
-  bool across = false;  ///< any cell without the axis' option is drawn at all its values
+  bool bounds = false;     ///< any value has an interval
+  bool zeros = false;      ///< any value stands at the foot of a logarithmic axis
+  bool others = false;     ///< any value does not
+  bool disturbed = false;  ///< any value is of a cell that was disturbed
+  bool across = false;     ///< any cell without the axis' option is drawn at all its values
 };
 
 Contents contents_of(const Panel& panel, const std::vector<Point>& points,
@@ -99,48 +115,89 @@ Contents contents_of(const Panel& panel, const std::vector<Point>& points,
     contents.across = contents.across || !point.placed->x;
     for (const Json& x : places(panel, *point.placed)) {
       contents.rows.push_back(row_of(point, x, request, factor, foot));
-      (contents.rows.back()["zero"].get<bool>() ? contents.zeros : contents.others) = true;
+      const bool zero = contents.rows.back()["zero"].get<bool>();
+      (point.disturbed ? contents.disturbed : zero ? contents.zeros : contents.others) = true;
     }
   }
   return contents;
 }
 
-Json layer_of(Json mark, Json encoding, const char* filter = nullptr) {
+Json layer_of(Json mark, Json encoding, const std::string& filter = "") {
   Json layer = {{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
-  if (filter) layer["transform"] = Json::array({{{"filter", filter}}});
+  if (!filter.empty()) layer["transform"] = Json::array({{{"filter", filter}}});
   return layer;
 }
 
 /// Bands and bars over the interval.
-void add_bounds(Json& layers, const Json& y) {
+void add_bounds(Json& layers, const Json& y, const std::string& filter) {
   Json range = y;
   range["field"] = "low";
   const Json to = {{"field", "high"}};
   for (const auto& [mark, opacity] : {std::pair{"area", 0.15}, std::pair{"rule", 1.0}}) {
     layers.push_back(layer_of({{"type", mark}},
-                              {{"y", range}, {"y2", to}, {"opacity", legend_opacity(opacity)}}));
+                              {{"y", range}, {"y2", to}, {"opacity", legend_opacity(opacity)}},
+                              filter));
   }
+}
+
+/// An entry of its own in the legend, by a channel that nothing else uses.
+Json disturbed_legend() {
+  return {
+      {"field", "mark"},
+      {"type", "nominal"},
+      {"scale",
+       {{"domain", Json::array({disturbed_entry})}, {"range", Json::array({Json::array({1, 0})})}}},
+      {"legend",
+       {{"title", nullptr},
+        {"symbolType", disturbed_shape},
+        {"symbolFillColor", "transparent"},
+        {"symbolStrokeColor", "#808080"},
+        {"symbolStrokeWidth", 1.5},
+        {"labelLimit", 300}}}};
+}
+
+Json disturbed_layer(const Json& y) {
+  const Json mark = {{"type", "point"},
+                     {"filled", false},
+                     {"shape", disturbed_shape},
+                     {"size", 110},
+                     {"strokeWidth", 1.5}};
+  return layer_of(mark,
+                  {{"y", y},
+                   {"strokeDash", disturbed_legend()},
+                   {"opacity", legend_opacity(1)},
+                   {"tooltip", tooltip({{"series", "label"},
+                                        {"mark", "status"},
+                                        {"reason", "reason"},
+                                        {"said", "median, which does not count"},
+                                        {"between", "interval"}})}},
+                  "datum.disturbed");
 }
 
 Json layers_of(const Panel& panel, const std::vector<std::string>& order, const Json& y,
                const Contents& contents) {
   Json layers = Json::array();
-  if (contents.bounds) add_bounds(layers, y);
-  const char* filter = contents.zeros && contents.others ? "!datum.zero" : nullptr;
-  Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}};
-  layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
-  std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
-  if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
-  encoding["tooltip"] = tooltip(own);
-  if (contents.zeros) {
-    const Json hollow = {
-        {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
-    layers.push_back(layer_of(hollow, encoding, "datum.zero"));
+  const std::string counts = contents.disturbed ? "!datum.disturbed" : "";
+  const std::string filter =
+      contents.zeros && contents.others ? "!datum.disturbed && !datum.zero" : counts;
+  if (contents.zeros || contents.others) {
+    if (contents.bounds) add_bounds(layers, y, counts);
+    Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}};
+    layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
+    std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
+    if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
+    encoding["tooltip"] = tooltip(own);
+    if (contents.zeros) {
+      const Json hollow = {
+          {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
+      layers.push_back(layer_of(hollow, encoding, "!datum.disturbed && datum.zero"));
+    }
+    encoding["shape"] = shape_encoding(panel.series, order);
+    layers.push_back(
+        layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter));
   }
-  encoding["shape"] = shape_encoding(panel.series, order);
-  Json points = layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter);
-  points["params"] = legend_selection();
-  layers.push_back(std::move(points));
+  if (contents.disturbed) layers.push_back(disturbed_layer(y));
+  layers.back()["params"] = legend_selection();
   return layers;
 }
 
@@ -148,10 +205,13 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
 
 std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
                                   const LineRequest& request) {
-  const std::vector<Point> points = points_of(panel, request.quantity);
+  const std::vector<Point> points = points_of(panel, request);
   if (points.empty()) return std::nullopt;
   std::vector<double> values;
-  for (const Point& point : points) values.push_back(point.measured.value);
+  for (const Point& point : points) {
+    if (!point.disturbed) values.push_back(point.measured.value);
+  }
+  if (values.empty()) values.push_back(points.front().measured.value);
   const Scale scale = request.scale(values);
   const Contents contents = contents_of(panel, points, request, scale.factor);
   const Json published = published_rows(request, scale.factor);
@@ -174,6 +234,9 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   if (contents.zeros) caption += " Hollow triangles at the foot: exactly 0.";
   if (contents.across) {
     caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
+  }
+  if (contents.disturbed) {
+    caption += " Crossed rings: disturbed, other programs had the CPU; they count for nothing.";
   }
   caption += not_drawn_words(panel, shown);
   Figure figure = framed(drawn, request.what, request.title, caption, order, std::move(layers));

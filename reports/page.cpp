@@ -6,6 +6,7 @@
 #include "reports/escape.hpp"
 #include "reports/page_facts.hpp"
 #include "reports/page_parts.hpp"
+#include "reports/verdicts.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -56,6 +57,8 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
                          const std::string& message) {
   std::string html = "<section id=\"result-" + std::to_string(number) + "\">\n";
   html += header_html(section.result);
+  const std::string verdicts = verdicts_html(section.verdicts);
+  if (!verdicts.empty()) html += "<h2>Verdicts</h2>\n" + verdicts;
   if (!section.figures.empty()) html += "<h2>Figures</h2>\n";
   if (!message.empty()) html += "<p class=\"note\">" + escape_html(message) + "</p>\n";
   std::string group;

@@ -13,6 +13,7 @@ namespace attnbench::reports {
 /// One result on the page.
 struct Section {
   Json result;         ///< result.json's value
+  Json verdicts;       ///< of `attnbench ab`, if it made the result; else null
   std::string source;  ///< its path, as the user named it
   std::vector<Figure> figures;
   std::vector<std::string>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "harness/result/blas.hpp"
 #include "harness/result/format.hpp"
 #include "harness/result/grid.hpp"
 #include "harness/result/table.hpp"
@@ -132,6 +133,9 @@ std::string header_html(const Json& result) {
     html += note("This run is not complete: " + state + (reason.empty() ? "" : ", " + reason) +
                  ". What was measured until then is here.");
   }
+  const std::string slow_blas =
+      result::blas_warning(ours["ceilings"].value("cpu", Json::object()), ours["machine"]);
+  if (!slow_blas.empty()) html += element("p", slow_blas, " class=\"note bad\"") + "\n";
   for (const Json& spoiler : ours["machine"].value("spoilers", Json::array())) {
     html += note(fact_text("", spoiler));
   }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/result/disturbed.hpp"
 #include "harness/result/format.hpp"
 
 namespace attnbench::reports {
 namespace {
-
-bool is_ok(const Json& cell) { return cell["status"].get_ref<const std::string&>() == "ok"; }
 
 const std::string missing = "–";
 
@@ -55,23 +54,33 @@ Scale choose(double value, const std::vector<Scale>& scales) {
   return scales.back();
 }
 
+std::optional<Measured> time_of(const Json& cell, const std::string& what) {
+  if (!cell.contains("timing")) return std::nullopt;
+  const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
+  if (!cell["timing"].contains(name)) return std::nullopt;
+  const Json& timing = cell["timing"][name];
+  return Measured{timing["median_seconds"].get<double>(), timing["low_seconds"].get<double>(),
+                  timing["high_seconds"].get<double>(),
+                  interval_words(timing.value("interval", ""), timing["rounds"])};
+}
+
 }  // namespace
 
 Quantity time_quantity(const std::string& what) {
-  return [what](const Json& cell) -> std::optional<Measured> {
-    if (!is_ok(cell) || !cell.contains("timing")) return std::nullopt;
-    const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
-    if (!cell["timing"].contains(name)) return std::nullopt;
-    const Json& timing = cell["timing"][name];
-    return Measured{timing["median_seconds"].get<double>(), timing["low_seconds"].get<double>(),
-                    timing["high_seconds"].get<double>(),
-                    interval_words(timing.value("interval", ""), timing["rounds"].size())};
+  return
+      [what](const Json& cell) { return result::is_ok(cell) ? time_of(cell, what) : std::nullopt; };
+}
+
+Quantity disturbed_time_quantity(const std::string& what) {
+  return [what](const Json& cell) {
+    return result::is_disturbed(cell) ? time_of(cell, what) : std::nullopt;
   };
 }
 
 Quantity number_quantity(const std::string& part, const std::string& key) {
   return [part, key](const Json& cell) -> std::optional<Measured> {
-    if (!is_ok(cell) || !cell.contains(part) || !cell[part].contains(key)) return std::nullopt;
+    const bool usable = result::is_ok(cell) || result::is_disturbed(cell);
+    if (!usable || !cell.contains(part) || !cell[part].contains(key)) return std::nullopt;
     const Json& value = cell[part][key];
     if (!value.is_number()) return std::nullopt;
     const double number = value.get<double>();
@@ -178,8 +187,14 @@ std::string shared_settings(const result::Panel& panel) {
   return text;
 }
 
-std::string interval_words(const std::string& interval, std::size_t rounds) {
-  const std::string count = std::to_string(rounds) + (rounds == 1 ? " round" : " rounds");
+std::string interval_words(const std::string& interval, const Json& rounds) {
+  const std::size_t disturbed = result::count_disturbed(rounds);
+  const bool all = disturbed == rounds.size();  // then they are all that there is to show
+  const std::size_t number = all ? rounds.size() : rounds.size() - disturbed;
+  std::string count = std::to_string(number) + (number == 1 ? " round" : " rounds");
+  if (disturbed > 0) {
+    count += all ? ", disturbed" : ", " + std::to_string(disturbed) + " disturbed left out";
+  }
   if (interval == "order") return "95 % over " + count;
   return (interval == "range" ? "range of " : "samples of ") + count;
 }

@@ -27,7 +27,9 @@ using Quantity = std::function<std::optional<Measured>(const Json& cell)>;
 
 /// Of a WHAT of timing; the cell's primary where `what` is empty. Cells that are not ok have none.
 Quantity time_quantity(const std::string& what);
-/// Of a number such as memory.workspace_bytes.
+/// The same of cells that were disturbed alone, which figures mark and nothing is derived from.
+Quantity disturbed_time_quantity(const std::string& what);
+/// Of bytes such as memory.workspace_bytes, of cells that are ok or whose time was disturbed.
 Quantity number_quantity(const std::string& part, const std::string& key);
 
 /// A factor and the unit it gives: bytes into MiB, seconds into ms.
@@ -51,8 +53,8 @@ Json tooltip(const std::vector<std::pair<std::string, std::string>>& own);
 /// of tokens in a call.
 std::string shared_settings(const result::Panel& panel);
 
-/// "over 5 rounds, 95 %", "range of 3 rounds", "samples of 1 round": what the bounds of a timing
-/// are.
-std::string interval_words(const std::string& interval, std::size_t rounds);
+/// "95 % over 5 rounds", "range of 3 rounds", "range of 3 rounds, 2 disturbed left out": what
+/// the bounds of a timing or a crossover over `rounds` are.
+std::string interval_words(const std::string& interval, const Json& rounds);
 
 }  // namespace attnbench::reports

@@ -12,6 +12,7 @@
 #include "reports/page.hpp"
 #include "reports/render.hpp"
 #include "reports/tables.hpp"
+#include "reports/verdicts.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -137,8 +138,10 @@ void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken,
   }
 }
 
-void write_tables(const fs::path& folder, const std::string& name, const Json& result) {
-  result::write_atomically(folder / (name + ".md"), markdown_tables(result));
+void write_tables(const fs::path& folder, const std::string& name, const Section& section) {
+  const Json& result = section.result;
+  result::write_atomically(folder / (name + ".md"),
+                           verdicts_markdown(section.verdicts) + markdown_tables(result));
   result::write_atomically(folder / (name + ".tex"), latex_tables(result));
   result::write_atomically(folder / (name + ".csv"), csv_table(result));
 }
@@ -167,6 +170,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
     Section section;
     section.source = path.string();
     section.result = result::read_result(path);
+    section.verdicts = verdicts_beside(path, report.messages);
     const Json& suite = section.result["attnbench"]["suite"];
     const auto published = published_of(suite, path, report.messages);
     section.figures = figures_of(section.result, published, report.messages);
@@ -181,7 +185,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
     std::string name =
         one ? "result" : safe(section.result["attnbench"]["suite"].value("name", ""));
     while (!table_names_taken.insert(name).second) name += "_2";
-    write_tables(out / "tables", name, section.result);
+    write_tables(out / "tables", name, section);
     for (const Figure& figure : section.figures) {
       const fs::path file = out / "figures" / (figure.name + ".vl.json");
       result::write_atomically(file, figure.spec.dump(1) + "\n");

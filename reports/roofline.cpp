@@ -22,9 +22,9 @@ std::string percent(double share) {
 Json rows_of(const result::Panel& panel) {
   Json rows = Json::array();
   for (const result::Placed& placed : panel.cells) {
-    if (!placed.cell->contains("roofline") || !placed.cell->contains("timing")) continue;
+    const auto time = time_quantity("")(*placed.cell);  // of ok cells alone
+    if (!time || !placed.cell->contains("roofline")) continue;
     const Json& roofline = (*placed.cell)["roofline"];
-    const Measured time = *time_quantity("")(*placed.cell);
     const double share = roofline["share"].get<double>();
     for (const Json& x : places(panel, placed)) {
       Json row = provenance_row(*placed.cell);
@@ -33,7 +33,7 @@ Json rows_of(const result::Panel& panel) {
                   {"series", placed.series},
                   {"bound", roofline["bound"]},
                   {"said", percent(share)},
-                  {"median", result::human_seconds(time.value)},
+                  {"median", result::human_seconds(time->value)},
                   {"floor", result::human_seconds(roofline["floor_seconds"].get<double>())}});
       rows.push_back(std::move(row));
     }
@@ -86,7 +86,7 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
       drawn, "roofline", "Share of the floor that is reached",
       "The floor is the least time that this machine's measured ceilings allow for the "
       "operations, bytes and exponentials of the cell; the colour says which of them binds." +
-          not_drawn_words(panel, series_of(rows)),
+          disturbed_words(panel) + not_drawn_words(panel, series_of(rows)),
       order, std::move(layers));
   figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
   figure.spec["encoding"].erase("color");  // here colour says what binds

@@ -85,14 +85,16 @@ Json row_of(const Placed& from, const Placed& to, Growing what) {
   return row;
 }
 
-/// "softmax 1.99 (claimed 2); …", where there are enough cells to fit.
+/// "softmax 1.99 (claimed 2: held); …", where there are enough cells to fit.
 std::string fits_of(const Panel& panel, Growing what) {
   std::string text;
   for (const result::PanelGrowth& grown : result::panel_growth(panel, what)) {
     if (!grown.fit.measured) continue;
     text.append(text.empty() ? " Fitted: " : "; ").append(grown.series).append(" ");
-    text.append(result::exponent_text(*grown.fit.measured)).append(" (claimed ");
-    text.append(short_number(grown.claimed)).append(")");
+    text.append(result::exponent_text(*grown.fit.measured));
+    if (!grown.claimed) continue;
+    text.append(" (claimed ").append(short_number(*grown.claimed)).append(": ");
+    text.append(grown.word).append(")");
   }
   return text.empty() ? text : text + ".";
 }
@@ -193,10 +195,11 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                                            {"between", "interval"},
                                            {"where", "between"}})}}}});
   const std::string caption =
-      "Each point is the power by which the " + quantity +
-      " grows between two neighbours; dashed, what is claimed." +
+      "Each point is the power by which the " + quantity + " grows between two neighbours" +
+      (claims.empty() ? "." : "; dashed, what is claimed.") +
       (time ? " Faint: cells under 5 ms, whose constant costs still count." : "") +
-      fits_of(panel, what) + not_drawn_words(panel, series_of(rows));
+      fits_of(panel, what) + (time ? disturbed_words(panel) : "") +
+      not_drawn_words(panel, series_of(rows));
   Figure figure = framed(drawn, time ? "slopes" : "memory_slopes",
                          "Local growth of the " + quantity + " along the axis", caption, order,
                          std::move(layers));

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "harness/result/disturbed.hpp"
 #include "harness/result/format.hpp"
 #include "reports/failures.hpp"
 #include "reports/frame.hpp"
@@ -41,8 +42,9 @@ std::string implementations(const result::Panel& panel) {
   for (const std::string& series : panel.series) {
     std::set<std::string> ran;
     for (const result::Placed& placed : panel.cells) {
-      if (placed.series == series && (*placed.cell)["status"] == "ok") {
-        ran.insert(provenance_row(*placed.cell)["implementation"].get<std::string>());
+      const Json& cell = *placed.cell;
+      if (placed.series == series && (result::is_ok(cell) || result::is_disturbed(cell))) {
+        ran.insert(provenance_row(cell)["implementation"].get<std::string>());
       }
     }
     for (const std::string& name : ran) {

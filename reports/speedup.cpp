@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 
+#include "reports/drawn.hpp"
 #include "reports/lines.hpp"
 
 namespace attnbench::reports {
@@ -59,7 +60,8 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
                                  : "Speedup of " + timing + " over " + order.front();
   request.axis = "speedup over " + order.front();
   request.caption = "The median time of " + order.front() +
-                    " over that of each; bars and bands: the quotient of the intervals.";
+                    " over that of each; bars and bands: the quotient of the intervals." +
+                    disturbed_words(panel);
   request.quantity = [ratios](const Json& cell) -> std::optional<Measured> {
     const auto found = ratios.find(&cell);
     if (found == ratios.end()) return std::nullopt;

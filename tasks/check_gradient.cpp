@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "attention/tolerance.hpp"
+#include "tasks/bits.hpp"
 #include "tasks/check.hpp"
 
 namespace attnbench::tasks {
@@ -42,15 +43,22 @@ RowFunction row_function(const MixCase& mix, std::int64_t count) {
   return function;
 }
 
-/// Its gradients by the implementation's own backward on inputs of `type`, in double.
-Gradients gradients_of(const Implementation& implementation, Mechanism& mechanism,
-                       const Inputs& inputs, at::ScalarType type, const RowFunction& function) {
-  const at::AutoGradMode with_grad(true);
-  Inputs leaves;
+/// Copies of inputs, which get gradients.
+using Leaves = Inputs;
+
+Leaves leaves_of(const Inputs& inputs, at::ScalarType type) {
+  Leaves leaves;
   leaves.key_mask = inputs.key_mask;
   for (const auto& [role, tensor] : inputs.tensors) {
     leaves.tensors[role] = tensor.detach().clone().to(type).requires_grad_(true);
   }
+  return leaves;
+}
+
+/// Their gradients by the implementation's own backward, in double.
+Gradients gradients_of(const Implementation& implementation, Mechanism& mechanism,
+                       const Leaves& leaves, const RowFunction& function) {
+  const at::AutoGradMode with_grad(true);
   const at::Tensor output = implementation.mix(mechanism, leaves, nullptr).output;
   output.backward(function.upstream.to(output.options().requires_grad(false)));
   Gradients gradients;
@@ -77,7 +85,8 @@ Gradients exact_gradients(const MixCase& mix, const RowFunction& function) {
   Inputs inputs;
   if (mix.inputs.key_mask.defined()) inputs.key_mask = mix.inputs.key_mask.cpu();
   for (const auto& [role, tensor] : mix.inputs.tensors) inputs.tensors[role] = tensor.cpu();
-  return gradients_of(mix.entry.implementations.front(), *mechanism, inputs, at::kDouble, function);
+  return gradients_of(mix.entry.implementations.front(), *mechanism, leaves_of(inputs, at::kDouble),
+                      function);
 }
 
 /// A form other than the checked one that can take the same problem. None where there is none, or
@@ -204,7 +213,8 @@ std::optional<Judgement> judged_by_other_forms(const MixCase& mix, const RowFunc
   if (!(exact_error <= judge_share * bars.gradient)) return std::nullopt;
   errors = errors_from(gradients, exact);
   const Errors naive = errors_from(
-      gradients_of(*other, mix.mechanism, mix.inputs, scalar_type(dtype), function), exact);
+      gradients_of(*other, mix.mechanism, leaves_of(mix.inputs, scalar_type(dtype)), function),
+      exact);
   Judgement worst{0, bars.gradient};
   for (const auto& [role, error] : errors) {
     const double bar = allowed(bars.gradient, bars, naive.at(role));
@@ -220,8 +230,18 @@ std::optional<Judgement> judged_by_other_forms(const MixCase& mix, const RowFunc
 Json check_gradient(const MixCase& mix, std::int64_t count) {
   const Dtype dtype = mix.problem().dtype;
   const RowFunction function = row_function(mix, count);
-  const Gradients gradients =
-      gradients_of(mix.implementation, mix.mechanism, mix.inputs, scalar_type(dtype), function);
+  const Leaves leaves = leaves_of(mix.inputs, scalar_type(dtype));
+  const Snapshot before(read_by(mix.mechanism, leaves));
+  const Gradients gradients = gradients_of(mix.implementation, mix.mechanism, leaves, function);
+  if (const std::string name = before.changed(); !name.empty()) {
+    return found_wrong("its backward pass changed the input \"" + name + "\" in place");
+  }
+  for (const auto& [role, gradient] : gradients) {
+    const std::int64_t bad = count_not_finite(gradient);
+    if (bad == 0) continue;
+    return found_wrong("its gradient of \"" + role + "\" holds numbers that are not finite: " +
+                       std::to_string(bad) + " of " + std::to_string(gradient.numel()));
+  }
   const std::map<std::string, Slope> slopes = slopes_of(mix, gradients, function);
   Errors errors = errors_along(gradients, slopes);
   Json section = {{"rows", function.rows.size()}, {"roles", Json::object()}};

@@ -2,7 +2,12 @@
 
 #include "attention/draw.hpp"
 
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <random>
 #include <thread>
@@ -28,12 +33,58 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
   return rows;
 }
 
+namespace {
+
+/// While it lives, this thread and those that it starts take denormal numbers as they are: whatever
+/// a mechanism's library has set must not blind those who check it.
+class WithDenormals {
+#ifdef __SSE2__
+ public:
+  WithDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ & ~(flush_to_zero | are_zero)); }
+  ~WithDenormals() { _mm_setcsr(before_); }
+  WithDenormals(const WithDenormals&) = delete;
+  WithDenormals& operator=(const WithDenormals&) = delete;
+
+ private:
+  static constexpr unsigned flush_to_zero = 1U << 15;
+  static constexpr unsigned are_zero = 1U << 6;
+  unsigned before_;
+#endif
+};
+
+/// Converted in this thread, which is why it is not LibTorch that does it: its threads keep the
+/// state they were started with.
+std::vector<double> doubles(const at::Tensor& tensor) {
+  [[maybe_unused]] const WithDenormals exact;
+  at::Tensor plain = tensor.detach().cpu().contiguous();
+  if (plain.scalar_type() == at::kDouble) {
+    return {plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel()};
+  }
+  if (plain.scalar_type() == at::kBFloat16) {
+    // A bfloat16 is the upper half of a float32: no arithmetic that could flush it.
+    const auto* halves = static_cast<const std::uint16_t*>(plain.data_ptr());
+    std::vector<double> values(static_cast<std::size_t>(plain.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t bits = static_cast<std::uint32_t>(halves[i]) << 16;
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof(value));
+      values[i] = static_cast<double>(value);
+    }
+    return values;
+  }
+  if (plain.scalar_type() != at::kFloat) {
+    plain = plain.to(at::kDouble);
+    return {plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel()};
+  }
+  return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+}
+
+}  // namespace
+
 reference::Array to_array(const at::Tensor& tensor) {
-  const at::Tensor plain = tensor.detach().cpu().to(at::kDouble).contiguous();
   reference::Array array;
-  array.shape = plain.sizes().vec();
-  const double* values = plain.data_ptr<double>();
-  array.values.assign(values, values + plain.numel());
+  array.shape = tensor.sizes().vec();
+  array.values = doubles(tensor);
   return array;
 }
 
@@ -57,8 +108,8 @@ reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs
 std::vector<double> rows_of(const at::Tensor& output, const Rows& rows) {
   std::vector<double> values;
   for (const auto& row : rows) {
-    const at::Tensor one = output.detach()[row.b][row.h][row.t].cpu().to(at::kDouble).contiguous();
-    values.insert(values.end(), one.data_ptr<double>(), one.data_ptr<double>() + one.numel());
+    const std::vector<double> one = doubles(output.detach()[row.b][row.h][row.t]);
+    values.insert(values.end(), one.begin(), one.end());
   }
   return values;
 }
@@ -66,6 +117,7 @@ std::vector<double> rows_of(const at::Tensor& output, const Rows& rows) {
 std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
                                    const Problem& problem, const reference::ReferenceInputs& inputs,
                                    const Rows& rows) {
+  [[maybe_unused]] const WithDenormals exact;
   const std::size_t count = rows.size();
   const auto width = static_cast<std::size_t>(problem.value_dim);
   const std::size_t threads =

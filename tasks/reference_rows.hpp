@@ -17,7 +17,8 @@ using Rows = std::vector<reference::RowIndex>;
 /// the last token among them; batch and head, and the place within each stretch, follow `seed`.
 Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed);
 
-/// A tensor of up to four dimensions, from whatever device, as a reference reads it.
+/// A tensor of up to four dimensions, from whatever device, as a reference reads it; denormal
+/// numbers are kept whatever this process does with them.
 reference::Array to_array(const at::Tensor& tensor);
 
 /// The very inputs of a mix, and the mechanism's parameters and buffers, in double.
@@ -26,7 +27,8 @@ reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs
 /// The rows of an output [B, H, T, Dv], one after the other, in double.
 std::vector<double> rows_of(const at::Tensor& output, const Rows& rows);
 
-/// The reference's rows in the same order, computed on ATen's number of threads.
+/// The reference's rows in the same order, computed on ATen's number of threads, with
+/// denormal numbers.
 std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
                                    const Problem& problem, const reference::ReferenceInputs& inputs,
                                    const Rows& rows);

@@ -50,6 +50,9 @@ struct Body {
   /// Many short calls of which a device may record one and play it again: `before` fills whatever
   /// memory `call` reads, always in the same place, and nothing of the host decides what is done.
   bool recordable = false;
+  /// May be empty: comes first of all, unclocked, and puts other numbers where `call` and `before`
+  /// read them, always in the same place, so that a recording finds them, too.
+  std::function<void()> refresh = {};
 };
 
 /// Two bodies timed in turns, so that what slows the machine down slows both.
@@ -61,7 +64,9 @@ struct Comparison {
   double ratio_low = 0;
   double ratio_high = std::numeric_limits<double>::infinity();
   std::size_t pairs = 0;
-  std::string stop;  ///< "decided", "equal", "time" or "samples"
+  /// "decided", "equal", "time", "samples" or "disturbed": other processes took the CPU from too
+  /// many pairs, the ratio has no interval and decides nothing.
+  std::string stop;
 };
 
 /// The place of this process among those that train together (torchrun's RANK, WORLD_SIZE,
@@ -90,6 +95,9 @@ class Context {
   virtual bool cancelled() const = 0;
   /// For work that can go on where it was stopped; kept with the run.
   virtual std::filesystem::path checkpoint_folder() const = 0;
+  /// Fingerprint of what computes: the worker, its library and the plugins. What another binary
+  /// began is not gone on with.
+  virtual std::string binary() const { return {}; }
   /// Rounds are fresh processes; the first one also checks and meters memory.
   virtual int round() const = 0;
   virtual std::uint64_t seed() const = 0;
@@ -105,7 +113,9 @@ class Work {
   /// Correctness at the size of the cell, in round 0: {"verdict": "ok" | "wrong", "reason", …}.
   virtual Json check(Context& context) = 0;
   /// Measures through the context; returns sections for the record besides timing, such as
-  /// {"memory": {…}, "metrics": {…}}, units in the key names.
+  /// {"memory": {…}, "metrics": {…}}, units in the key names. In every round "timed_check", of the
+  /// form of `check`, may say what became of the calls that were timed; it becomes the check's part
+  /// "timed", and where it is wrong, so is the cell.
   virtual Json run(Context& context) = 0;
 };
 
@@ -149,6 +159,8 @@ class Task {
   virtual std::vector<std::string> further_figures() const { return {}; }
   /// The setting that is the x axis where several vary.
   virtual std::string axis() const = 0;
+  /// Known departures from published code; told to users.
+  virtual std::vector<Departure> differs_from() const { return {}; }
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
   /// What it learns from; null where it learns from nothing. Lives as long as the task.

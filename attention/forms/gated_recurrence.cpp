@@ -59,25 +59,28 @@ Tensor for_rows(const Tensor& parameter, std::int64_t batch, at::ScalarType type
 struct Gates {
   Tensor v, r, i;
   Tensor log_a, a;
-  Tensor gain;    ///< sqrt(1 - a^2)
+  Tensor gain;    ///< sqrt(1 - a^2), and 1 at the token that begins the sequence if it is plain
   Tensor hidden;  ///< [n, B H, 1], or undefined
+  Tensor first;   ///< likewise: where the gain is 1 and does not follow a
 };
+
+/// [n, B] as [n, B H, 1].
+Tensor over_heads(const Tensor& tokens, std::int64_t heads) {
+  const std::int64_t count = tokens.size(0);
+  const std::int64_t batch = tokens.size(1);
+  return tokens.unsqueeze(-1).expand({count, batch, heads}).reshape({count, batch * heads, 1});
+}
 
 Gates gates_of(const Call& call, std::int64_t begin, std::int64_t count, at::ScalarType type) {
   const std::int64_t batch = call.value.size(0);
+  const std::int64_t heads = call.value.size(1);
   Gates g;
   Tensor recurrence = rows_of(call.recurrence, begin, count, type);
   Tensor input = rows_of(call.input, begin, count, type);
   g.v = rows_of(call.value, begin, count, type);
   if (call.key_mask.defined()) {
     // By selection, before anything is computed: what is hidden may not be a number.
-    const std::int64_t heads = call.value.size(1);
-    g.hidden = call.key_mask.narrow(1, begin, count)
-                   .logical_not()
-                   .t()
-                   .unsqueeze(-1)
-                   .expand({count, batch, heads})
-                   .reshape({count, batch * heads, 1});
+    g.hidden = over_heads(call.key_mask.narrow(1, begin, count).logical_not().t(), heads);
     recurrence = recurrence.masked_fill(g.hidden, 0);
     input = input.masked_fill(g.hidden, 0);
     g.v = g.v.masked_fill(g.hidden, 0);
@@ -91,6 +94,11 @@ Gates gates_of(const Call& call, std::int64_t begin, std::int64_t count, at::Sca
   // The root's slope is infinite at 0, where log a has none left.
   const Tensor none = rest == 0;
   g.gain = rest.masked_fill(none, 1).sqrt().masked_fill(none, 0);
+  if (call.first.defined()) {
+    const Tensor places = at::arange(begin, begin + count, call.first.options());
+    g.first = over_heads(places.unsqueeze(1).eq(call.first.unsqueeze(0)), heads);
+    g.gain = g.gain.masked_fill(g.first, 1);
+  }
   return g;
 }
 
@@ -151,8 +159,9 @@ struct Backward {
     const Tensor d =
         recur(next.flip(0), rows_of(upstream, begin, count, type).flip(0), coming, stride.block)
             .flip(0);
-    // d gain / d log a = -a^2 / gain, and nothing where log a is 0.
-    const Tensor none = g.gain == 0;
+    // d gain / d log a = -a^2 / gain, and nothing where log a is 0 or the gain does not follow it.
+    Tensor none = g.gain == 0;
+    if (g.first.defined()) none = none.logical_or(g.first);
     const Tensor steep = (g.a * g.a / g.gain.masked_fill(none, 1)).masked_fill(none, 0);
     const Tensor log_slope = d * (g.a * before - steep * input);
     const Tensor to_recurrence = log_slope * g.log_a * (1 - g.r);
@@ -201,6 +210,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
                         std::int64_t piece, std::int64_t block) {
     context->save_for_backward({recurrence, input, value, lambda, recurrence_bias, input_bias});
     if (call.key_mask.defined()) context->saved_data["key_mask"] = call.key_mask;
+    if (call.first.defined()) context->saved_data["first"] = call.first;
     context->saved_data["stride"] = std::vector<std::int64_t>{piece, block};
     const Tensor past =
         empty_state(1, value.size(0) * value.size(1), value.size(3), value.options()).squeeze(0);
@@ -213,6 +223,8 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     Call call{saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], {}};
     const auto mask = context->saved_data.find("key_mask");
     if (mask != context->saved_data.end()) call.key_mask = mask->second.toTensor();
+    const auto first = context->saved_data.find("first");
+    if (first != context->saved_data.end()) call.first = first->second.toTensor();
     const auto stride = context->saved_data["stride"].toIntVector();
     const auto type = compute_type(call.value.scalar_type());
     const std::int64_t rows = call.value.size(0) * call.value.size(1);
@@ -271,12 +283,38 @@ Tensor chunked(const Call& call, std::int64_t chunk, Tensor state) {
   return run(call, {chunk * kChunksTogether, chunk}, state);
 }
 
+Tensor first_tokens(const Tensor& like, const Tensor& key_mask, Tensor started) {
+  const at::NoGradGuard no_grad;
+  const auto place = at::TensorOptions(at::kLong).device(like.device());
+  Tensor first = at::zeros({like.size(0)}, place);
+  Tensor any;
+  if (key_mask.defined()) {
+    any = key_mask.any(1);
+    first = key_mask.to(at::kByte).argmax(1).masked_fill(any.logical_not(), -1);
+  }
+  if (!started.defined()) return first;
+  first = first.masked_fill(started, -1);
+  if (any.defined()) {
+    started.logical_or_(any);
+  } else {
+    started.fill_(true);
+  }
+  return first;
+}
+
 Tensor draw_lambda(std::uint64_t seed, const std::string& name, std::int64_t heads,
-                   std::int64_t width, const Problem& problem) {
+                   std::int64_t width, const Problem& problem, DecayInit init) {
   Problem exact = problem;
   exact.dtype = Dtype::float64;  // 0.999 is 1 in bfloat16
-  const Tensor a = draw_uniform(seed, name, {heads, width}, 0.9, 0.999, exact);
-  return at::log(at::expm1(a.log() / -kSharpness)).to(scalar_type(problem.dtype));
+  constexpr double low = 0.9, high = 0.999;
+  // log a at r = 1 is kSharpness times that of its eighth root, whose negative is softplus(lambda).
+  Tensor log_root;
+  if (init == DecayInit::paper) {
+    log_root = draw_uniform(seed, name, {heads, width}, low, high, exact).log() / kSharpness;
+  } else {
+    log_root = draw_uniform(seed, name, {heads, width}, low * low, high * high, exact).log() / 2;
+  }
+  return at::log(at::expm1(-log_root)).to(scalar_type(problem.dtype));
 }
 
 }  // namespace attnbench::gated_recurrence

@@ -4,7 +4,8 @@
 //   r_t = sigmoid(x_t + b_r),   i_t = sigmoid(z_t + b_i),   log a_t = -8 softplus(lambda) r_t,
 //   h_t = a_t h_{t-1} + sqrt(1 - a_t^2) (i_t v_t),   h_{-1} = 0,   channel by channel.
 // De et al. 2024 (Griffin, arXiv:2402.19427), section 2.4, c = 8. As there, the first token is
-// scaled by sqrt(1 - a^2) like the others; published code leaves that out at a sequence's start.
+// scaled by sqrt(1 - a^2) like the others; the published code (recurrentgemma) takes it as it is,
+// h_0 = i_0 v_0, which Call::first asks for.
 //
 // 1 - a^2 is taken as -expm1(2 log a): decays near 1 are the rule, and nothing of them cancels.
 // 16-bit inputs are computed in float32.
@@ -26,7 +27,14 @@ struct Call {
   at::Tensor recurrence_bias;
   at::Tensor input_bias;
   at::Tensor key_mask;  ///< [B, T] bool, true where real; the state passes by other tokens
+  /// [B] of int64: the token of this call that begins the sequence and is not scaled, -1 where
+  /// there is none. Undefined: every token is scaled.
+  at::Tensor first = {};
 };
+
+/// Call::first for inputs `like` [B, H, T, D] with this mask, which may be undefined. `started` [B]
+/// of bool, where defined, is true for sequences that began in an earlier call; it is advanced.
+at::Tensor first_tokens(const at::Tensor& like, const at::Tensor& key_mask, at::Tensor started);
 
 /// The state [B, H, D] that has seen nothing, in float32 where `like` is of 16 bits.
 at::Tensor empty_state(std::int64_t batch, std::int64_t heads, std::int64_t width,
@@ -45,9 +53,16 @@ at::Tensor scan(const Call& call, at::Tensor state = {});
 /// whatever T is. Its gradient keeps the inputs alone.
 at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
 
-/// lambda [heads, width], such that a at r = 1 is uniform in [0.9, 0.999] (De et al., section 2.4).
+/// What lambda is drawn to make uniform.
+enum class DecayInit {
+  paper,          ///< a at r = 1 in [0.9, 0.999] (De et al., section 2.4)
+  recurrentgemma  ///< the square of its eighth root, in [0.9^2, 0.999^2]: a in [0.43, 0.992]
+};
+
+/// lambda [heads, width].
 at::Tensor draw_lambda(std::uint64_t seed, const std::string& name, std::int64_t heads,
-                       std::int64_t width, const Problem& problem);
+                       std::int64_t width, const Problem& problem,
+                       DecayInit init = DecayInit::paper);
 
 /// Tokens that the scan takes together, and chunks that the chunked form does.
 inline constexpr std::int64_t kScanTogether = 64;

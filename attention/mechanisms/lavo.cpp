@@ -252,6 +252,9 @@ Entry lavo() {
   entry.title = "LAVO: linear attention via orthogonal memory";
   entry.citation = "Linear Attention Via Orthogonal memory, 2023, equations 3-6, sections 3.1-3.4";
   entry.options = options();
+  entry.differs_from = {
+      {"the paper has no 1/sqrt(D) in front of its scores, local or global; here they are scaled",
+       "scale=1 gives the paper's form"}};
   // The slots that are read are scaled bases, and local outputs are compressed as values are.
   entry.claims.rows_sum_to_one = false;
   entry.claims.linear_in_value = false;

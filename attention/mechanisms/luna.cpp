@@ -256,6 +256,10 @@ Entry luna() {
   entry.options = latents_options();
   for (const Option& option : own_options()) entry.options.push_back(option);
   entry.options.push_back(chunk_option());
+  entry.differs_from = {
+      {"causal: n_t counts the real tokens up to t and padded ones are left out; the published "
+       "packing ignores the key mask, so that padding is packed and counted",
+       "without a key mask both are the same"}};
   // Values are keys too, packed weights of the causal pattern do not sum to one, and unpacking
   // mixes the heads of the pack.
   entry.claims.rows_sum_to_one = false;

@@ -266,6 +266,9 @@ Entry macchiato() {
   entry.citation =
       "Unifying Linear-Time Attention via Latent Probabilistic Modelling (Latte v2), section 4.1";
   entry.options = declared();
+  entry.differs_from = {
+      {"the paper's window has no 1/sqrt(D) in front of its scores; here they are scaled",
+       "scale=1 gives the paper's form"}};
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};

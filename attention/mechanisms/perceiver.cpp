@@ -1,10 +1,12 @@
-// A Perceiver's cross attention to its latents, and the tokens' reading of them.
+// A Perceiver's cross attention to its latents, and the tokens' reading of them by the pooled keys:
+// attention with bounded-memory control (ABC), its control being a softmax over the tokens.
 //   W = softmax_s(scale latent_query . k),  K~ = W k,  V~ = W v     (Jaegle et al. 2021, encode)
-//   y_t = softmax_l(scale q_t . K~_l) V~_l                          (Perceiver IO, decode)
-// The keys of the reading are the pooled keys, so that no parameter lies between, rows of weights
-// sum to one and the output is linear in the values. V~ is the new latent stream. The encode alone
-// is softmax in the cross pattern with as many queries as latents. Causal: the latents are those of
-// the tokens seen so far, and the stream stays as it is.
+//   y_t = softmax_l(scale q_t . K~_l) V~_l                          (Peng et al. 2022, ABC)
+// No parameter lies between, rows of weights sum to one and the output is linear in the values.
+// Perceiver IO reads otherwise: its keys and values are projections of the latents V~, which is
+// luna with tied = false. V~ is the new latent stream. The encode alone is softmax in the cross
+// pattern with as many queries as latents. Causal: the latents are those of the tokens seen so far,
+// and the stream stays as it is.
 #include "attention/entry_parts.hpp"
 #include "attention/forms/slot_memory_implementations.hpp"
 #include "attention/forms/slot_tiles.hpp"
@@ -97,11 +99,20 @@ Entry perceiver() {
   Entry entry;
   entry.name = "perceiver";
   entry.title =
-      "Perceiver: tokens encoded into latents, and read from them (the encode alone is softmax, "
-      "cross, with as many queries as latents)";
+      "Perceiver's encoding of tokens into latents, read by the pooled keys as in ABC (the encode "
+      "alone is softmax, cross, with as many queries as latents)";
   entry.citation =
       "Jaegle, Gimeno, Brock, Zisserman, Vinyals, Carreira 2021, Perceiver: General Perception "
-      "with Iterative Attention, arXiv:2103.03206";
+      "with Iterative Attention, arXiv:2103.03206 (the encoding); Peng, Kasai, Pappas, Yogatama, "
+      "Wu, Kong, Schwartz, Smith 2022, ABC: Attention with Bounded-memory Control, "
+      "arXiv:2110.02488 (the whole)";
+  entry.differs_from = {
+      {"Perceiver IO (Jaegle et al. 2022) reads the latents by keys and values projected from "
+       "them; here the pooled keys are the keys, which makes it ABC",
+       "luna with tied=false has that reading, bidirectional and cross"},
+      {"a Perceiver goes on with its latents through self-attention; here every layer encodes and "
+       "reads once",
+       "not offered: the latents alone are latents.npy of apply"}};
   entry.options = latents_options();
   entry.options.push_back(scale_option());
   entry.options.push_back(chunk_option());

@@ -13,6 +13,9 @@ namespace attnbench::mechanisms {
 namespace {
 
 using gated_recurrence::Call;
+using gated_recurrence::DecayInit;
+
+bool first_is_plain(const Options& options) { return options.text("first_input") == "plain"; }
 
 class RgLru : public Mechanism {
  public:
@@ -36,8 +39,10 @@ class RgLru : public Mechanism {
 
   void draw_parameters(std::uint64_t seed) override {
     const at::NoGradGuard no_grad;
+    const bool of_paper = options.text("decay_init") == "paper";
     lambda_.copy_(
-        gated_recurrence::draw_lambda(seed, "lambda", problem.heads, problem.value_dim, problem));
+        gated_recurrence::draw_lambda(seed, "lambda", problem.heads, problem.value_dim, problem,
+                                      of_paper ? DecayInit::paper : DecayInit::recurrentgemma));
     recurrence_bias_.zero_();
     input_bias_.zero_();
   }
@@ -47,12 +52,20 @@ class RgLru : public Mechanism {
     State state;
     state.tensors["hidden"] =
         gated_recurrence::empty_state(batch, problem.heads, problem.value_dim, tensor);
+    if (first_is_plain(options))
+      state.tensors["started"] = at::zeros({batch}, tensor.dtype(at::kBool));
     return state;
   }
 
-  Call call(const Inputs& inputs) const {
-    return {inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], lambda_,
-            recurrence_bias_,          input_bias_,          inputs.key_mask};
+  /// The state, where there is one, is told which sequences have begun.
+  Call call(const Inputs& inputs, State* state) const {
+    Call call{inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], lambda_,
+              recurrence_bias_,          input_bias_,          inputs.key_mask};
+    if (first_is_plain(options)) {
+      const at::Tensor started = state != nullptr ? (*state)["started"] : at::Tensor();
+      call.first = gated_recurrence::first_tokens(call.value, call.key_mask, started);
+    }
+    return call;
   }
 
  private:
@@ -67,14 +80,14 @@ Implementation implementation_of(const std::string& name, const std::string& tit
       "rg_lru", name, title, [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
         const auto& self = dynamic_cast<const RgLru&>(mechanism);
         const at::Tensor hidden = state != nullptr ? (*state)["hidden"] : at::Tensor();
-        Mixed mixed{form(mechanism, self.call(inputs), hidden), {}};
+        Mixed mixed{form(mechanism, self.call(inputs, state), hidden), {}};
         if (state != nullptr) state->position += inputs["value"].size(2);
         return mixed;
       });
 }
 
 /// `together` tokens are in memory at once. Arrays of them at the peak were counted.
-Cost cost_of(const Problem& problem, double together, bool side_by_side) {
+Cost cost_of(const Options& options, const Problem& problem, double together, bool side_by_side) {
   const double heads = static_cast<double>(problem.batch * problem.heads);
   const double tokens = static_cast<double>(problem.length);
   const double width = static_cast<double>(problem.value_dim);
@@ -89,6 +102,7 @@ Cost cost_of(const Problem& problem, double together, bool side_by_side) {
   cost.minimal_bytes = 4 * numbers * bytes;
   cost.exponentials = 4 * numbers;
   cost.state_bytes = heads * width * wide;
+  if (first_is_plain(options)) cost.state_bytes += static_cast<double>(problem.batch);  // "started"
   const double piece = heads * std::min(tokens, together) * width * wide;
   cost.workspace_bytes = (side_by_side ? 14 : 11) * piece;
   cost.backward_flops = 4;
@@ -101,9 +115,9 @@ Implementation composite() {
       [](const Mechanism&, const Call& call, const at::Tensor& state) {
         return gated_recurrence::materialised(call, state);
       });
-  implementation.cost = [](const Options&, const Problem& problem) {
+  implementation.cost = [](const Options& options, const Problem& problem) {
     const double tokens = static_cast<double>(problem.length);
-    Cost cost = cost_of(problem, tokens, true);
+    Cost cost = cost_of(options, problem, tokens, true);
     cost.saved_bytes = cost.workspace_bytes;
     cost.backward_flops = 2;
     return cost;
@@ -117,8 +131,8 @@ Implementation scan() {
       "scan", "token by token", [](const Mechanism&, const Call& call, const at::Tensor& state) {
         return gated_recurrence::scan(call, state);
       });
-  implementation.cost = [](const Options&, const Problem& problem) {
-    return cost_of(problem, gated_recurrence::kScanTogether, false);
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return cost_of(options, problem, gated_recurrence::kScanTogether, false);
   };
   implementation.growth = {1, 0, 0, 0};
   implementation.rank = -1;
@@ -133,7 +147,7 @@ Implementation chunked() {
       });
   implementation.cost = [](const Options& options, const Problem& problem) {
     const auto together = options.integer("chunk") * gated_recurrence::kChunksTogether;
-    return cost_of(problem, static_cast<double>(together), true);
+    return cost_of(options, problem, static_cast<double>(together), true);
   };
   implementation.growth = {1, 0, 0, 0};
   implementation.rank = 10;
@@ -149,7 +163,32 @@ Entry rg_lru() {
   entry.citation =
       "De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient "
       "Language Models, arXiv:2402.19427, section 2.4";
-  entry.options = {chunk_option(32)};
+  entry.options = {{"first_input",
+                    OptionType::text,
+                    std::string("scaled"),
+                    "the input of a sequence's first token: scaled by sqrt(1 - a^2) like the "
+                    "others, as in the paper, or plain, as in recurrentgemma",
+                    {},
+                    {},
+                    {"scaled", "plain"}},
+                   {"decay_init",
+                    OptionType::text,
+                    std::string("paper"),
+                    "how lambda is drawn: for a at a fully open gate uniform in [0.9, 0.999], or "
+                    "recurrentgemma's, for its eighth root there (on a ring)",
+                    {},
+                    {},
+                    {"paper", "recurrentgemma"}},
+                   chunk_option(32)};
+  entry.differs_from = {
+      {"recurrentgemma does not scale the input of position 0 by sqrt(1 - a^2); the paper does, "
+       "and so does the default here",
+       "first_input=plain gives the code's form"},
+      {"recurrentgemma draws the eighth root of a in [0.9, 0.999], where the paper has a itself",
+       "decay_init=recurrentgemma gives the code's draw"},
+      {"Griffin gates by block-diagonal maps of the value's own projection; here the gates are "
+       "roles of their own, projected from the tokens",
+       "a choice of weights: the first is a case of the second"}};
   entry.claims.rows_sum_to_one = false;
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;

@@ -71,6 +71,11 @@ Array open_mask(const std::string& file, const Given& given) {
 }
 
 Array open_gradient(const std::string& file, const Given& given) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) {
+    throw UsageFailure("--gradient " + file + ": no such file; expected the word ones, or an " +
+                       "array [batch, heads, tokens, value width] written by numpy.save");
+  }
   Array array = npy::open_array(file);
   require_rank(array, "the gradient", 4, "[batch, heads, tokens, value width]");
   require_type(array, "the gradient", given);

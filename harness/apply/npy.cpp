@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -17,6 +18,22 @@ constexpr std::string_view magic = "\x93NUMPY";
 // NumPy itself refuses longer ones; ours are under 200 characters.
 constexpr std::size_t longest_header = 65536;
 constexpr std::size_t alignment = 64;
+
+/// What a header says, for a message: no byte of it but printable ASCII reaches the terminal.
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    if (byte >= 0x20 && byte < 0x7f) {
+      shown += letter;
+      continue;
+    }
+    std::array<char, 8> escaped{};
+    std::snprintf(escaped.data(), escaped.size(), "\\x%02x", byte);
+    shown += escaped.data();
+  }
+  return shown;
+}
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
   throw UsageFailure(file.string() + ": " + what);
@@ -64,7 +81,8 @@ std::size_t header_length(std::ifstream& stream, const std::filesystem::path& fi
   return length;
 }
 
-Element element_from(const std::filesystem::path& file, const std::string& descr) {
+Element element_from(const std::filesystem::path& file, const std::string& said) {
+  const std::string descr = result::shorten(printable(said), 40);
   const std::string expected = "; expected float32 or float64 (a mask: bool or uint8)";
   if (descr.size() > 1 && descr[0] == '>') {
     refuse(file, "its numbers are big-endian ('" + descr +
@@ -147,8 +165,9 @@ Array open_array(const std::filesystem::path& file) {
   try {
     header = parse_header(text);
   } catch (const std::invalid_argument& error) {
-    refuse(file, "its header describes no array (" + std::string(error.what()) +
-                     "): " + result::shorten(text, 100) + "; write it again with numpy.save");
+    refuse(file, "its header describes no array (" + result::shorten(printable(error.what()), 200) +
+                     "): " + result::shorten(printable(text), 100) +
+                     "; write it again with numpy.save");
   }
   array.element = element_from(file, header.descr);
   array.shape = header.shape;

@@ -21,7 +21,7 @@ class Literal {
   }
 
   void expect(char letter) {
-    if (!take(letter)) complain(std::string("expected ") + letter);
+    if (!take(letter)) complain(std::string("expected '") + letter + "'");
   }
 
   bool at_end() const { return place_ >= text_.size(); }
@@ -58,7 +58,9 @@ class Literal {
     while (!at_end() && std::isdigit(static_cast<unsigned char>(text_[place_])) != 0) {
       digits += text_[place_++];
     }
-    if (digits.empty() || digits.size() > 18) complain("expected a size");
+    if (digits.empty() || digits.size() > 18) {
+      complain("expected a number of the shape, of at most 18 digits,");
+    }
     if (!at_end() && text_[place_] == 'L') ++place_;  // as Python 2 wrote long integers
     return std::stoll(digits);
   }
@@ -84,7 +86,8 @@ class Literal {
   }
 
   [[noreturn]] void complain(const std::string& what) const {
-    throw std::invalid_argument(what + " at character " + std::to_string(place_ + 1));
+    throw std::invalid_argument(what + " at character " + std::to_string(place_ + 1) +
+                                " of the header");
   }
 
   const std::string& text_;

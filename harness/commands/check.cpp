@@ -11,13 +11,16 @@
 #include "harness/commands/check_report.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/device_argument.hpp"
+#include "harness/commands/measuring.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/errors.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/result/format.hpp"
+#include "harness/run/blas_core.hpp"
 #include "harness/run/checking.hpp"
 #include "harness/run/growing.hpp"
 #include "harness/run/limits.hpp"
+#include "harness/run/quiet.hpp"
 #include "harness/run/worker_client.hpp"
 #include "harness/suite/scripts.hpp"
 #include "reports/check.hpp"
@@ -31,6 +34,7 @@ struct Arguments {
   run::CheckChoices choices;
   std::vector<std::string> plugins;
   bool no_growth = false;
+  WaitArguments wait;
   CheckReports reports;
   double limit_seconds = 60;
 };
@@ -163,6 +167,20 @@ std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   return out;
 }
 
+/// Growth is fitted to times: says who is busy, and waits for quiet.
+void await_quiet(const WaitArguments& wait) {
+  Line line;
+  run::QuietSurroundings surroundings = run::real_surroundings();
+  surroundings.show = [&line](const std::string& text) { line.show(text); };
+  surroundings.say = [&line](const std::string& sentence) {
+    line.show("");
+    std::fprintf(stderr, "%s\n", sentence.c_str());
+  };
+  const int cpus = run::usable_cores();
+  run::wait_for_quiet(surroundings, measure::neighbours(0.25), cpus, cpus,
+                      run::longest_wait(wait.most_seconds(), run::on_terminal()));
+}
+
 /// Fills `growth` and, where it is known, `memory_ladder` of the document.
 void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
               const suite::Catalogue& catalogue, Json& document) {
@@ -226,12 +244,16 @@ int check(Arguments& arguments) {
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
   options.device = arguments.choices.device;
+  if (!arguments.no_growth) {
+    options.blas_core = run::blas_choice(false, run::BlasTrying::allowed).set;
+  }
   run::WorkerClient client(options);
   const run::Ask ask = run::asking(client);
   Json document = check_facts(catalogue, arguments.choices.mechanisms, arguments.plugins,
                               arguments.choices.device);
   document["growth"] = Json::array();
   document["checks"] = check_all(ask, rows, arguments.limit_seconds);
+  if (!arguments.no_growth) await_quiet(arguments.wait);
   if (!arguments.no_growth) grow_all(ask, rows, catalogue, document);
   const ExitCode code = conclude(document);
   arguments.reports.write(document);
@@ -257,6 +279,7 @@ void add_check(CLI::App& app, Chosen& chosen) {
   command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
       ->capture_default_str();
   command->add_flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
+  add_wait_arguments(*command, arguments->wait);
   command
       ->add_option("--out", arguments->reports.files,
                    "A file for all that was found, .md or .json (repeatable)")

@@ -59,9 +59,9 @@ std::string reproducing_command(const std::vector<std::string>& words, const std
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     const std::string flag = words[i].substr(0, equals);
-    if (is_one_of(flag, {"--no-report", "--no-ceilings"})) continue;
+    if (is_one_of(flag, {"--no-report", "--no-ceilings", "--now"})) continue;
     if (is_one_of(flag, {"--out", "--resume", "--reuse", "--retry", "--fail-on", "--only", "--skip",
-                         "--shard", "--progress"})) {
+                         "--shard", "--progress", "--wait"})) {
       if (equals == std::string::npos) ++i;
       continue;
     }

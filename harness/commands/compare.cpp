@@ -48,7 +48,9 @@ void add_compare(CLI::App& app, Chosen& chosen) {
   command->footer(
       "It describes and gates nothing: the exit code is 0 whatever it finds. SLOW and FAST need 3 "
       "or\n"
-      "more rounds on one machine in each, and intervals further apart than the margin.");
+      "more rounds on one machine in each, and intervals further apart than the margin. Rounds in "
+      "which\n"
+      "other programs had the CPU are left out and counted; cells that are disturbed are UNCLEAR.");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return run_compare(*arguments); }; });
 }

@@ -86,6 +86,33 @@ std::string claims_of(const Json& mechanism) {
   return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
 }
 
+/// A line "differs from" for each departure from published code, how to undo it behind a semicolon.
+void add_departures(std::vector<Row>& facts, const Json& item) {
+  for (const Json& one : item.value("differs_from", Json::array())) {
+    const std::string how = one.value("how", "");
+    facts.push_back({"differs from", one.value("what", "") + (how.empty() ? "" : "; " + how)});
+  }
+}
+
+void print_roles(const Json& mechanism) {
+  if (mechanism.contains("roles_unknown")) {
+    std::cout << "\n  roles unknown: " << mechanism.value("roles_unknown", "") << "\n";
+    return;
+  }
+  const Json roles = mechanism.value("roles", Json::array());
+  if (roles.empty()) return;
+  std::vector<Row> rows{{"role", "shape", "patterns", "fed by"}};
+  for (const Json& role : roles) {
+    rows.push_back({role.value("name", ""), role.value("shape", ""),
+                    suite::listed(role.value("patterns", std::vector<std::string>{})),
+                    role.value("fed_by", "")});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+  std::cout << "  B batch, H heads, G key heads (a divisor of H), T query tokens, S key tokens (T "
+               "unless cross),\n  D head_dim, Dv value_dim, L latents_per_head\n";
+}
+
 void print_mechanism(const Json& mechanism) {
   std::cout << mechanism["name"].get<std::string>() << ": " << mechanism.value("title", "") << "\n";
   std::vector<Row> facts;
@@ -96,7 +123,9 @@ void print_mechanism(const Json& mechanism) {
   fact("origin", mechanism.value("origin", ""));
   fact("patterns", suite::listed(mechanism.value("patterns", std::vector<std::string>{})));
   fact("claims", claims_of(mechanism));
+  add_departures(facts, mechanism);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
+  print_roles(mechanism);
   print_options("option", mechanism.value("options", Json::array()));
   std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
   for (const Json& implementation : mechanism["implementations"]) {
@@ -116,10 +145,11 @@ void print_mechanism(const Json& mechanism) {
 
 void print_task(const Json& task) {
   std::cout << task["name"].get<std::string>() << ": " << task.value("title", "") << "\n";
-  print_columns(std::cout,
-                {{"axis", task.value("axis", "")},
-                 {"figures", suite::listed(task.value("figures", std::vector<std::string>{}))}},
-                "  ", terminal_width(whole_lines));
+  std::vector<Row> facts{
+      {"axis", task.value("axis", "")},
+      {"figures", suite::listed(task.value("figures", std::vector<std::string>{}))}};
+  add_departures(facts, task);
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_options("setting", task["settings"]);
 }
 

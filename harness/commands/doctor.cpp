@@ -16,6 +16,8 @@
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
+#include "harness/result/blas.hpp"
+#include "harness/run/blas_core.hpp"
 #include "harness/run/fingerprint.hpp"
 #include "harness/run/worker_client.hpp"
 
@@ -32,6 +34,7 @@ struct DoctorArguments {
   int threads = 0;
   bool quick = false;
   bool json = false;
+  bool keep_blas_core = false;
 };
 
 /// Starts a worker and asks it what it is: {works, start_seconds, stamp, plugins} or {works,
@@ -91,7 +94,11 @@ void probe_into(Json& found, run::WorkerClient& worker, const std::string& word,
       const Json probe = worker.request({{"type", "probe"}, {"device", word}, {"threads", threads}},
                                         {}, probe_seconds);
       ceilings = probe.value("ceilings", Json::object());
-      found["machine"]["torch"] = probe.value("machine", Json::object());
+      Json torch = probe.value("machine", Json::object());
+      // As it is, not as wanted.
+      found["machine"]["blas"].update(torch.value("blas", Json::object()));
+      torch.erase("blas");
+      found["machine"]["torch"] = torch;
       return;
     } catch (const std::exception& error) {
       reason = error.what();
@@ -130,6 +137,10 @@ std::vector<std::string> spoilers_of(const Json& found) {
       spoilers.push_back(std::move(sentence));
     }
   }
+  const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
+  if (const std::string slow = result::blas_warning(ceilings, found["machine"]); !slow.empty()) {
+    spoilers.push_back(slow);
+  }
   const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
   if (spread > 0.03) {
     spoilers.push_back("The same work differs from itself by " +
@@ -148,6 +159,12 @@ Json examine(const DoctorArguments& arguments) {
   options.plugins = arguments.plugins;
   options.threads = threads;
   options.device = words.back();
+  options.keep_blas_core = arguments.keep_blas_core;
+  const run::BlasChoice blas =
+      run::blas_choice(arguments.keep_blas_core, arguments.quick ? run::BlasTrying::only_remembered
+                                                                 : run::BlasTrying::allowed);
+  options.blas_core = blas.set;
+  found["machine"]["blas"] = run::to_json(blas);
   run::WorkerClient worker(options);
   found["worker"] = look_at_worker(worker);
   if (!arguments.quick) measure_into(found, worker, words, threads);
@@ -194,6 +211,9 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   command->add_option("--threads", arguments->threads, "Threads to measure with (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
+  command->add_flag(
+      "--keep-blas-core", arguments->keep_blas_core,
+      "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
   command->add_flag("--json", arguments->json, "Everything found, as JSON");
   command->footer("Ends with 0, or with 3 where this installation cannot measure at all.");
   command->callback([arguments, &chosen] { chosen = [arguments] { return doctor(*arguments); }; });

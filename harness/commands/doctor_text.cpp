@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "harness/commands/columns.hpp"
+#include "harness/result/blas.hpp"
 #include "harness/result/format.hpp"
+#include "harness/run/progress.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -30,6 +32,17 @@ std::string shown(const Json& value) {
   return words;
 }
 
+/// "on one thread: Haswell 95.6 GFLOP/s, SkylakeX 193 GFLOP/s".
+std::string tried_text(const Json& blas) {
+  std::string text;
+  const Json tried = blas.value("tried", Json::object());
+  for (const auto& [type, rate] : tried.items()) {
+    text += (text.empty() ? "on one thread: " : ", ") + type + " " + result::human_count(rate) +
+            "FLOP/s";
+  }
+  return text;
+}
+
 void print_machine(std::ostream& out, const Json& card) {
   std::vector<Row> rows;
   for (const char* key : {"host", "os", "kernel", "cpu_model", "cores", "threads", "allowed_cpus",
@@ -44,9 +57,9 @@ void print_machine(std::ostream& out, const Json& card) {
   if (card.contains("torch")) {
     const Json& torch = card["torch"];
     rows.push_back({"libtorch", " " + torch.value("build", "")});
-    rows.push_back({"blas", " " + torch.value("blas", "unknown") + " " +
-                                torch.value("blas_core_type", "") + " " +
-                                torch.value("blas_library", "")});
+    rows.push_back({"blas", " " + result::blas_text(card)});
+    const std::string tried = tried_text(card.value("blas", Json::object()));
+    if (!tried.empty()) rows.push_back({"", " " + tried});
     rows.push_back({"onednn", " " + torch.value("onednn_version", "no")});
   }
   out << "Machine\n";
@@ -164,6 +177,11 @@ void print_ceilings(std::ostream& out, const std::string& word, const Json& ceil
   }
   out << "\n";
   print_columns(out, rows, "  ");
+  const result::ProductShares shares = result::product_shares(ceilings);
+  if (!shares.all_threads) return;
+  out << "  gemm_float32 reaches " << percent(*shares.all_threads) << " of fma_float32";
+  if (shares.one_thread) out << ", on one thread " << percent(*shares.one_thread);
+  out << "\n";
 }
 
 void print_measured(std::ostream& out, const Json& found) {
@@ -194,7 +212,12 @@ void print_doctor(std::ostream& out, const Json& found) {
   const Json& spoilers = found.at("machine").at("spoilers");
   out << (spoilers.empty() ? "Nothing that is known to spoil a measurement.\n"
                            : "What would spoil a measurement now\n");
-  for (const Json& sentence : spoilers) out << "  - " << shown(sentence) << "\n";
+  const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
+  const std::string slow = result::blas_warning(ceilings, found.at("machine"));
+  for (const Json& sentence : spoilers) {
+    const std::string text = shown(sentence);
+    out << "  - " << (text == slow ? run::in_red(text, stdout) : text) << "\n";
+  }
 }
 
 }  // namespace attnbench::commands

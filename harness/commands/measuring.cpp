@@ -10,6 +10,24 @@ namespace attnbench::commands {
 
 bool MeasureArguments::said(const char* flag) const { return command->count(flag) > 0; }
 
+std::optional<double> WaitArguments::most_seconds() const {
+  if (now) return 0;
+  if (command == nullptr || command->count("--wait") == 0) return std::nullopt;
+  return seconds;
+}
+
+void add_wait_arguments(CLI::App& command, WaitArguments& arguments) {
+  arguments.command = &command;
+  CLI::Option* now = command.add_flag(
+      "--now", arguments.now,
+      "Begin at once on a busy machine (on a terminal, what is timed waits for quiet)");
+  command
+      .add_option("--wait", arguments.seconds,
+                  "Seconds to wait for quiet at most, on a terminal or not, then begin (0: none)")
+      ->check(CLI::Range(0.0, 1e9))
+      ->excludes(now);
+}
+
 void add_measure_arguments(CLI::App& command, MeasureArguments& arguments) {
   arguments.command = &command;
   command.add_option("--out", arguments.out, "Folder of the run (default: runs/NAME-TIME)");
@@ -24,8 +42,11 @@ void add_measure_arguments(CLI::App& command, MeasureArguments& arguments) {
   command.add_option("--memory-limit", arguments.memory_limit,
                      "Of a cell's tensors, such as 20G (default: 80 % of what is available)");
   command.add_option("--progress", arguments.progress, "auto, plain or json");
-  command.add_flag("--keep-blas-core", arguments.keep_blas_core,
-                   "Leave OPENBLAS_CORETYPE to the worker; it can halve the speed");
+  add_wait_arguments(command, arguments.wait);
+  command.add_flag(
+      "--keep-blas-core", arguments.keep_blas_core,
+      "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH, in "
+      "place of what is fastest here");
   command.add_flag("--no-ceilings", arguments.no_ceilings,
                    "Do not measure what the machine can do: no shares of the roofline");
   command.add_flag("--no-report", arguments.no_report, "No figures and no page at the end");
@@ -41,6 +62,7 @@ run::RunSettings settings_of(const MeasureArguments& arguments) {
   if (!arguments.memory_limit.empty()) {
     settings.memory_limit_bytes = run::parse_bytes(arguments.memory_limit);
   }
+  settings.wait_seconds = arguments.wait.most_seconds();
   settings.keep_blas_core = arguments.keep_blas_core;
   settings.ceilings = !arguments.no_ceilings;
   settings.progress = run::progress_style_from(arguments.progress);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "harness/run/settings.hpp"
@@ -13,6 +14,19 @@ class App;
 }
 
 namespace attnbench::commands {
+
+/// How long to wait for a quiet machine before the first cell that is timed.
+struct WaitArguments {
+  bool now = false;
+  double seconds = 0;
+  CLI::App* command = nullptr;
+
+  /// Nothing where neither flag was given.
+  std::optional<double> most_seconds() const;
+};
+
+/// Adds --now and --wait.
+void add_wait_arguments(CLI::App& command, WaitArguments& arguments);
 
 struct MeasureArguments {
   CLI::App* command = nullptr;
@@ -25,13 +39,14 @@ struct MeasureArguments {
   std::string progress = "auto";
   bool keep_blas_core = false;
   bool no_ceilings = false;
+  WaitArguments wait;
   bool no_report = false;
 
   bool said(const char* flag) const;
 };
 
-/// Adds --out, --seed, --threads, --rounds, --cell-timeout, --memory-limit, --progress,
-/// --keep-blas-core, --no-ceilings and --no-report.
+/// Adds --out, --seed, --threads, --rounds, --cell-timeout, --memory-limit, --progress, --now,
+/// --wait, --keep-blas-core, --no-ceilings and --no-report.
 void add_measure_arguments(CLI::App& command, MeasureArguments& arguments);
 
 /// What they ask for; throws UsageFailure.

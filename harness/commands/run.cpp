@@ -10,8 +10,10 @@
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/errors.hpp"
+#include "harness/result/blas.hpp"
 #include "harness/result/record.hpp"
 #include "harness/result/table.hpp"
+#include "harness/run/progress.hpp"
 #include "harness/run/supervisor.hpp"
 #include "harness/run/verdict.hpp"
 
@@ -79,6 +81,15 @@ void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
   if (!settings.resume.empty()) settings.resume += beside;
 }
 
+/// Once more at the end, where the numbers are read.
+void tell_of_slow_blas(const result::Json& document) {
+  const result::Json& ours = document.at("attnbench");
+  const std::string slow =
+      result::blas_warning(ours.at("ceilings").value("cpu", result::Json::object()),
+                           ours.value("machine", result::Json::object()));
+  if (!slow.empty()) std::cout << run::in_red(slow, stdout) << "\n";
+}
+
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   take_seat(arguments, settings);
   const bool first = settings.seat.rank == 0;
@@ -89,7 +100,10 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first) {
     std::cout << result::table(outcome.result, style) << result::status_line(outcome.result) << "\n"
               << "result  " << (outcome.folder / "result.json").string() << "\n";
+    const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
+    if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
+  if (first) tell_of_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder);
   std::cout.flush();  // before the next suite's progress, which is another stream's
   tell_of_interruption(outcome);

@@ -8,6 +8,7 @@
 #include "harness/compare/place_name.hpp"
 #include "harness/compare/provenance.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/result/disturbed.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -46,13 +47,19 @@ Spread spread_of(const std::vector<double>& values) {
   return {measure::median(values), order ? order->low : *low, order ? order->high : *high};
 }
 
-/// The rounds of one timing: seconds, and seconds in units of the round's calibration probe.
+/// The undisturbed rounds of one timing: seconds, and seconds in units of the round's calibration
+/// probe.
 struct Rounds {
   std::vector<double> seconds;
   std::vector<double> calibrated;  ///< as many, or empty where a probe is missing
+  std::size_t disturbed = 0;
 
   explicit Rounds(const Json& timing) {
     for (const Json& round : timing["rounds"]) {
+      if (result::is_disturbed_round(round)) {
+        ++disturbed;
+        continue;
+      }
       const double median = round["median_seconds"].get<double>();
       const double probe = round.value("calibration_seconds", 0.0);
       seconds.push_back(median);
@@ -99,7 +106,8 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_mach
     pair.reason = "not known to be one machine";
   } else if (std::min(pair.base_rounds, pair.changed_rounds) < enough_rounds) {
     pair.verdict = Verdict::unclear;
-    pair.reason = "fewer than 3 rounds";
+    pair.reason = pair.left_out > 0 ? result::preempted_words(pair.left_out, pair.rounds)
+                                    : "fewer than 3 rounds";
   }
 }
 
@@ -107,8 +115,11 @@ void measure_pair(Pair& pair, const Json& base, const Json& changed, bool same_m
                   double margin) {
   const Rounds before(base);
   const Rounds after(changed);
+  pair.left_out = before.disturbed + after.disturbed;
+  pair.rounds = before.seconds.size() + after.seconds.size() + pair.left_out;
   if (before.seconds.empty() || after.seconds.empty()) {
-    pair.reason = "no rounds recorded";
+    pair.reason = pair.left_out > 0 ? result::preempted_words(pair.left_out, pair.rounds)
+                                    : "no rounds recorded";
     return;
   }
   pair.base_rounds = before.seconds.size();
@@ -137,20 +148,27 @@ std::vector<Pair> pairs_of(const Json& base, const Json& changed, const std::str
   }
   const std::string was = base["status"].get<std::string>();
   const std::string is = changed["status"].get<std::string>();
+  const bool disturbed = result::is_disturbed(base) || result::is_disturbed(changed);
+  const std::string ended = was + ", then " + is + (disturbed ? ": repeat on a quiet machine" : "");
   std::vector<Pair> pairs;
   for (const std::string& what : whats) {
     Pair pair = blank;
     pair.what = what;
     if (before.contains(what) && after.contains(what)) {
       measure_pair(pair, before[what], after[what], same_machine, margin);
+      if (!result::is_ok(base) || !result::is_ok(changed)) {
+        pair.verdict = Verdict::unclear;
+        pair.reason = ended;
+      }
     } else {
-      pair.reason = was + ", then " + is;
+      pair.reason = ended;
     }
     pairs.push_back(std::move(pair));
   }
   if (!pairs.empty()) return pairs;
-  blank.verdict = was == is ? Verdict::same : Verdict::unclear;
-  blank.reason = was == is ? was + " in both" : was + ", then " + is;
+  const bool alike = was == is && !disturbed;
+  blank.verdict = alike ? Verdict::same : Verdict::unclear;
+  blank.reason = alike ? was + " in both" : ended;
   return {blank};
 }
 

@@ -13,7 +13,9 @@ using Json = nlohmann::json;
 
 /// What the measurements allow to say of a cell. Of results measured apart, `slow` and `fast` need
 /// at least 3 rounds in each, one machine, and intervals that lie more than the margin apart,
-/// calibrated as well as not; paired.hpp says what they need in one run.
+/// calibrated as well as not; paired.hpp says what they need in one run. No verdict but `unclear`
+/// comes from rounds or cells that were disturbed, nor from the times of cells that did not end
+/// well.
 enum class Verdict { same, slow, fast, unclear, added, gone };
 
 /// "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
@@ -47,15 +49,17 @@ struct Pair {
   std::optional<Spread> base;
   std::optional<Spread> changed;
   /// New over base: of the medians or, in turns, the median over rounds; 0 where a side has no
-  /// time.
+  /// time, or none that was undisturbed.
   double ratio = 0;
   double ratio_low = 0;  ///< the least and the greatest that both intervals, or the rounds, allow
   double ratio_high = 0;
   std::optional<Control> control;
   double calibrated_ratio = 0;  ///< of the times in units of each round's calibration probe
   bool disjoint = false;        ///< the intervals over rounds have nothing in common
-  std::size_t base_rounds = 0;
+  std::size_t base_rounds = 0;  ///< that count
   std::size_t changed_rounds = 0;
+  std::size_t rounds = 0;    ///< measured; of both sides together where they were measured apart
+  std::size_t left_out = 0;  ///< of those, in which other programs had the CPU of a side
 };
 
 /// How two sides were measured in turns.
@@ -77,7 +81,7 @@ struct Comparison {
 };
 
 /// Matches the cells of two result.json values by id. `margin` is the relative change below which
-/// disjoint intervals are not called SLOW or FAST.
+/// disjoint intervals are not called SLOW or FAST. Rounds that were disturbed are left out.
 Comparison compare(const Json& base, const Json& changed, double margin = 0.03);
 
 /// How often the ranges of n and m draws from one distribution are disjoint: 2 n! m! / (n + m)!.

@@ -26,11 +26,14 @@ std::string percent(double share) {
   return text.data();
 }
 
+/// Of disturbed rounds alone there are times, and no ratio.
+bool has_ratio(const Pair& pair) { return pair.base && pair.changed && pair.ratio > 0; }
+
 /// The farthest that any bound is from 1, as a logarithm; at least 5 %.
 double reach_of(const std::vector<Pair>& pairs) {
   double reach = std::log(1.05);
   for (const Pair& pair : pairs) {
-    if (!pair.base || !pair.changed) continue;
+    if (!has_ratio(pair)) continue;
     reach = std::max(
         {reach, std::fabs(std::log(pair.ratio_low)), std::fabs(std::log(pair.ratio_high))});
   }
@@ -38,6 +41,7 @@ double reach_of(const std::vector<Pair>& pairs) {
 }
 
 std::string bar(const Pair& pair, double reach, bool utf8) {
+  if (!has_ratio(pair)) return std::string(bar_width, ' ');
   const auto column = [&](double ratio) {
     const double share = std::clamp(std::log(ratio) / reach, -1.0, 1.0);
     return static_cast<std::size_t>(std::lround((share + 1) / 2 * (bar_width - 1)));
@@ -55,7 +59,7 @@ std::string bar(const Pair& pair, double reach, bool utf8) {
 }
 
 std::string ratio_text(const Pair& pair) {
-  if (!pair.base || !pair.changed) return "";
+  if (!has_ratio(pair)) return "";
   return three_decimals(pair.ratio) + " [" + three_decimals(pair.ratio_low) + ", " +
          three_decimals(pair.ratio_high) + "]";
 }
@@ -77,6 +81,10 @@ std::string line_of(const Pair& pair, std::size_t name_width, double reach, bool
   }
   line.append("  ").append(to_string(pair.verdict));
   if (!pair.reason.empty()) line.append("  ").append(pair.reason);
+  if (pair.left_out > 0 && pair.verdict != Verdict::unclear) {
+    line.append("  without ").append(std::to_string(pair.left_out));
+    line.append(" of ").append(std::to_string(pair.rounds)).append(" rounds, disturbed");
+  }
   return line + "\n";
 }
 
@@ -84,6 +92,19 @@ std::string note_on(const Turns& turns) {
   return "Each ratio is the median over rounds in which both took turns, in brackets its interval "
          "(" +
          percent(turns.confidence) + "); SAME is within " + percent(turns.margin) + ".\n";
+}
+
+/// How many rounds count for nothing; empty where all do.
+std::string left_out_words(const Comparison& comparison) {
+  std::size_t rounds = 0;
+  std::size_t left_out = 0;
+  for (const Pair& pair : comparison.pairs) {
+    rounds += pair.rounds;
+    left_out += pair.left_out;
+  }
+  if (left_out == 0) return "";
+  return "Left out: " + std::to_string(left_out) + " of " + std::to_string(rounds) +
+         " rounds, in which other programs had the CPU. `attnbench doctor` says who is busy.\n";
 }
 
 std::string summary(const Comparison& comparison) {
@@ -96,7 +117,7 @@ std::string summary(const Comparison& comparison) {
     if (!text.empty()) text += ", ";
     text += std::to_string(count) + " " + to_string(verdict);
   }
-  text += "\n";
+  text += "\n" + left_out_words(comparison);
   if (comparison.turns) return text + note_on(*comparison.turns);
   if (comparison.timed == 0) return text;
   const double share =
@@ -118,11 +139,14 @@ Json json_of(const Pair& pair) {
   Json json = {{"id", pair.id}, {"name", pair.name}, {"verdict", to_string(pair.verdict)}};
   if (!pair.what.empty()) json["timing"] = pair.what;
   if (!pair.reason.empty()) json["reason"] = pair.reason;
+  if (pair.rounds > 0) json["rounds"] = pair.rounds;
+  if (pair.rounds > 0) json["rounds_left_out"] = pair.left_out;
   if (!pair.base || !pair.changed) return json;
   json["base"] = json_of(*pair.base);
   json["base"]["rounds"] = pair.base_rounds;
   json["new"] = json_of(*pair.changed);
   json["new"]["rounds"] = pair.changed_rounds;
+  if (!has_ratio(pair)) return json;
   json["ratio"] = pair.ratio;
   json["ratio_low"] = pair.ratio_low;
   json["ratio_high"] = pair.ratio_high;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "harness/compare/place_name.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/result/disturbed.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -59,19 +61,53 @@ const Json* timing_of(const Json* cell, const std::string& what) {
   return &cell->at("timing").at(what);
 }
 
-/// ln(second / first) of every round that has both.
-std::vector<double> log_ratios(const Json& first, const Json& second) {
+/// The rounds of one timing by number: medians of those that count, and which were disturbed and
+/// not measured again.
+struct Rounds {
   std::map<int, double> seconds;
-  for (const Json& round : first["rounds"]) {
-    seconds[round.value("round", 0)] = round["median_seconds"].get<double>();
+  std::set<int> disturbed;
+
+  explicit Rounds(const Json* timing) {
+    if (timing == nullptr) return;
+    for (const Json& round : timing->at("rounds")) {
+      const int number = round.value("round", 0);
+      if (result::is_disturbed_round(round)) {
+        disturbed.insert(number);
+      } else {
+        seconds[number] = round["median_seconds"].get<double>();
+      }
+    }
+    for (const auto& [number, median] : seconds) disturbed.erase(number);
   }
-  std::vector<double> ratios;
-  for (const Json& round : second["rounds"]) {
-    const auto found = seconds.find(round.value("round", 0));
-    if (found == seconds.end()) continue;
-    ratios.push_back(std::log(round["median_seconds"].get<double>() / found->second));
+  bool has(int number) const { return seconds.contains(number) || disturbed.contains(number); }
+};
+
+/// One timing of a trio over its rounds.
+struct Turned {
+  std::vector<double> base;     ///< seconds of the rounds that count
+  std::vector<double> changed;  ///< as many
+  std::vector<double> logs;     ///< ln(changed / base), as many
+  std::vector<double> control;  ///< ln(control / base), of those that the control has, too
+  std::size_t left_out = 0;     ///< rounds of both sides in which one of the three was disturbed
+};
+
+Turned turned_of(const Rounds& base, const Rounds& changed, const Rounds& control) {
+  Turned turned;
+  for (const int number : base.disturbed) turned.left_out += changed.has(number);
+  for (const auto& [number, before] : base.seconds) {
+    if (!changed.has(number)) continue;
+    if (changed.disturbed.contains(number) || control.disturbed.contains(number)) {
+      ++turned.left_out;
+      continue;
+    }
+    const double after = changed.seconds.at(number);
+    turned.base.push_back(before);
+    turned.changed.push_back(after);
+    turned.logs.push_back(std::log(after / before));
+    const auto again = control.seconds.find(number);
+    if (again != control.seconds.end()) turned.control.push_back(std::log(again->second / before));
   }
-  return ratios;
+  return turned;
 }
 
 std::optional<Control> ratio_of(const std::vector<double>& logs, double confidence) {
@@ -81,51 +117,55 @@ std::optional<Control> ratio_of(const std::vector<double>& logs, double confiden
                  std::exp(interval->high)};
 }
 
-Spread spread_of(const Json& timing) {
-  return {timing["median_seconds"], timing["low_seconds"], timing["high_seconds"]};
+/// A timing's own median and bounds or, where rounds of it were left out, those of the others.
+Spread spread_of(const Json& timing, const std::vector<double>& seconds, bool all) {
+  if (all || seconds.empty()) {
+    return {timing["median_seconds"], timing["low_seconds"], timing["high_seconds"]};
+  }
+  const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
+  return {measure::median(seconds), *low, *high};
 }
 
-/// How far from 1 a ratio may be on account of the machine alone.
-double reach_of(const std::optional<Control>& control, double margin) {
-  const double usual = 1 + margin;
-  if (!control) return usual;
-  const Verdict moved = verdict_of(control->low, control->high, usual);
-  if (moved != Verdict::slow && moved != Verdict::fast) return usual;
-  return std::max(control->high, 1 / control->low);
+/// Whether the same code against itself did what only a change of the code may do.
+bool moved(const std::optional<Control>& control, double margin) {
+  if (!control) return false;
+  const Verdict found = verdict_of(control->low, control->high, 1 + margin);
+  return found == Verdict::slow || found == Verdict::fast;
 }
 
 std::size_t rounds_needed(double confidence) {
   return static_cast<std::size_t>(std::ceil(1 - std::log2(1 - confidence)));
 }
 
-std::string why_unclear(const Pair& pair, const Turns& turns) {
-  if (pair.control && reach_of(pair.control, turns.margin) > 1 + turns.margin) {
-    return "the base against itself moved, too";
-  }
-  return pair.ratio_low > 1 || pair.ratio_high < 1 ? "the difference may be within the margin"
-                                                   : "the interval goes across 1";
+std::string too_few(const Pair& pair, std::size_t count, double confidence) {
+  if (pair.left_out > 0) return result::preempted_words(pair.left_out, pair.rounds);
+  return std::to_string(count) + (count == 1 ? " round gives" : " rounds give") +
+         " no interval; --rounds " + std::to_string(rounds_needed(confidence)) + " would";
 }
 
 void judge(Pair& pair, const std::vector<double>& logs, const Turns& turns) {
   const auto ratio = ratio_of(logs, turns.confidence);
   pair.base_rounds = pair.changed_rounds = logs.size();
   if (!ratio) {
-    pair.ratio = pair.ratio_low = pair.ratio_high =
-        logs.empty() ? pair.changed->median / pair.base->median : std::exp(measure::median(logs));
-    pair.reason = std::to_string(logs.size()) +
-                  (logs.size() == 1 ? " round gives" : " rounds give") + " no interval; --rounds " +
-                  std::to_string(rounds_needed(turns.confidence)) + " would";
+    if (!logs.empty()) {
+      pair.ratio = pair.ratio_low = pair.ratio_high = std::exp(measure::median(logs));
+    }
+    pair.reason = too_few(pair, logs.size(), turns.confidence);
     return;
   }
   pair.ratio = ratio->ratio;
   pair.ratio_low = ratio->low;
   pair.ratio_high = ratio->high;
   pair.disjoint = pair.ratio_low > 1 || pair.ratio_high < 1;
-  const double reach = reach_of(pair.control, turns.margin);
-  pair.verdict = verdict_of(pair.ratio_low, pair.ratio_high, reach);
-  // Within what the machine moved by, nothing is known to be the same.
-  if (pair.verdict == Verdict::same && reach > 1 + turns.margin) pair.verdict = Verdict::unclear;
-  if (pair.verdict == Verdict::unclear) pair.reason = why_unclear(pair, turns);
+  if (moved(pair.control, turns.margin)) {
+    pair.reason = "the base against itself moved by more than the margin, too";
+    return;
+  }
+  pair.verdict = verdict_of(pair.ratio_low, pair.ratio_high, 1 + turns.margin);
+  if (pair.verdict == Verdict::unclear) {
+    pair.reason =
+        pair.disjoint ? "the difference may be within the margin" : "the interval goes across 1";
+  }
 }
 
 std::string state_of(const Json* cell) {
@@ -144,11 +184,33 @@ std::vector<std::string> common_timings(const Trio& trio) {
   return whats;
 }
 
+std::string states_of(const Trio& trio) {
+  return "base: " + state_of(trio.base) + "; new: " + state_of(trio.changed);
+}
+
 Pair untimed(const Trio& trio) {
   Pair pair;
   pair.name = trio.name;
-  pair.reason = "base: " + state_of(trio.base) + "; new: " + state_of(trio.changed);
+  pair.reason = states_of(trio);
   return pair;
+}
+
+/// Cells that are disturbed, or did not end well though some of their rounds did, are in no
+/// verdict.
+void hold_to_status(Pair& pair, const Trio& trio) {
+  const auto any = [&trio](const auto& is) {
+    return is(trio.base) || is(trio.changed) || (trio.control != nullptr && is(trio.control));
+  };
+  if (!any([](const Json* cell) { return !result::is_ok(*cell); })) return;
+  pair.verdict = Verdict::unclear;
+  const bool counted =
+      pair.left_out > 0 && pair.reason == result::preempted_words(pair.left_out, pair.rounds);
+  if (counted) return;  // says it already
+  const bool sides_ok = result::is_ok(*trio.base) && result::is_ok(*trio.changed);
+  pair.reason = sides_ok ? "the base once more: " + state_of(trio.control) : states_of(trio);
+  if (any([](const Json* cell) { return result::is_disturbed(*cell); })) {
+    pair.reason += ": repeat on a quiet machine";
+  }
 }
 
 Pair timed(const Trio& trio, const std::string& what, const Turns& turns) {
@@ -158,12 +220,15 @@ Pair timed(const Trio& trio, const std::string& what, const Turns& turns) {
   pair.what = what;
   const Json& base = *timing_of(trio.base, what);
   const Json& changed = *timing_of(trio.changed, what);
-  pair.base = spread_of(base);
-  pair.changed = spread_of(changed);
-  if (const Json* control = timing_of(trio.control, what)) {
-    pair.control = ratio_of(log_ratios(base, *control), turns.confidence);
-  }
-  judge(pair, log_ratios(base, changed), turns);
+  const Turned turned =
+      turned_of(Rounds(&base), Rounds(&changed), Rounds(timing_of(trio.control, what)));
+  pair.left_out = turned.left_out;
+  pair.rounds = turned.logs.size() + turned.left_out;
+  pair.base = spread_of(base, turned.base, turned.left_out == 0);
+  pair.changed = spread_of(changed, turned.changed, turned.left_out == 0);
+  pair.control = ratio_of(turned.control, turns.confidence);
+  judge(pair, turned.logs, turns);
+  hold_to_status(pair, trio);
   return pair;
 }
 

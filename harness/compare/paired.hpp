@@ -23,8 +23,10 @@ std::vector<Json> in_turns(const std::vector<Json>& cells);
 
 /// The statistic is the median over rounds of the logarithm of new / base, its interval that of the
 /// order statistics, at 95 % for all sizes together. `slow`, `fast` and `same` need all of the
-/// interval beyond, or within, the margin. Where the control's interval is beyond the margin, too,
-/// the machine moved, and a difference counts only as far as it goes beyond that.
+/// interval beyond, or within, the margin. A round in which other programs had the CPU while a side
+/// or the control was timed is left out whole and counted. What is left is `unclear` where it is
+/// too little, where a cell is disturbed or did not end well, and where the control's interval is
+/// beyond the margin: then the machine moved.
 Comparison paired(const Json& result, const Sides& sides, double margin = 0.03);
 
 /// What they come to: undecided where any pair is unclear; of a `gate`, failed where one is slow.

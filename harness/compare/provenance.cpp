@@ -29,7 +29,8 @@ std::vector<std::string> differences_of(const Json& base, const Json& changed) {
       {"/provenance/compiler", "compiler"},
       {"/provenance/flags", "compiler flags"},
       {"/machine/version", "LibTorch"},
-      {"/machine/blas_core_type", "BLAS core type"},
+      {"/machine/blas/library", "BLAS"},
+      {"/machine/blas/core_type", "BLAS core type"},
       {"/provenance/commit", "commit"},
       {"/provenance/dirty", "uncommitted changes"},
       {"/provenance/binary", "binary"}};

@@ -96,7 +96,9 @@ Json cpu_ceilings(int threads) {
   const std::int64_t from_l3 = std::max(2 * caches.l2, caches.l3 / (2 * threads));
   // Four times the last level, but never so much that a small machine runs short.
   const std::int64_t from_dram = std::min<std::int64_t>(4 * caches.l3, 512 << 20) / threads;
-  return {{"fma_float32_flops_per_second", multiply_add_rate(threads)},
+  const double one_thread = multiply_add_rate(1);
+  return {{"fma_float32_flops_per_second", threads > 1 ? multiply_add_rate(threads) : one_thread},
+          {"fma_float32_one_thread_flops_per_second", one_thread},
           {"exp_float32_per_second", exponential_rate(threads)},
           {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, Level::of_one_core)},
           {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, Level::of_one_core)},
@@ -119,7 +121,10 @@ double calibration_seconds(int threads) {
       exponentials();
     };
   };
-  return time_team(std::max(1, threads), 4, body).together;
+  // Each thread at its own best: starting together takes a free CPU for all of them at once, which
+  // says who is busy beside us, not how fast the machine runs.
+  const int team = std::max(1, threads);
+  return team / time_team(team, 4, body).per_second;
 }
 
 }  // namespace attnbench::measure

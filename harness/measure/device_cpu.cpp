@@ -1,12 +1,12 @@
 #include "harness/measure/device_cpu.hpp"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/interference.hpp"
 #include "harness/measure/machine.hpp"
 
 namespace attnbench::measure {
@@ -16,14 +16,15 @@ namespace {
 class SteadyStopwatch final : public Stopwatch {
  public:
   double time(const std::function<void()>& body) override {
-    const long before = page_faults();
+    watch_.begin();
     const double start = now();
     body();
     const double seconds = now() - start;
-    faults_ = page_faults() - before;
+    beside_ = watch_.end();
     return seconds;
   }
-  bool cold() const override { return faults_ > few_faults; }
+  bool cold() const override { return watch_.page_faults() > few_faults; }
+  std::optional<Interference> interference() const override { return beside_; }
   double now() const override {
     const auto since = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double>(since).count();
@@ -33,13 +34,8 @@ class SteadyStopwatch final : public Stopwatch {
   /// A huge page is one fault, and takes as long to clear as a hundred small ones.
   static constexpr long few_faults = 8;
 
-  static long page_faults() {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-  }
-
-  long faults_ = 0;
+  ThreadWatch watch_;
+  Interference beside_;
 };
 
 class Cpu final : public Device {

@@ -1,11 +1,9 @@
 #include "harness/measure/machine.hpp"
 
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,9 +14,13 @@
 
 #include "harness/measure/caches.hpp"
 #include "harness/measure/device_cpu.hpp"
+#include "harness/measure/neighbours.hpp"
 
 namespace attnbench::measure {
 namespace {
+
+/// The kernel counts CPU time in hundredths of a second.
+constexpr double look_seconds = 0.25;
 
 std::string first_line(const std::string& file) {
   std::ifstream stream(file);
@@ -60,48 +62,17 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
-/// CPU-seconds that all processes together have used, from /proc/stat.
-double busy_seconds() {
-  std::istringstream line(first_line("/proc/stat"));
-  std::string word;
-  line >> word;
-  double user = 0;
-  double nice = 0;
-  double system = 0;
-  line >> user >> nice >> system;
-  return (user + nice + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-double own_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// CPUs that others keep busy, watched for a tenth of a second: the load average still remembers
-/// the build before us.
-double busy_cpus_beside_us() {
-  const auto start = std::chrono::steady_clock::now();
-  const double others = busy_seconds() - own_seconds();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  const double passed =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return std::max(0.0, (busy_seconds() - own_seconds() - others) / passed);
-}
-
 Json load() {
   std::istringstream line(first_line("/proc/loadavg"));
   double one = 0;
   double five = 0;
   double fifteen = 0;
   line >> one >> five >> fifteen;
-  return {{"average_1_minute", one},
-          {"average_5_minutes", five},
-          {"average_15_minutes", fifteen},
-          {"busy_cpus_beside_us", busy_cpus_beside_us()}};
+  Json found = to_json(neighbours(look_seconds));
+  found["average_1_minute"] = one;
+  found["average_5_minutes"] = five;
+  found["average_15_minutes"] = fifteen;
+  return found;
 }
 
 /// CPUs that a container's quota lets us use; nothing said, or "max", is no quota.
@@ -168,6 +139,17 @@ Json machine_card() {
   card["environment"] = environment();
   card["spoilers"] = spoilers(card);
   return card;
+}
+
+void note_neighbours(Json& card, const Neighbours& now) {
+  const std::vector<std::string> then = spoilers(card);
+  card["load"].update(to_json(now));
+  Json told = Json::array();
+  for (const std::string& sentence : spoilers(card)) told.push_back(sentence);
+  for (const Json& sentence : card.value("spoilers", Json::array())) {
+    if (std::find(then.begin(), then.end(), sentence) == then.end()) told.push_back(sentence);
+  }
+  card["spoilers"] = told;
 }
 
 }  // namespace attnbench::measure

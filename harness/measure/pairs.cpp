@@ -11,10 +11,32 @@ double timed(Stopwatch& stopwatch, const PairedBody& body) {
   return stopwatch.time(body.call);
 }
 
+/// The next pair, marked where one of its sides was preempted. Whether it is clean.
+bool add_pair(Stopwatch& stopwatch, const PairedBody& first, const PairedBody& second,
+              Pairs& pairs) {
+  bool clean = true;
+  const auto side = [&](const PairedBody& body, std::vector<double>& seconds) {
+    seconds.push_back(timed(stopwatch, body));
+    const std::optional<Interference> beside = stopwatch.interference();
+    if (beside && is_preempted(*beside, seconds.back())) clean = false;
+  };
+  const bool in_order = pairs.first_seconds.size() % 2 == 0;
+  if (in_order) side(first, pairs.first_seconds);
+  side(second, pairs.second_seconds);
+  if (!in_order) side(first, pairs.first_seconds);
+  if (!clean) pairs.preempted.push_back(pairs.first_seconds.size() - 1);
+  return clean;
+}
+
 /// In logarithms, where twice as fast and half as fast are equally far from equal.
 std::vector<double> log_ratios(const Pairs& pairs) {
   std::vector<double> ratios;
+  auto left_out = pairs.preempted.begin();
   for (std::size_t i = 0; i < pairs.first_seconds.size(); ++i) {
+    if (pairs.clean() > 0 && left_out != pairs.preempted.end() && *left_out == i) {
+      ++left_out;
+      continue;
+    }
     ratios.push_back(std::log(pairs.second_seconds[i] / pairs.first_seconds[i]));
   }
   return ratios;
@@ -42,17 +64,26 @@ Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedB
   std::size_t next_look = least_pairs;
   const double start = stopwatch.now();
   while (pairs.stop.empty()) {
-    const std::size_t n = pairs.first_seconds.size() + 1;
-    if (n % 2 == 1) pairs.first_seconds.push_back(timed(stopwatch, first));
-    pairs.second_seconds.push_back(timed(stopwatch, second));
-    if (n % 2 == 0) pairs.first_seconds.push_back(timed(stopwatch, first));
-    if (n == next_look) {
-      next_look += n / 2;
-      pairs.stop = verdict_of(pairs, rule);
+    const bool counts = add_pair(stopwatch, first, second, pairs);
+    const std::size_t clean = pairs.clean();
+    const std::size_t all = pairs.first_seconds.size();
+    const bool enough = enough_clean(clean, all, static_cast<int>(least_pairs));
+    if (counts && clean == next_look) {
+      next_look += clean / 2;
+      if (enough) pairs.stop = verdict_of(pairs, rule);
     }
-    const bool late = stopwatch.now() - start >= rule.max_seconds;
-    if (pairs.stop.empty() && late && n >= least_pairs) pairs.stop = "time";
-    if (pairs.stop.empty() && n >= most) pairs.stop = "samples";
+    const bool decidable = enough && clean >= least_pairs;
+    const double passed = stopwatch.now() - start;
+    const bool late = passed >= rule.max_seconds;
+    const bool hopeless =
+        passed >= most_patience * rule.max_seconds && all >= most_patience * least_pairs;
+    const bool full = clean >= most || all >= most_patience * most;
+    if (pairs.stop.empty() && late && decidable) pairs.stop = "time";
+    if (pairs.stop.empty() && full) pairs.stop = "samples";
+    if (pairs.stop.empty() && hopeless && !decidable) pairs.stop = "disturbed";
+    if (pairs.stop == "samples" && !decidable && !pairs.preempted.empty()) {
+      pairs.stop = "disturbed";
+    }
   }
   return pairs;
 }
@@ -60,6 +91,7 @@ Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedB
 double ratio_median(const Pairs& pairs) { return std::exp(median(log_ratios(pairs))); }
 
 std::optional<Interval> ratio_interval(const Pairs& pairs) {
+  if (pairs.stop == "disturbed" || pairs.clean() == 0) return std::nullopt;
   const std::optional<Interval> logs = median_interval(log_ratios(pairs), pair_confidence);
   if (!logs) return std::nullopt;
   return Interval{std::exp(logs->low), std::exp(logs->high)};

@@ -20,7 +20,10 @@ struct PairedBody {
 struct Pairs {
   std::vector<double> first_seconds;
   std::vector<double> second_seconds;  ///< as many
-  std::string stop;                    ///< "decided", "equal", "time" or "samples"
+  std::vector<std::size_t> preempted;  ///< indices of pairs of which a side was, rising
+  std::string stop;                    ///< "decided", "equal", "time", "samples" or "disturbed"
+
+  std::size_t clean() const { return first_seconds.size() - preempted.size(); }
 };
 
 /// At which ratios are decided. A decision is looked for several times, and a search makes many.
@@ -31,12 +34,14 @@ constexpr std::size_t least_pairs = 8;
 /// Warms both up, then times pairs in the order ABBA, so that neither always comes first. Looks at
 /// n = 8, 12, 18, 27, …: `decided` when the interval of the ratio leaves 1, `equal` when it is
 /// within ± relative_interval of 1. Ends with max_seconds (after the fewest pairs) or max_samples.
+/// Counted are clean pairs; for want of them it goes on up to `most_patience` times as long, and
+/// ends `disturbed` if fewer than the fewest, or than a quarter, are clean even then.
 Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedBody& first,
                    const PairedBody& second);
 
-/// Second over first, the median over pairs.
+/// Second over first, the median over clean pairs; over all where none is clean.
 double ratio_median(const Pairs& pairs);
-/// Its order-statistic interval; nothing where the pairs are too few.
+/// Its order-statistic interval over clean pairs; nothing where they are too few, or disturbed.
 std::optional<Interval> ratio_interval(const Pairs& pairs);
 
 }  // namespace attnbench::measure

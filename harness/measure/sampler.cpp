@@ -26,15 +26,45 @@ void warm_up(Stopwatch& stopwatch, const SamplingRule& rule, const std::function
     if (prepare) prepare();
     stopwatch.time(body);
   }
-  for (int calls = 0; calls < rule.cold_calls && stopwatch.cold() &&
-                      stopwatch.now() - start < rule.cold_seconds;
+  for (int calls = 0;
+       calls < rule.cold_calls && stopwatch.cold() && stopwatch.now() - start < rule.cold_seconds;
        ++calls) {
     if (prepare) prepare();
     stopwatch.time(body);
   }
 }
 
+/// `seconds` and, in `samples.beside`, what was beside it. Whether it counts.
+bool add(Samples& samples, const Stopwatch& stopwatch, double seconds) {
+  samples.seconds.push_back(seconds);
+  const std::optional<Interference> beside = stopwatch.interference();
+  if (!beside) return true;
+  samples.beside.push_back(*beside);
+  if (!is_preempted(*beside, seconds)) return true;
+  samples.preempted.push_back(samples.seconds.size() - 1);
+  return false;
+}
+
 }  // namespace
+
+std::vector<double> Samples::counted() const {
+  if (disturbed || preempted.empty()) return seconds;
+  std::vector<double> clean;
+  auto left_out = preempted.begin();
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    if (left_out != preempted.end() && *left_out == i) {
+      ++left_out;
+    } else {
+      clean.push_back(seconds[i]);
+    }
+  }
+  return clean;
+}
+
+bool enough_clean(std::size_t clean, std::size_t all, int min_samples) {
+  if (clean == 0 || 4 * clean < all) return false;
+  return clean >= static_cast<std::size_t>(std::max(1, min_samples)) || 2 * clean >= all;
+}
 
 Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::function<void()>& body,
                const std::function<void()>& prepare) {
@@ -42,20 +72,27 @@ Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::functi
   Samples samples;
   const std::size_t most = static_cast<std::size_t>(std::max(1, rule.max_samples));
   std::size_t next_test = static_cast<std::size_t>(std::max(1, rule.min_samples));
+  std::vector<double> clean;
   const double start = stopwatch.now();
   while (samples.stop.empty()) {
     if (prepare) prepare();
-    samples.seconds.push_back(stopwatch.time(body));
+    const double seconds = stopwatch.time(body);
+    const bool counts = add(samples, stopwatch, seconds);
+    if (counts) clean.push_back(seconds);
     const double passed = stopwatch.now() - start;
-    const std::size_t n = samples.seconds.size();
-    if (n == next_test) {
-      next_test += std::max<std::size_t>(1, n / 2);
-      if (passed >= rule.min_seconds && narrow_enough(samples.seconds, rule.relative_interval)) {
+    const std::size_t all = samples.seconds.size();
+    const bool enough = enough_clean(clean.size(), all, rule.min_samples);
+    if (counts && clean.size() == next_test) {
+      next_test += std::max<std::size_t>(1, next_test / 2);
+      if (enough && passed >= rule.min_seconds && narrow_enough(clean, rule.relative_interval)) {
         samples.stop = "interval";
       }
     }
-    if (samples.stop.empty() && passed >= rule.max_seconds) samples.stop = "time";
-    if (samples.stop.empty() && n >= most) samples.stop = "samples";
+    const double patience = enough ? 1 : most_patience;
+    if (samples.stop.empty() && passed >= patience * rule.max_seconds) samples.stop = "time";
+    const bool full = clean.size() >= most || all >= most_patience * most;
+    if (samples.stop.empty() && full) samples.stop = "samples";
+    samples.disturbed = !enough;
   }
   return samples;
 }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "harness/measure/machine.hpp"
+#include "harness/measure/neighbours.hpp"
 
 namespace attnbench::measure {
 namespace {
@@ -16,21 +17,28 @@ std::string number(double value) {
 }
 
 void look_at_load(const Json& card, std::vector<std::string>& found) {
-  const double busy = card.value(Json::json_pointer("/load/busy_cpus_beside_us"), 0.0);
-  if (busy < 0.3) return;
-  found.push_back("Other processes keep " + number(busy) + " of " +
-                  std::to_string(card.value("threads", 0)) +
-                  " CPUs busy: stop them, or expect wide intervals.");
+  const std::string busy =
+      to_text(neighbours_from(card.value("load", Json::object())), card.value("threads", 0));
+  if (!busy.empty()) found.push_back(busy + " Stop them, or expect wide intervals.");
 }
 
 void look_at_environment(const Json& card, std::vector<std::string>& found) {
   const Json environment = card.value("environment", Json::object());
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
     if (!environment.contains(name)) continue;
+    found.push_back(
+        std::string(name) + "=" + environment[name].get<std::string>() +
+        " is set, which can halve the speed of matrix products: workers run without it, "
+        "and with the core type that is fastest here, unless told to keep it "
+        "(--keep-blas-core); unset it to be sure (env -u " +
+        name + ").");
+  }
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    if (!environment.contains(name)) continue;
     found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
-                    " is set, which can halve the speed of matrix products: workers run without it "
-                    "unless told to keep it; unset it to be sure (env -u " +
-                    name + ").");
+                    " is set, which decides how threads wait for each other: calls of "
+                    "microseconds can take several times as long; unset it (env -u " +
+                    name + ") unless it is there on purpose.");
   }
   for (const char* name : {"DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"}) {
     if (!environment.contains(name)) continue;
@@ -61,17 +69,6 @@ void look_at_cpu(const Json& card, std::vector<std::string>& found) {
   }
 }
 
-void look_at_torch(const Json& card, std::vector<std::string>& found) {
-  if (!card.contains("torch")) return;
-  const Json& torch = card["torch"];
-  const std::string blas = torch.value("blas", "");
-  if (blas == "reference") {
-    found.push_back(
-        "LibTorch runs on the reference BLAS, some twenty times slower than OpenBLAS: "
-        "install libopenblas0-pthread.");
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> spoilers(const Json& card) {
@@ -79,7 +76,6 @@ std::vector<std::string> spoilers(const Json& card) {
   look_at_load(card, found);
   look_at_environment(card, found);
   look_at_cpu(card, found);
-  look_at_torch(card, found);
   return found;
 }
 

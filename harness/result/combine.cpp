@@ -5,6 +5,7 @@
 #include "harness/measure/roofline.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/result/crossover.hpp"
+#include "harness/result/disturbance.hpp"
 #include "harness/result/record.hpp"
 
 namespace attnbench::result {
@@ -15,7 +16,23 @@ struct Series {
   std::vector<Json> rounds;
   std::vector<double> medians;
   std::vector<double> calibrations;  ///< as long as medians, or not of use
+
+  void add(Json round) {
+    medians.push_back(round.at("median_seconds").get<double>());
+    const double calibration = round.value("calibration_seconds", 0.0);
+    if (calibration > 0) calibrations.push_back(calibration);
+    rounds.push_back(std::move(round));
+  }
 };
+
+/// Those rounds that count; all of them where too few do.
+Series counted_of(const Series& all) {
+  Series counted;
+  for (const Json& round : all.rounds) {
+    if (!round.value("disturbed", false)) counted.add(round);
+  }
+  return enough_rounds(counted.rounds.size(), all.rounds.size()) ? counted : all;
+}
 
 /// Bounds of the median over rounds. Six or more rounds give an order-statistic interval at 95 %;
 /// fewer give no such promise and are labelled by what they are: the range of the rounds, or the
@@ -52,7 +69,8 @@ void add_calibrated(Json& timing, const Series& series) {
       order ? order->high : *std::max_element(scaled.begin(), scaled.end());
 }
 
-Json timing_of(const Series& series) {
+Json timing_of(const Series& all) {
+  const Series series = counted_of(all);
   Json timing;
   timing["median_seconds"] = measure::median(series.medians);
   add_interval(timing, series);
@@ -64,12 +82,13 @@ Json timing_of(const Series& series) {
     }
   }
   timing["minimum_seconds"] = minimum;
-  timing["rounds"] = series.rounds;
+  timing["rounds"] = all.rounds;
+  if (!disturbance({{"", timing}}).empty()) timing["disturbed"] = true;
   return timing;
 }
 
-/// Every WHAT timed in an ok round.
-Json timing_over(const std::vector<Json>& rounds) {
+/// Every WHAT timed in an ok round; rounds that were disturbed are marked.
+Json timing_over(const std::vector<Json>& rounds, double usual_calibration) {
   std::map<std::string, Series> found;
   for (const Json& record : rounds) {
     const Json& measured = record["measured"];
@@ -80,11 +99,11 @@ Json timing_over(const std::vector<Json>& rounds) {
       if (!round.contains("calibration_seconds") && measured.contains("calibration_seconds")) {
         round["calibration_seconds"] = measured["calibration_seconds"];
       }
-      Series& series = found[what];
-      series.medians.push_back(round.at("median_seconds").get<double>());
-      const double calibration = round.value("calibration_seconds", 0.0);
-      if (calibration > 0) series.calibrations.push_back(calibration);
-      series.rounds.push_back(std::move(round));
+      if (const std::string cause = disturbed_by(round, usual_calibration); !cause.empty()) {
+        round["disturbed"] = true;
+        round["disturbed_by"] = cause;
+      }
+      found[what].add(std::move(round));
     }
   }
   Json result = Json::object();
@@ -92,19 +111,36 @@ Json timing_over(const std::vector<Json>& rounds) {
   return result;
 }
 
-/// What a task measured besides: the median where a metric was measured in several rounds, else
-/// what the first round said.
-Json metrics_over(const std::vector<Json>& rounds) {
+/// Rates are made of a round's times, and as good as those.
+bool any_disturbed(const Json& measured, double usual_calibration) {
+  if (!measured.contains("timing")) return false;
+  const Json& timing = measured["timing"];
+  return std::any_of(timing.begin(), timing.end(), [&](const Json& one) {
+    return !disturbed_by(one, usual_calibration).empty();
+  });
+}
+
+/// What a task measured besides: the median where a metric was measured in several rounds, of those
+/// that nothing disturbed where there are any, else what the first round said.
+Json metrics_over(const std::vector<Json>& rounds, double usual_calibration) {
   Json metrics = Json::object();
   std::map<std::string, std::vector<double>> numbers;
+  std::map<std::string, std::vector<double>> undisturbed;
   for (const Json& record : rounds) {
-    if (record["status"] != "ok" || !record["measured"].contains("metrics")) continue;
-    for (const auto& [name, value] : record["measured"]["metrics"].items()) {
+    const Json& measured = record["measured"];
+    if (record["status"] != "ok" || !measured.contains("metrics")) continue;
+    const bool disturbed = any_disturbed(measured, usual_calibration);
+    for (const auto& [name, value] : measured["metrics"].items()) {
       if (!metrics.contains(name)) metrics[name] = value;
-      if (value.is_number_float()) numbers[name].push_back(value.get<double>());
+      if (!value.is_number_float()) continue;
+      numbers[name].push_back(value.get<double>());
+      if (!disturbed) undisturbed[name].push_back(value.get<double>());
     }
   }
-  for (const auto& [name, values] : numbers) metrics[name] = measure::median(values);
+  for (const auto& [name, values] : numbers) {
+    const auto counted = undisturbed.find(name);
+    metrics[name] = measure::median(counted == undisturbed.end() ? values : counted->second);
+  }
   return metrics;
 }
 
@@ -153,30 +189,43 @@ void add_status(Json& record, const Json& forecast, const std::vector<Json>& rou
 }
 
 /// What the first ok round tells of each part: memory, check and training are made in round 0 only.
-void add_measured(Json& record, const std::vector<Json>& rounds) {
+void add_measured(Json& record, const std::vector<Json>& rounds, double usual_calibration) {
   for (const Json& round : rounds) {
     for (const char* part : {"memory", "device_memory", "check", "training", "chosen"}) {
       const bool known = record.contains(part) && std::string(part) != "chosen";
       if (!known && round["measured"].contains(part)) record[part] = round["measured"][part];
     }
+    if (disturbed_training(round["measured"])) record["training"]["disturbed"] = true;
   }
-  const Json metrics = metrics_over(rounds);
+  const Json metrics = metrics_over(rounds, usual_calibration);
   if (!metrics.empty()) record["metrics"] = metrics;
   if (record["status"] == "ok" && record.contains("check") &&
       record["check"].value("verdict", "ok") == "wrong") {
     record["status"] = "wrong";
-    record["reason"] = "its values differ from the reference by more than the tolerance";
+    record["reason"] = record["check"].value(
+        "reason", "its values differ from the reference by more than the tolerance");
   }
+}
+
+/// An undisturbed cell is ok; what else it was already says more.
+void add_disturbance(Json& record, const std::string& reason) {
+  if (reason.empty() || record["status"] != "ok") return;
+  record["status"] = "disturbed";
+  record["reason"] = reason;
 }
 
 /// A search has no length of its own, and its metrics are the crossover's.
 void add_crossover(Json& record, const std::vector<Json>& rounds) {
-  std::vector<Json> found;
+  std::vector<Json> all;
+  std::vector<Json> counted;
   for (const Json& round : rounds) {
     if (round["status"] != "ok" || !round["measured"].contains("crossover")) continue;
-    found.push_back(round["measured"]["crossover"]);
+    all.push_back(round["measured"]["crossover"]);
+    if (!disturbed_search(all.back())) counted.push_back(all.back());
   }
-  if (found.empty()) return;
+  if (all.empty()) return;
+  add_disturbance(record, search_disturbance(all.size() - counted.size(), all.size()));
+  const std::vector<Json>& found = enough_rounds(counted.size(), all.size()) ? counted : all;
   record["crossover"] = crossover_over(found);
   record["metrics"] = crossover_metrics(record["crossover"]);
   record["chosen"]["implementation"] = record["crossover"]["implementation"];
@@ -192,21 +241,45 @@ std::string primary_of(const Json& record) {
   return timing.begin().key();
 }
 
-void add_roofline(Json& record, const Json& ceilings) {
-  if (!record.contains("cost") || !ceilings.is_object() || ceilings.empty()) return;
+measure::Work work_of(const Json& record) {
   const Json& cost = record["cost"];
   measure::Work work;
   work.flops = cost.value("model_flops", cost.value("executed_flops", 0.0));
   work.bytes = cost.value("minimal_bytes", 0.0);
   work.exponentials = cost.value("exponentials", 0.0);
   if (record.contains("problem")) work.dtype = record["problem"].value("dtype", work.dtype);
-  const auto found = measure::roofline(work, ceilings);
+  return work;
+}
+
+void add_roofline(Json& record, const Json& ceilings) {
+  if (!record.contains("cost") || !ceilings.is_object() || ceilings.empty()) return;
+  const auto found = measure::roofline(work_of(record), ceilings);
   if (!found) return;
   const double median =
       record["timing"][record["primary"].get<std::string>()]["median_seconds"].get<double>();
   record["roofline"] = {{"floor_seconds", found->floor_seconds},
                         {"bound", found->bound},
                         {"share", found->floor_seconds / median}};
+}
+
+/// A time below the floor of its own work is no time: it is wrong until explained. Shares stay, so
+/// that the page shows by how much.
+void refuse_impossible(Json& record, const Json& ceilings) {
+  if (record["status"] != "ok" || !record.contains("cost")) return;
+  const Json& timing = record["timing"][record["primary"].get<std::string>()];
+  std::vector<double> calibrations;
+  for (const Json& round : timing.value("rounds", Json::array())) {
+    const double calibration = round.value("calibration_seconds", 0.0);
+    if (calibration > 0) calibrations.push_back(calibration);
+  }
+  measure::Timed timed;
+  timed.seconds = timing["median_seconds"].get<double>();
+  if (!calibrations.empty()) timed.calibration_seconds = measure::median(calibrations);
+  const auto reason = measure::impossible(work_of(record), ceilings, timed);
+  if (!reason) return;
+  record["status"] = "wrong";
+  record["reason"] = *reason;
+  for (const char* part : {"timing", "primary", "metrics"}) record.erase(part);
 }
 
 /// Round records with a `measured` object and a `status`, so that nothing below asks again.
@@ -226,7 +299,7 @@ std::vector<Json> completed(std::vector<Json> rounds) {
 }  // namespace
 
 Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& rounds,
-             const Json& ceilings) {
+             const Json& ceilings, double usual_calibration) {
   const std::vector<Json> records = completed(rounds);
   Json record = cell;
   for (const char* part : {"options", "settings"}) {
@@ -234,14 +307,16 @@ Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& ro
   }
   add_forecast(record, forecast);
   add_status(record, forecast, records);
-  add_measured(record, records);
+  add_measured(record, records, usual_calibration);
   if (record["status"] == "wrong") return record;  // a wrong cell has no time
   add_crossover(record, records);
-  Json timing = timing_over(records);
+  Json timing = timing_over(records, usual_calibration);
   if (timing.empty()) return record;
+  add_disturbance(record, disturbance(timing));
   record["timing"] = std::move(timing);
   record["primary"] = primary_of(record);
   add_roofline(record, ceilings);
+  refuse_impossible(record, ceilings);
   return record;
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/measure/statistics.hpp"
+#include "harness/result/disturbed.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -138,37 +140,43 @@ std::string ends_text(const Json& crossover) {
 }  // namespace
 
 Json crossover_over(const std::vector<Json>& rounds) {
+  std::vector<Json> voters;
+  std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(voters),
+               [](const Json& round) { return !is_disturbed_round(round); });
   std::map<std::string, int> counts;
   std::vector<Ranked> with_rank;
   std::vector<Ranked> reverse;
-  for (const Json& round : rounds) {
+  for (const Json& round : voters) {
     const std::string verdict = round["verdict"].get<std::string>();
     ++counts[verdict];
     if (is_ranked(verdict)) with_rank.push_back(ranked(round));
     if (verdict == "reverse") reverse.push_back(ranked(round));
   }
-  Json record = {{"verdict", unranked_majority(counts, rounds.size())},
+  Json record = {{"verdict", unranked_majority(counts, voters.size())},
                  {"verdicts", counts},
                  {"rounds", rounds}};
+  if (voters.size() < rounds.size()) record["disturbed"] = rounds.size() - voters.size();
   if (record["verdict"] == "reverse") {
     put_ends(record, ends_of(reverse));
-  } else if (record["verdict"] == "" && 2 * with_rank.size() > rounds.size()) {
+  } else if (record["verdict"] == "" && 2 * with_rank.size() > voters.size()) {
     put_ranked(record, std::move(with_rank));
   } else if (record["verdict"] == "") {
     record["verdict"] = "undecided";
   }
-  const Json& said = speaker(rounds, record["verdict"]);
+  const std::vector<Json>& heard = voters.empty() ? rounds : voters;
+  const Json& said = speaker(heard, record["verdict"]);
   for (const char* part : {"implementation", "against", "crossings", "stopped"}) {
     if (said.contains(part)) record[part] = said[part];
   }
+  if (voters.empty()) record.erase("crossings");  // whose, nobody can say
   // Searched by every round: the ends that all of them reached.
-  record["length_minimum"] = rounds.front()["length_minimum"];
-  record["length_maximum"] = rounds.front()["length_maximum"];
-  for (const Json& round : rounds) {
+  record["length_minimum"] = heard.front()["length_minimum"];
+  record["length_maximum"] = heard.front()["length_maximum"];
+  for (const Json& round : heard) {
     record["length_minimum"] = std::max(record["length_minimum"], round["length_minimum"]);
     record["length_maximum"] = std::min(record["length_maximum"], round["length_maximum"]);
   }
-  put_efficiency(record, rounds);
+  put_efficiency(record, voters);
   return record;
 }
 
@@ -195,6 +203,10 @@ std::string crossover_text(const Json& crossover) {
   if (verdict == "above" && crossover.contains("low")) return "above " + whole(crossover["low"]);
   if (verdict == "none") return "none: slower up to " + whole(crossover["length_maximum"]);
   if (verdict == "reverse") return "reverse: slower from" + ends_text(crossover) + " on";
+  if (verdict == "undecided" && crossover.contains("disturbed")) {
+    return "undecided, " + crossover["disturbed"].dump() + " of " +
+           std::to_string(crossover["rounds"].size()) + " rounds disturbed";
+  }
   if (verdict != "several") return verdict;
   std::string text = "several:";
   for (const Json& crossing : crossover["crossings"]) {

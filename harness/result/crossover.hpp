@@ -12,6 +12,8 @@ using Json = nlohmann::json;
 
 /// `rounds`: the `crossover` sections of the rounds that ended well, at least one, each with a
 /// verdict (see record.hpp), low and high where it has them, and the lengths that were compared.
+/// A round that says `disturbed: true` is kept and counted (`disturbed`), and has no vote; where
+/// all are, the verdict is undecided.
 ///
 /// Verdicts found, below, above and none are ranked, a crossover below what was searched before all
 /// that were found, one above or none after them; the one in the middle is the cell's. length is
@@ -27,7 +29,7 @@ Json crossover_over(const std::vector<Json>& rounds);
 Json crossover_metrics(const Json& crossover);
 
 /// "320 (290 to 352)", "below 64", "above 16384", "none: slower up to 16384", "several: 96, 700",
-/// "reverse: slower from 512 on", "undecided".
+/// "reverse: slower from 512 on", "undecided", "undecided, 3 of 5 rounds disturbed".
 std::string crossover_text(const Json& crossover);
 
 }  // namespace attnbench::result

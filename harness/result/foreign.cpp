@@ -143,7 +143,8 @@ Json Foreign::record(const Json& told, const std::string& pointer) const {
     if (cost.contains(part)) forecast["cost"][part] = cost.at(part);
   }
   std::vector<Json> told_rounds = {{{"status", status}, {"reason", told.value("reason", "")}}};
-  if (status == "ok") {
+  const bool disturbed = status == to_string(Status::disturbed);
+  if (status == "ok" || disturbed) {
     const Json& seconds = need(told, pointer, "seconds", &Json::is_object, "an object");
     told_rounds = rounds(seconds, beside, pointer + "/seconds");
     if (told_rounds.empty()) fail(pointer + "/seconds", "at least one timing");
@@ -152,8 +153,13 @@ Json Foreign::record(const Json& told, const std::string& pointer) const {
           need(told, pointer, "memory", &Json::is_object, "an object");
     }
   }
-  return combine(cell, forecast, told_rounds,
-                 ours_.at("ceilings").value(cell.value("device", "cpu"), Json::object()));
+  Json made = combine(cell, forecast, told_rounds,
+                      ours_.at("ceilings").value(cell.value("device", "cpu"), Json::object()));
+  if (disturbed) {
+    made["status"] = status;
+    made["reason"] = told.value("reason", "its program says so");
+  }
+  return made;
 }
 
 std::vector<Json> Foreign::records() const {

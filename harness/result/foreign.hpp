@@ -9,7 +9,8 @@
 //     beside          id of the cell of ours whose problem it solved
 //     label           of its line in figures; the program's name and version are added
 //     implementation  as that program calls it
-//     status, reason  a status other than ok, and why; then no seconds are needed
+//     status, reason  a status other than ok, and why; then no seconds are needed, but for one that
+//                     was disturbed, whose times are kept and count for nothing
 //     seconds         {WHAT: [[sample…]…]}: samples of each fresh process, WHAT as in the cell's
 //                     timing, each above zero
 //     memory          {peak_bytes, …} as in records of ours

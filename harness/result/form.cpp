@@ -9,7 +9,7 @@
 namespace attnbench::result {
 namespace {
 
-enum class Kind { object, array, text, number, integer };
+enum class Kind { object, array, text, number, integer, boolean };
 
 struct Part {
   const char* name;
@@ -29,6 +29,8 @@ const char* words(Kind kind) {
       return "a number";
     case Kind::integer:
       return "an integer";
+    case Kind::boolean:
+      return "true or false";
   }
   return "";
 }
@@ -45,6 +47,8 @@ bool is(const Json& value, Kind kind) {
       return value.is_number();
     case Kind::integer:
       return value.is_number_integer();
+    case Kind::boolean:
+      return value.is_boolean();
   }
   return false;
 }
@@ -79,6 +83,7 @@ class Form {
   void suite(const Json& suite) const;
   void cell(const Json& cell, const std::string& pointer) const;
   void timing(const Json& timing, const std::string& pointer) const;
+  void samples(const Json& round, const std::string& pointer) const;
   void crossover(const Json& crossover, const std::string& pointer) const;
   void training(const Json& cell, const std::string& pointer) const;
   void columns(const Json& table, const std::string& pointer,
@@ -192,7 +197,8 @@ void Form::cell(const Json& cell, const std::string& pointer) const {
 
 void Form::timing(const Json& timing, const std::string& pointer) const {
   parts(timing, pointer,
-        std::array<Part, 6>{{{"median_seconds", Kind::number, true},
+        std::array<Part, 7>{{{"median_seconds", Kind::number, true},
+                             {"disturbed", Kind::boolean, false},
                              {"low_seconds", Kind::number, true},
                              {"high_seconds", Kind::number, true},
                              {"minimum_seconds", Kind::number, false},
@@ -203,9 +209,35 @@ void Form::timing(const Json& timing, const std::string& pointer) const {
   }
   for (std::size_t i = 0; i < timing["rounds"].size(); ++i) {
     parts(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i),
-          std::array<Part, 3>{{{"median_seconds", Kind::number, true},
+          std::array<Part, 8>{{{"median_seconds", Kind::number, true},
                                {"calibration_seconds", Kind::number, false},
-                               {"samples_seconds", Kind::array, false}}});
+                               {"samples_seconds", Kind::array, false},
+                               {"samples_cpu_share", Kind::array, false},
+                               {"samples_switches", Kind::array, false},
+                               {"preempted", Kind::array, false},
+                               {"disturbed", Kind::boolean, false},
+                               {"disturbed_by", Kind::text, false}}});
+    samples(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i));
+  }
+}
+
+/// What is beside the samples belongs to one each; what was preempted is one of them.
+void Form::samples(const Json& round, const std::string& pointer) const {
+  const std::size_t count = round.value("samples_seconds", Json::array()).size();
+  for (const char* name : {"samples_seconds", "samples_cpu_share", "samples_switches"}) {
+    const Json beside = round.value(name, Json::array());
+    if (round.contains(name) && beside.size() != count) {
+      fail(pointer + "/" + name, "as many numbers as samples_seconds");
+    }
+    for (const Json& number : beside) {
+      if (!number.is_number()) fail(pointer + "/" + name, "numbers");
+    }
+  }
+  for (const Json& index : round.value("preempted", Json::array())) {
+    const bool whole = index.is_number_integer() && index.get<std::int64_t>() >= 0;
+    if (!whole || index.get<std::size_t>() >= count) {
+      fail(pointer + "/preempted", "indices of samples_seconds");
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/result/crossover.hpp"
+#include "harness/result/disturbed.hpp"
 #include "harness/result/grid_layout.hpp"
 #include "harness/result/growth_grid.hpp"
 #include "harness/result/training_grids.hpp"
@@ -18,14 +19,20 @@ namespace {
 /// One quantity of a cell as text; empty where the cell does not have it.
 using Quantity = std::function<std::string(const Json& cell)>;
 
-bool is_ok(const Json& cell) { return cell["status"] == "ok"; }
+/// In place of how exact a number is, whose cell was disturbed.
+constexpr const char* mark = "disturbed";
+
+/// Bytes of a disturbed cell are what they are; its times are marked.
+bool has_bytes(const Json& cell) { return is_ok(cell) || is_disturbed(cell); }
 
 Quantity time_in(Letters letters) {
   return [letters](const Json& cell) -> std::string {
-    if (!is_ok(cell)) return cell["status"].get<std::string>();
+    const bool shown = is_ok(cell) || (is_disturbed(cell) && cell.contains("timing"));
+    if (!shown) return cell["status"].get<std::string>();
     if (!cell.contains("timing")) return "";
     const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
     const double median = timing["median_seconds"].get<double>();
+    if (is_disturbed(cell)) return human_seconds(median, letters) + " " + mark;
     return human_seconds(median, letters) + " " +
            human_spread(median, timing["low_seconds"].get<double>(),
                         timing["high_seconds"].get<double>(), letters);
@@ -48,7 +55,7 @@ double widest_unsteady(const Panel& panel) {
 
 Quantity bytes_of(const char* part, const char* key) {
   return [part, key](const Json& cell) -> std::string {
-    if (!is_ok(cell) || !cell.contains(part) || !cell[part].contains(key)) return "";
+    if (!has_bytes(cell) || !cell.contains(part) || !cell[part].contains(key)) return "";
     const Json& value = cell[part][key];
     return value.is_number() ? human_bytes(value.get<double>()) : "";
   };
@@ -56,11 +63,11 @@ Quantity bytes_of(const char* part, const char* key) {
 
 /// Of generation, where a cell generates.
 std::string tokens_per_second(const Json& cell) {
-  const Json metrics = is_ok(cell) ? cell.value("metrics", Json::object()) : Json::object();
+  const Json metrics = has_bytes(cell) ? cell.value("metrics", Json::object()) : Json::object();
   if (!metrics.contains("tokens_per_second")) return "";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.0f", metrics["tokens_per_second"].get<double>());
-  return text.data();
+  return text.data() + (is_disturbed(cell) ? std::string(" ") + mark : "");
 }
 
 /// What the panel's times are of: its cells' primary, where they agree.
@@ -83,6 +90,12 @@ Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quant
   return laid_out(panel, title, entries);
 }
 
+void add_disturbed_note(Grid& grid, const Panel& panel) {
+  const bool any = std::any_of(panel.cells.begin(), panel.cells.end(),
+                               [](const Placed& placed) { return is_disturbed(*placed.cell); });
+  if (any) grid.note.append(grid.note.empty() ? "" : "; ").append(disturbed_note);
+}
+
 Grid time_grid(const Panel& panel, Letters letters) {
   Grid grid = grid_of(panel, time_title(panel), time_in(letters));
   const double widest = widest_unsteady(panel);
@@ -92,6 +105,7 @@ Grid time_grid(const Panel& panel, Letters letters) {
     grid.note = std::string("unsteady: the interval reaches beyond twice the median, here up to ") +
                 factor.data() + " times it; `attnbench doctor` says what disturbs this machine";
   }
+  add_disturbed_note(grid, panel);
   return grid;
 }
 
@@ -158,6 +172,7 @@ std::vector<Grid> crossover_grids(const Panel& panel) {
       grid_of(panel, "efficiency length (CAB), read off fits (R2 of both)",
               of_crossover(efficiency_text, false))};
   grids.front().note = crossover_conditions(panel);
+  add_disturbed_note(grids.front(), panel);
   return grids;
 }
 

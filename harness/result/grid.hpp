@@ -21,8 +21,9 @@ struct Grid {
 
 /// For trainings: see training_grids.hpp. For crossovers: length and interval, both
 /// implementations, efficiency length. Otherwise: median time and interval (or the status of a cell
-/// that is not ok), workspace, state: those that any cell of the panel has. Then growth exponents
-/// along the axis, where enough sizes were measured to fit one.
+/// that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
+/// state: those that any cell of the panel has. Then growth exponents along the axis, where enough
+/// sizes were measured to fit one.
 std::vector<Grid> grids_of(const Panel& panel, Letters letters);
 
 /// Why cells of one series are not ok, and at which axis values.

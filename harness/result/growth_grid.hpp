@@ -5,8 +5,10 @@
 
 namespace attnbench::result {
 
-/// Fitted exponents of time and workspace beside the claimed ones, a row for each series that
-/// claims any; without rows where the axis is too short for any fit.
+/// Fitted exponents of time and workspace, and beside them what is claimed, where the cells are of
+/// the task and pass that claims are of: "1.00: held", "missed" or "cannot tell", with the reasons
+/// in the note. A row for each series with a fit or a claim; without rows where the axis is too
+/// short for any fit.
 Grid growth_grid(const Panel& panel);
 
 }  // namespace attnbench::result

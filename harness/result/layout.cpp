@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/result/disturbed.hpp"
 #include "harness/result/format.hpp"
 
 namespace attnbench::result {
@@ -91,7 +92,8 @@ bool only_states_compare(const Cells& cells, const std::string& axis) {
   std::map<std::string, Cells> alike;
   for (const Json* cell : cells) {
     const Json* const bytes = value_of(*cell, state_bytes);
-    if (cell->value("status", "") == "ok" && (!bytes || bytes->get<double>() <= 0)) return false;
+    const bool has_bytes = bytes && bytes->get<double>() > 0;
+    if ((is_ok(*cell) || is_disturbed(*cell)) && !has_bytes) return false;
     if ((*cell)["settings"].contains(axis)) return false;
     Json held = (*cell)["settings"];
     for (const char* key : {learning_rate, model_seed}) held.erase(key);
@@ -204,6 +206,7 @@ std::vector<Panel> panels(const Json& result) {
     const Json task = tasks.contains(label) ? tasks[label] : Json::object();
     add_panels(all, by_task[label], label, task.value("axis", std::string()));
   }
+  for (Panel& panel : all) panel.ceilings = ours.contains("ceilings") ? &ours["ceilings"] : nullptr;
   return all;
 }
 

@@ -28,6 +28,7 @@ struct Panel {
       facet;                        ///< settings that other panels have otherwise
   std::vector<std::string> series;  ///< in the suite's order
   std::vector<Placed> cells;        ///< in the plan's order
+  const Json* ceilings = nullptr;   ///< of the result's devices; null where it says none
 
   /// "pass=forward, scope=mix"; empty without facets.
   std::string facet_text() const;

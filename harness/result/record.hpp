@@ -10,9 +10,11 @@
 //   attnbench
 //     schema     1
 //     suite      {name, title, source, published, profile, hash, tasks: {TASK_LABEL: {task, axis,
-//                figures: [NAME…]}}, labels: [LABEL…] in the suite's order}
+//                figures: [NAME…]}}, labels: [LABEL…] in the suite's order, differs_from?: {NAME:
+//                [{what, how}]} of mechanisms and tasks that are not what was published}
 //     run        {command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds,
-//                state: complete | interrupted | stopped, reason}
+//                state: complete | interrupted | stopped, reason, calibration_seconds (the lower
+//                quartile over the rounds on the CPU: what "slow" is held to)}
 //     machine    the machine card (harness/measure/machine.hpp)
 //     ceilings   {DEVICE: {fma_float32_flops_per_second, gemm_DTYPE_flops_per_second,
 //                bandwidth_LEVEL_bytes_per_second, exp_float32_per_second, …}}
@@ -34,10 +36,11 @@
 //                           workspace_in_latents, time_in_head_dim, workspace_in_head_dim?,
 //                           from_length?}
 //   timing                  {WHAT: {median_seconds, low_seconds, high_seconds, minimum_seconds,
-//                           calibrated_median_seconds, rounds: [timing of one round…]}}
+//                           calibrated_median_seconds, disturbed, rounds: [timing of one round…]}}
 //                           WHAT is the pass for kernel; prefill, step, generation for decode.
 //                           low and high bound the median over rounds at 95 %, where rounds allow
-//                           it
+//                           it. Rounds that are disturbed are listed but do not count, unless all
+//                           of it is disturbed: then all count. See "disturbed" below
 //   crossover               {verdict, length, low, high, interval: order | range | search,
 //   verdicts:
 //                           {VERDICT: rounds}, implementation, against: MECHANISM/IMPLEMENTATION,
@@ -72,17 +75,46 @@
 //   roofline                {floor_seconds, bound: compute | memory | exponentials, share}
 //
 // timing of one round       {samples_seconds, samples_cpu_share, samples_switches, preempted,
-//                           disturbed, median_seconds, low_seconds, high_seconds,
+//                           disturbed, disturbed_by, median_seconds, low_seconds, high_seconds,
 //                           stop: interval | time | samples, calibration_seconds, round,
+//                           lost_share, stolen_share, others_share, own_threads_waited,
 //                           clock_ratio, graph, graph_reason}   the last three on a device only:
 //                           its clock over its greatest, just after; whether a recorded graph was
-//                           timed, and why not where one was wanted
+//                           timed, and why not where one was wanted. On the CPU only, and not in
+//                           older results, beside each sample: CPU time of all threads over wall
+//                           time times threads, and involuntary context switches. preempted:
+//                           indices of samples whose threads waited for a CPU for more than 2 % of
+//                           it; median, low and high are of the others, or of all where the round
+//                           is disturbed. lost_share: time that threads waited, over that of the
+//                           samples; stolen_share, others_share: of the time of the CPUs that it
+//                           ran on, what the hypervisor and other processes took.
+//                           own_threads_waited: true where threads waited for a CPU although nobody
+//                           else was at work there: more threads than CPUs, which is no disturbance
+//
+// disturbed                 A round is, by (disturbed_by)
+//                             preempted: fewer than a quarter of its samples were not preempted, or
+//                               fewer than half and than min_samples, though it went on for up to
+//                               twice max_seconds (measure::enough_clean);
+//                             stolen: the hypervisor took more than 5 % of its CPUs' time;
+//                             neighbours: others used more than 10 % of the CPUs that share a core
+//                               with its own, where cores run several threads;
+//                             slow: its calibration took over 1.25 times the run's lower quartile.
+//                           A WHAT is where fewer than half of its rounds count, or where its
+//                           interval is wider than twice the median above (high > 2 median) or half
+//                           of it below (low < median / 2). A cell is where any WHAT is, or most
+//                           rounds of its crossover (a round of that is where most lengths that it
+//                           tried stopped as disturbed). Trainings are not: what they learn is the
+//                           same bit for bit. training.disturbed: true says that its threads
+//                           waited for a CPU for more than 5 % of the time, so that train_seconds
+//                           and examples_per_second are not its own
 //
 // crossover of one round    {verdict: found | below | above | none | reverse | several | undecided,
 //                           low, high, crossings: [{low, high, faster_from_high}], implementation,
 //                           against, length_minimum, length_maximum, stopped, efficiency,
 //                           lengths: [{length, faster: exact | mechanism | undecided | untried,
-//                           seconds, exact_seconds, ratio, ratio_low, ratio_high, pairs, stop,
+//                           seconds, exact_seconds, ratio, ratio_low, ratio_high, pairs, stop:
+//                           decided | equal | time | samples | disturbed (too few pairs of which
+//                           no side was preempted: undecided),
 //                           implementation, against, reason}]}; ratio is the mechanism's time over
 //                           the exact one's, its interval at 99 %
 #pragma once
@@ -117,8 +149,9 @@ const std::vector<std::string>& status_words();
 
 /// Joins what the plan and the rounds say of one cell into its record.
 /// `cell` as the suite's expansion makes it; `forecast` the worker's plan of it; `rounds` its round
-/// records from the journal, any status; `ceilings` those of the cell's device (may be empty).
+/// records from the journal, any status; `ceilings` those of the cell's device (may be empty);
+/// `usual_calibration` as usual_calibration of the run's rounds, 0 = not known.
 Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& rounds,
-             const Json& ceilings);
+             const Json& ceilings, double usual_calibration = 0);
 
 }  // namespace attnbench::result

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/result/format.hpp"
 
@@ -44,19 +45,40 @@ void add_counter(Json& row, const char* name, const Json& object, const char* ke
   if (object.is_object() && object.contains(key)) row[name] = object[key];
 }
 
-Json row_of(const Json& cell, const std::string& name, const Json& round) {
+/// Mean CPU time of all threads over the samples that count, in seconds; the wall time where it is
+/// not known (another device, an older result).
+double cpu_seconds(const Json& round, int threads) {
+  const Json samples = round.value("samples_seconds", Json::array());
+  const Json shares = round.value("samples_cpu_share", Json::array());
+  std::set<std::size_t> left_out;
+  if (!round.value("disturbed", false)) {
+    for (const Json& index : round.value("preempted", Json::array())) left_out.insert(index.get<std::size_t>());
+  }
+  if (shares.empty() || shares.size() != samples.size() || left_out.size() >= samples.size()) {
+    return round["median_seconds"];
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (left_out.count(i) != 0) continue;
+    sum += samples[i].get<double>() * shares[i].get<double>() * threads;
+  }
+  return sum / static_cast<double>(samples.size() - left_out.size());
+}
+
+Json row_of(const Json& cell, const std::string& name, const Json& round, int threads) {
   const double microseconds = round["median_seconds"].get<double>() * 1e6;
   Json row = {{"name", name},
               {"run_name", name},
               {"run_type", "iteration"},
               {"iterations", round.value("samples_seconds", Json::array()).size()},
               {"real_time", microseconds},
-              {"cpu_time", microseconds},
+              {"cpu_time", cpu_seconds(round, threads) * 1e6},
               {"time_unit", "us"}};
   const Json memory = cell.value("memory", Json::object());
   add_counter(row, "workspace_bytes", memory, "workspace_bytes");
   add_counter(row, "peak_bytes", memory, "peak_bytes");
   add_counter(row, "model_flops", cell.value("cost", Json::object()), "model_flops");
+  if (round.value("disturbed", false)) row["disturbed"] = 1;
   return row;
 }
 
@@ -100,7 +122,7 @@ Json benchmark_rows(const std::vector<Json>& cells, int threads) {
       const std::string name = benchmark_name(cell, what);
       int repetition = 0;
       for (const Json& round : timing["rounds"]) {
-        Json row = row_of(cell, name, round);
+        Json row = row_of(cell, name, round, threads);
         row["family_index"] = family;
         row["per_family_instance_index"] = instance;
         row["repetitions"] = timing["rounds"].size();

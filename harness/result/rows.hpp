@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 Json benchmark_context(const Json& machine, const Json& run, const std::string& executable);
 
 /// One row per cell, timing and round, the rounds as repetitions; cells without a time have none.
-/// Times are medians of the round, in microseconds.
+/// In microseconds: real_time is the round's median, cpu_time the mean CPU time of all threads of a
+/// sample. A disturbed row says so: a counter `disturbed` of 1.
 Json benchmark_rows(const std::vector<Json>& cells, int threads);
 
 /// "kernel/latte, scan/batch:1/…": the same for the same cell in every result.

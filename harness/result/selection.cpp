@@ -4,10 +4,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "harness/result/disturbed.hpp"
+
 namespace attnbench::result {
 namespace {
 
-bool ended_well(const Json& cell) { return cell["status"] == "ok" && cell.contains("training"); }
+bool ended_well(const Json& cell) { return is_ok(cell) && cell.contains("training"); }
 
 double mean_of(const std::vector<const Json*>& cells, const char* metric) {
   double sum = 0;

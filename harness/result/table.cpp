@@ -88,14 +88,30 @@ std::string table(const Json& result, const TableStyle& style) {
   return text;
 }
 
+namespace {
+
+std::ptrdiff_t count_of(const Json& cells, const std::string& status) {
+  return std::count_if(cells.begin(), cells.end(), [&](const Json& cell) {
+    return cell["status"].get_ref<const std::string&>() == status;
+  });
+}
+
+}  // namespace
+
+std::string disturbed_line(const Json& result, const std::string& folder) {
+  const auto count = count_of(result["attnbench"]["cells"], "disturbed");
+  if (count == 0) return "";
+  return std::to_string(count) + (count == 1 ? " cell was" : " cells were") +
+         " disturbed by other work on this machine and " + (count == 1 ? "is" : "are") +
+         " not ranked; when it is quiet: attnbench run --resume " + folder + " --retry disturbed";
+}
+
 std::string status_line(const Json& result) {
   const Json& cells = result["attnbench"]["cells"];
   std::string text = std::to_string(cells.size()) + (cells.size() == 1 ? " cell" : " cells");
   std::string separator = ": ";
   for (const std::string& word : status_words()) {
-    const auto count = std::count_if(cells.begin(), cells.end(), [&](const Json& cell) {
-      return cell["status"].get_ref<const std::string&>() == word;
-    });
+    const auto count = count_of(cells, word);
     if (count == 0) continue;
     text += separator + std::to_string(count) + " " + word;
     separator = ", ";

@@ -23,4 +23,7 @@ std::string table(const Json& result, const TableStyle& style);
 /// "24 cells: 20 ok, 2 unsupported, 2 out_of_memory".
 std::string status_line(const Json& result);
 
+/// What to do about disturbed cells of the run in `folder`; empty where there are none.
+std::string disturbed_line(const Json& result, const std::string& folder);
+
 }  // namespace attnbench::result

@@ -80,6 +80,20 @@ Text mean_metric(const char* name, const std::function<std::string(double)>& wor
   };
 }
 
+bool any_disturbed(const Selection& selection) {
+  return std::any_of(
+      selection.choice().cells.begin(), selection.choice().cells.end(),
+      [](const Json* cell) { return (*cell)["training"].value("disturbed", false); });
+}
+
+/// Examples per second; what is learned does not depend on other programs, how fast does.
+std::string rate_of_examples(const Selection& selection) {
+  const Text rate =
+      mean_metric("examples_per_second", [](double mean) { return number("%.0f", mean); });
+  const std::string text = rate(selection);
+  return text.empty() || !any_disturbed(selection) ? text : text + " disturbed";
+}
+
 Grid grid_of(const Panel& panel, const std::vector<Selection>& selected, const std::string& title,
              const Text& text) {
   std::vector<GridEntry> entries;
@@ -106,8 +120,10 @@ std::vector<Grid> training_grids(const Panel& panel) {
       grid("wrong answers, from the sequence : from elsewhere", wrong_text),
       grid("accuracy on examples trained on", mean_metric("train_accuracy", share)),
       grid("state", mean_metric("state_bytes", human_bytes)),
-      grid("examples per second",
-           mean_metric("examples_per_second", [](double rate) { return number("%.0f", rate); }))};
+      grid("examples per second", rate_of_examples)};
+  if (std::any_of(selected.begin(), selected.end(), any_disturbed)) {
+    grids.back().note = "disturbed: other programs had the CPU while it trained";
+  }
   grids.front().note =
       "The learning rate is the one with the best mean validation accuracy over seeds.";
   const bool differs = std::any_of(selected.begin(), selected.end(), [](const Selection& one) {

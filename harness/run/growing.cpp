@@ -30,6 +30,25 @@ struct Axis {
   }
 };
 
+struct Series {
+  std::vector<GrowthPoint> seconds;
+  result::Touched bytes;
+  std::string why;
+};
+
+constexpr const char* preempted = "other programs had the CPU while it was timed, in every process";
+
+/// The first of a few children that was left alone; nothing, with the reason, where none was.
+std::optional<Measured> measured_quietly(const GrowthCells& cells, const GrowthPlan& plan,
+                                         const GrowthSize& size, std::string& why) {
+  for (int round = 1; round <= std::max(1, plan.children); ++round) {
+    const auto measured = cells.measure(size, round, why);
+    if (!measured || !measured->disturbed) return measured;
+  }
+  why = "length " + std::to_string(size.length) + ": " + preempted;
+  return std::nullopt;
+}
+
 /// `size` with the least power-of-two length whose cell takes long enough; nothing, with the
 /// reason, where none does.
 std::optional<GrowthSize> long_enough(const GrowthCells& cells, const GrowthPlan& plan,
@@ -40,7 +59,7 @@ std::optional<GrowthSize> long_enough(const GrowthCells& cells, const GrowthPlan
       why = "no cell that fits in memory takes 5 ms";
       return std::nullopt;
     }
-    const auto measured = cells.measure(size, 1, why);
+    const auto measured = measured_quietly(cells, plan, size, why);
     if (!measured) return std::nullopt;
     if (measured->seconds >= plan.least_seconds) return size;
     // Half the doublings that linear growth would need: quadratic growth cannot overshoot.
@@ -51,12 +70,6 @@ std::optional<GrowthSize> long_enough(const GrowthCells& cells, const GrowthPlan
   why = "no cell up to length " + std::to_string(plan.most_length) + " takes 5 ms";
   return std::nullopt;
 }
-
-struct Series {
-  std::vector<GrowthPoint> seconds;
-  std::map<std::string, std::vector<GrowthPoint>> bytes;
-  std::string why;
-};
 
 /// Interleaved over the sizes, so that a slow minute of the machine meets all of them.
 void measure_series(const GrowthCells& cells, const GrowthPlan& plan, const Axis& axis,
@@ -71,9 +84,17 @@ void measure_series(const GrowthCells& cells, const GrowthPlan& plan, const Axis
       const auto measured = cells.measure(size, round, series.why);
       if (!measured) continue;
       const double x = static_cast<double>(size.*axis.varies);
-      series.seconds.push_back({x, measured->seconds});
+      if (!measured->disturbed) series.seconds.push_back({x, measured->seconds});
       for (const auto& [what, bytes] : measured->bytes) series.bytes[what].push_back({x, bytes});
     }
+  }
+  for (int i = 0; i < plan.sizes; ++i) {
+    const double x = static_cast<double>(axis.at(i).*axis.varies);
+    const auto at = [x](const GrowthPoint& point) { return point.size == x; };
+    if (!series.why.empty() || std::any_of(series.seconds.begin(), series.seconds.end(), at)) {
+      continue;
+    }
+    series.why = axis.name + " " + std::to_string(axis.at(i).*axis.varies) + ": " + preempted;
   }
 }
 
@@ -96,42 +117,6 @@ GrowthRow judged(const CheckRow& row, const std::string& quantity, const std::st
   out.fit = result::fit_growth(least_disturbed(out.points), claimed, meant);
   if (out.fit.verdict == result::GrowthVerdict::undecided && !why.empty()) out.fit.reason = why;
   return out;
-}
-
-/// What is touched and leaves a cache between the sizes makes time grow faster than work does, by
-/// as much as copying it is slower: such a slope refutes nothing.
-void excuse_caches(const GrowthPlan& plan, const Series& series, result::GrowthFit& fit) {
-  if (fit.verdict != result::GrowthVerdict::differs || *fit.measured < fit.claimed) return;
-  const auto by_size = [](const GrowthPoint& a, const GrowthPoint& b) { return a.size < b.size; };
-  for (const auto& [what, points] : series.bytes) {
-    const auto [least, most] = std::minmax_element(points.begin(), points.end(), by_size);
-    const double slower = measure::slowdown(plan.ladder, least->value, most->value);
-    const double excused = std::log(slower) / std::log(most->size / least->size);
-    if (!(*fit.measured - fit.claimed <= fit.tolerance + excused)) continue;
-    fit.verdict = result::GrowthVerdict::undecided;
-    fit.reason = "the exponent is " + result::exponent_text(*fit.measured) + ", but the " + what +
-                 " grows from " + result::human_bytes(least->value) + " to " +
-                 result::human_bytes(most->value) + ", and copying that much is " +
-                 result::exponent_text(slower) + " times slower here, which explains " +
-                 result::exponent_text(excused);
-    return;
-  }
-}
-
-/// Exponents that rise with the size and reach the claimed one at the last doubling do not refute
-/// it: before, terms of lower order weigh too. A claim that is wrong is not reached.
-void excuse_lower_orders(result::GrowthFit& fit) {
-  if (fit.verdict != result::GrowthVerdict::differs || *fit.measured > fit.claimed) return;
-  const auto less = [](const result::LocalSlope& a, const result::LocalSlope& b) {
-    return a.slope < b.slope;
-  };
-  if (!std::is_sorted(fit.local.begin(), fit.local.end(), less)) return;
-  const double last = fit.local.back().slope;
-  if (last < fit.claimed - fit.tolerance) return;
-  fit.verdict = result::GrowthVerdict::below;
-  fit.reason = "the exponent is " + result::exponent_text(*fit.measured) +
-               ", but rises with the size, at the last doubling to " + result::exponent_text(last) +
-               ": terms of lower order still weigh at the sizes that can be measured";
 }
 
 /// What is claimed of time and workspace along one axis.
@@ -169,8 +154,8 @@ void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPla
   if (differs()) {
     // A neighbour on the machine may have come and gone: both series together decide.
     timed = measured(axis);
-    excuse_caches(plan, series, timed.fit);
-    excuse_lower_orders(timed.fit);
+    result::excuse_caches(timed.fit, plan.ladder, series.bytes);
+    result::excuse_lower_orders(timed.fit, result::Reach::all);
   }
   rows.push_back(std::move(timed));
   if (!claims.contains(workspace)) return;

@@ -47,7 +47,8 @@ using Say = std::function<void(const std::string&)>;
 /// judged: what disturbs a machine only adds. A claim that is missed then is measured once more and
 /// judged by both. It is below where local slopes rise with the size and the last one keeps it, and
 /// undecided where it is missed by no more than the ladder explains of what is touched (workspace,
-/// all tensors, state). Empty where the implementation does not support the problem.
+/// all tensors, state). Children that other programs disturbed count for nothing; a size without
+/// others leaves the claim undecided. Empty where the implementation does not support the problem.
 std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
                                       const GrowthPlan& plan, const Say& say);
 

@@ -1,5 +1,6 @@
 #include "harness/run/growth_cells.hpp"
 
+#include "harness/result/disturbed.hpp"
 #include "harness/run/growing.hpp"
 
 namespace attnbench::run {
@@ -50,7 +51,9 @@ std::optional<Measured> GrowthCells::measure(const GrowthSize& size, int round,
   }
   const Json& measured = record.at("measured");
   Measured out;
-  out.seconds = measured.at("timing").at("forward").at("median_seconds");
+  const Json& timing = measured.at("timing").at("forward");
+  out.seconds = timing.at("median_seconds");
+  out.disturbed = result::is_disturbed_round(timing);
   const Json memory = measured.value("memory", Json::object());
   for (const char* what : {"workspace", "peak"}) {
     const std::string key = std::string(what) + "_bytes";

@@ -1,7 +1,7 @@
 // Journal: what a run has measured so far, one JSON line after the other, synced before the next.
 //
 // journal.jsonl
-//   {type: header, schema, suite, cells, measure, rounds, plugins, seed, threads, command,
+//   {type: header, schema, suite, cells, measure, rounds, plugins, seed, threads, blas, command,
 //    reproduce, started_at, identity}
 //                  each (re)start of the run writes one; the newest holds. identity: what must be
 //                  equal for records to hold, see keeping.hpp

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "harness/result/disturbance.hpp"
+#include "harness/result/record.hpp"
+
 namespace attnbench::run {
 namespace {
 
@@ -23,17 +26,28 @@ std::string difference(const Json& then, const Json& now) {
       {"machine", "it was measured on another machine"},
       {"threads", "it was measured with another number of threads"},
       {"seed", "it was measured with another seed"},
-      {"measure", "it was sampled by another rule"}};
+      {"measure", "it was sampled by another rule"},
+      {"blas_core", "its matrix products came from other kernels of OpenBLAS"}};
   for (const auto& [key, sentence] : sentences) {
     if (then.value(key, Json()) != now.value(key, Json())) return sentence;
   }
   return other_device(then, now) ? "it was measured on another device, or with another driver" : "";
 }
 
-std::string retried(const std::vector<Json>& rounds, const std::set<std::string>& retry) {
+/// By the rule of the result: each round of such a cell ended well.
+bool is_disturbed(const std::vector<Json>& rounds, double usual_calibration) {
+  const Json cell = result::combine(Json::object(), Json(), rounds, Json(), usual_calibration);
+  return cell["status"] == "disturbed";
+}
+
+std::string retried(const std::vector<Json>& rounds, const std::set<std::string>& retry,
+                    double usual_calibration) {
   for (const Json& round : rounds) {
     const std::string status = round.value("status", "");
     if (retry.count(status) != 0) return "--retry " + status;
+  }
+  if (retry.count("disturbed") != 0 && is_disturbed(rounds, usual_calibration)) {
+    return "--retry disturbed";
   }
   return {};
 }
@@ -51,11 +65,12 @@ Json to_json(const Identity& identity) {
 Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
           const std::set<std::string>& retry) {
   Kept kept;
+  const double usual = result::usual_calibration(journal.rounds);
   for (const std::string& id : ids) {
     const auto found = journal.rounds.find(id);
     if (found == journal.rounds.end()) continue;
     std::string reason = difference(journal.identities.at(id), identity);
-    if (reason.empty()) reason = retried(found->second, retry);
+    if (reason.empty()) reason = retried(found->second, retry, usual);
     if (reason.empty()) {
       kept.rounds[id] = found->second;
     } else {

@@ -12,7 +12,8 @@
 namespace attnbench::run {
 
 /// What must be the same for a number to hold: {binary, machine, threads, seed, measure}, and
-/// {devices: {WORD: card}} of those that cells name, where they have cards.
+/// {devices: {WORD: card}} of those that cells name, where they have cards, and {blas_core} where
+/// it is not OpenBLAS's own choice.
 struct Identity {
   std::string binary;   ///< fingerprint of worker, its library and the plugins
   std::string machine;  ///< host and processor
@@ -28,7 +29,7 @@ struct Kept {
 };
 
 /// Of `journal`, the records of cells in `ids` that hold under `identity`. Cells that ended with a
-/// status in `retry` are to be repeated.
+/// status in `retry` are to be repeated, disturbed ones whole: their rounds ended well, each.
 Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
           const std::set<std::string>& retry);
 

@@ -10,6 +10,7 @@
 
 #include "harness/errors.hpp"
 #include "harness/result/crossover.hpp"
+#include "harness/result/disturbance.hpp"
 #include "harness/result/format.hpp"
 
 namespace attnbench::run {
@@ -48,6 +49,17 @@ std::string training_text(const Json& measured) {
   return text.data();
 }
 
+/// Whether other processes took too much of an ok round.
+bool is_disturbed(const Json& record) {
+  const Json measured = record.value("measured", Json::object());
+  const Json timing = measured.value("timing", Json::object());
+  const bool timed = std::any_of(timing.begin(), timing.end(), [](const Json& one) {
+    return !result::disturbed_by(one, 0).empty();
+  });
+  return timed ||
+         (measured.contains("crossover") && result::disturbed_search(measured["crossover"]));
+}
+
 /// "12.3 ms", "crossover 300 (290 to 310)" or an accuracy of an ok round, else the status and its
 /// reason.
 std::string finding(const Json& record) {
@@ -75,6 +87,12 @@ ProgressStyle progress_style_from(const std::string& word) {
   if (word == "plain") return ProgressStyle::plain;
   if (word == "json") return ProgressStyle::json;
   throw UsageFailure("--progress " + word + ": expected auto, plain or json");
+}
+
+std::string in_red(const std::string& text, std::FILE* stream) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (isatty(fileno(stream)) == 0 || (no_color != nullptr && *no_color != '\0')) return text;
+  return "\x1b[31m" + text + "\x1b[0m";
 }
 
 Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
@@ -125,17 +143,21 @@ void Progress::end(const Json& record, std::size_t dropped) {
   ++done_;
   steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
   const std::string status = record.value("status", "error");
+  const bool disturbed = status == "ok" && is_disturbed(record);
   if (style_ == ProgressStyle::json) {
     Json line = {{"type", "end"},    {"cell", cell_}, {"round", ended.round},
                  {"status", status}, {"done", done_}, {"total", steps_}};
     if (record.contains("reason")) line["reason"] = record["reason"];
+    if (disturbed) line["disturbed"] = true;
     std::fprintf(stream_, "%s\n",
                  line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
-  // Later rounds of a cell that is well say nothing that is new.
-  if (terminal_ ? status != "ok" : status != "ok" || ended.round == 0) {
-    say(place(done_) + ended.what + "  " + finding(record));
+  // Later rounds of a cell that is well say nothing that is new, nor do more that are disturbed.
+  const bool news = status != "ok" || (disturbed && disturbed_.insert(cell_).second);
+  if (news || (!terminal_ && ended.round == 0)) {
+    say(place(done_) + ended.what + "  " + finding(record) +
+        (disturbed ? ", disturbed: other processes took the CPU" : ""));
   }
 }
 
@@ -149,6 +171,17 @@ void Progress::say(const std::string& sentence) {
     std::fprintf(stream_, "%s\n", sentence.c_str());
   }
   std::fflush(stream_);
+}
+
+void Progress::warn(const std::string& sentence) {
+  say(style_ == ProgressStyle::json ? sentence : in_red(sentence, stream_));
+}
+
+void Progress::show(const std::string& line) {
+  if (!terminal_) return;
+  std::fprintf(stream_, "\r\x1b[K%s", result::shorten(line, columns_of(stream_) - 1).c_str());
+  std::fflush(stream_);
+  drawn_ = true;
 }
 
 std::string Progress::place(std::size_t step) const {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 namespace attnbench::run {
@@ -15,6 +16,9 @@ enum class ProgressStyle { automatic, plain, json };
 
 /// "auto", "plain" or "json"; throws UsageFailure.
 ProgressStyle progress_style_from(const std::string& word);
+
+/// `text` in red where `stream` is a terminal and NO_COLOR is not set; else as it is.
+std::string in_red(const std::string& text, std::FILE* stream);
 
 class Progress {
  public:
@@ -33,6 +37,10 @@ class Progress {
   void end(const Json& record, std::size_t dropped = 0);
   /// A sentence between the others.
   void say(const std::string& sentence);
+  /// The same in red.
+  void warn(const std::string& sentence);
+  /// A line that the next one takes the place of; nothing where lines stay.
+  void show(const std::string& line);
 
  private:
   void hear_of(const Json& message);
@@ -52,6 +60,7 @@ class Progress {
     int round = 0;
   };
   std::map<std::string, Begun> at_work_;  ///< by cell
+  std::set<std::string> disturbed_;       ///< cells of which that was said
   std::string cell_;                      ///< the one that was heard of last
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;

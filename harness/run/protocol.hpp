@@ -6,11 +6,12 @@
 //   hello      {protocol, plugins: [PluginName…], threads, device}   device: loaded beforehand
 //   catalogue  {}
 //   plan       {cells: [cell…]}
-//   probe      {device}                                      ceilings and the torch part of the
-//                                                            machine card
+//   probe      {device, threads?, product?}                  ceilings and the torch part of the
+//                                                            machine card; product: that alone
 //   run        {cell, round, seed, threads, pinned?,
 //              limits: {seconds, memory_bytes, device_bytes?},
-//              measure: {…}, log, checkpoint, seat?}         seat: see harness/run/seat.hpp
+//              measure: {…}, log, checkpoint, binary, seat?}  binary: fingerprint, seat: see
+//                                                            harness/run/seat.hpp
 //   check      {mechanism, implementation, pattern, dtypes, device?, limits, log}
 //   apply      {mechanism, implementation, pattern, options, roles: {ROLE: FILE}, parameters:
 //              {NAME: FILE}, mask?: FILE, gradient?: FILE | ones, seed, check_rows, allow_nan,
@@ -24,7 +25,7 @@
 //   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost,
 //   growth,
 //                peak_bytes, options, problem, once?}]}      once: in one round, whatever the run's
-//   probe      {ceilings, machine}
+//   probe      {ceilings, machine} or {product, machine}     product: {flops_per_second}
 //   heartbeat  {cell, elapsed_seconds}                       once a second while a child is at work
 //   progress   {cell, done, total, what}
 //   record     {cell, round, status, reason, detail, started_at, wall_seconds, measured}

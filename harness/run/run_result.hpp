@@ -28,6 +28,7 @@ struct RunFacts {
   Json suite;
   Json machine;  ///< without the worker's part
   bool blas_core_kept = false;
+  double waited_for_quiet_seconds = 0;
 };
 
 /// `records` by cell id, `probes` by device, both as in the journal.

@@ -36,6 +36,7 @@ struct RunSettings {
   /// always comes first (A B B A).
   bool in_turns = false;
   bool keep_blas_core = false;
+  std::optional<double> wait_seconds;  ///< for quiet, at most; nothing said: see longest_wait
   bool ceilings = true;  ///< measure what the machine can do, for shares of the roofline
   ProgressStyle progress = ProgressStyle::automatic;
 };

@@ -94,6 +94,7 @@ void Supervisor::plan() {
   });
   refuse_needless_jobs();
   refuse_what_is_no_team_work();
+  take_blas();
 }
 
 /// Refuses a device that cannot be used; what it is becomes part of what numbers hold under.
@@ -149,6 +150,7 @@ void Supervisor::open_folder() {
 }
 
 void Supervisor::measure_all() {
+  await_quiet();
   train_side_by_side();
   for (int round = 0; round < rounds_; ++round) measure_round(round);
   if (interrupts_->count() > 0) throw Cancelled{};
@@ -161,6 +163,7 @@ void Supervisor::measure_round(int round) {
     if (!wanted(planned, round)) continue;
     if (!worker_) start_worker();
     if (interrupts_->count() > 0) throw Cancelled{};
+    use_worker(waiting_for(planned));
     measure_cell(*worker_, planned, round);
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/blas_core.hpp"
 #include "harness/run/journal.hpp"
 #include "harness/run/planning.hpp"
 #include "harness/run/run_folder.hpp"
@@ -36,7 +37,12 @@ class Supervisor {
   void take_earlier(const JournalContents& contents);
   void take_from_other_run();
   void start_worker();
-  std::unique_ptr<WorkerClient> make_worker(const SideBySide* lanes);
+  std::unique_ptr<WorkerClient> make_worker(const SideBySide* lanes, Waiting waiting);
+  void use_worker(Waiting waiting);
+  void take_blas();
+  void await_quiet();
+  bool is_timed(const Planned& planned) const;
+  Waiting waiting_for(const Planned& planned);
   void note_device(const std::string& device);
   std::int64_t memory_limit(const std::string& device) const;
   void probe(const std::string& device);
@@ -73,6 +79,9 @@ class Supervisor {
   std::mutex mutex_;  ///< of records, journal and progress, where trainings run side by side
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<WorkerClient> worker_;
+  Waiting worker_waiting_ = Waiting::active;
+  BlasChoice blas_;
+  double waited_for_quiet_seconds_ = 0;
   std::unique_ptr<Progress> progress_;
 };
 

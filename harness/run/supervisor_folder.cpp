@@ -27,6 +27,7 @@ Json Supervisor::header() const {
           {"seed", settings_.seed},
           {"threads", settings_.threads},
           {"jobs", settings_.jobs},
+          {"blas", to_json(blas_)},
           {"command", settings_.command},
           {"reproduce", settings_.reproduce},
           {"started_at", started_at_},
@@ -87,6 +88,7 @@ Json Supervisor::result(const std::string& state, const std::string& reason) con
   facts.suite = settings_.suite.header;
   facts.machine = machine_;
   facts.blas_core_kept = settings_.keep_blas_core;
+  facts.waited_for_quiet_seconds = waited_for_quiet_seconds_;
   return run_result(facts, planned_, records_, probes_);
 }
 

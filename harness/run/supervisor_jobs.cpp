@@ -63,7 +63,7 @@ void Supervisor::train_side_by_side() {
                       : ""));
   SideBySide shared(trainings.size());
   shared.run(lanes, [&] {
-    const std::unique_ptr<WorkerClient> worker = make_worker(&shared);
+    const std::unique_ptr<WorkerClient> worker = make_worker(&shared, Waiting::passive);
     while (const auto i = shared.next()) measure_cell(*worker, *trainings[*i], 0);
   });
 }

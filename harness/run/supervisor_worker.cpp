@@ -1,8 +1,10 @@
-// The part of the supervisor that talks with a worker: what is asked, and what is made of the answers.
+// The part of the supervisor that talks with a worker: what is asked, and what is made of the
+// answers.
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "harness/result/blas.hpp"
 #include "harness/run/run_result.hpp"
 #include "harness/run/side_by_side.hpp"
 #include "harness/run/supervisor.hpp"
@@ -14,14 +16,27 @@ namespace {
 constexpr double grace_seconds = 5;
 constexpr double probe_seconds = 180;
 
+/// Why a training did not go on from a checkpoint that was there.
+std::vector<std::string> checkpoint_notes(const Json& record) {
+  std::vector<std::string> texts;
+  const Json::json_pointer place("/measured/training/checkpoint_notes");
+  if (!record.contains(place) || !record.at(place).is_array()) return texts;
+  for (const Json& note : record.at(place)) {
+    if (note.is_string()) texts.push_back(note);
+  }
+  return texts;
+}
+
 }  // namespace
 
 /// One that is told of Ctrl-C, and stops where another of the `lanes` (may be null) has failed.
-std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
+std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes, Waiting waiting) {
   WorkerOptions options;
   options.plugins = settings_.plugins;
   options.threads = settings_.threads;
   options.keep_blas_core = settings_.keep_blas_core;
+  options.blas_core = blas_.set;
+  options.waiting = waiting;
   for (const Planned& planned : planned_) {
     const std::string device = planned.cell.value("device", "cpu");
     if (planned.runs() && device != "cpu") options.device = device;
@@ -37,7 +52,8 @@ std::unique_ptr<WorkerClient> Supervisor::make_worker(const SideBySide* lanes) {
 }
 
 void Supervisor::start_worker() {
-  worker_ = make_worker(nullptr);
+  worker_ = make_worker(nullptr, Waiting::active);
+  worker_waiting_ = Waiting::active;
   probe_devices();
 }
 
@@ -61,6 +77,13 @@ void Supervisor::probe(const std::string& device) {
         [this](const Json& event) { progress_->event(event); }, probe_seconds + grace_seconds);
     if (answer.value("type", "") == "cancelled") throw Cancelled{};
     answer["device"] = device;
+    if (device == "cpu") {
+      Json blas = to_json(blas_);
+      blas.update(answer["machine"].value("blas", Json::object()));  // as it is, not as wanted
+      answer["machine"]["blas"] = blas;
+      const std::string slow = result::blas_warning(answer["ceilings"], answer["machine"]);
+      if (!slow.empty()) progress_->warn(slow);
+    }
     journal_->append(answer);
     probes_[device] = std::move(answer);
   } catch (const std::runtime_error& error) {
@@ -88,11 +111,16 @@ void Supervisor::measure_cell(WorkerClient& worker, const Planned& planned, int 
   if (shares(planned)) {
     record["side_by_side"] = {{"jobs", settings_.jobs}, {"threads", threads_of(planned)}};
   }
+  if (planned.cell.value("device", "cpu") == "cpu") {
+    const bool side_by_side = &worker != worker_.get();
+    record["waiting"] = to_string(waiting_of(side_by_side ? Waiting::passive : worker_waiting_));
+  }
   journal_->append(record);
   records_[id].push_back(record);
   const bool ok = record.value("status", "") == "ok";
   // What it could have gone on from is of use to nobody now; after a failure it may be.
   if (ok) std::filesystem::remove_all(folder_.checkpoints(id), ignored);
+  for (const std::string& note : checkpoint_notes(record)) progress_->say("  " + note);
   progress_->end(record, ok ? 0 : static_cast<std::size_t>(planned.rounds(rounds_) - round - 1));
 }
 
@@ -114,7 +142,8 @@ Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, in
                       {"device_bytes", memory_limit(device)}}},
                     {"measure", identity_["measure"]},
                     {"log", folder_.cell_log(id)},
-                    {"checkpoint", folder_.checkpoints(id)}};
+                    {"checkpoint", folder_.checkpoints(id)},
+                    {"binary", identity_["binary"]}};
     if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
     return worker.request(
         request,

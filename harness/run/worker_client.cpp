@@ -35,7 +35,8 @@ double since(Clock::time_point moment) {
 std::vector<std::string> environment_of(const WorkerOptions& options) {
   std::vector<std::string> ours;
   for (char** entry = environ; *entry != nullptr; ++entry) ours.emplace_back(*entry);
-  return worker_environment(ours, options.keep_blas_core, shared_blas_folder());
+  return worker_environment(
+      ours, {options.keep_blas_core, options.blas_core, shared_blas_folder(), options.waiting});
 }
 
 bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }

@@ -12,6 +12,7 @@
 
 #include "harness/errors.hpp"
 #include "harness/run/channel.hpp"
+#include "harness/run/worker_environment.hpp"
 
 namespace attnbench::run {
 
@@ -20,6 +21,8 @@ struct WorkerOptions {
   int threads = 0;  ///< 0 = one for each core we may use
   std::string device = "cpu";
   bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
+  std::string blas_core;        ///< else what it is there; empty = nothing
+  Waiting waiting = Waiting::active;
   std::filesystem::path log;  ///< of its standard outputs; empty = a file that goes with the client
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };

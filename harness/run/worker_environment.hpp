@@ -8,17 +8,41 @@
 
 namespace attnbench::run {
 
+/// How threads of one call wait for each other at its end.
+enum class Waiting {
+  active,  ///< as OpenMP does unless told: spin for a millisecond, then sleep
+  passive  ///< sleep at once
+};
+constexpr const char* to_string(Waiting waiting) {
+  return waiting == Waiting::passive ? "passive" : "active";
+}
+
+struct WorkerSurroundings {
+  bool keep_blas_core = false;
+  std::string blas_core;  ///< OPENBLAS_CORETYPE, see blas_core.hpp; empty = the library's choice
+  std::filesystem::path shared_blas;
+  Waiting waiting = Waiting::active;
+};
+
 /// `ours` as "NAME=value" entries; the result too.
 /// - OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE go, unless `keep_blas_core`: they can halve the speed,
-///   and OpenBLAS reads them in a constructor, so that only an environment without them helps.
+///   and OpenBLAS reads them in a constructor, so that only an environment without them helps. In
+///   their place comes `blas_core`.
 /// - An OpenBLAS that shares LibTorch's OpenMP threads is found before one with threads of its own:
 ///   two pools that both spin on the same cores made softmax forward and backward at T=512 take
-///   36 ms in place of 8 (2 cores).
+///   36 ms in place of 8 (2 cores). With `keep_blas_core` a BLAS in LD_LIBRARY_PATH comes first.
+/// - Where runs share cores threads wait passively: a training of 1 s on two threads took 30 to 60
+///   beside two busy processes, and 2 so (2 cores). What OMP_WAIT_POLICY or GOMP_SPINCOUNT of ours
+///   say holds in any case.
 /// - glibc is asked for huge pages, unless its tunables say which: composite forms at T=2048 were
 ///   7 to 14 % faster (one run each, 2 cores).
 std::vector<std::string> worker_environment(const std::vector<std::string>& ours,
-                                            bool keep_blas_core,
-                                            const std::filesystem::path& shared_blas);
+                                            const WorkerSurroundings& wanted);
+
+/// How threads of a worker wait that was asked to wait as `wanted` in the environment `ours`.
+Waiting waiting_of(const std::vector<std::string>& ours, Waiting wanted);
+/// The same in this program's environment.
+Waiting waiting_of(Waiting wanted);
 
 /// The folder of Debian's OpenBLAS for OpenMP, or empty where it is not installed.
 std::filesystem::path shared_blas_folder(const std::filesystem::path& libraries = "/usr/lib");

@@ -36,6 +36,7 @@ MechanismSpec mechanism_from(const Json& json) {
     mechanism.implementations.push_back(implementation.at("name"));
   }
   mechanism.options = options_from(json.value("options", Json::array()));
+  mechanism.differs_from = json.value("differs_from", Json());
   return mechanism;
 }
 
@@ -48,6 +49,7 @@ TaskSpec task_from(const Json& json) {
   task.further_figures = texts(json.value("further_figures", Json::array()));
   task.settings = options_from(json.at("settings"));
   task.data_settings = options_from(json.value("data_settings", Json::array()));
+  task.differs_from = json.value("differs_from", Json());
   return task;
 }
 

@@ -5,11 +5,14 @@
 //   mechanisms: [{name, title, citation, origin: "built in" | PLUGIN PATH, patterns: […],
 //                 options: [option…], claims: {…},
 //                 implementations: [{name, title, growth: {…}, differentiable}],
-//                 aliases: [{name, implementation, options: {…}, title}]}]
+//                 aliases: [{name, implementation, options: {…}, title}],
+//                 differs_from?: [departure…], roles?: [role…], roles_unknown?: REASON}]
 //   tasks:      [{name, title, axis, figures: […], further_figures: […], settings: [option…],
-//                 data_settings?: [option…]}]
+//                 data_settings?: [option…], differs_from?: [departure…]}]
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
+// departure: {what, how}, from published code
+// role: {name, shape, fed_by, patterns}, see harness/worker/roles.hpp
 // option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
 // maximum?, choices?}
 #pragma once
@@ -39,6 +42,7 @@ struct MechanismSpec {
   std::vector<std::string> patterns;
   std::vector<std::string> implementations;
   std::vector<OptionSpec> options;
+  Json differs_from;  ///< departures from published code; null where none is known
 };
 
 struct AliasSpec {
@@ -56,6 +60,7 @@ struct TaskSpec {
   std::vector<std::string> further_figures;  ///< that a suite may name besides
   std::vector<OptionSpec> settings;
   std::vector<OptionSpec> data_settings;  ///< those of its data; empty where it learns from none
+  Json differs_from;                      ///< as a mechanism's
 };
 
 struct Catalogue {

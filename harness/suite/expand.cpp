@@ -22,7 +22,10 @@ constexpr std::size_t most_cells = 20000;
 class Expansion {
  public:
   Expansion(const Document& document, const Catalogue& catalogue, const Choices& choices)
-      : document_(document), choices_(choices), suite_(document, choices.profile) {
+      : document_(document),
+        catalogue_(catalogue),
+        choices_(choices),
+        suite_(document, choices.profile) {
     check_form(
         suite_.value(), [this](const std::string& at) { return suite_.place(at); }, problems_);
     for (const std::string& text : choices.set) flags_.push_back(parse_set_flag(text));
@@ -50,6 +53,8 @@ class Expansion {
     for (const Layout& layout : layouts_) make_cells(layout, result.cells);
     problems_.throw_if_any();
     result.cells = filtered(std::move(result.cells), choices_);
+    const Json departures = differs_from(result.cells);
+    if (!departures.empty()) result.header["differs_from"] = departures;
     return result;
   }
 
@@ -59,6 +64,21 @@ class Expansion {
     const Entry* entry;
     Axes axes;
   };
+
+  /// By name of mechanism or task: where those of the cells are not what was published.
+  Json differs_from(const std::vector<Json>& cells) const {
+    Json all = Json::object();
+    const auto note = [&](const std::string& name, const auto& specs) {
+      const auto found = specs.find(name);
+      if (found == specs.end() || found->second.differs_from.empty()) return;
+      all[name] = found->second.differs_from;
+    };
+    for (const Json& cell : cells) {
+      note(cell.at("mechanism"), catalogue_.mechanisms);
+      note(cell.at("task"), catalogue_.tasks);
+    }
+    return all;
+  }
 
   static std::vector<std::string> figure_names(const Catalogue& catalogue) {
     std::set<std::string> names;
@@ -194,6 +214,7 @@ class Expansion {
   }
 
   const Document& document_;
+  const Catalogue& catalogue_;
   const Choices& choices_;
   ProfiledSuite suite_;
   Problems problems_;

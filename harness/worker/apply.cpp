@@ -10,6 +10,7 @@
 #include "harness/worker/cell.hpp"
 #include "harness/worker/fitting.hpp"
 #include "harness/worker/role_sizes.hpp"
+#include "tasks/bits.hpp"
 #include "tasks/check.hpp"
 
 namespace attnbench::worker {
@@ -83,12 +84,22 @@ tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
   return finite;
 }
 
-/// The output's own rows against the definition; nothing where no row was to be checked.
-Json check(const tasks::MixCase& mix, const at::Tensor& output, const Json& request) {
+/// The output's own rows against the definition, all of it finite and what it was made from as it
+/// was; nothing where no row was to be checked.
+Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::Tensor& output,
+           const Json& request) {
   const at::NoGradGuard no_grad;
   const Problem& problem = mix.mechanism.problem;
   const std::int64_t count = request.value("check_rows", std::int64_t{64});
   if (count == 0) return nullptr;
+  if (const std::string name = before.changed(); !name.empty()) {
+    return tasks::found_wrong("it changed its input \"" + name + "\" in place");
+  }
+  const std::int64_t bad = request.value("allow_nan", false) ? 0 : tasks::count_not_finite(output);
+  if (bad > 0) {
+    return tasks::found_wrong("it returned numbers that are not finite: " + std::to_string(bad) +
+                              " of " + std::to_string(output.numel()));
+  }
   tasks::Rows rows = tasks::sampled_rows(problem, count, mix.seed);
   const std::size_t sampled = rows.size();
   if (request.value("allow_nan", false)) rows = finite_rows(mix, output, rows);
@@ -127,6 +138,36 @@ std::map<std::string, OptionValue> options_from(const Json& request) {
   return said;
 }
 
+/// Arrays are given as they enter the mixing: what `before` does to tokens ahead of the projection
+/// has no place here, and an option that does nothing is not taken.
+void refuse_before(const Mechanism& mechanism, const Json& request) {
+  const Json options = request.value("options", Json::object());
+  if (!options.contains("before")) return;
+  std::string fed;
+  for (const Role& role : mechanism.roles()) {
+    if (role.feed == Feed::before) fed += (fed.empty() ? "" : ", ") + role.name;
+  }
+  if (fed.empty()) return;
+  throw UsageError("--set before=" + to_string(value_from(options.at("before"), "before")) + ": " +
+                   mechanism.name() +
+                   " runs it on the tokens, before they are projected to the roles " + fed +
+                   ", which are given as arrays here; leave it out, and give " + fed +
+                   " as they come out of it");
+}
+
+/// What the words for sizes in a mechanism's reasons mean where arrays decide them.
+std::string with_sizes_explained(const std::string& reason) {
+  std::string meant;
+  for (const auto& [size, where] :
+       {std::pair{"kv_heads", "dimension 1 of the arrays of key tokens"},
+        std::pair{"value_dim", "the last dimension of value (or of the gradient)"},
+        std::pair{"head_dim", "the last dimension of query and key"}}) {
+    if (reason.find(size) == std::string::npos) continue;
+    meant += (meant.empty() ? "" : "; ") + std::string(size) + " is " + where;
+  }
+  return meant.empty() ? reason : reason + " (arrays decide sizes here: " + meant + ")";
+}
+
 Json applied(const Registry& registry, const Json& request) {
   const Entry& entry = registry.entry(request.at("mechanism"));
   const apply::Given given = apply::open_given(request);
@@ -136,6 +177,7 @@ Json applied(const Registry& registry, const Json& request) {
   const Fitted fitted =
       fit(entry, options_from(request), pattern_from(request.at("pattern")), gradient, given);
   Mechanism& mechanism = *fitted.mechanism;
+  refuse_before(mechanism, request);
   const Choice choice = Registry::choose(entry, request.value("implementation", "auto"),
                                          fitted.options, fitted.problem);
   Inputs inputs = inputs_from(given, mechanism, allow_nan);
@@ -144,6 +186,7 @@ Json applied(const Registry& registry, const Json& request) {
   mechanism.draw_parameters(seed);
   set_parameters(given, mechanism, allow_nan);
 
+  const tasks::Snapshot before(tasks::read_by(mechanism, inputs));
   const Mixed result = mixed(*choice.implementation, mechanism, inputs);
   Out out(request.at("out").get<std::string>());
   out.write("output", result.output);
@@ -154,7 +197,7 @@ Json applied(const Registry& registry, const Json& request) {
   if (gradient) write_gradients(out, result.output, upstream, inputs, mechanism);
   const Json checked = check(
       {entry, *choice.implementation, registry.reference(entry.name), mechanism, inputs, seed},
-      result.output, request);
+      before, result.output, request);
   Json answer = {{"status", "ok"},
                  {"implementation", choice.implementation->name},
                  {"implementation_reason", choice.reason},
@@ -187,7 +230,7 @@ Json apply_arrays(const Registry& registry, const Json& request) {
   } catch (const UsageFailure& failure) {
     return refused("error", failure.what());
   } catch (const UnsupportedError& error) {
-    return refused("unsupported", error.what());
+    return refused("unsupported", with_sizes_explained(error.what()));
   }
 }
 

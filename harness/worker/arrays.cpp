@@ -43,12 +43,15 @@ void refuse_where(const at::Tensor& bad, const Array& array, const std::string& 
                     (count > 1 ? " and " + std::to_string(count - 1) + " more" : "") + remedy);
 }
 
-void require_finite(const at::Tensor& tensor, const Array& array, const at::Tensor& hidden = {}) {
+/// `maskable`: of key tokens, which alone a mask can hide. `hidden`: by the mask that was given.
+void require_finite(const at::Tensor& tensor, const Array& array, bool maskable = false,
+                    const at::Tensor& hidden = {}) {
   if (!tensor.is_floating_point()) return;
   at::Tensor bad = at::isfinite(tensor).logical_not();
   if (hidden.defined()) bad = bad.logical_and(hidden.logical_not().unsqueeze(1).unsqueeze(-1));
   refuse_where(bad, array, "NaN or infinity",
-               "; expected finite numbers: mend them, hide them with --mask, or pass --allow-nan");
+               std::string("; expected finite numbers: mend them") +
+                   (maskable ? ", hide their tokens with --mask," : "") + " or pass --allow-nan");
 }
 
 at::Tensor mask_from(const Array& array, const Problem& problem) {
@@ -75,7 +78,8 @@ Inputs inputs_from(const apply::Given& given, const Mechanism& mechanism, bool a
     const Array& array = given.roles.at(role.name);
     at::Tensor tensor = tensor_from(array);
     if (!allow_nan) {
-      require_finite(tensor, array, role.source == Source::key_tokens ? hidden : at::Tensor());
+      const bool of_keys = role.source == Source::key_tokens;
+      require_finite(tensor, array, of_keys, of_keys ? hidden : at::Tensor());
     }
     if (role.source == Source::key_tokens && hidden.defined()) {
       // Not every implementation hides by selection: NaN times a weight of 0 would come through.

@@ -33,6 +33,12 @@ Json alias_json(const Alias& alias) {
           {"title", alias.title}};
 }
 
+Json departures_json(const std::vector<Departure>& departures) {
+  Json out = Json::array();
+  for (const Departure& one : departures) out.push_back({{"what", one.what}, {"how", one.how}});
+  return out;
+}
+
 Json entry_json(const Entry& entry, const std::string& origin) {
   Json patterns = Json::array();
   for (const Pattern pattern : entry.patterns) patterns.push_back(to_string(pattern));
@@ -58,7 +64,8 @@ Json entry_json(const Entry& entry, const std::string& origin) {
             {"last_row_agrees", entry.claims.last_row_agrees},
             {"heads_independent", entry.claims.heads_independent}}},
           {"implementations", std::move(implementations)},
-          {"aliases", std::move(aliases)}};
+          {"aliases", std::move(aliases)},
+          {"differs_from", departures_json(entry.differs_from)}};
 }
 
 }  // namespace
@@ -86,7 +93,8 @@ Json catalogue(const Loaded& loaded) {
                          {"figures", task->figures()},
                          {"further_figures", task->further_figures()},
                          {"settings", options_json(task->settings())},
-                         {"data_settings", options_json(of_data)}});
+                         {"data_settings", options_json(of_data)},
+                         {"differs_from", departures_json(task->differs_from())}});
   }
   return {{"type", "catalogue"},
           {"mechanisms", std::move(mechanisms)},

@@ -1,6 +1,7 @@
 #include "harness/worker/context.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -18,6 +19,55 @@ namespace {
 /// OpenMP's threads go on spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+
+/// Four places tell a share from another; more would only make results larger.
+double rounded(double share) { return std::round(1e4 * share) / 1e4; }
+
+/// Beyond which the hypervisor, or others on the same cores, slow every sample.
+constexpr double stolen_limit = 0.05;
+constexpr double neighbours_limit = 0.10;
+/// /proc/stat counts in steps: less is not told from nothing.
+constexpr double least_seconds = 0.05;
+
+double lost_seconds(const measure::Samples& samples) {
+  double lost = 0;
+  for (const measure::Interference& beside : samples.beside) lost += beside.lost_seconds;
+  return lost;
+}
+
+/// Whether threads waited although hardly anybody else was at work: for one another.
+bool waited_for_own(const measure::Samples& samples, const measure::CpuShares& shares) {
+  constexpr double step = 0.02;
+  const double others = shares.others_seconds + shares.stolen_seconds + step;
+  return !samples.preempted.empty() && shares.known && others < lost_seconds(samples) / 4;
+}
+
+/// What was beside the samples, as record.hpp defines it.
+void add_beside(Json& timing, const measure::Samples& samples, int threads) {
+  Json shares = Json::array();
+  Json switches = Json::array();
+  double passed = 0;
+  for (std::size_t i = 0; i < samples.beside.size(); ++i) {
+    const measure::Interference& beside = samples.beside[i];
+    const double seconds = samples.seconds[i];
+    passed += seconds;
+    shares.push_back(seconds > 0 ? rounded(beside.cpu_seconds / (seconds * threads)) : 0.0);
+    switches.push_back(beside.switches);
+  }
+  timing["samples_cpu_share"] = std::move(shares);
+  timing["samples_switches"] = std::move(switches);
+  if (passed > 0) timing["lost_share"] = rounded(lost_seconds(samples) / passed);
+  if (!samples.preempted.empty()) timing["preempted"] = samples.preempted;
+}
+
+/// All that comes before a call, unclocked.
+std::function<void()> before_of(const tasks::Body& body) {
+  if (!body.refresh) return body.before;
+  return [&body] {
+    body.refresh();
+    if (body.before) body.before();
+  };
+}
 
 /// More threads than there are CPUs are pinned to none.
 constexpr int every_cpu = std::numeric_limits<int>::max();
@@ -46,6 +96,9 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
       stopwatch_(device_.stopwatch()),
       cpus_(measure::pin_to_cpus(settings_.pinned ? at::get_num_threads() : every_cpu)),
       timing_(Json::object()) {
+  cores_ = measure::shared_cores(cpus_);
+  begin_ = stopwatch_->now();
+  life_.begin();
   if (is_cuda(settings_.device)) {
     meter_ = std::make_unique<DeviceMeter>(settings_.device, settings_.device_bytes);
   }
@@ -58,15 +111,13 @@ double ChildContext::measure(const std::string& what, const tasks::Body& body) {
   let_threads_rest();
   const double before = device_.calibration_seconds(threads);
   Json timing = {{"round", settings_.round}};
-  const measure::Samples samples = sampled(body, timing);
-  const double median = measure::median(samples.seconds);
+  const std::vector<double> counted = counted_samples(body, timing);
+  const double median = measure::median(counted);
   let_threads_rest();
   const double calibration = (before + device_.calibration_seconds(threads)) / 2;
-  timing.update({{"samples_seconds", samples.seconds},
-                 {"median_seconds", median},
-                 {"stop", samples.stop},
-                 {"calibration_seconds", calibration}});
-  if (const auto interval = measure::median_interval(samples.seconds)) {
+  timing["median_seconds"] = median;
+  timing["calibration_seconds"] = calibration;
+  if (const auto interval = measure::median_interval(counted)) {
     timing["low_seconds"] = interval->low;
     timing["high_seconds"] = interval->high;
   }
@@ -76,9 +127,40 @@ double ChildContext::measure(const std::string& what, const tasks::Body& body) {
   return median;
 }
 
+std::vector<double> ChildContext::counted_samples(const tasks::Body& body, Json& timing) {
+  const measure::CpuTimes before = measure::cpu_times(cpus_);
+  const measure::CpuTimes cores_before = measure::cpu_times(cores_);
+  measure::Samples samples = sampled(body, timing);
+  const measure::CpuShares shares = measure::cpu_shares(before, measure::cpu_times(cpus_));
+  const measure::CpuShares cores = measure::cpu_shares(cores_before, measure::cpu_times(cores_));
+  timing["samples_seconds"] = samples.seconds;
+  timing["stop"] = samples.stop;
+  // A device goes on by itself while its host waits.
+  if (samples.beside.empty()) return samples.seconds;
+  if (waited_for_own(samples, shares)) {
+    timing["own_threads_waited"] = true;
+    samples.preempted.clear();
+    samples.disturbed = false;
+  }
+  add_beside(timing, samples, at::get_num_threads());
+  if (shares.known) {
+    timing["stolen_share"] = rounded(shares.stolen);
+    timing["others_share"] = rounded(shares.others);
+  }
+  if (samples.disturbed) {
+    timing["disturbed_by"] = "preempted";
+  } else if (shares.stolen > stolen_limit && shares.stolen_seconds > least_seconds) {
+    timing["disturbed_by"] = "stolen";
+  } else if (cores.others > neighbours_limit && cores.others_seconds > least_seconds) {
+    timing["disturbed_by"] = "neighbours";
+  }
+  if (timing.contains("disturbed_by")) timing["disturbed"] = true;
+  return samples.counted();
+}
+
 measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
   const auto sample = [&](const std::function<void()>& timed) {
-    return measure::sample(*stopwatch_, settings_.rule, timed, body.before);
+    return measure::sample(*stopwatch_, settings_.rule, timed, before_of(body));
   };
   if (!is_cuda(settings_.device)) return sample(body.call);
   const auto recorder = [this](const measure::PairedBody& wanted, std::string& why) {
@@ -97,8 +179,8 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   measure::SamplingRule rule = settings_.rule;
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
-  const measure::Pairs pairs = measure::sample_pairs(*stopwatch_, rule, {first.call, first.before},
-                                                     {second.call, second.before});
+  const measure::Pairs pairs = measure::sample_pairs(
+      *stopwatch_, rule, {first.call, before_of(first)}, {second.call, before_of(second)});
   tasks::Comparison comparison;
   comparison.first_seconds = measure::median(pairs.first_seconds);
   comparison.second_seconds = measure::median(pairs.second_seconds);
@@ -128,10 +210,14 @@ void ChildContext::progress(double done, double total, std::string_view what) {
 
 bool ChildContext::cancelled() const { return cancelled_ && cancelled_(); }
 
-Json ChildContext::measured() const {
+Json ChildContext::measured() {
   Json measured = {{"timing", timing_}, {"threads", at::get_num_threads()}, {"cpus", cpus_}};
   if (!calibrations_.empty()) measured["calibration_seconds"] = measure::median(calibrations_);
   if (meter_) measured["device_memory"] = meter_->to_json();
+  const double passed = stopwatch_->now() - begin_;
+  if (!is_cuda(settings_.device) && passed > 0) {
+    measured["lost_share"] = rounded(life_.end().lost_seconds / passed);
+  }
   return measured;
 }
 

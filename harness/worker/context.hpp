@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/measure/device.hpp"
+#include "harness/measure/interference.hpp"
 #include "harness/worker/device_meter.hpp"
 #include "tasks/task.hpp"
 
@@ -25,6 +26,7 @@ struct RunSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
+  std::string binary;  ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
   tasks::Seat seat;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
@@ -49,17 +51,21 @@ class ChildContext final : public tasks::Context {
   void progress(double done, double total, std::string_view what) override;
   bool cancelled() const override;
   std::filesystem::path checkpoint_folder() const override { return settings_.checkpoint; }
+  std::string binary() const override { return settings_.binary; }
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
   tasks::Seat seat() const override { return settings_.seat; }
 
-  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?}:
-  /// what the context saw. The caller adds `check`, and the sections that Work::run returns
-  /// (memory, metrics, chosen).
-  Json measured() const;
+  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?,
+  /// lost_share?}: what the context saw; the last is of all its life, on the CPU, the time that
+  /// threads waited for a CPU over that which passed. The caller adds `check`, and the sections
+  /// that Work::run returns (memory, metrics, chosen).
+  Json measured();
 
  private:
+  /// Those samples that count; `timing` gets all, and what was beside them.
+  std::vector<double> counted_samples(const tasks::Body& body, Json& timing);
   /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
   /// (see measure/recording.hpp); `timing` says so.
   measure::Samples sampled(const tasks::Body& body, Json& timing);
@@ -72,6 +78,9 @@ class ChildContext final : public tasks::Context {
   std::unique_ptr<measure::Stopwatch> stopwatch_;
   std::unique_ptr<DeviceMeter> meter_;  ///< where the device has memory of its own
   std::vector<int> cpus_;
+  std::vector<int> cores_;  ///< see measure::shared_cores
+  measure::ThreadWatch life_;
+  double begin_ = 0;
   std::vector<double> calibrations_;
   Json timing_;
   double last_progress_ = 0;

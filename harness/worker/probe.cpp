@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -79,14 +80,52 @@ void add_product_rates(Json& ceilings, const std::string& device, measure::Stopw
   const int threads = at::get_num_threads();
   for (const auto& [name, type] : dtypes) {
     const auto where = at::TensorOptions().device(device).dtype(type);
-    double rate = product_rate(where, stopwatch);
+    const double together = product_rate(where, stopwatch);
     // A neighbour that holds one core stalls the whole team at its barriers; what one thread does
     // alone is a rate that the machine has all the same.
     at::set_num_threads(1);
-    rate = std::max(rate, product_rate(where, stopwatch));
+    const double alone = product_rate(where, stopwatch);
     at::set_num_threads(threads);
-    ceilings[std::string("gemm_") + name + "_flops_per_second"] = rate;
+    const std::string product = std::string("gemm_") + name;
+    ceilings[product + "_flops_per_second"] = std::max(together, alone);
+    if (type == at::kFloat) ceilings[product + "_one_thread_flops_per_second"] = alone;
   }
+}
+
+/// Whether some elements of `c` are those of a x b as loops over doubles have them.
+bool is_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+  const std::int64_t n = a.size(0);
+  const auto left = a.accessor<float, 2>();
+  const auto right = b.accessor<float, 2>();
+  const auto found = c.accessor<float, 2>();
+  for (std::int64_t i = 0; i < n; i += n / 32 + 1) {
+    for (std::int64_t j = i % 7; j < n; j += n / 32 + 1) {
+      double sum = 0;
+      double magnitude = 0;
+      for (std::int64_t k = 0; k < n; ++k) {
+        const double term = static_cast<double>(left[i][k]) * static_cast<double>(right[k][j]);
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      // NaN is not within it either.
+      if (!(std::abs(static_cast<double>(found[i][j]) - sum) <= 1e-5 * magnitude)) return false;
+    }
+  }
+  return true;
+}
+
+/// One float32 product that is right, and how fast; throws where it is not. A fifth of a second.
+Json try_product(measure::Stopwatch& stopwatch) {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t n = 768;
+  const at::Tensor a = at::randn({n, n});
+  const at::Tensor b = at::randn({n, n});
+  if (!is_product(a, b, at::mm(a, b))) {
+    throw UsageError("a float32 product of " + std::to_string(n) + " x " + std::to_string(n) +
+                     " matrices is wrong");
+  }
+  const double seconds = product_seconds(n, at::TensorOptions(at::kFloat), 0.15, stopwatch);
+  return {{"flops_per_second", flops(n) / seconds}};
 }
 
 /// The text that a function of the process returns, where there is such a function.
@@ -147,10 +186,11 @@ Json torch_card() {
   const std::string build = ATTNBENCH_TORCH_BUILD;
   put(card, "version", build.substr(0, build.find(' ')));
   const std::string library = blas_library();
-  put(card, "blas", blas_kind(library));
-  put(card, "blas_library", library);
-  put(card, "blas_core_type", text_from("openblas_get_corename"));
-  put(card, "blas_config", text_from("openblas_get_config"));
+  Json& blas = card["blas"] = Json::object();
+  put(blas, "kind", blas_kind(library));
+  put(blas, "library", library);
+  put(blas, "core_type", text_from("openblas_get_corename"));
+  put(blas, "config", text_from("openblas_get_config"));
   put(card, "onednn_version", dnnl_version());
   return card;
 }
@@ -161,7 +201,12 @@ Json probe_in_child(const Json& request) {
   measure::pin_to_cpus(at::get_num_threads());
   const std::string word = request.value("device", "cpu");
   const measure::Device& device = measure::usable_device(word);
+  if (request.value("product", false)) {
+    return {{"product", try_product(*device.stopwatch())}, {"machine", torch_card()}};
+  }
   Json ceilings = device.ceilings(at::get_num_threads());
+  // Whether a cell was timed in a slower or faster moment than this one: see measure::impossible.
+  ceilings["calibration_seconds"] = device.calibration_seconds(at::get_num_threads());
   const auto stopwatch = device.stopwatch();
   if (is_cuda(word)) {
     add_device_product_rates(ceilings, torch_device(word), *stopwatch);

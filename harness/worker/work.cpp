@@ -15,6 +15,7 @@ RunSettings settings_of(const Json& request) {
   settings.seed = request.value("seed", std::uint64_t{0});
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
+  settings.binary = request.value("binary", "");
   if (request.contains("seat")) {
     const Json& seat = request.at("seat");
     settings.seat = {seat.at("rank"), seat.at("size"), seat.at("address"), seat.at("port")};
@@ -36,6 +37,25 @@ ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell
   };
 }
 
+Json wrong_record(Json check) {
+  const std::string reason = check.value("reason", "the result is not the reference's");
+  return {{"status", "wrong"}, {"reason", reason}, {"measured", {{"check", std::move(check)}}}};
+}
+
+/// What was found of the timed calls is a part of the check, and may turn it.
+void take_timed_check(Json& check, Json& sections) {
+  if (!sections.is_object() || !sections.contains("timed_check")) return;
+  Json timed = std::move(sections["timed_check"]);
+  sections.erase("timed_check");
+  if (!timed.is_object()) return;
+  if (!check.is_object()) check = {{"verdict", "ok"}};
+  if (timed.value("verdict", "") == "wrong") {
+    check["verdict"] = "wrong";
+    check["reason"] = timed.value("reason", "a timed call was wrong");
+  }
+  check["timed"] = std::move(timed);
+}
+
 }  // namespace
 
 Json do_cell(const Loaded& loaded, const Json& request, run::Channel& channel) {
@@ -50,13 +70,13 @@ Json do_cell(const Loaded& loaded, const Json& request, run::Channel& channel) {
   Json check;
   if (context.round() == 0) {
     check = work->check(context);
-    if (check.value("verdict", "") == "wrong") {
-      return {{"status", "wrong"},
-              {"reason", check.value("reason", "the result is not the reference's")},
-              {"measured", {{"check", std::move(check)}}}};
-    }
+    if (check.value("verdict", "") == "wrong") return wrong_record(std::move(check));
   }
-  const Json sections = work->run(context);
+  Json sections = work->run(context);
+  take_timed_check(check, sections);
+  if (check.is_object() && check.value("verdict", "") == "wrong") {
+    return wrong_record(std::move(check));
+  }
   Json measured = context.measured();
   if (!check.is_null()) measured["check"] = std::move(check);
   if (sections.is_object()) measured.update(sections);

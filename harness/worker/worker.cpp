@@ -16,6 +16,7 @@
 #include "harness/worker/data.hpp"
 #include "harness/worker/plan.hpp"
 #include "harness/worker/probe.hpp"
+#include "harness/worker/roles.hpp"
 #include "harness/worker/taking.hpp"
 #include "harness/worker/work.hpp"
 
@@ -118,7 +119,11 @@ bool Worker::take_requests() {
 Json Worker::answer(const std::string& type, const Json& request) {
   if (type == "hello") return hello(request);
   if (!greeted_) throw UsageError("say hello first");
-  if (type == "catalogue") return catalogue(loaded_);
+  if (type == "catalogue") {
+    Json told = catalogue(loaded_);
+    add_roles(told, loaded_, supervisor_.descriptor());
+    return told;
+  }
   if (type == "plan") return plan(loaded_, request.at("cells"));
   throw UsageError("no such request");
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "harness/result/disturbed.hpp"
 #include "harness/result/format.hpp"
 #include "reports/points.hpp"
 #include "reports/training/frame.hpp"
@@ -62,15 +63,15 @@ bool is_the_same(const Json& training, const Json& cost) {
   return as_wide && agree("length") && agree("width") && agree("heads");
 }
 
-/// The one timed cell of the training's mechanism; null where there is none, or several that differ
-/// in what trainings do not have (a pass, a scope).
+/// The one timed cell of the training's mechanism, which may have been disturbed; null where there
+/// is none, or several that differ in what trainings do not have (a pass, a scope).
 const Json* cost_of(const Json& training, const std::vector<const Panel*>& all) {
   const Json* found = nullptr;
   for (const Panel* panel : all) {
     for (const Placed& placed : panel->cells) {
       const Json& cell = *placed.cell;
-      if (!cell.contains("timing") || cell["status"] != "ok") continue;
-      if (!is_the_same(training, cell)) continue;
+      const bool ended = result::is_ok(cell) || result::is_disturbed(cell);
+      if (!ended || !cell.contains("timing") || !is_the_same(training, cell)) continue;
       if (found) return nullptr;
       found = &cell;
     }
@@ -98,8 +99,13 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
   const std::vector<Selection> selections = result::selections(panel);
   std::vector<Point> points;
   std::vector<double> values;
+  std::size_t disturbed = 0;
   for (const Selection& selection : selections) {
     const Json* const cost = cost_of(*selection.choice().cells.front(), all);
+    if (cost && result::is_disturbed(*cost)) {
+      ++disturbed;
+      continue;
+    }
     const auto measured = cost ? manner.quantity(*cost) : std::nullopt;
     if (!measured || measured->value <= 0) continue;
     points.push_back({&selection, cost, measured->value});
@@ -114,7 +120,11 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
                    " Dashed steps: the front, which nothing as cheap betters. What it costs is "
                    "measured in the same run by a task of its own.";
   if (const std::size_t missing = selections.size() - points.size(); missing > 0) {
-    sketch.caption += " Without a measured cost, and so not here: " + std::to_string(missing) + ".";
+    sketch.caption += " Without a measured cost, and so not here: " + std::to_string(missing);
+    if (disturbed > 0) {
+      sketch.caption += " (disturbed by other programs: " + std::to_string(disturbed) + ")";
+    }
+    sketch.caption += ".";
   }
   sketch.y = "accuracy on the test";
   sketch.told = told_of("accuracy");

@@ -27,6 +27,16 @@ class MixCalled final : public Called {
     const Problem& problem = mechanism_->problem;
     return {problem.batch, problem.heads, problem.length, problem.value_dim};
   }
+  std::vector<Given> given() const override {
+    std::vector<Given> all;
+    for (const auto& [role, tensor] : inputs_.tensors) all.push_back({role, tensor, 2});
+    return all;
+  }
+  void exchange(std::vector<Given>& others) override {
+    auto other = others.begin();
+    for (auto& [role, tensor] : inputs_.tensors) std::swap(tensor, (other++)->tensor);
+  }
+  bool is_mix() const override { return true; }
   InnerMix mix(std::size_t) override { return {*mechanism_, inputs_}; }
 
  private:
@@ -69,6 +79,24 @@ class LayerCalled final : public Called {
     if (scope_ == Scope::layer) return {problem.batch, problem.length, problem.width()};
     return {problem.batch, problem.heads, problem.length, problem.value_dim};
   }
+  std::vector<Given> given() const override {
+    std::vector<Given> all{{"tokens", tokens_, 1}};
+    if (!memory_.is_same(tokens_)) all.push_back({"key tokens", memory_, 1});
+    if (latents_.defined()) all.push_back({"latents", latents_, 1});
+    return all;
+  }
+  void exchange(std::vector<Given>& others) override {
+    const bool one_sequence = memory_.is_same(tokens_);
+    auto other = others.begin();
+    std::swap(tokens_, (other++)->tensor);
+    if (one_sequence) {
+      memory_ = tokens_;
+    } else {
+      std::swap(memory_, (other++)->tensor);
+    }
+    if (latents_.defined()) std::swap(latents_, other->tensor);
+  }
+  bool is_mix() const override { return scope_ == Scope::projected; }
   InnerMix mix(std::size_t) override {
     const at::NoGradGuard no_grad;
     return {*mechanism_, layer_->project(tokens_, memory_, latents_)};
@@ -98,6 +126,8 @@ class ModelCalled final : public Called {
   at::Tensor forward() override { return model_->forward(ids_); }
   std::vector<at::Tensor> leaves() const override { return model_->parameters(); }
   std::vector<std::int64_t> output_shape() const override { return shape_; }
+  std::vector<Given> given() const override { return {{"token ids", ids_, 1}}; }
+  void exchange(std::vector<Given>& others) override { std::swap(ids_, others.front().tensor); }
   /// The first and the last block's: one is given embeddings, the other all that came of them.
   std::size_t mixes() const override { return model_->mixes() > 1 ? 2 : 1; }
   InnerMix mix(std::size_t index) override {

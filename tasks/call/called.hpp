@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tasks/call/settings.hpp"
+#include "tasks/fresh_inputs.hpp"
 
 namespace attnbench::tasks::call {
 
@@ -23,6 +24,12 @@ class Called {
   /// Every tensor that the pass reads and that gets a gradient where there is a backward pass.
   virtual std::vector<at::Tensor> leaves() const = 0;
   virtual std::vector<std::int64_t> output_shape() const = 0;
+  /// Of those that every call reads anew, not the weights: what may hold other numbers each time.
+  virtual std::vector<Given> given() const = 0;
+  /// Exchanges the tensors of given() for others of the same form, in the same order.
+  virtual void exchange(std::vector<Given>& others) = 0;
+  /// Whether what forward() returns is what its only mix does.
+  virtual bool is_mix() const { return false; }
   virtual std::size_t mixes() const { return 1; }
   /// What mix number `index` is given; the mechanism is its own.
   virtual InnerMix mix(std::size_t index) = 0;

@@ -10,19 +10,6 @@
 namespace attnbench::tasks::call {
 namespace {
 
-/// How far the error of a check has used up its tolerance.
-double use_of(const Json& section) {
-  return section.value("error", 0.0) / section.value("tolerance", 1.0);
-}
-
-/// Of two checks of one cell the one that speaks for both: the wrong one, or the one nearer to it.
-Json worse_of(Json a, Json b) {
-  const bool a_wrong = a["verdict"] != "ok";
-  const bool b_wrong = b["verdict"] != "ok";
-  if (a_wrong != b_wrong) return a_wrong ? a : b;
-  return use_of(a) >= use_of(b) ? a : b;
-}
-
 Settings on_device(Settings settings, const std::string& device) {
   settings.problem.device = device;
   return settings;
@@ -38,37 +25,59 @@ Subject::Subject(const Registry& registry, Cell cell, Forecast forecast, Setting
       implementation_(chosen(registry, cell_, forecast_)) {}
 
 void Subject::prepare(std::uint64_t seed) {
+  seed_ = seed;
   at::manual_seed(seed);
   called_ = make_called([this] { return make_mechanism(registry_, cell_, forecast_); },
                         implementation_, settings_, seed);
   leaves_ = called_->leaves();
   if (!settings_.has_backward()) return;
-  upstream_ =
-      seeded_normal(called_->output_shape(), seed + 1, 1, scalar_type(settings_.problem.dtype),
-                    settings_.problem.device);
+  upstream_ = seeded_normal(called_->output_shape(), seed + 1, 1,
+                            scalar_type(settings_.problem.dtype), settings_.problem.device);
 }
 
 Body Subject::body() {
+  make_fresh();
+  Body body;
+  body.refresh = [this] {
+    // Freed first, so that the next output lies where this one lay. Not on a device: what was
+    // recorded there writes its output where it did when it was recorded.
+    if (settings_.problem.device == "cpu") output_.reset();
+    if (fresh_) fresh_->renew();
+  };
   if (settings_.pass == Pass::forward) {
-    return {[this] {
-              const at::NoGradGuard no_grad;
-              forward();
-            },
-            {}};
+    body.call = [this] {
+      const at::NoGradGuard no_grad;
+      output_ = forward();
+    };
+  } else if (settings_.pass == Pass::forward_backward) {
+    body.call = [this] {
+      const at::AutoGradMode with_grad(true);
+      output_ = forward();
+      output_.backward(upstream_);
+    };
+    body.before = [this] { clear_gradients(); };
+  } else {
+    body.call = [this] { output_.backward(upstream_); };
+    body.before = [this] {
+      const at::AutoGradMode with_grad(true);
+      clear_gradients();
+      output_ = forward();
+    };
   }
-  if (settings_.pass == Pass::forward_backward) {
-    return {[this] {
-              const at::AutoGradMode with_grad(true);
-              forward().backward(upstream_);
-            },
-            [this] { clear_gradients(); }};
+  return body;
+}
+
+void Subject::make_fresh() {
+  if (fresh_) return;
+  std::vector<Given> given = called_->given();
+  if (upstream_.defined()) {
+    given.push_back({"output's gradient", upstream_, upstream_.dim() - 2});
   }
-  return {[this] { output_.backward(upstream_); },
-          [this] {
-            const at::AutoGradMode with_grad(true);
-            clear_gradients();
-            output_ = forward();
-          }};
+  try {
+    fresh_.emplace(std::move(given), seed_);
+  } catch (const std::bad_alloc&) {
+  } catch (const c10::OutOfMemoryError&) {
+  }
 }
 
 Json Subject::check(std::uint64_t seed) {

@@ -18,6 +18,8 @@ constexpr double left_behind_ratio = 2.5;
 constexpr double left_behind_seconds = 1e-3;
 /// Share of the sampling time that choosing between exact forms gets.
 constexpr double choosing_patience = 0.25;
+/// A search has many lengths, and each is checked on a few rows only.
+constexpr double timed_check_seconds = 0.01;
 /// Calls of each side that a comparison makes at least, warm-up included.
 constexpr double least_calls = 10;
 
@@ -151,13 +153,15 @@ Fought Duels::fight(std::int64_t length, const Contender& mechanism,
   };
   const Contender* fastest = &exact.front();
   auto best = subject_of(*fastest);
+  bool unknown = false;  // which of the exact forms is the fastest
   for (std::size_t i = 1; i < exact.size(); ++i) {
     auto other = subject_of(exact[i]);
     const Comparison times = context_.compare(best->body(), other->body(), choosing_patience);
+    unknown = unknown || times.stop == "disturbed";
     const bool better = times.ratio < 1;
     const double lead = better ? 1 / times.ratio : times.ratio;
     const double seconds = std::min(times.first_seconds, times.second_seconds);
-    if (lead > left_behind_ratio && seconds > left_behind_seconds) {
+    if (times.stop != "disturbed" && lead > left_behind_ratio && seconds > left_behind_seconds) {
       left_behind_[(better ? *fastest : exact[i]).forecast.implementation] = length;
     }
     if (!better) continue;
@@ -167,11 +171,37 @@ Fought Duels::fight(std::int64_t length, const Contender& mechanism,
   const auto subject = subject_of(mechanism);
   Fought fought;
   fought.times = context_.compare(best->body(), subject->body(), 1);
+  if (unknown) {
+    const Comparison nothing;
+    fought.times.stop = "disturbed";
+    fought.times.ratio_low = nothing.ratio_low;
+    fought.times.ratio_high = nothing.ratio_high;
+  }
   fought.trial = {length, faster_of(fought.times), fought.times.ratio};
   fought.implementation = mechanism.forecast.implementation;
   fought.exact = fastest->cell;
   fought.exact.implementation = fastest->forecast.implementation;
+  const auto look_at = [&](call::Subject& one, const std::string& name) {
+    const Json found = one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
+    if (found["verdict"] == "ok" || !fought.wrong.empty()) return;
+    fought.wrong = name + " at length " + std::to_string(length) + ": " +
+                   found.value("reason", "its values are wrong");
+  };
+  look_at(*subject, mechanism.cell.mechanism + "/" + fought.implementation);
+  look_at(*best, fought.exact.mechanism + "/" + fought.exact.implementation);
   return fought;
+}
+
+Json Duels::timed_check() const {
+  Json section = {{"verdict", "ok"}, {"lengths", 0}};
+  int lengths = 0;
+  for (const auto& [length, fought] : fought_) {
+    if (fought.trial.faster == Faster::untried) continue;
+    section["lengths"] = ++lengths;
+    if (fought.wrong.empty() || section.contains("reason")) continue;
+    section.update({{"verdict", "wrong"}, {"reason", fought.wrong}});
+  }
+  return section;
 }
 
 Json Duels::check(const Fought& fought) {

@@ -17,6 +17,8 @@ struct Fought {
   std::string implementation;  ///< of the mechanism
   Cell exact;                  ///< the fastest, its implementation resolved
   std::string reason;          ///< where untried
+  /// Why a timed call of either side was wrong; empty where all were right.
+  std::string wrong;
 
   /// {length, faster, seconds, exact_seconds, ratio, ratio_low?, ratio_high?, pairs, stop,
   /// implementation, against}; {length, faster, reason} where untried.
@@ -35,6 +37,9 @@ class Duels {
   /// Both sides at that length against their definitions: {verdict, reason?, length, exact: {…}}
   /// and all that the mechanism's check says.
   Json check(const Fought& fought);
+
+  /// Of all lengths' timed calls: {verdict, reason?, lengths}.
+  Json timed_check() const;
 
   const std::map<std::int64_t, Fought>& fought() const { return fought_; }
   const std::string& stopped() const { return stopped_; }

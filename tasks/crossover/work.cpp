@@ -85,7 +85,8 @@ class CrossoverWork final : public Work {
              {{"implementation", shown_->implementation},
               {"reason", "at length " + std::to_string(shown_->trial.length) +
                              ", where the verdict is shown"}}},
-            {"crossover", std::move(section)}};
+            {"crossover", std::move(section)},
+            {"timed_check", duels_->timed_check()}};
   }
 
  private:

@@ -24,6 +24,7 @@ class KernelWork final : public Work {
          {{"implementation", forecast.implementation}, {"reason", forecast.choice_reason}}}};
     if (context.round() == 0) sections["memory"] = subject_.metered(context.memory());
     context.measure(to_string(settings_.pass), subject_.body());
+    sections["timed_check"] = subject_.timed_check(context.seed(), context.round());
     return sections;
   }
 

@@ -1,8 +1,10 @@
 // Checkpoints: where training stands, on the disk. The newest and the one before it are kept, so
-// that whatever happens while one is written, one is whole. torch.load of Python reads them, too.
+// that whatever happens while one is written, one is whole. torch.load of Python reads them, too. A
+// digest of the whole file is looked at before anything in it is believed.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -25,8 +27,13 @@ struct Checkpoint {
   NamedTensors tensors;  ///< on the CPU
 };
 
-/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits.
+/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits. The same for tensors of
+/// another dtype with the same bits.
 std::string hash_of(const NamedTensors& tensors);
+
+/// A zip archive without a comment, with one: a digest of all bytes before it, which no reader of
+/// zip archives minds. Whatever changes in the file afterwards shows.
+std::vector<char> sealed(std::vector<char> archive);
 
 class Checkpoints {
  public:
@@ -34,9 +41,9 @@ class Checkpoints {
   Checkpoints(std::filesystem::path folder, Json identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
-  /// The newest that is whole, of this version and of this identity. Why others were not taken is
-  /// in refused().
-  std::optional<Checkpoint> load();
+  /// The newest that is whole, of this version and of this identity, and that `take`, where there
+  /// is one, accepts: what it throws is a refusal, too. Why others were not taken is in refused().
+  std::optional<Checkpoint> load(const std::function<void(const Checkpoint&)>& take = {});
   /// Throws CheckpointError naming the file and the reason.
   void save(const Checkpoint& checkpoint);
 

@@ -35,15 +35,19 @@ Json facts_of(const Progressed& at) {
 }
 
 Progressed progressed_from(const Json& facts) {
-  Progressed at;
-  at.step = facts.at("step");
-  at.stopped = facts.at("stopped");
-  at.curve = facts.at("curve");
-  at.epoch_loss = facts.at("epoch_loss");
-  at.epoch_questions = facts.at("epoch_questions");
-  at.epoch_right = facts.at("epoch_right");
-  at.step_seconds = facts.at("step_seconds");
-  return at;
+  try {
+    Progressed at;
+    at.step = facts.at("step");
+    at.stopped = facts.at("stopped");
+    at.curve = facts.at("curve");
+    at.epoch_loss = facts.at("epoch_loss");
+    at.epoch_questions = facts.at("epoch_questions");
+    at.epoch_right = facts.at("epoch_right");
+    at.step_seconds = facts.at("step_seconds");
+    return at;
+  } catch (const Json::exception& error) {
+    throw Error(std::string("does not say where training stood: ") + error.what());
+  }
 }
 
 bool all_finite(const NamedTensors& tensors) {
@@ -72,16 +76,18 @@ std::optional<Checkpoint> checkpoint_of(const Progressed& at, const torch::nn::M
 
 Progressed take_up(const Checkpoint& checkpoint, torch::nn::Module& model, Optimiser& optimiser) {
   const at::NoGradGuard no_grad;
-  const NamedTensors weights = without_prefix(weight_prefix, checkpoint.tensors);
-  for (auto& [name, weight] : weights_of(model)) {
-    const auto found = weights.find(name);
-    if (found == weights.end() || found->second.sizes() != weight.sizes()) {
-      throw Error("the checkpoint's weight " + name + " is missing or has another shape");
+  const NamedTensors taken = without_prefix(weight_prefix, checkpoint.tensors);
+  const NamedTensors weights = weights_of(model);
+  // All of it is looked at before any of it is taken: the model may have to go on without.
+  for (const auto& [name, weight] : weights) {
+    const auto found = taken.find(name);
+    if (found == taken.end() || found->second.sizes() != weight.sizes()) {
+      throw Error("has a weight " + name + " that is missing or of another shape");
     }
-    at::Tensor(weight).copy_(found->second);
   }
   const Progressed at = progressed_from(checkpoint.facts);
   optimiser.set_state(without_prefix(optimiser_prefix, checkpoint.tensors), at.step);
+  for (const auto& [name, weight] : weights) at::Tensor(weight).copy_(taken.at(name));
   return at;
 }
 

@@ -30,7 +30,7 @@ std::optional<Checkpoint> checkpoint_of(const Progressed& at, const torch::nn::M
                                         const Optimiser& optimiser);
 
 /// Gives model and optimiser what `checkpoint_of` took, and returns where training stood. Throws
-/// Error for weights that do not fit.
+/// Error for what does not fit, and leaves the weights as they were.
 Progressed take_up(const Checkpoint& checkpoint, torch::nn::Module& model, Optimiser& optimiser);
 
 /// What the first process of the crew goes on from, if it goes on from anything, becomes

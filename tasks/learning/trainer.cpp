@@ -162,9 +162,15 @@ void Trainer::diverged() const {
 
 void Trainer::resume() {
   if (checkpoints_ == nullptr) return;
-  const std::optional<Checkpoint> checkpoint = checkpoints_->load();
-  if (!checkpoint) return;
-  at_ = take_up(*checkpoint, model_, optimiser_);
+  const auto checkpoint =
+      checkpoints_->load([this](const Checkpoint& one) { at_ = take_up(one, model_, optimiser_); });
+  for (const std::string& note : checkpoints_->refused()) {
+    std::fprintf(stderr, "%s\n", note.c_str());
+  }
+  if (!checkpoint) {
+    optimiser_.set_state({}, 0);  // of one that was refused half-way
+    return;
+  }
   resumed_from_ = saved_step_ = at_.step;
 }
 

@@ -140,6 +140,7 @@ class TrainingWork final : public Work {
             {"settings", std::move(settings)},
             {"options", std::move(options)},
             {"weights", std::move(weights)},
+            {"binary", context.binary()},
             {"run_seed", context.seed()},
             {"threads", at::get_num_threads()},
             {"processes", context.seat().size},

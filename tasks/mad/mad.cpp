@@ -37,6 +37,16 @@ class MadTask final : public learning::TrainingTask {
     return "Recall, copying, compression, memorization: six exercises, after training (MAD)";
   }
   std::string axis() const override { return "exercise"; }
+  std::vector<Departure> differs_from() const override {
+    return {
+        {"in-context and noisy recall have one token more than mad-lab's, the last value, which "
+         "mad-lab cuts off; fuzzy recall has as many, one of padding less",
+         "nothing is asked of it"},
+        {"fuzzy recall shows the probe before it asks for it; mad-lab's may come too late",
+         "not offered: what was never shown cannot be recalled"},
+        {"compression does not ask for the sign itself, which mad-lab counts as right",
+         "not offered"}};
+  }
   std::vector<std::string> figures() const override {
     return {"accuracy", "accuracy_over_learning_rate", "learning_curves"};
   }

@@ -16,6 +16,12 @@ class RecallTask final : public learning::TrainingTask {
   std::string title() const override {
     return "Recall of values by their keys, after training (MQAR)";
   }
+  std::vector<Departure> differs_from() const override {
+    return {
+        {"variant=forgetting: all values of a sequence differ, the new ones too; zoology draws "
+         "the new values apart, so that 21 % of its examples use a value twice",
+         "not offered: with a value used twice, an answer does not tell which pair was found"}};
+  }
   std::vector<Option> data_settings() const override { return mqar::data_settings(); }
   std::unique_ptr<learning::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override {

@@ -1,6 +1,7 @@
 // attnbench apply, as a user runs it.
 #include <signal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -180,6 +181,92 @@ TEST_CASE("apply refuses arrays that do not go together", "[program][apply]") {
                 "expected the output's shape, [1, 2, 3, 43]");
 }
 
+TEST_CASE("apply gives no advice that it cannot take", "[program][apply]") {
+  Arrays arrays;
+  std::vector<double> values = arrays.read("query");
+  values[5] = std::nan("");
+  arrays.put("query", {1, 2, 3, 43}, values);
+  const Finished query = arrays.run(arrays.softmax());
+  CHECK(query.exit_code == 2);
+  CHECK_THAT(query.err, Contains("query.npy") && Contains("mend them or pass --allow-nan") &&
+                            !Contains("--mask"));
+  Arrays upstream;
+  upstream.put("gradient", {1, 2, 3, 43}, values);
+  const Finished gradient = upstream.run(upstream.softmax({"--gradient", "gradient.npy"}));
+  CHECK(gradient.exit_code == 2);
+  CHECK_THAT(gradient.err, Contains("gradient.npy") && !Contains("--mask"));
+  Arrays key;
+  key.put("key", {1, 2, 3, 43}, values);
+  CHECK_THAT(key.run(key.softmax()).err, Contains("hide their tokens with --mask"));
+  check_refused(key, key.softmax({"--gradient", "zeros"}), "expected the word ones");
+}
+
+TEST_CASE("apply says where sizes that do not fit come from", "[program][apply]") {
+  Arrays arrays;
+  arrays.put("latent", {1, 4, 2, 8});
+  arrays.put("query", {1, 4, 3, 8});
+  arrays.put("pack_key", {1, 2, 3, 8});
+  const std::vector<std::string> luna{program(),
+                                      "apply",
+                                      "luna",
+                                      "--out",
+                                      "out",
+                                      "--pattern",
+                                      "bidirectional",
+                                      "--query",
+                                      "query.npy",
+                                      "--role",
+                                      "latent_query=latent.npy",
+                                      "--role",
+                                      "pack_key=pack_key.npy"};
+  const Finished grouped = arrays.run(luna);
+  INFO(grouped.err);
+  CHECK(grouped.exit_code == 2);
+  CHECK_THAT(grouped.err, Contains("kv_heads is dimension 1 of the arrays of key tokens") &&
+                              !Contains("set kv_heads"));
+}
+
+TEST_CASE("apply refuses what comes before the projections", "[program][apply]") {
+  Arrays arrays;
+  arrays.put("query_logits", {1, 2, 3, 8});
+  arrays.put("key_logits", {1, 2, 3, 7});
+  const std::vector<std::string> macchiato{program(),
+                                           "apply",
+                                           "macchiato",
+                                           "--out",
+                                           "out",
+                                           "--pattern",
+                                           "causal",
+                                           "--value",
+                                           "value.npy",
+                                           "--role",
+                                           "local_query=query.npy",
+                                           "--role",
+                                           "local_key=key.npy",
+                                           "--role",
+                                           "query_logits=query_logits.npy",
+                                           "--role",
+                                           "key_logits=key_logits.npy"};
+  REQUIRE(arrays.run(macchiato).exit_code == 0);
+  Arrays own;
+  own.put("query_logits", {1, 2, 3, 8});
+  own.put("key_logits", {1, 2, 3, 7});
+  auto with_conv = macchiato;
+  with_conv.insert(with_conv.end(), {"--set", "before=conv"});
+  check_refused(own, with_conv, "which are given as arrays here; leave it out");
+}
+
+TEST_CASE("apply names a refused implementation once", "[program][apply]") {
+  const Arrays arrays;
+  auto words = arrays.softmax({"--implementation", "scan"});
+  words[2] = "linear";
+  *std::find(words.begin(), words.end(), "causal") = "bidirectional";
+  const Finished finished = arrays.run(words);
+  INFO(finished.err);
+  CHECK(finished.exit_code == 2);
+  CHECK_THAT(finished.err, Contains("linear/scan: ") && !Contains("linear/scan: linear:"));
+}
+
 TEST_CASE("apply takes masks of bool and uint8 that fit", "[program][apply]") {
   const Arrays arrays;
   const auto put = [&](npy::Element element, const npy::Shape& shape, const std::string& values) {
@@ -237,6 +324,14 @@ TEST_CASE("a wrong output is written and said, with exit code 1", "[program][app
   CHECK(arrays.read("out/output")[0] == Approx(1.5 * arrays.read("value")[0]));
   CHECK(Json::parse(read_file(arrays.out() / "apply.json")).at("status") == "wrong");
   CHECK(arrays.run(arrays.misbehave("wrong", {"--force", "--check-rows", "0"})).exit_code == 0);
+}
+
+TEST_CASE("arrays that a mechanism changes in place are named", "[program][apply]") {
+  const Arrays arrays;
+  const Finished finished = arrays.run(arrays.misbehave("in_place"));
+  INFO(finished.out << finished.err);
+  CHECK(finished.exit_code == 1);
+  CHECK_THAT(finished.err, Contains("it changed its input \"value\" in place"));
 }
 
 TEST_CASE("whatever happens in the worker leaves a reason and no folder", "[program][apply]") {

@@ -75,7 +75,7 @@ TEST_CASE("a supervisor killed loses no cell, and none is measured twice", "[kil
   CHECK(times.size() == 6);
   for (const auto& [what, count] : times) CHECK(count == 1);
   for (const auto& [label, cell] : bench.cells()) {
-    CHECK(cell["status"] == "ok");
+    CHECK(was_measured(cell));
     CHECK(cell["timing"]["forward"]["rounds"].size() == 2);
   }
 }
@@ -165,7 +165,31 @@ TEST_CASE("every way to fail at work has its status and costs only its cell", "[
   CHECK(cells["f"]["status"] == "unsupported");
   CHECK_THAT(cells["f"]["reason"].get<std::string>(), Contains("misbehave was told to refuse"));
   CHECK(cells["g"]["status"] == "crashed");
-  CHECK(cells["h"]["status"] == "ok");
+  CHECK(was_measured(cells["h"]));
+}
+
+TEST_CASE("a mechanism that cheats comes out wrong, with its reason and no time", "[kill]") {
+  const std::map<std::string, std::string> cheats{
+      {"kept", "differ from what the same call returns in other memory"},
+      {"first_call", "in a timed call its values differ from the reference"},
+      {"in_place", "it changed its input \"value\" in place"},
+      {"double", "returned an output of float64, expected float32"},
+      {"later", "its output changed after the call had returned"},
+      {"nan_row", "numbers that are not finite"}};
+  Json entries = {{"honest", Json::object()}};
+  for (const auto& [how, reason] : cheats) entries[how] = {{"how", how}};
+  const Bench bench(entries, 2);
+  const Finished run = bench.run(bench.command());
+  INFO(run.err);
+  CHECK(run.exit_code == 1);
+  auto cells = bench.cells();
+  CHECK(cells["honest"]["status"] == "ok");
+  for (const auto& [how, reason] : cheats) {
+    INFO(cells[how].dump());
+    CHECK(cells[how]["status"] == "wrong");
+    CHECK_THAT(cells[how]["reason"].get<std::string>(), Contains(reason));
+    CHECK_FALSE(cells[how].contains("timing"));
+  }
 }
 
 TEST_CASE("memory is limited by the allocator, and skipped aloud where it is foreseen", "[kill]") {

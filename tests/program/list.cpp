@@ -1,5 +1,6 @@
 // attnbench list and describe.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
@@ -70,6 +71,45 @@ TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]
   const Finished unknown = call({"describe", "late"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean \"latte\"?"));
+}
+
+TEST_CASE("describe: what differs from published code, and the roles", "[program]") {
+  const std::map<std::string, std::vector<std::string>> known{
+      {"perceiver", {"differs from", "ABC", "luna with tied=false", "Peng"}},
+      {"rg_lru", {"first_input=plain", "decay_init=recurrentgemma"}},
+      {"lavo", {"differs from", "scale=1 gives the paper's form"}},
+      {"macchiato", {"differs from", "scale=1 gives the paper's form"}},
+      {"luna", {"the published packing ignores the key mask"}},
+      {"mqar", {"differs from", "variant=forgetting"}},
+      {"mad", {"differs from", "one token more"}}};
+  for (const auto& [name, words] : known) {
+    const Finished described = call({"describe", name});
+    INFO(described.out);
+    REQUIRE(described.exit_code == 0);
+    for (const std::string& word : words) CHECK_THAT(described.out, Catch::Contains(word));
+  }
+  const auto shapes = [](const std::string& name) {
+    std::map<std::string, std::string> all;
+    const Json described = Json::parse(call({"describe", name, "--json"}).out);
+    for (const Json& role : described.at("roles")) all[role["name"]] = role["shape"];
+    return all;
+  };
+  CHECK(shapes("softmax") == std::map<std::string, std::string>{{"query", "[B, H, T, D]"},
+                                                                {"key", "[B, G, S, D]"},
+                                                                {"value", "[B, G, S, Dv]"}});
+  CHECK(shapes("macchiato")["query_logits"] == "[B, H, T, L + 1]");
+  CHECK(shapes("macchiato")["key_logits"] == "[B, H, S, L]");
+  CHECK(shapes("perceiver")["latent_query"] == "[B, H, L, D]");
+  CHECK(shapes("rg_lru")["input_gate"] == "[B, H, S, Dv]");
+  CHECK_THAT(call({"describe", "luna"}).out, Catch::Contains("pack_key"));
+  // Every mechanism that there is says its roles.
+  for (const Json& one : Json::parse(call({"list", "mechanisms", "--json"}).out)) {
+    const Json described =
+        Json::parse(call({"describe", one["name"].get<std::string>(), "--json"}).out);
+    INFO(described["name"]);
+    CHECK_FALSE(described.contains("roles_unknown"));
+    CHECK(described.value("roles", Json()).size() > 0);
+  }
 }
 
 TEST_CASE("a command that there is not is told by its name", "[program]") {

@@ -36,6 +36,7 @@ class Bench {
 
   /// result.json's cells by label.
   std::map<std::string, Json> cells() const;
+  /// "ok" where it was_measured.
   std::string status(const std::string& label) const;
   std::string state() const;  ///< of the run, from result.json
   /// The journal's records, in order.
@@ -45,6 +46,10 @@ class Bench {
  private:
   TemporaryFolder folder_;
 };
+
+/// Whether a cell was measured to its end. Other programs may have been at work beside it, so that
+/// it is disturbed: on a machine that runs several tests at once nobody can promise otherwise.
+bool was_measured(const Json& cell);
 
 /// The plugin of tests/program/plugins.
 std::string misbehave_plugin();

@@ -98,6 +98,29 @@ TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[trai
              Contains("checkpoint.pt is cut short"));
 }
 
+TEST_CASE("what another build of a plugin began is not gone on with", "[train]") {
+  const School school;
+  const std::string plugin = school / "plugin.so";
+  write_file(plugin, read_file(misbehave_plugin()));
+  const std::vector<std::string> flags{"--plugin", plugin};
+  {
+    Running at_work(school.command(flags), school / "output", School::environment());
+    REQUIRE(wait_until([&] { return !contents(school.checkpoint()).empty(); }));
+    const pid_t child = child_of(at_work);
+    at_work.signal(SIGKILL);
+    at_work.wait(10);
+    REQUIRE(wait_until([&] { return !alive(child); }));
+  }
+  write_file(plugin, read_file(plugin) + "another build");
+  const Finished resumed = run(school.resume(flags), 120, School::environment());
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, Contains("the worker or a plugin was built anew"));
+  const Json training = school.cell()["training"];
+  CHECK_FALSE(training.contains("resumed_from_step"));
+  CHECK_THAT(training["checkpoint_notes"].at(0).get<std::string>(), Contains("built anew"));
+}
+
 TEST_CASE("a loss that is no number is an error, with the step", "[train]") {
   const School school({{"learning_rate", 1e30}, {"clip", 0}});
   const Finished done = run(school.command(), 120, School::environment());

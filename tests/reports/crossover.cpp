@@ -108,3 +108,15 @@ TEST_CASE("tables hold the crossover's interval and both sides", "[reports]") {
   CHECK_THAT(csv, Catch::Contains("crossover_length,crossover_length_low,crossover_length_high"));
   CHECK_THAT(csv, Catch::Contains("found,softmax/tiled"));
 }
+
+TEST_CASE("a disturbed crossover is not drawn, and is named", "[reports]") {
+  Json result = map_result();
+  Json& cell = result["attnbench"]["cells"][1];
+  cell["status"] = "disturbed";
+  const auto panels = result::panels(result);
+  const auto figure = reports::crossover_figure({&panels.front()}, order);
+  REQUIRE(figure);
+  for (const Json& row : figure->spec["data"]["values"]) CHECK(row["id"] != cell["id"]);
+  CHECK_THAT(figure->caption,
+             Catch::Contains("Not drawn: latte at 64 (scope mix") && Catch::Contains("disturbed"));
+}

@@ -171,7 +171,7 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
   for (const Json& row : all_with(figure.spec["layer"], "claim"))
     claims.insert(row["y"].get<double>());
   CHECK(claims == std::set<double>{1, 2});
-  CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1)"));
+  CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1: held)"));
 }
 
 TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
@@ -183,7 +183,18 @@ TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
     CHECK(row["series"] != "flash");  // it has no workspace to grow
     if (row["series"] == "softmax") CHECK(row["y"].get<double>() == Approx(2.0).margin(0.05));
   }
-  CHECK_THAT(figure.caption, Catch::Contains("softmax 2.00 (claimed 2)"));
+  CHECK_THAT(figure.caption, Catch::Contains("softmax 2.00 (claimed 2: held)"));
+}
+
+TEST_CASE("slopes of a training step have no claim of the workspace", "[reports]") {
+  const Json result = fixture();
+  const auto panels = result::panels(result);
+  REQUIRE(panels[1].facet_text() == "pass=forward+backward");
+  const auto memory = reports::draw("memory_slopes", panels[1], order, none()).at(0);
+  CHECK(all_with(memory.spec["layer"], "claim").empty());
+  CHECK_THAT(memory.caption, Catch::Contains("Fitted") && !Catch::Contains("claimed"));
+  const auto time = reports::draw("slopes", panels[1], order, none()).at(0);
+  CHECK_FALSE(all_with(time.spec["layer"], "claim").empty());
 }
 
 TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
@@ -193,7 +204,7 @@ TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
   }
   const auto figure = reports::draw("slopes", result::panels(result)[0], order, none()).at(0);
   CHECK(all_with(figure.spec["layer"], "claim").empty());
-  CHECK(figure.caption.find("Fitted") == std::string::npos);
+  CHECK_THAT(figure.caption, !Catch::Contains("claimed"));
 }
 
 TEST_CASE("speedup is the first series' time over each one's, with bounds of both", "[reports]") {

@@ -1,5 +1,7 @@
 #include "tasks/check.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "attention/layer.hpp"
@@ -93,6 +95,94 @@ TEST_CASE("numbers that are not finite are found wrong, and stay out of the JSON
   CHECK(section["reason"].get<std::string>().find("not finite") != std::string::npos);
   CHECK_FALSE(section.contains("error"));
   CHECK(section.dump().find("null") == std::string::npos);
+}
+
+TEST_CASE("NaN in a row that is not sampled is found", "[check]") {
+  const tasks::Rows sampled = tasks::sampled_rows(small_problem(Dtype::float32), 32, 9);
+  const auto spoil = [&](double factor) {
+    return [=](const at::Tensor& y) {
+      at::Tensor copy = y.clone();
+      for (std::int64_t t = 20; t < 60; ++t) {
+        const bool looked_at = std::any_of(sampled.begin(), sampled.end(), [&](const auto& row) {
+          return row.h == 1 && row.t == t;
+        });
+        if (looked_at) continue;
+        copy[0][1][t].mul_(factor);
+        break;
+      }
+      return copy;
+    };
+  };
+  CHECK(Spoiled(spoil(1)).check(false)["verdict"] == "ok");
+  const tasks::Json nan = Spoiled(spoil(std::nan(""))).check(false);
+  CHECK(nan["verdict"] == "wrong");
+  CHECK(nan["reason"] == "it returned numbers that are not finite: 8 of 1120");
+  // A row that is merely wrong is found beside the composite form's, and judged by the definition.
+  const tasks::Json wrong = Spoiled(spoil(1.01)).check(false);
+  INFO(wrong.dump());
+  CHECK(wrong["verdict"] == "wrong");
+  CHECK(wrong["reason"].get<std::string>().find("its row of batch 0, head 1, token") == 0);
+}
+
+TEST_CASE("an output of another dtype is found wrong, both named", "[check]") {
+  const tasks::Json section =
+      Spoiled([](const at::Tensor& y) { return y.to(at::kDouble); }).check();
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["reason"] == "softmax/spoiled returned an output of float64, expected float32");
+}
+
+TEST_CASE("inputs that are changed in place are found, though the values suit them", "[check]") {
+  Spoiled spoiled([](const at::Tensor& y) { return y; });
+  const auto honest = spoiled.implementation.mix;
+  for (const char* role : {"query", "value"}) {
+    spoiled.implementation.mix = [=](Mechanism& mechanism, const Inputs& inputs, State* state) {
+      at::Tensor(inputs[role]).detach().mul_(0.5);
+      return honest(mechanism, inputs, state);
+    };
+    const tasks::Json section = spoiled.check(false);
+    CHECK(section["verdict"] == "wrong");
+    CHECK(section["reason"] == std::string("it changed its input \"") + role + "\" in place");
+  }
+}
+
+TEST_CASE("inputs that are changed in the backward pass are found", "[check]") {
+  struct Spoil : torch::autograd::Function<Spoil> {
+    static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& y,
+                              const at::Tensor& value) {
+      context->saved_data["value"] = value;
+      return y.clone();
+    }
+    static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
+                                            std::vector<at::Tensor> gradients) {
+      context->saved_data["value"].toTensor().detach().zero_();
+      return {gradients[0], at::Tensor()};
+    }
+  };
+  Spoiled spoiled([](const at::Tensor& y) { return y; });
+  const auto honest = spoiled.implementation.mix;
+  spoiled.implementation.mix = [=](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    return Mixed{Spoil::apply(honest(mechanism, inputs, state).output, inputs["value"]), {}};
+  };
+  CHECK(spoiled.check(false)["verdict"] == "ok");
+  const tasks::Json section = spoiled.check();
+  INFO(section.dump());
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["reason"] == "its backward pass changed the input \"value\" in place");
+}
+
+TEST_CASE("what is flushed to zero is found, whatever this process does with such numbers",
+          "[check]") {
+  Spoiled honest([](const at::Tensor& y) { return y; });
+  honest.inputs.tensors.at("value").mul_(1e-40);
+  REQUIRE(honest.inputs["value"].abs().max().item<float>() > 0);
+  CHECK(honest.check(false)["verdict"] == "ok");
+  Spoiled flushing([](const at::Tensor& y) { return at::zeros_like(y); });
+  flushing.inputs.tensors.at("value").mul_(1e-40);
+  CHECK(flushing.check(false)["verdict"] == "wrong");
+  REQUIRE(at::globalContext().setFlushDenormal(true));
+  const tasks::Json section = flushing.check(false);
+  at::globalContext().setFlushDenormal(false);
+  CHECK(section["verdict"] == "wrong");
 }
 
 TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {

@@ -1,5 +1,8 @@
 // The RG-LRU's implementations against its definition, and what is known of it.
 
+#include <cmath>
+
+#include "attention/conformance.hpp"
 #include "tests/attention/held_checks.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
@@ -20,13 +23,15 @@ using test::relative_error;
 const std::vector<std::string> implementations{"composite", "scan", "chunked"};
 
 /// With biases that are not zero.
-Held rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8) {
+Held rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8,
+            const std::string& first_input = "scaled") {
   Problem problem;
   problem.batch = problem.heads = 2;
   problem.length = length;
   problem.head_dim = problem.value_dim = width;
   problem.gradient = true;
-  Held held(mechanisms::rg_lru(), reference::rg_lru(), problem, {{"chunk", chunk}});
+  Held held(mechanisms::rg_lru(), reference::rg_lru(), problem,
+            {{"chunk", chunk}, {"first_input", first_input}});
   held.parameters["recurrence_bias"].copy_(at::linspace(-1, 1, 2 * width).view({2, width}));
   held.parameters["input_bias"].copy_(at::linspace(1, -0.5, 2 * width).view({2, width}));
   return held;
@@ -135,6 +140,85 @@ TEST_CASE("rg_lru: a closed gate holds the state, an open one forgets it") {
     const at::Tensor gated = at::sigmoid(held.inputs["input_gate"]) * held.inputs["value"];
     CHECK(relative_error(held.output(name), gated) < 1e-12);
   }
+}
+
+TEST_CASE("rg_lru: a plain first input is the definition's in every form", "[rg_lru]") {
+  for (const auto& name : implementations) {
+    CAPTURE(name);
+    for (const std::int64_t length : {1, 3, 43}) {
+      const Held held = rg_lru(length, 5, 2, "plain");
+      CHECK(relative_error(held.output(name), held.expected()) < 1e-12);
+    }
+    Held held = rg_lru(37, 5, 2, "plain");
+    // h_0 = i_0 v_0, and it is not what the scaled form has.
+    const at::Tensor i =
+        at::sigmoid(held.inputs["input_gate"] + held.parameters["input_bias"].unsqueeze(1));
+    const at::Tensor plain = (i * held.inputs["value"]).select(2, 0);
+    CHECK(relative_error(held.output(name).select(2, 0), plain) < 1e-12);
+    CHECK(relative_error(rg_lru(37, 5, 2).output(name).select(2, 0), plain) > 0.1);
+    test::check_gradients(held, name);
+    // The first real token, wherever it stands: in the second piece of 32, too.
+    held.inputs.key_mask = at::ones({2, 37}, at::kBool);
+    held.inputs.key_mask[0].slice(0, 0, 4).fill_(false);
+    held.inputs.key_mask[1].slice(0, 0, 35).fill_(false);
+    CHECK(relative_error(held.output(name), held.expected()) < 1e-12);
+    test::check_gradients(held, name);
+    test::check_padding(rg_lru(40, 5, 8, "plain"), name,
+                        {0, 21, {"recurrence_gate", "input_gate", "value"}});
+  }
+  test::check_steps(rg_lru(20, 5, 2, "plain"), implementations, {1, 2, 7});
+}
+
+TEST_CASE("rg_lru: a sequence begins with its first real token, in a later call as well") {
+  const Held whole = [] {
+    Held held = rg_lru(12, 3, 2, "plain");
+    held.inputs.key_mask = at::ones({2, 12}, at::kBool);
+    held.inputs.key_mask[1].slice(0, 0, 6).fill_(false);
+    return held;
+  }();
+  for (const auto& name : implementations) {
+    CAPTURE(name);
+    State state = whole.empty_state();
+    std::vector<at::Tensor> outputs;
+    for (const auto& [begin, end] : std::vector<std::pair<int, int>>{{0, 4}, {4, 5}, {5, 12}}) {
+      outputs.push_back(whole.step(name, state, begin, end));
+    }
+    CHECK(relative_error(at::cat(outputs, 2), whole.expected()) < 1e-12);
+  }
+}
+
+TEST_CASE("rg_lru: every property holds with recurrentgemma's choices", "[conformance]") {
+  const Entry entry = mechanisms::rg_lru();
+  for (const Implementation& implementation : entry.implementations) {
+    for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
+      conformance::CheckOptions options;
+      options.options = {{"first_input", std::string("plain")},
+                         {"decay_init", std::string("recurrentgemma")}};
+      for (const auto& finding : conformance::check(entry, reference::rg_lru(), implementation,
+                                                    Pattern::causal, dtype, options)) {
+        INFO(implementation.name << " " << finding.property << ": " << finding.reason);
+        CHECK(finding.status != conformance::Status::broken);
+      }
+    }
+  }
+}
+
+TEST_CASE("rg_lru: recurrentgemma's lambda has the eighth root of the decay on a ring") {
+  Problem problem;
+  problem.heads = problem.kv_heads = 2;
+  problem.head_dim = problem.value_dim = 2000;
+  problem.dtype = Dtype::float64;
+  const Entry entry = mechanisms::rg_lru();
+  const Options options =
+      Options::resolve(entry.options, {{"decay_init", std::string("recurrentgemma")}});
+  const auto mechanism = entry.make(options, problem);
+  const at::Tensor drawn = mechanism->named_parameters()["lambda"].detach();
+  const at::Tensor square = (at::softplus(drawn) * -2).exp();  // of a^(1/8)
+  CHECK(square.min().item<double>() > 0.81 - 1e-6);
+  CHECK(square.max().item<double>() < 0.998001 + 1e-6);
+  // Uniform: mean and mean square.
+  CHECK(square.mean().item<double>() == Approx((0.81 + 0.998001) / 2).margin(0.004));
+  CHECK(square.var().item<double>() == Approx(std::pow(0.188001, 2) / 12).epsilon(0.05));
 }
 
 TEST_CASE("rg_lru: lambda is drawn so that fully gated decays lie in [0.9, 0.999]") {

@@ -140,6 +140,31 @@ TEST_CASE("a header that is no dictionary of an array is refused", "[apply][npy]
   CHECK_THAT(refusal(npy_text(text, bytes(48))), Catch::Contains("describes no array"));
 }
 
+TEST_CASE("what a header says reaches no terminal as it is", "[apply][npy]") {
+  const std::string evil = "\x1b]0;title\x07\r\x9b";
+  for (const std::string& text :
+       {evil, "{'" + evil + "': 1}",
+        "{'descr': '" + evil + "', 'fortran_order': False, 'shape': (2, 3)}",
+        "{'descr': '>" + evil + "', 'fortran_order': False, 'shape': (2, 3)}"}) {
+    const std::string message = refusal(npy_text(text, bytes(48)));
+    INFO(message);
+    CHECK_THAT(message, Catch::Contains("\\x1b]0;title\\x07\\x0d\\x9b"));
+    for (const char letter : message) {
+      const auto byte = static_cast<unsigned char>(letter);
+      if (byte < 0x20 || byte == 0x7f || byte == 0x9b) FAIL_CHECK("a raw byte " << int(byte));
+    }
+  }
+}
+
+TEST_CASE("a complaint of a header says what was expected, and of what", "[apply][npy]") {
+  const auto shaped = [](const std::string& shape) {
+    return refusal(npy_text(header_of("<f8", "False", shape), bytes(48)));
+  };
+  CHECK_THAT(shaped("(2, -3)"),
+             Catch::Contains("expected a number of the shape") && Catch::Contains("of the header"));
+  CHECK_THAT(shaped("[2, 3]"), Catch::Contains("expected '(' at character"));
+}
+
 TEST_CASE("what is no file is refused", "[apply][npy]") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(npy::open_array(folder / "none.npy"), Catch::Contains("no such file"));

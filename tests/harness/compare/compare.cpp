@@ -140,6 +140,47 @@ TEST_CASE("a cell that lost its time says why", "[compare]") {
   CHECK(compare::compare(broken, broken).pairs[0].verdict == Verdict::same);
 }
 
+TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compare]") {
+  const auto disturbed = [](Json result, std::size_t count) {
+    Json& rounds = result["attnbench"]["cells"][0]["timing"]["forward"]["rounds"];
+    for (std::size_t i = 0; i < count; ++i) rounds[i]["disturbed"] = true;
+    return result;
+  };
+  const std::vector<double> probes(5, 0.01);
+  const Json slices = result_of({8.0, 8.01, 7.99, 8.0, 8.0}, probes);
+  CHECK(verdict_of(slices, slices) == Verdict::same);
+  const auto few = compare::compare(disturbed(slices, 3), disturbed(slices, 4)).pairs.at(0);
+  CHECK(few.verdict == Verdict::unclear);
+  CHECK(few.reason == "7 of 10 rounds were preempted: repeat on a quiet machine");
+  const auto none = compare::compare(disturbed(slices, 5), slices).pairs.at(0);
+  CHECK(none.verdict == Verdict::unclear);
+  CHECK_FALSE(none.base);
+  // Three of five are enough, and they alone decide.
+  const Json mixed = disturbed(result_of({50, 60, 2.2, 2.21, 2.19}, probes), 2);
+  const Json base = result_of({2.0, 2.01, 1.99, 2.0, 2.0}, probes);
+  const auto slower = compare::compare(base, mixed).pairs.at(0);
+  CHECK(slower.verdict == Verdict::slow);
+  CHECK(slower.ratio == Approx(1.1));
+  CHECK(slower.left_out == 2);
+  CHECK_THAT(compare::to_text(compare::compare(base, mixed), 120, false),
+             Catch::Contains("without 2 of 10 rounds, disturbed"));
+}
+
+TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
+  const Json base = result_of({1.00, 1.01, 0.99}, steady);
+  Json changed = result_of({2.0, 2.0, 2.0}, steady);
+  changed["attnbench"]["cells"][0]["status"] = "disturbed";
+  for (const auto& [one, other] : {std::pair{base, changed}, std::pair{changed, base}}) {
+    const auto pair = compare::compare(one, other).pairs.at(0);
+    CHECK(pair.verdict == Verdict::unclear);
+    CHECK_THAT(pair.reason, Catch::Contains("disturbed") && Catch::Contains("quiet machine"));
+  }
+  CHECK(verdict_of(changed, changed) == Verdict::unclear);
+  changed["attnbench"]["cells"][0].erase("timing");
+  changed["attnbench"]["cells"][0].erase("primary");
+  CHECK(verdict_of(changed, changed) == Verdict::unclear);
+}
+
 TEST_CASE("what made the numbers is told where it differs", "[compare]") {
   const Json base = result_of({1, 1, 1}, steady);
   Json other = base;

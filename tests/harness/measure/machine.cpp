@@ -1,5 +1,7 @@
 #include "harness/measure/machine.hpp"
 
+#include "harness/measure/neighbours.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
@@ -56,6 +58,22 @@ TEST_CASE("each spoiler is said once it holds", "[machine]") {
   CHECK(any_mentions(spoilers(card), "--threads 1"));
 
   card = calm;
-  card["torch"] = {{"blas", "reference"}};
-  CHECK(any_mentions(spoilers(card), "libopenblas0-pthread"));
+  card["environment"]["OMP_WAIT_POLICY"] = "passive";
+  CHECK(any_mentions(spoilers(card), "env -u OMP_WAIT_POLICY"));
+}
+
+TEST_CASE("who is busy now takes the place of who was", "[machine]") {
+  Json card = {{"threads", 2},
+               {"load", {{"busy_cpus_beside_us", 1.9}, {"average_1_minute", 3.0}}},
+               {"governor", "powersave"}};
+  card["spoilers"] = spoilers(card);
+  card["spoilers"].push_back("the card is warm");
+  REQUIRE(card["spoilers"].size() == 3);
+  note_neighbours(card, {0.01, {}});
+  CHECK(card["load"]["busy_cpus_beside_us"] == 0.01);
+  CHECK(card["load"]["average_1_minute"] == 3.0);
+  REQUIRE(card["spoilers"].size() == 2);
+  CHECK(card["spoilers"][1] == "the card is warm");
+  note_neighbours(card, {1.0, {{7, "cc1plus", 1.0}}});
+  CHECK(any_mentions(card["spoilers"], "cc1plus (7) 100 %"));
 }

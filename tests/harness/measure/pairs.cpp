@@ -15,7 +15,13 @@ class FakeStopwatch final : public Stopwatch {
     return takes;
   }
   double now() const override { return now_; }
+  std::optional<Interference> interference() const override {
+    Interference beside;
+    beside.lost_seconds = loses;
+    return beside;
+  }
   double takes = 0;
+  double loses = 0;
 
  private:
   double now_ = 0;
@@ -116,4 +122,41 @@ TEST_CASE("too few pairs have no interval", "[pairs]") {
   pairs.first_seconds.push_back(1);
   pairs.second_seconds.push_back(2);
   CHECK(ratio_interval(pairs));
+}
+
+TEST_CASE("a pair of which a side was preempted is left out", "[pairs]") {
+  FakeStopwatch stopwatch;
+  // Every other call of the first waits so long that it would seem the slower one.
+  int calls = 0;
+  const PairedBody first{[&] {
+                           const bool waits = calls++ % 2 == 0;
+                           stopwatch.loses = waits ? 0.5 : 0;
+                           stopwatch.takes = waits ? 0.51 : 0.01;
+                         },
+                         {}};
+  const PairedBody second{[&] {
+                            stopwatch.loses = 0;
+                            stopwatch.takes = 0.02;
+                          },
+                          {}};
+  const Pairs pairs = sample_pairs(stopwatch, rule(), first, second);
+  CHECK(pairs.stop == "decided");
+  CHECK(pairs.clean() == least_pairs);
+  CHECK(pairs.preempted.size() >= least_pairs - 1);
+  CHECK(ratio_median(pairs) == Approx(2));
+  CHECK(ratio_interval(pairs)->low == Approx(2));
+}
+
+TEST_CASE("pairs that are all preempted decide nothing, and end", "[pairs]") {
+  FakeStopwatch stopwatch;
+  stopwatch.loses = 0.005;
+  SamplingRule limits = rule();
+  SECTION("by time") { limits.max_seconds = 0.1; }
+  SECTION("by number") { limits.max_samples = 20; }
+  const Pairs pairs =
+      sample_pairs(stopwatch, limits, steady(stopwatch, 0.010), steady(stopwatch, 0.020));
+  CHECK(pairs.stop == "disturbed");
+  CHECK_FALSE(ratio_interval(pairs));
+  CHECK(ratio_median(pairs) == Approx(2));
+  CHECK(pairs.first_seconds.size() <= 40);
 }

@@ -25,8 +25,16 @@ class FakeStopwatch final : public Stopwatch {
   }
   bool cold() const override { return calls <= cold_until; }
   double now() const override { return now_; }
+  /// What `lost` says of the call timed last, from 0 on; nothing where that is empty.
+  std::optional<Interference> interference() const override {
+    if (!lost) return std::nullopt;
+    Interference beside;
+    beside.lost_seconds = lost(calls - 1);
+    return beside;
+  }
   void pass(double seconds) { now_ += seconds; }
 
+  std::function<double(std::size_t)> lost;
   std::size_t calls = 0;
   std::size_t cold_until = 0;  ///< calls that take fresh memory
 
@@ -184,4 +192,73 @@ TEST_CASE("time spent preparing counts towards the limit", "[sampler]") {
   const Samples samples = sample(stopwatch, rule, nothing, [&] { stopwatch.pass(0.3); });
   CHECK(samples.stop == "time");
   CHECK(samples.seconds.size() == 4);
+}
+
+TEST_CASE("preempted samples are kept and marked, and decide nothing", "[sampler]") {
+  // The warm-up takes the first two calls; then every third sample waits for 8 ms.
+  std::vector<double> durations(200, 0.001);
+  for (std::size_t i = 2; i < durations.size(); i += 3) durations[i] = 0.009;
+  FakeStopwatch stopwatch(durations);
+  stopwatch.lost = [](std::size_t call) { return call % 3 == 2 ? 0.008 : 0.0; };
+  const Samples samples = sample(stopwatch, quick_rule(), nothing);
+  CHECK(samples.stop == "interval");
+  CHECK_FALSE(samples.disturbed);
+  CHECK(samples.seconds.size() == 15);
+  CHECK(samples.beside.size() == 15);
+  CHECK(samples.preempted == std::vector<std::size_t>{0, 3, 6, 9, 12});
+  CHECK(samples.counted() == std::vector<double>(10, 0.001));
+}
+
+TEST_CASE("sampling goes on for want of clean samples, but not for ever", "[sampler]") {
+  SamplingRule rule = quick_rule();
+  rule.max_seconds = 1;
+  SECTION("until it has them") {
+    FakeStopwatch stopwatch({0.1});
+    stopwatch.lost = [](std::size_t call) { return call < 9 ? 0.05 : 0.0; };
+    const Samples samples = sample(stopwatch, rule, nothing);
+    CHECK(samples.stop == "time");
+    CHECK_FALSE(samples.disturbed);
+    CHECK(samples.preempted.size() == 7);
+    CHECK(samples.seconds.size() == 14);  // the first count of which half is clean
+    CHECK(samples.counted().size() == 7);
+  }
+  SECTION("up to twice the time") {
+    FakeStopwatch stopwatch({0.1});
+    stopwatch.lost = [](std::size_t) { return 0.05; };
+    const Samples samples = sample(stopwatch, rule, nothing);
+    CHECK(samples.stop == "time");
+    CHECK(samples.disturbed);
+    CHECK(samples.seconds.size() == 20);
+    CHECK(samples.counted().size() == 20);
+  }
+  SECTION("up to twice as many") {
+    rule.max_samples = 50;
+    FakeStopwatch stopwatch({1e-5});
+    stopwatch.lost = [](std::size_t) { return 5e-6; };
+    const Samples samples = sample(stopwatch, rule, nothing);
+    CHECK(samples.stop == "samples");
+    CHECK(samples.disturbed);
+    CHECK(samples.seconds.size() == 100);
+  }
+}
+
+TEST_CASE("a few samples that came through among many are not enough", "[sampler]") {
+  CHECK(enough_clean(10, 40, 10));
+  CHECK_FALSE(enough_clean(10, 41, 10));
+  CHECK_FALSE(enough_clean(9, 20, 10));
+  CHECK(enough_clean(2, 3, 10));  // so long that time ended first
+  CHECK_FALSE(enough_clean(1, 3, 10));
+  CHECK_FALSE(enough_clean(0, 0, 10));
+}
+
+TEST_CASE("the steady clock knows what was beside a call", "[sampler]") {
+  const auto stopwatch = device_cpu()->stopwatch();
+  const double seconds = stopwatch->time([&stopwatch] {
+    const double end = stopwatch->now() + 0.01;
+    while (stopwatch->now() < end) {
+    }
+  });
+  REQUIRE(stopwatch->interference());
+  CHECK(stopwatch->interference()->cpu_seconds > 0);
+  CHECK(stopwatch->interference()->cpu_seconds < 1.2 * seconds);
 }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "harness/result/disturbance.hpp"
 #include "harness/result/record.hpp"
 #include "tests/support/catch.hpp"
 
@@ -41,6 +42,26 @@ Json round(int index, double median, double calibration) {
           {"round", index},
           {"status", "ok"},
           {"measured", {{"timing", {{"forward", timing}}}, {"calibration_seconds", calibration}}}};
+}
+
+/// As a round is filed of which other processes took too much.
+Json disturbed(int index, double median) {
+  Json record = round(index, median, 0.01);
+  Json& timing = record["measured"]["timing"]["forward"];
+  timing["disturbed"] = true;
+  timing["disturbed_by"] = "preempted";
+  timing["preempted"] = {0, 1, 2};
+  return record;
+}
+
+/// As a round on the CPU is filed now.
+Json sampled(int index, double median, double calibration) {
+  Json record = round(index, median, calibration);
+  Json& timing = record["measured"]["timing"]["forward"];
+  timing["calibration_seconds"] = calibration;
+  timing["samples_cpu_share"] = {1, 1, 1};
+  timing["samples_switches"] = {0, 0, 0};
+  return record;
 }
 
 Json failed(int index, const std::string& status, const std::string& reason) {
@@ -168,4 +189,147 @@ TEST_CASE("the share of the floor needs the ceilings", "[result]") {
   CHECK(record["roofline"]["share"].get<double>() == Approx(0.5));
   CHECK_FALSE(
       combine(cell(), forecast(), {round(0, 0.02, 0.01)}, Json::object()).contains("roofline"));
+}
+
+TEST_CASE("disturbed rounds are listed and do not count", "[result][disturbance]") {
+  const Json record = combine(
+      cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 8.0), round(2, 0.012, 0.01)}, {});
+  const Json& timing = record["timing"]["forward"];
+  CHECK(record["status"] == "ok");
+  CHECK(timing["rounds"].size() == 3);
+  CHECK(timing["median_seconds"].get<double>() == Approx(0.011));
+  CHECK(timing["high_seconds"].get<double>() == Approx(0.012));
+  CHECK(timing["minimum_seconds"].get<double>() == Approx(0.009));
+  CHECK_FALSE(timing.contains("disturbed"));
+}
+
+TEST_CASE("a cell of which fewer than half of the rounds count is disturbed",
+          "[result][disturbance]") {
+  const Json half =
+      combine(cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 8.0)}, Json::object());
+  CHECK(half["status"] == "ok");
+  const Json most =
+      combine(cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 0.011), disturbed(2, 0.012)},
+              Json::object());
+  CHECK(most["status"] == "disturbed");
+  CHECK_THAT(most["reason"].get<std::string>(),
+             Catch::Contains("other processes took the CPU from 2 of 3 rounds of forward") &&
+                 Catch::Contains("--retry disturbed"));
+  CHECK(most["timing"]["forward"]["disturbed"] == true);
+  CHECK(most["timing"]["forward"]["median_seconds"].get<double>() == Approx(0.011));
+  CHECK(combine(cell(), forecast(), {disturbed(0, 0.01)}, {})["status"] == "disturbed");
+}
+
+TEST_CASE("an interval of more than a factor of two on a side is disturbed",
+          "[result][disturbance]") {
+  const auto status = [](double low, double middle, double high) {
+    return combine(cell(), forecast(),
+                   {round(0, low, 0.01), round(1, middle, 0.01), round(2, high, 0.01)},
+                   Json::object())["status"];
+  };
+  CHECK(status(0.006, 0.010, 0.019) == "ok");
+  CHECK(status(0.009, 0.010, 0.021) == "disturbed");
+  CHECK(status(28e-6, 14e-3, 14.4e-3) == "disturbed");
+}
+
+TEST_CASE("one disturbed timing makes the cell disturbed", "[result][disturbance]") {
+  Json record = round(0, 0.01, 0.01);
+  record["measured"]["timing"]["step"] = record["measured"]["timing"]["forward"];
+  record["measured"]["timing"]["forward"]["disturbed"] = true;
+  record["measured"]["timing"]["forward"]["disturbed_by"] = "stolen";
+  const Json combined = combine(cell(), forecast(), {record}, Json::object());
+  CHECK(combined["status"] == "disturbed");
+  CHECK_THAT(combined["reason"].get<std::string>(), Catch::Contains("hypervisor"));
+  CHECK_FALSE(combined["timing"]["step"].contains("disturbed"));
+}
+
+TEST_CASE("a round on a slower machine than the run's is disturbed", "[result][disturbance]") {
+  const std::vector<Json> rounds{sampled(0, 0.010, 0.010), sampled(1, 0.014, 0.014),
+                                 sampled(2, 0.010, 0.0101)};
+  const double usual = attnbench::result::usual_calibration({{"a", rounds}});
+  CHECK(usual == Approx(0.010));
+  const Json record = combine(cell(), forecast(), rounds, Json::object(), usual);
+  CHECK(record["status"] == "ok");
+  const Json& timing = record["timing"]["forward"];
+  CHECK(timing["rounds"][1]["disturbed_by"] == "slow");
+  CHECK(timing["median_seconds"].get<double>() == Approx(0.010));
+  CHECK(combine(cell(), forecast(), {rounds[1]}, {}, usual)["status"] == "disturbed");
+  // Older results, and other devices, have no such rounds.
+  const std::vector<Json> older{round(0, 0.010, 0.010), round(1, 0.014, 0.014)};
+  CHECK(attnbench::result::usual_calibration({{"a", older}}) == 0);
+  CHECK(combine(cell(), forecast(), {older[1]}, {}, usual)["status"] == "ok");
+}
+
+TEST_CASE("metrics are of rounds that nothing disturbed", "[result][disturbance]") {
+  std::vector<Json> rounds{round(0, 0.01, 0.01), disturbed(1, 8.0), disturbed(2, 8.0)};
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    rounds[i]["measured"]["metrics"] = {{"tokens_per_second", i == 0 ? 100.0 : 1.0}};
+  }
+  CHECK(combine(cell(), forecast(), rounds, {})["metrics"]["tokens_per_second"] == 100.0);
+}
+
+TEST_CASE("a training beside others is ok, and its time is marked", "[result][disturbance]") {
+  const auto trained = [](double lost) {
+    const Json record = {
+        {"round", 0},
+        {"status", "ok"},
+        {"measured",
+         {{"training", {{"steps", 3}}}, {"metrics", {{"accuracy", 0.5}}}, {"lost_share", lost}}}};
+    return combine(cell(), forecast(), {record}, Json::object());
+  };
+  CHECK(trained(0.4)["status"] == "ok");
+  CHECK(trained(0.4)["training"]["disturbed"] == true);
+  CHECK_FALSE(trained(0.01)["training"].contains("disturbed"));
+}
+
+TEST_CASE("a search whose lengths were mostly disturbed does not count", "[result][disturbance]") {
+  const auto searched = [](int index, const std::string& stop) {
+    const Json crossover = {{"verdict", "found"},
+                            {"low", 100},
+                            {"high", 120},
+                            {"length_minimum", 16},
+                            {"length_maximum", 1024},
+                            {"implementation", "scan"},
+                            {"against", "softmax/composite"},
+                            {"lengths",
+                             {{{"length", 64}, {"stop", stop}},
+                              {{"length", 128}, {"stop", stop}},
+                              {{"length", 256}, {"stop", "decided"}}}}};
+    return Json{{"round", index}, {"status", "ok"}, {"measured", {{"crossover", crossover}}}};
+  };
+  const Json calm = searched(0, "decided");
+  CHECK(combine(cell(), forecast(), {calm, searched(1, "disturbed")}, {})["status"] == "ok");
+  const Json record =
+      combine(cell(), forecast(), {calm, searched(1, "disturbed"), searched(2, "disturbed")}, {});
+  CHECK(record["status"] == "disturbed");
+  CHECK_THAT(record["reason"].get<std::string>(), Catch::Contains("2 of 3 rounds of the search"));
+}
+
+TEST_CASE("a time below the floor of its own work is wrong and no time", "[result]") {
+  const Json ceilings = {{"fma_float32_flops_per_second", 200e9},
+                         {"bandwidth_dram_bytes_per_second", 10e9},
+                         {"calibration_seconds", 0.01}};
+  // 2e9 FLOPs take 10 ms.
+  const auto at = [&](double median, double calibration) {
+    return combine(cell(), forecast(), {round(0, median, calibration)}, ceilings);
+  };
+  CHECK(at(0.0095, 0.01)["status"] == "ok");
+  const Json wrong = at(2e-7, 0.01);
+  CHECK(wrong["status"] == "wrong");
+  CHECK_THAT(wrong["reason"].get<std::string>(), Catch::Contains("its work takes at least 1e+04 "));
+  CHECK_FALSE(wrong.contains("timing"));
+  CHECK_FALSE(wrong.contains("primary"));
+  CHECK(wrong["roofline"]["share"].get<double>() > 1000);
+  // The ceilings were taken in a slower moment: they are too low.
+  const Json faster = at(0.005, 0.005);
+  CHECK(faster["status"] == "ok");
+  CHECK(faster["roofline"]["share"].get<double>() == Approx(2));
+}
+
+TEST_CASE("a timed call that was wrong speaks for the cell in its own words", "[result]") {
+  Json wrong = failed(1, "wrong", "a timed call changed its input \"key\" in place");
+  const Json record = combine(cell(), forecast(), {round(0, 0.01, 0.01), wrong}, Json::object());
+  CHECK(record["status"] == "wrong");
+  CHECK(record["reason"] == "a timed call changed its input \"key\" in place");
+  CHECK_FALSE(record.contains("timing"));
 }

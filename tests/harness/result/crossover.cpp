@@ -67,6 +67,39 @@ TEST_CASE("with an even count no length is claimed that half did not find", "[re
         "undecided");
 }
 
+TEST_CASE("disturbed rounds vote for nothing", "[result]") {
+  const auto disturbed = [](Json round) {
+    round["disturbed"] = true;
+    return round;
+  };
+  const Json quiet = round_of("found", 300, 320);
+  const Json far = disturbed(round_of("found", 4000, 4090));
+  const Json joined = crossover_over({far, far, quiet, disturbed(round_of("above", 4096, 0))});
+  CHECK(joined["verdict"] == "found");
+  CHECK(joined["low"] == 300);
+  CHECK(joined["high"] == 320);
+  CHECK(joined["verdicts"] == Json{{"found", 1}});
+  CHECK(joined["disturbed"] == 3);
+  CHECK(joined["rounds"].size() == 4);
+  const Json none = crossover_over({far, far, far});
+  CHECK(none["verdict"] == "undecided");
+  CHECK_FALSE(none.contains("length"));
+  CHECK(crossover_text(none) == "undecided, 3 of 3 rounds disturbed");
+  CHECK(none["length_maximum"] == 4096);
+  CHECK_FALSE(crossover_over({quiet}).contains("disturbed"));
+}
+
+TEST_CASE("a search whose comparisons were mostly disturbed has no vote", "[result]") {
+  Json round = round_of("above", 4096, 0);
+  for (const char* stop : {"disturbed", "disturbed", "decided"}) {
+    round["lengths"].push_back({{"length", 64}, {"stop", stop}});
+  }
+  round["lengths"].push_back({{"length", 8192}, {"faster", "untried"}});
+  CHECK(crossover_over({round, round_of("found", 300, 320)})["verdict"] == "found");
+  round["lengths"].push_back({{"length", 128}, {"stop", "decided"}});
+  CHECK(crossover_over({round, round_of("found", 300, 320)})["verdict"] == "above");
+}
+
 TEST_CASE("several crossings, and rounds that do not agree, are said as they are", "[result]") {
   Json twice = round_of("several", 0, 0);
   twice["crossings"] = {{{"low", 90}, {"high", 100}, {"faster_from_high", "mechanism"}},

@@ -94,6 +94,39 @@ TEST_CASE("rows are one per cell, timing and round", "[result]") {
                1e6));
 }
 
+TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
+  Json timing = {{"median_seconds", 0.010},
+                 {"rounds",
+                  {{{"median_seconds", 0.010},
+                    {"samples_seconds", {0.010, 0.010, 0.500}},
+                    {"samples_cpu_share", {0.5, 0.7, 0.02}},
+                    {"samples_switches", {0, 0, 9}},
+                    {"preempted", {2}}},
+                   {{"median_seconds", 0.011}, {"samples_seconds", {0.011}}}}}};
+  const Json cell = {{"task", "kernel"}, {"label", "a"}, {"timing", {{"forward", timing}}}};
+  const Json rows = result::benchmark_rows({cell}, 2);
+  CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
+  CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
+  CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
+  CHECK_FALSE(rows[0].contains("disturbed"));
+}
+
+TEST_CASE("what is beside the samples is held to its form", "[result]") {
+  const auto complaint = [](const char* key, const Json& value) {
+    Json document = fixture();
+    document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0][key] = value;
+    return message_of([&] { result::check_form(document, "x.json"); });
+  };
+  CHECK(complaint("samples_cpu_share", {1, 0.5, 0.25}).empty());
+  CHECK(complaint("preempted", {0, 2}).empty());
+  CHECK(complaint("disturbed", true).empty());
+  CHECK_THAT(complaint("samples_cpu_share", {1}), Catch::Contains("as many numbers"));
+  CHECK_THAT(complaint("samples_switches", {"a", 1, 2}), Catch::Contains("numbers"));
+  CHECK_THAT(complaint("preempted", {3}), Catch::Contains("indices"));
+  CHECK_THAT(complaint("preempted", {-1}), Catch::Contains("indices"));
+  CHECK_THAT(complaint("disturbed", "yes"), Catch::Contains("true or false"));
+}
+
 TEST_CASE("a name says task, label, sizes and what was timed", "[result]") {
   const Json cell = {{"task", "decode"},
                      {"label", "window"},

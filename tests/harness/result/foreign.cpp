@@ -76,6 +76,17 @@ TEST_CASE("a foreign line is drawn in the panel of the cells beside it", "[forei
   CHECK(result::panels(joined).size() == result::panels(before).size());
 }
 
+TEST_CASE("a foreign time that was disturbed is kept and marked", "[foreign]") {
+  Json foreign = foreign_beside(timed_cell(ours()).at("id"));
+  foreign["records"][0]["status"] = "disturbed";
+  foreign["records"][0]["reason"] = "the machine was busy";
+  const Json joined = result::with_foreign(ours(), foreign, "peers.json");
+  const Json& cell = joined.at("attnbench").at("cells").back();
+  CHECK(cell.at("status") == "disturbed");
+  CHECK(cell.at("reason") == "the machine was busy");
+  CHECK(cell.at("timing").at("forward").at("median_seconds").get<double>() == Approx(0.3));
+}
+
 TEST_CASE("what a foreign program could not do says why", "[foreign]") {
   Json foreign = foreign_beside(timed_cell(ours()).at("id"));
   foreign["records"][0].erase("seconds");

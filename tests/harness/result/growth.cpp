@@ -58,6 +58,62 @@ TEST_CASE("a bound is refuted by faster growth alone", "[growth]") {
   CHECK_THAT(slower.reason, Catch::Contains("0.30"));
 }
 
+TEST_CASE("a claim is held, missed or cannot be told by the interval of the exponent", "[growth]") {
+  // Values at doubling sizes, each known to `share` on both sides.
+  const auto known_to = [](double exponent, double share) {
+    std::vector<GrowthPoint> points = synthetic(exponent, 1e-6);
+    for (GrowthPoint& point : points) {
+      point.low = point.value * (1 - share);
+      point.high = point.value * (1 + share);
+    }
+    return points;
+  };
+  const auto word = [](const GrowthFit& fit) {
+    return std::string(claim_word(fit, GrowthClaim::exponent));
+  };
+  CHECK(word(fit_growth(known_to(1, 0.02), 1)) == "held");
+  CHECK(word(fit_growth(known_to(1.4, 0.02), 1)) == "missed");
+  CHECK(word(fit_growth(known_to(0.6, 0.02), 1)) == "missed");
+  CHECK(word(fit_growth(known_to(1.14, 0.02), 1)) == "cannot tell");
+  const GrowthFit wide = fit_growth(known_to(1, 0.4), 1);
+  CHECK(word(wide) == "cannot tell");
+  CHECK(wide.measured.value() == Approx(1));
+  CHECK(wide.low < 0.85);
+  CHECK(wide.high > 1.15);
+  CHECK_THAT(wide.reason, Catch::Contains("across the edge"));
+  // The interval is that of the worst case: sizes above the middle at one bound, below at the
+  // other.
+  const GrowthFit two = fit_growth({{1, 1, 0.9, 1.1}, {2, 2, 2, 2}, {4, 4, 3.6, 4.4}}, 1);
+  CHECK(two.high == Approx(std::log(4.4 / 0.9) / std::log(4)));
+  CHECK(two.low == Approx(std::log(3.6 / 1.1) / std::log(4)));
+  // A bound that is not reached is held.
+  const GrowthFit under = fit_growth(known_to(0.3, 0.02), 1, GrowthClaim::bound);
+  CHECK(std::string(claim_word(under, GrowthClaim::bound)) == "held");
+  CHECK(std::string(claim_word(fit_growth({}, 1), GrowthClaim::exponent)) == "cannot tell");
+}
+
+TEST_CASE("smaller growth that rises is no miss where larger sizes could be chosen", "[growth]") {
+  const auto points = synthetic(2, 1e-9, 0.003);  // fixed costs weigh at the small end
+  GrowthFit chosen = fit_growth(points, 2);
+  REQUIRE(chosen.verdict == GrowthVerdict::differs);
+  excuse_lower_orders(chosen, Reach::chosen);
+  CHECK(chosen.verdict == GrowthVerdict::undecided);
+  CHECK_THAT(chosen.reason, Catch::Contains("larger sizes would tell"));
+  GrowthFit flat = fit_growth(synthetic(1, 1e-6), 2);
+  excuse_lower_orders(flat, Reach::chosen);
+  CHECK(flat.verdict == GrowthVerdict::differs);
+  GrowthFit faster = fit_growth(synthetic(2, 1e-9), 1);
+  excuse_lower_orders(faster, Reach::chosen);
+  CHECK(faster.verdict == GrowthVerdict::differs);
+}
+
+TEST_CASE("an exponent can be had without a claim", "[growth]") {
+  const GrowthFit fit = fit_growth(synthetic(1.5, 1e-6));
+  CHECK(fit.measured.value() == Approx(1.5));
+  CHECK(fit.verdict == GrowthVerdict::undecided);
+  CHECK(fit.reason.empty());
+}
+
 TEST_CASE("tolerances are the stated ones", "[growth]") {
   CHECK(growth_tolerance(0) == Approx(0.15));
   CHECK(growth_tolerance(1) == Approx(0.15));

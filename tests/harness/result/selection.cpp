@@ -133,3 +133,22 @@ TEST_CASE("malformed trainings are refused at the door", "[selection]") {
   refused([](Json& cell) { cell.erase("metrics"); }, "/metrics");
   refused([](Json& cell) { cell["settings"].erase("learning_rate"); }, "/settings/learning_rate");
 }
+
+TEST_CASE("a disturbed training is not chosen", "[selection]") {
+  std::vector<Json> cells{training_cell("a", 0.1, 1, 0.5, 0.5),
+                          training_cell("a", 0.2, 1, 0.9, 0.9)};
+  cells[1]["status"] = "disturbed";
+  const Json result = trainings(cells);
+  CHECK(selected(result).at(0).choice().learning_rate == 0.1);
+}
+
+TEST_CASE("the speed of a training that was disturbed is marked, its accuracy is not",
+          "[selection]") {
+  Json cell = training_cell("a", 0.1, 1, 0.5, 0.5);
+  cell["metrics"]["examples_per_second"] = 1234.0;
+  const std::string quiet = table(trainings({cell}), {120, Letters::utf8});
+  CHECK_THAT(quiet, Contains("1234") && !Contains("disturbed"));
+  cell["training"]["disturbed"] = true;
+  const std::string text = table(trainings({cell}), {120, Letters::utf8});
+  CHECK_THAT(text, Contains("1234 disturbed") && Contains("0.500") && !Contains("0.500 disturbed"));
+}

@@ -49,7 +49,7 @@ TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", 
   const Grid& growth = grids.back();
   CHECK(growth.columns == std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
   REQUIRE(growth.rows.front().first == "softmax");
-  CHECK(growth.rows.front().second[1] == "2.00");
+  CHECK(growth.rows.front().second[1] == "2.00: held");
   CHECK(std::stod(growth.rows.front().second[0]) == Approx(2).margin(0.1));
   CHECK(growth.rows.front().second[2] == "2.00");
   Json few = fixture();
@@ -102,4 +102,14 @@ TEST_CASE("every cell appears in the columns of its axis value", "[result]") {
 TEST_CASE("statuses are counted in their order", "[result]") {
   CHECK(status_line(fixture()) ==
         "88 cells: 79 ok, 1 wrong, 6 unsupported, 1 out_of_memory, 1 timeout");
+}
+
+TEST_CASE("the closing lines count disturbed cells and say what to do", "[result]") {
+  Json result = fixture();
+  CHECK(disturbed_line(result, "runs/x").empty());
+  for (std::size_t i = 0; i < 3; ++i) result["attnbench"]["cells"][i]["status"] = "disturbed";
+  CHECK_THAT(status_line(result), Catch::Contains("76 ok") && Catch::Contains("3 disturbed"));
+  CHECK_THAT(disturbed_line(result, "runs/x"),
+             Catch::Contains("3 cells were disturbed") &&
+                 Catch::Contains("attnbench run --resume runs/x --retry disturbed"));
 }

@@ -28,6 +28,8 @@ struct Machine {
   int slow_calls = 0;            ///< that many cells take 3 times as long
   double slow_from = 0;          ///< of those, the ones of this length and longer
   int children = 0;
+  double disturbed_at = 0;        ///< at this length other programs have the CPU
+  int disturbed_calls = 1 << 30;  ///< that many times
 
   double state_bytes(const Json& cell) const {
     return 1000 * std::pow(cell.at("settings").at("length").get<double>(), state_exponent);
@@ -68,7 +70,10 @@ struct Machine {
       --slow_calls;
       seconds *= 3;
     }
+    const bool disturbed = length == disturbed_at && disturbed_calls-- > 0;
+    if (disturbed) seconds = 0.2;  // the scheduler's slices
     Json measured = {{"timing", {{"forward", {{"median_seconds", seconds}}}}}};
+    if (disturbed) measured["timing"]["forward"]["disturbed"] = true;
     if (request.at("round") == 0) {
       const double bytes =
           1000 * std::pow(length, memory_exponent) * (claimed_in_latents > 0 ? latents : 1.0);
@@ -163,6 +168,34 @@ TEST_CASE("nor does one that stayed for most children of the greatest size", "[g
   CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::agrees);
   machine.slow_calls = 6;
   CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
+}
+
+TEST_CASE("a size whose children were all disturbed decides nothing", "[growing]") {
+  Machine machine;
+  machine.seconds_at_512 = 6e-3;
+  for (const double length : {512.0, 1024.0, 2048.0}) {
+    machine.disturbed_at = length;
+    const auto rows = grown(machine);
+    REQUIRE_FALSE(rows.empty());
+    INFO(length);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
+    CHECK_THAT(rows[0].fit.reason, Catch::Contains("other programs had the CPU") &&
+                                       Catch::Contains(std::to_string(int(length))));
+  }
+  SECTION("one that was left alone once does") {
+    machine.disturbed_calls = 2;
+    for (const double length : {512.0, 1024.0, 2048.0}) {
+      machine.disturbed_at = length;
+      machine.disturbed_calls = 2;
+      CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::agrees);
+    }
+  }
+  SECTION("and bytes are what they are") {
+    machine.disturbed_at = 2048;
+    const auto rows = grown(machine);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[1].fit.verdict == GrowthVerdict::agrees);
+  }
 }
 
 TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does", "[growing]") {

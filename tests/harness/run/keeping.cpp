@@ -65,3 +65,19 @@ TEST_CASE("cells of a status are repeated on demand", "[keeping]") {
   const Kept kept = keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
   CHECK(kept.repeated.at("a") == "--retry timeout");
 }
+
+TEST_CASE("exactly the disturbed cells are repeated on demand", "[keeping]") {
+  const auto round = [](int index, bool disturbed) {
+    Json timing = {{"median_seconds", 0.01}, {"samples_seconds", {0.01}}};
+    if (disturbed) timing["disturbed"] = true;
+    return Json{
+        {"round", index}, {"status", "ok"}, {"measured", {{"timing", {{"forward", timing}}}}}};
+  };
+  JournalContents journal = journal_of("ok");
+  journal.rounds["a"] = {round(0, true), round(1, true), round(2, false)};
+  journal.rounds["b"] = {round(0, false), round(1, true), round(2, false)};
+  const Kept kept = keep(journal, {"a", "b"}, to_json(usual()), {"disturbed"});
+  CHECK(kept.repeated == std::map<std::string, std::string>{{"a", "--retry disturbed"}});
+  CHECK(kept.rounds.count("b") == 1);
+  CHECK(keep(journal, {"a", "b"}, to_json(usual()), {"crashed"}).repeated.empty());
+}

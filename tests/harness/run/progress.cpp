@@ -66,3 +66,29 @@ TEST_CASE("styles are words", "[progress]") {
   CHECK(progress_style_from("auto") == ProgressStyle::automatic);
   CHECK_THROWS_AS(progress_style_from("loud"), attnbench::UsageFailure);
 }
+
+TEST_CASE("a disturbed round says so, once for each cell", "[progress]") {
+  Json disturbed = ok;
+  disturbed["measured"]["timing"]["forward"]["disturbed"] = true;
+  const auto told = [&](ProgressStyle style) {
+    char* text = nullptr;
+    std::size_t size = 0;
+    std::FILE* stream = open_memstream(&text, &size);
+    {
+      Progress progress(style, 3, stream);
+      for (const Json& record : {ok, disturbed, disturbed}) {
+        progress.begin("a", "latte length=8", 0);
+        progress.end(record);
+      }
+    }
+    std::fclose(stream);
+    const std::string out(text, size);
+    std::free(text);
+    return out;
+  };
+  CHECK_THAT(told(ProgressStyle::plain),
+             Contains("[1/3] latte length=8  forward 12.3 ms\n") &&
+                 Contains("[2/3] latte length=8  forward 12.3 ms, disturbed: other processes took "
+                          "the CPU\n"));
+  CHECK_THAT(told(ProgressStyle::json), Contains("\"disturbed\":true"));
+}

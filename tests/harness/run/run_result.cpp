@@ -61,3 +61,42 @@ TEST_CASE("what was kept from the worker spoils nothing, and is said", "[run_res
   CHECK(machine()["spoilers"].size() == 2);
   CHECK_FALSE(machine().contains("kept_from_worker"));
 }
+
+TEST_CASE("card and provenance name the BLAS that the worker had, and who chose it",
+          "[run_result]") {
+  RunFacts facts = facts_of_a_run();
+  facts.machine["blas"] = {{"kind", "openblas"},
+                           {"library", "/then.so"},
+                           {"core_type", "SkylakeX"},
+                           {"chosen_by", "attnbench"},
+                           {"tried", {{"Prescott", 29e9}, {"SkylakeX", 193e9}}}};
+  const Json probe = {{"machine", {{"blas", {{"library", "/now.so"}, {"config", "0.3.21"}}}}}};
+  const Json ours = run_result(facts, {}, {}, {{"cpu", probe}, {"cuda", probe}}).at("attnbench");
+  const Json& blas = ours.at("machine").at("blas");
+  CHECK(blas.at("library") == "/now.so");
+  CHECK(blas.at("core_type") == "SkylakeX");
+  CHECK(blas.at("chosen_by") == "attnbench");
+  CHECK(blas.at("tried").at("Prescott") == 29e9);
+  CHECK(ours.at("provenance").at("blas") == blas);
+}
+
+TEST_CASE("a run says how threads waited, and for how long it waited for quiet", "[run_result]") {
+  RunFacts facts = facts_of_a_run();
+  const auto run_of = [&](const char* a, const char* b) {
+    const Json round = {{"type", "record"}, {"status", "crashed"}, {"reason", "x"}, {"round", 0}};
+    Json first = round;
+    Json second = round;
+    first["waiting"] = a;
+    second["waiting"] = b;
+    const Json result = run_result(facts, {planned_cell("a"), planned_cell("b")},
+                                   {{"a", {first}}, {"b", {second}}}, {});
+    CHECK(cells_of(result)[0]["waiting"] == a);
+    return result.at("attnbench").at("run");
+  };
+  CHECK(run_of("active", "active").at("waiting") == "active");
+  CHECK_FALSE(run_of("active", "active").contains("waited_for_quiet_seconds"));
+  CHECK(run_of("passive", "active").at("waiting") == "passive");
+  facts.waited_for_quiet_seconds = 3;
+  CHECK(run_of("active", "passive").at("waiting") == "passive");
+  CHECK(run_of("active", "active").at("waited_for_quiet_seconds") == 3);
+}

@@ -17,9 +17,13 @@ ExitCode verdict_of(const std::vector<std::string>& statuses,
 }  // namespace
 
 TEST_CASE("findings are no failures unless named", "[verdict]") {
-  CHECK(verdict_of({"ok", "out_of_memory", "timeout", "unsupported", "skipped"}) == ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed", "out_of_memory", "timeout", "unsupported", "skipped"}) ==
+        ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed"}, {"disturbed"}) == ExitCode::cells);
   CHECK(verdict_of({"ok", "timeout"}, {"timeout"}) == ExitCode::cells);
   CHECK(verdict_of({"ok"}, {"timeout"}) == ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed"}) == ExitCode::done);
+  CHECK(verdict_of({"ok", "disturbed"}, {"disturbed"}) == ExitCode::cells);
 }
 
 TEST_CASE("crashes, errors and wrong cells are", "[verdict]") {

@@ -39,6 +39,22 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("What differs from published code goes into the result's header", "[suite]") {
+  Json document = attnbench::test::catalogue().document;
+  const Json departure = {{"what", "no 1/sqrt(D)"}, {"how", "scale=1"}};
+  for (Json& mechanism : document["mechanisms"]) {
+    if (mechanism["name"] != "window") mechanism["differs_from"] = Json::array({departure});
+  }
+  document["tasks"][0]["differs_from"] = Json::array({departure});
+  const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["flash", "window"]})";
+  const auto suite = attnbench::suite::expand(attnbench::suite::parse_document("s.json", text),
+                                              attnbench::suite::Catalogue::from_json(document), {});
+  const Json known = Json::array({departure});
+  const Json want = {{"softmax", known}, {"kernel", known}};
+  CHECK(suite.header["differs_from"] == want);
+  CHECK_FALSE(expanded(text).header.contains("differs_from"));
+}
+
 TEST_CASE("Precedence: preset, set, the task's set, entry, --set", "[suite]") {
   const std::string preset = R"("preset": "latte_v1.figure_4",)";
   const std::string head = R"({"name": "s", )";

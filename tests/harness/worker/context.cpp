@@ -31,6 +31,12 @@ TEST_CASE("the context files samples in the record's form", "[context]") {
   const auto samples = timing.at("samples_seconds").get<std::vector<double>>();
   CHECK(samples.size() >= 10);
   CHECK(calls == static_cast<int>(samples.size()) + 2);
+  CHECK(timing.at("samples_cpu_share").size() == samples.size());
+  CHECK(timing.at("samples_switches").size() == samples.size());
+  CHECK(timing.at("lost_share") >= 0);
+  CHECK(timing.at("others_share") <= 1);
+  CHECK(timing.at("stolen_share") <= 1);
+  CHECK(measured.at("lost_share") >= 0);
   CHECK(prepared == calls);
   CHECK(timing.at("round") == 3);
   CHECK(timing.at("median_seconds") == median);

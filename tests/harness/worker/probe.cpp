@@ -11,9 +11,11 @@ TEST_CASE("the probe measures products of each dtype beside the ceilings", "[pro
   const int threads = at::get_num_threads();
   const tasks::Json answer = worker::probe_in_child({{"device", "cpu"}, {"threads", threads}});
   const tasks::Json& ceilings = answer.at("ceilings");
-  for (const char* name : {"gemm_float32_flops_per_second", "gemm_float64_flops_per_second",
-                           "gemm_bfloat16_flops_per_second", "fma_float32_flops_per_second",
-                           "exp_float32_per_second", "bandwidth_dram_bytes_per_second"}) {
+  for (const char* name :
+       {"gemm_float32_flops_per_second", "gemm_float64_flops_per_second",
+        "gemm_bfloat16_flops_per_second", "fma_float32_flops_per_second",
+        "gemm_float32_one_thread_flops_per_second", "fma_float32_one_thread_flops_per_second",
+        "exp_float32_per_second", "bandwidth_dram_bytes_per_second"}) {
     INFO(name);
     CHECK(ceilings.at(name).get<double>() > 0);
   }
@@ -27,5 +29,15 @@ TEST_CASE("the torch card names its version and its BLAS", "[probe]") {
   CHECK_FALSE(card.at("version").get<std::string>().empty());
   CHECK(card.at("threads") == at::get_num_threads());
   // Where OpenBLAS answers it also names its kernels: the pair that decides half the speed.
-  if (card.value("blas", "") == "openblas") CHECK(card.contains("blas_core_type"));
+  const tasks::Json& blas = card.at("blas");
+  CHECK_FALSE(blas.at("library").get<std::string>().empty());
+  if (blas.value("kind", "") == "openblas") CHECK(blas.contains("core_type"));
+}
+
+TEST_CASE("the probe of one product has its rate and whose it is, and no ceilings", "[probe]") {
+  const tasks::Json answer =
+      worker::probe_in_child({{"device", "cpu"}, {"threads", 1}, {"product", true}});
+  CHECK(answer.at("product").at("flops_per_second").get<double>() > 1e8);
+  CHECK(answer.at("machine").at("blas") == worker::torch_card().at("blas"));
+  CHECK_FALSE(answer.contains("ceilings"));
 }

@@ -4,8 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
+#include <thread>
 
 #include "attention/plugin.hpp"
 
@@ -48,6 +52,38 @@ at::Tensor fault(const at::Tensor& values) {
   return values.index_select(2, wrong).expand_as(values);
 }
 
+/// Hands over an output that is filled in 5 ms later.
+at::Tensor filled_later(const at::Tensor& values) {
+  at::Tensor output = at::zeros_like(values);
+  std::thread([output, values = values.clone()] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    at::Tensor(output).copy_(values);
+  }).detach();
+  return output;
+}
+
+/// Cheats: right in the first call, and later not, or not honestly.
+at::Tensor cheated(const std::string& how, const at::Tensor& values) {
+  static std::map<void*, at::Tensor> kept;
+  static int calls = 0;
+  ++calls;
+  if (how == "kept") {
+    at::Tensor& output = kept[values.data_ptr()];
+    if (!output.defined()) output = values.clone();
+    return output;
+  }
+  if (how == "first_call") return calls == 1 ? values.clone() : at::zeros_like(values);
+  if (how == "in_place") {
+    at::Tensor(values).detach().mul_(2);
+    return values.clone();
+  }
+  if (how == "double") return values.to(at::kDouble);
+  if (how == "later") return filled_later(values);
+  at::Tensor output = values.clone();
+  if (how == "nan_row") output.select(2, output.size(2) / 3).fill_(std::nan(""));
+  return output;
+}
+
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   const std::string& how = mechanism.options.text("how");
   if (how == "fault") return {fault(inputs["value"]), {}};
@@ -63,7 +99,7 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   if (how == "wrong") return {inputs["value"] * 1.5, {}};
   if (how == "shape") return {inputs["value"].narrow(2, 0, 1), {}};
   if (how == "nan") return {inputs["value"] / 0.0 - inputs["value"] / 0.0, {}};
-  return {inputs["value"].clone(), {}};
+  return {cheated(how, inputs["value"]), {}};
 }
 
 std::vector<double> reference_rows(const Options&, const Problem& problem,

@@ -119,3 +119,18 @@ TEST_CASE("a cost at another size, failed, or of several passes is no cost of a 
   cells.push_back(other);
   CHECK(figures_of(cells, reports::Expense::time).empty());
 }
+
+TEST_CASE("a disturbed cost stands on no front, and makes way for no other pass", "[training]") {
+  std::vector<Json> cells = some_cells();
+  cells[4]["status"] = "disturbed";
+  const auto figures = figures_of(cells, reports::Expense::time);
+  REQUIRE(figures.size() == 1);
+  CHECK(rows_of(figures[0], "dot").size() == 2);
+  for (const Json& row : rows_of(figures[0], "dot")) CHECK(row["series"] != "softmax");
+  CHECK_THAT(figures[0].caption, Contains("not here: 2 (disturbed by other programs: 1)."));
+  Json other = cells[4];
+  other["status"] = "ok";
+  other["settings"]["pass"] = "forward";
+  cells.push_back(other);
+  CHECK(rows_of(figures_of(cells, reports::Expense::time).at(0), "dot").size() == 2);
+}

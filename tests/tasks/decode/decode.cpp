@@ -1,3 +1,6 @@
+#include <cmath>
+#include <map>
+#include <memory>
 #include <set>
 
 #include "tests/tasks/run_cell.hpp"
@@ -92,6 +95,98 @@ TEST_CASE("a state that goes wrong on the way is found at the last token", "[dec
   };
   CHECK(verdict(2) == "ok");
   CHECK(verdict(4) == "wrong");
+}
+
+namespace {
+
+/// softmax/composite as "cheating", whose outputs go through `spoil`.
+Registry cheating(
+    const std::function<at::Tensor(const at::Tensor&, const Inputs&, const State&)>& spoil) {
+  Registry registry = Registry::with_builtins();
+  Entry entry = registry.entry("softmax");
+  entry.name = "cheating";
+  entry.aliases.clear();
+  entry.implementations.resize(1);
+  const auto mix = entry.implementations.front().mix;
+  entry.implementations.front().mix = [=](Mechanism& mechanism, const Inputs& inputs,
+                                          State* state) {
+    Mixed mixed = mix(mechanism, inputs, state);
+    mixed.output = spoil(mixed.output, inputs, *state);
+    return mixed;
+  };
+  registry.add(entry, registry.reference("softmax"));
+  return registry;
+}
+
+Ran decoded(const Registry& registry) {
+  return run_cell(registry, "decode", make_cell("decode", "cheating", "auto", small()));
+}
+
+}  // namespace
+
+TEST_CASE("outputs of timed steps, generations and prefills are checked", "[decode][cheats]") {
+  const Ran honest = decoded(
+      cheating([](const at::Tensor& output, const Inputs&, const State&) { return output; }));
+  INFO(honest.check.dump() << honest.sections["timed_check"].dump());
+  CHECK(honest.check["prefill"]["verdict"] == "ok");
+  CHECK(honest.sections["timed_check"]["verdict"] == "ok");
+  for (const char* what : {"step", "generation", "prefill"}) {
+    CHECK(honest.sections["timed_check"][what]["verdict"] == "ok");
+    CHECK(honest.sections["timed_check"][what]["rows"].get<int>() >= 2);
+  }
+}
+
+TEST_CASE("a wrong output of the context is found before anything is timed", "[decode][cheats]") {
+  for (const double factor : {1.01, std::nan("")}) {
+    const Ran ran = decoded(cheating([=](const at::Tensor& output, const Inputs&, const State&) {
+      return output.size(2) > 1 ? output * factor : output;
+    }));
+    INFO(ran.check.dump());
+    CHECK(ran.check["verdict"] == "wrong");
+    CHECK(ran.check["reason"].get<std::string>().rfind("prefill: ", 0) == 0);
+  }
+}
+
+TEST_CASE("outputs kept from earlier calls are found in each kind of call", "[decode][cheats]") {
+  for (const auto& [what, position] :
+       {std::pair{"step", 51}, std::pair{"generation", 54}, std::pair{"prefill", 50}}) {
+    const auto kept = std::make_shared<std::map<const void*, at::Tensor>>();
+    const std::int64_t after = position;
+    const bool whole = std::string(what) == "prefill";
+    const Ran ran =
+        decoded(cheating([=](const at::Tensor& output, const Inputs& inputs, const State& state) {
+          if (state.position != after || (output.size(2) > 1) != whole) return output;
+          at::Tensor& first = (*kept)[inputs["query"].data_ptr()];
+          if (!first.defined()) first = output.clone();
+          return first;
+        }));
+    const test::Json& timed = ran.sections["timed_check"];
+    INFO(what << " " << timed.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK(timed["verdict"] == "wrong");
+    CHECK(timed[what]["verdict"] == "wrong");
+  }
+}
+
+TEST_CASE("steps that change their inputs or another's are found", "[decode][cheats]") {
+  const auto spoil = [](const at::Tensor& output, const Inputs& inputs, const State&) {
+    if (output.size(2) == 1) at::Tensor(inputs["key"]).mul_(0.5);
+    return output;
+  };
+  const Ran ran = decoded(cheating(spoil));
+  CHECK(ran.check["verdict"] == "wrong");
+  CHECK(ran.check["reason"] == "it changed its input \"key\" in place");
+  CHECK(ran.sections["timed_check"]["reason"] ==
+        "a timed step: it changed its input \"key\" in place");
+}
+
+TEST_CASE("a step's output of another dtype is found", "[decode][cheats]") {
+  const Ran ran = decoded(cheating([](const at::Tensor& output, const Inputs&, const State& state) {
+    return state.position == 51 ? output.to(at::kDouble) : output;
+  }));
+  CHECK(ran.check["verdict"] == "wrong");
+  CHECK(ran.check["reason"] ==
+        "cheating/composite returned an output of float64, expected float32");
 }
 
 TEST_CASE("every first step finds its state in the same memory, wherever the last one left it",

@@ -1,5 +1,8 @@
 #include "tasks/learning/standing.hpp"
 
+#include <functional>
+#include <iterator>
+
 #include "tests/tasks/learning/small_training.hpp"
 
 using namespace attnbench;
@@ -58,6 +61,47 @@ TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
   // The sums of the epoch under way are in the curve alone.
   const auto sums = finish([](Checkpoint& checkpoint) { checkpoint.facts["epoch_loss"] = 0.0; });
   CHECK((sums.first == want.first && sums.second != want.second));
+}
+
+TEST_CASE("a checkpoint that does not fit gives way to the one before, to the same bits",
+          "[trainer]") {
+  const RecallData data = small_data();
+  const auto want = trained("softmax", {});
+  // What the trainer cannot take up is whole otherwise: sealed, and of this training.
+  const std::vector<std::function<void(Checkpoint&)>> ways{
+      [](Checkpoint& one) { one.facts["step"] = "seven"; },
+      [](Checkpoint& one) { one.facts.erase("curve"); },
+      [](Checkpoint& one) { one.tensors.erase(std::prev(one.tensors.end())); },  // a weight
+      [](Checkpoint& one) {
+        auto& [name, tensor] = *one.tensors.begin();
+        tensor = tensor.flatten().slice(0, 1);
+      }};
+  for (const auto& spoil : ways) {
+    const test::TemporaryFolder folder;
+    const Json identity = {{"test", 5}};
+    TrainerOptions options = quick();
+    options.after_step = [](std::int64_t step) {
+      if (step == 7) throw Killed{};
+    };
+    {
+      const auto model = small_model("softmax", comparison());
+      Checkpoints checkpoints(folder.path(), identity);
+      Trainer trainer(*model, data, options, &checkpoints);
+      REQUIRE_THROWS_AS(trainer.train(), Killed);
+      Checkpoint newest = *Checkpoints(folder.path(), identity).load();
+      spoil(newest);
+      checkpoints.save(newest);  // that of step 7 is the one before now
+    }
+    Checkpoints checkpoints(folder.path(), identity);
+    const auto model = small_model("softmax", comparison());
+    Trainer trainer(*model, data, quick(), &checkpoints);
+    trainer.train();
+    CHECK(trainer.resumed_from() == 7);
+    REQUIRE(trainer.notes().size() == 1);
+    CHECK_THAT(trainer.notes()[0], Catch::Matchers::Contains("checkpoint.pt "));
+    CHECK(hash_of(weights_of(*model)) == want.first);
+    CHECK(trainer.progressed().curve == want.second);
+  }
 }
 
 TEST_CASE("training has converged when accuracy grows no more", "[trainer]") {

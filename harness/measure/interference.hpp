@@ -1,0 +1,94 @@
+// Interference: what other work on the machine took from ours while it was timed.
+//
+// The kernel counts, for each thread, how long it was ready to run and waited for a CPU
+// (/proc/self/task/TID/schedstat). That sees what involuntary context switches do not: a thread of
+// a team that is woken on a busy CPU, for which the others then wait.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace attnbench::measure {
+
+/// What the threads of this process did and lost during one call.
+struct Interference {
+  double cpu_seconds = 0;   ///< CPU time of all threads
+  long switches = 0;        ///< involuntary context switches
+  double lost_seconds = 0;  ///< waited for a CPU, summed over threads
+};
+
+/// A call that lost more than this share of its time was preempted: the median's interval is asked
+/// to be within ±1 %, and what an idle kernel does beside us stays below.
+constexpr double preempted_share = 0.02;
+bool is_preempted(const Interference& beside, double seconds);
+
+/// What waking a thread may take without being a wait for others: twice what it mostly takes here,
+/// found out once by 40 wakes of a thread that sleeps; 3 µs at least, and 50 at most, which is what
+/// it takes to leave a deep sleep of a CPU.
+double wake_seconds();
+
+/// What an involuntary switch is taken to cost where the kernel does not tell: a slice.
+constexpr double slice_seconds = 1e-3;
+
+/// Watches all threads of this process, from `begin` to `end`. A few microseconds each, most of
+/// which lie outside what is between them.
+class ThreadWatch {
+ public:
+  ThreadWatch() = default;
+  ~ThreadWatch();
+  ThreadWatch(const ThreadWatch&) = delete;
+  ThreadWatch& operator=(const ThreadWatch&) = delete;
+
+  void begin();
+  /// Since the last `begin`.
+  Interference end();
+  /// Of this process during the last watch: fresh pages that it was given.
+  long page_faults() const { return page_faults_; }
+
+ private:
+  struct Thread {
+    int file = -1;
+    double waited_seconds = 0;
+    std::int64_t times = 0;  ///< that it was given a CPU
+  };
+  struct Usage {
+    long switches = 0;
+    long faults = 0;
+  };
+
+  static Usage usage();
+  void list_threads();
+
+  std::map<int, Thread> threads_;  ///< by their id
+  double listed_at_ = -1;
+  Usage before_;
+  double cpu_before_ = 0;
+  long page_faults_ = 0;
+};
+
+/// Time of CPUs, summed over them, since the machine started.
+struct CpuTimes {
+  double total_seconds = 0;
+  double busy_seconds = 0;    ///< whoever was at work
+  double stolen_seconds = 0;  ///< another machine was, on the same hardware
+  double own_seconds = 0;     ///< CPU time of this process
+};
+/// Of these CPUs, from /proc/stat, in steps of some 10 ms; zeros where that cannot be read.
+CpuTimes cpu_times(const std::vector<int>& cpus);
+
+/// What happened on CPUs between two moments, as shares of their time.
+struct CpuShares {
+  bool known = false;
+  double stolen = 0;
+  double others = 0;          ///< other processes
+  double others_seconds = 0;  ///< of CPU time, not of wall time
+  double stolen_seconds = 0;
+};
+CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after);
+
+/// `cpus` and those that share a core with one of them; empty where no core is shared. A neighbour
+/// on the same core slows a thread that never waits.
+std::vector<int> shared_cores(const std::vector<int>& cpus);
+
+}  // namespace attnbench::measure

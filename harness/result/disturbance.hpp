@@ -1,0 +1,36 @@
+// Disturbance: which rounds of a cell count, and when too few do. The rules are in record.hpp,
+// under "disturbed"; nothing else decides them.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace attnbench::result {
+
+using Json = nlohmann::json;
+
+/// Seconds that the calibration takes when nobody disturbs it: the lower quartile over the rounds
+/// of a run that were timed on the CPU. `records` by cell id; 0 where there is none.
+double usual_calibration(const std::map<std::string, std::vector<Json>>& records);
+
+/// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, slow); empty
+/// where it counts. Without `usual` (0) none is slow.
+std::string disturbed_by(const Json& timing, double usual);
+/// Whether most lengths that a crossover's round tried stopped as disturbed.
+bool disturbed_search(const Json& crossover);
+
+/// Whether `counted` rounds of `all` are enough for a WHAT: half of them, and one.
+bool enough_rounds(std::size_t counted, std::size_t all);
+/// Whether an interval is too wide for its median to mean anything.
+bool too_wide(double low, double median, double high);
+
+/// Why a cell with this combined `timing` is disturbed, and what to do; empty where it is not.
+std::string disturbance(const Json& timing);
+/// The same of a crossover, `disturbed` of whose `all` rounds were.
+std::string search_disturbance(std::size_t disturbed, std::size_t all);
+/// Whether the CPU of a training was taken by others; its record's `measured` says so.
+bool disturbed_training(const Json& measured);
+
+}  // namespace attnbench::result

@@ -1,0 +1,197 @@
+// What figures, tables and the page make of cells that other programs disturbed.
+#include <algorithm>
+#include <set>
+
+#include "harness/result/document.hpp"
+#include "harness/result/table.hpp"
+#include "reports/drawn.hpp"
+#include "reports/figure.hpp"
+#include "reports/page_facts.hpp"
+#include "reports/points.hpp"
+#include "reports/tables.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> order{"softmax",           "flash",  "latte, scan",
+                                     "latte, vectorised", "linear", "window"};
+const std::string reason = "3 of 3 rounds were preempted: repeat on a quiet machine";
+
+/// The fixture, `label` at `length` (all lengths where 0) in slices of 16 ms.
+Json disturbed(const std::string& label, int length) {
+  Json result =
+      result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["label"] != label || !cell.contains("timing")) continue;
+    if (length > 0 && cell["settings"]["length"] != length) continue;
+    cell["status"] = "disturbed";
+    cell["reason"] = reason;
+    for (auto& [what, timing] : cell["timing"].items()) {
+      timing["median_seconds"] = 0.016;
+      timing["low_seconds"] = 0.012;
+      timing["high_seconds"] = 0.020;
+      for (Json& round : timing["rounds"]) round["disturbed"] = true;
+    }
+  }
+  return result;
+}
+
+reports::Figure figure_of(const Json& result, const std::string& name) {
+  return reports::draw(name, result::panels(result)[0], order, {}).at(0);
+}
+
+std::vector<Json> rows_of(const reports::Figure& figure, const std::string& series) {
+  std::vector<Json> rows;
+  for (const Json& row : figure.spec["data"]["values"]) {
+    if (row["series"] == series) rows.push_back(row);
+  }
+  return rows;
+}
+
+/// Layers of points in a line figure: those that count, those that are marked.
+std::vector<Json> point_layers(const reports::Figure& figure, bool marked) {
+  std::vector<Json> layers;
+  for (const Json& layer : figure.spec["layer"][0]["layer"]) {
+    const bool ring = layer["encoding"].contains("strokeDash");
+    if (layer["mark"]["type"] == "point" && ring == marked) layers.push_back(layer);
+  }
+  return layers;
+}
+
+bool has(const std::vector<Json>& rows, int x) {
+  return std::any_of(rows.begin(), rows.end(), [x](const Json& row) { return row["x"] == x; });
+}
+
+}  // namespace
+
+TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joins", "[reports]") {
+  const auto figure = figure_of(disturbed("linear", 1024), "time");
+  std::size_t marked = 0;
+  for (const Json& row : figure.spec["data"]["values"]) {
+    if (!row["disturbed"].get<bool>()) continue;
+    ++marked;
+    CHECK(row["series"] == "linear");
+    CHECK(row["x"] == 1024);
+    CHECK(row["y"] == 16);
+    CHECK(row["reason"] == reason);
+    CHECK_THAT(row["between"].get<std::string>(), Catch::Contains("3 rounds, disturbed"));
+  }
+  CHECK(marked == 1);
+  const auto rings = point_layers(figure, true);
+  REQUIRE(rings.size() == 1);
+  CHECK(rings[0]["mark"]["filled"] == false);
+  CHECK(rings[0]["mark"]["shape"] == rings[0]["encoding"]["strokeDash"]["legend"]["symbolType"]);
+  CHECK_THAT(rings[0]["encoding"]["strokeDash"]["scale"]["domain"].dump(),
+             Catch::Contains("disturbed"));
+  CHECK_THAT(rings[0]["encoding"]["tooltip"].dump(), Catch::Contains("\"reason\""));
+  CHECK(rings[0]["transform"][0]["filter"] == "datum.disturbed");
+  for (const Json& layer : figure.spec["layer"][0]["layer"]) {
+    if (layer["encoding"].contains("strokeDash")) continue;
+    CHECK_THAT(layer["transform"].dump(), Catch::Contains("!datum.disturbed"));
+  }
+  CHECK_THAT(figure.caption, Catch::Contains("Crossed rings: disturbed"));
+}
+
+TEST_CASE("an undisturbed result has no such mark, nor words of it", "[reports]") {
+  const auto figure = figure_of(disturbed("nobody", 0), "time");
+  CHECK(point_layers(figure, true).empty());
+  CHECK(figure.spec.dump().find("datum.disturbed") == std::string::npos);
+  CHECK_THAT(figure.caption, !Catch::Contains("disturbed"));
+}
+
+TEST_CASE("a panel of disturbed times alone is still drawn, and filtered by its legend",
+          "[reports]") {
+  Json result = disturbed("linear", 0);
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["label"] != "linear") cell["status"] = "skipped";
+  }
+  const auto figure = figure_of(result, "time");
+  CHECK(point_layers(figure, false).empty());
+  const auto rings = point_layers(figure, true);
+  REQUIRE(rings.size() == 1);
+  CHECK(rings[0]["params"][0]["bind"] == "legend");
+}
+
+TEST_CASE("nothing is derived from a disturbed time", "[reports]") {
+  const Json result = disturbed("linear", 1024);
+  const std::string words = "Left out, since other programs had the CPU: linear at length 1024.";
+  for (const char* name : {"speedup", "roofline"}) {
+    const auto figure = figure_of(result, name);
+    INFO(name);
+    CHECK_FALSE(has(rows_of(figure, "linear"), 1024));
+    CHECK(has(rows_of(figure, "linear"), 2048));
+    CHECK_THAT(figure.caption, Catch::Contains(words));
+  }
+  const auto slopes = figure_of(result, "slopes");
+  for (const Json& row : rows_of(slopes, "linear")) {
+    CHECK(row["where"].get<std::string>().find("1024") == std::string::npos);
+    CHECK(row["y"].get<double>() == Approx(1).margin(0.15));
+  }
+  CHECK_THAT(slopes.caption, Catch::Contains(words));
+}
+
+TEST_CASE("a disturbed baseline gives no speedup at its place", "[reports]") {
+  const auto figure = figure_of(disturbed("softmax", 1024), "speedup");
+  for (const Json& row : figure.spec["data"]["values"]) CHECK(row["x"] != 1024);
+  CHECK(reports::draw("speedup", result::panels(disturbed("softmax", 0))[0], order, {}).empty());
+}
+
+TEST_CASE("a time beside a status that is not ok is no point of a roofline", "[reports]") {
+  Json result = disturbed("nobody", 0);
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["label"] == "linear") cell["status"] = "crashed";  // in a later round
+  }
+  CHECK(rows_of(figure_of(result, "roofline"), "linear").empty());
+}
+
+TEST_CASE("bytes of a disturbed cell are what they are", "[reports]") {
+  const Json result = disturbed("linear", 1024);
+  const auto memory = figure_of(result, "memory");
+  CHECK(has(rows_of(memory, "linear"), 1024));
+  CHECK(point_layers(memory, true).empty());
+}
+
+TEST_CASE("intervals say how many rounds they are of", "[reports]") {
+  Json rounds(5, Json::object());
+  CHECK(reports::interval_words("range", rounds) == "range of 5 rounds");
+  rounds[1]["disturbed"] = rounds[3]["disturbed"] = true;
+  CHECK(reports::interval_words("range", rounds) == "range of 3 rounds, 2 disturbed left out");
+  CHECK(reports::interval_words("order", Json(1, Json::object())) == "95 % over 1 round");
+}
+
+TEST_CASE("tables mark a disturbed number and list it with its reason", "[reports]") {
+  Json result = disturbed("linear", 1024);
+  // Of an interval that would be called unsteady: the status says more.
+  for (Json& cell : result["attnbench"]["cells"]) {
+    if (cell["status"] == "disturbed") {
+      for (auto& [what, timing] : cell["timing"].items()) timing["high_seconds"] = 1;
+    }
+  }
+  const std::string text = result::table(result, {120, result::Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("16.0 ms disturbed") && !Catch::Contains("unsteady") &&
+                       Catch::Contains("never ranked") &&
+                       Catch::Contains("linear at length 1024: disturbed: " + reason));
+  CHECK_THAT(result::status_line(result), Catch::Contains("disturbed"));
+  CHECK_THAT(reports::markdown_tables(result), Catch::Contains("16.0 ms disturbed"));
+  CHECK_THAT(reports::latex_tables(result), Catch::Contains("16.0 ms disturbed"));
+  CHECK_THAT(reports::tables_html(result),
+             Catch::Contains("<td>16.0 ms disturbed</td>") && Catch::Contains("never ranked"));
+  CHECK_THAT(reports::statuses_html(result),
+             Catch::Contains("linear, length 1024") && Catch::Contains(reason));
+  CHECK_THAT(reports::csv_table(result), Catch::Contains(",disturbed,"));
+}
+
+TEST_CASE("the rate of a disturbed generation is marked, its state is not", "[reports]") {
+  const std::string text = result::table(disturbed("linear", 1024), {160, result::Letters::utf8});
+  const std::size_t rates = text.find("generated tokens per second");
+  REQUIRE(rates != std::string::npos);
+  CHECK_THAT(text.substr(rates), Catch::Contains(" disturbed"));
+  const std::size_t state = text.find("\nstate\n");
+  REQUIRE(state != std::string::npos);
+  const std::string states = text.substr(state, rates - state);
+  CHECK(states.find("disturbed") == std::string::npos);
+  CHECK_THAT(states, Catch::Contains("linear"));
+}
