@@ -1,9 +1,10 @@
 """Command lines: of every command, with words and flags right and wrong."""
 
 import json
+import signal
 
 import mutate
-from kind import FIXTURE, TINY_SUITE, Kind
+from kind import FIXTURE, TINY_SUITE, Kind, ended_in_the_middle
 from oracle import EXIT_CODES, Case
 
 SETTINGS = [
@@ -269,7 +270,6 @@ GOOD = {
     "new": ["mine"],
     "import": ["result.json"],
 }
-# `check` keeps nothing, so that Ctrl-C may end it as it ends any program.
 MEASURES = ("run", "ab", "check")
 # Each start of these has a worker load LibTorch or measures: fewer of them are as telling.
 WEIGHTS = {"run": 1, "ab": 1, "check": 1, "apply": 2, "data": 1}
@@ -313,5 +313,6 @@ class Commands(Kind):
             words,
             json_output="--json" in words,
             interrupt_after=4 if command in MEASURES else 0,
-            exit_codes=EXIT_CODES + ((-2,) if command == "check" else ()),
+            exit_codes=EXIT_CODES + ((-signal.SIGINT,) if command in MEASURES else ()),
+            check=lambda outcome: ended_in_the_middle(folder, outcome),
         )

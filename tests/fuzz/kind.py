@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -68,6 +69,13 @@ class Kind:
             (self.scratch / "tiny.json").write_text(json.dumps(TINY_SUITE))
             self.start("run", "tiny.json", "--out", str(folder), *BRIEF)
         return folder
+
+
+def ended_in_the_middle(folder, outcome):
+    """Ctrl-C may end a command as it ends any program until there is something to keep."""
+    if outcome.exit_code == -signal.SIGINT and (folder / "out" / "journal.jsonl").exists():
+        return [("signal", "SIGINT ended a run in the middle")]
+    return []
 
 
 def copy_run(run, folder):

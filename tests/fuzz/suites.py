@@ -1,10 +1,11 @@
 """Suite files."""
 
 import json
+import signal
 
 import mutate
-from kind import BRIEF, SOURCES, TINY_SUITE, Kind, link_everything
-from oracle import Case
+from kind import BRIEF, SOURCES, TINY_SUITE, Kind, ended_in_the_middle, link_everything
+from oracle import EXIT_CODES, Case
 
 SMALL = [
     TINY_SUITE,
@@ -69,7 +70,7 @@ class Suites(Kind):
         self.bases = SMALL * 4 + [
             json.loads(file.read_text()) for file in sorted((SOURCES / "suites").glob("*.json"))
         ]
-        self.start("list", "mechanisms")  # the catalogue is in the cache from here on
+        self.tiny_run()  # what is found out once is in the cache from here on
         # What is to be spoilt must be right.
         link_everything(SOURCES / "suites", self.scratch)
         for suite in SMALL:
@@ -90,5 +91,9 @@ class Suites(Kind):
             return Case(["plan", name, *flags], files=[name], json_output="--json" in flags)
         (folder / name).write_bytes(mutate.changed_json(random, random.choice(SMALL)))
         return Case(
-            ["run", name, "--out", "out", "--rounds", "1", *BRIEF], files=[name], interrupt_after=4
+            ["run", name, "--out", "out", "--rounds", "1", *BRIEF],
+            files=[name],
+            interrupt_after=4,
+            exit_codes=EXIT_CODES + (-signal.SIGINT,),
+            check=lambda outcome: ended_in_the_middle(folder, outcome),
         )
