@@ -33,7 +33,7 @@ TEST_CASE("only regular files of a bounded size are read", "[reading]") {
   const test::TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::string file : {std::string("/dev/zero"), std::string("/dev/null"), pipe}) {
+  for (const std::string& file : {std::string("/dev/zero"), std::string("/dev/null"), pipe}) {
     CHECK_THROWS_WITH(result::read_file(file, "a suite"), StartsWith(file + ": ") &&
                                                               Contains("no regular file") &&
                                                               Contains("expected a suite"));

@@ -11,8 +11,8 @@ namespace {
 suite::Catalogue catalogue() {
   suite::Catalogue out;
   out.mechanisms["softmax"] = {
-      "softmax", "Softmax", {"bidirectional", "causal", "cross"}, {"composite", "tiled"}, {}};
-  out.mechanisms["window"] = {"window", "Window", {"causal"}, {"composite"}, {}};
+      "softmax", "Softmax", {"bidirectional", "causal", "cross"}, {"composite", "tiled"}, {}, {}};
+  out.mechanisms["window"] = {"window", "Window", {"causal"}, {"composite"}, {}, {}};
   out.aliases["flash"] = {"flash", "softmax", "tiled", Json::object()};
   out.aliases["standard"] = {"standard", "softmax", "auto", Json::object()};
   return out;
