@@ -26,8 +26,13 @@ std::string percent(double share) {
   return text.data();
 }
 
-/// Of disturbed rounds alone there are times, and no ratio.
-bool has_ratio(const Pair& pair) { return pair.base && pair.changed && pair.ratio > 0; }
+/// Of disturbed rounds alone there are times, and no ratio. A file may hold times that nobody can
+/// measure: the logarithm of each bound is taken.
+bool has_ratio(const Pair& pair) {
+  const auto usable = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
+  return pair.base && pair.changed && usable(pair.ratio) && usable(pair.ratio_low) &&
+         usable(pair.ratio_high);
+}
 
 /// The farthest that any bound is from 1, as a logarithm; at least 5 %.
 double reach_of(const std::vector<Pair>& pairs) {

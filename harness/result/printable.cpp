@@ -21,11 +21,13 @@ std::uint32_t letter_at(std::string_view text, std::size_t position, std::size_t
   return letter;
 }
 
-/// Controls (C0, DEL, C1), line and paragraph separators, and marks of direction.
+/// Controls (C0, DEL, C1), line and paragraph separators, marks of direction, and what no XML may
+/// hold, pictures among it.
 bool is_hidden(std::uint32_t letter) {
   return letter < 0x20 || (letter >= 0x7F && letter < 0xA0) || letter == 0x200E ||
          letter == 0x200F || (letter >= 0x2028 && letter <= 0x202E) ||
-         (letter >= 0x2066 && letter <= 0x2069) || letter == 0xFEFF;
+         (letter >= 0x2066 && letter <= 0x2069) || letter == 0xFEFF || letter == 0xFFFE ||
+         letter == 0xFFFF;
 }
 
 void append_letter(std::string& out, std::string_view text, std::size_t position,

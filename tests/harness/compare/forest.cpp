@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "harness/compare/compare.hpp"
 #include "tests/support/catch.hpp"
@@ -47,6 +48,16 @@ TEST_CASE("the forest shows times, ratio, bar and verdict", "[compare]") {
 TEST_CASE("the forest keeps to ASCII where asked", "[compare]") {
   const std::string text = to_text(example(), 80, false);
   CHECK(std::all_of(text.begin(), text.end(), [](char letter) { return letter > 0; }));
+}
+
+TEST_CASE("bounds that no clock gives are shown without a bar", "[compare]") {
+  for (const double bound : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    Comparison odd = example();
+    odd.pairs[0].ratio_low = bound;
+    const std::string text = to_text(odd, 120, true);
+    CHECK_THAT(text, Catch::Contains("1.00 ms   1.10 ms"));
+    CHECK_THAT(text, !Catch::Contains("●"));
+  }
 }
 
 TEST_CASE("the JSON of a comparison names its units", "[compare]") {

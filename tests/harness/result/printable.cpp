@@ -18,6 +18,8 @@ TEST_CASE("control characters are shown, not sent", "[printable]") {
   CHECK(result::printable("\xC2\x9B"
                           "31m") == "\\u009b31m");
   CHECK(result::printable("\xE2\x80\xAE") == "\\u202e");
+  // No letter, and what ends the drawing of a picture.
+  CHECK(result::printable("\xEF\xBF\xBE") == "\\ufffe");
   CHECK(result::printable("\xff"
                           "a\xC3") ==
         "\xEF\xBF\xBD"
