@@ -44,6 +44,11 @@ Json cell_of(const std::string& folder) {
   return Json::parse(read_file(folder + "/result.json"))["attnbench"]["cells"].at(0);
 }
 
+/// With the tests' own cache, not the user's.
+Finished ran(const std::vector<std::string>& words) {
+  return run(words, 120, {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}});
+}
+
 }  // namespace
 
 TEST_CASE("a cell beside busy processes is disturbed, counted, and measured again on demand",
@@ -56,7 +61,7 @@ TEST_CASE("a cell beside busy processes is disturbed, counted, and measured agai
       "disturbed"};
   {
     const BusyMachine busy;
-    const Finished finished = run(begin, 120);
+    const Finished finished = ran(begin);
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 5);
     CHECK_THAT(finished.out, Contains("1 cell: 1 disturbed") &&
@@ -76,11 +81,11 @@ TEST_CASE("a cell beside busy processes is disturbed, counted, and measured agai
   }
 
   // Nothing is left to be done, but for those.
-  const Finished resumed = run({program(), "run", "--resume", out, "--no-report"}, 120);
+  const Finished resumed = ran({program(), "run", "--resume", out, "--no-report"});
   CHECK(resumed.exit_code == 0);
   CHECK(cell_of(out)["timing"] == cell["timing"]);
   const Finished again =
-      run({program(), "run", "--resume", out, "--no-report", "--retry", "disturbed"}, 120);
+      ran({program(), "run", "--resume", out, "--no-report", "--retry", "disturbed"});
   INFO(again.out << again.err);
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, Contains("--retry disturbed"));
