@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +177,8 @@ void WorkerClient::spawn(Channel theirs) {
   if (pid_ == 0) {
     // A group of its own: Ctrl-C is ours to act on.
     setpgid(0, 0);
+    // Kept across execve: a worker that hangs before its main() ends with us, too.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(nothing, 0);
     dup2(log >= 0 ? log : nothing, 1);
     dup2(log >= 0 ? log : nothing, 2);
