@@ -224,6 +224,12 @@ CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after) {
   return shares;
 }
 
+bool waited_for_own(double lost_seconds, const CpuShares& shares) {
+  constexpr double step = 0.02;  // of what /proc/stat can tell apart
+  const double others = shares.others_seconds + shares.stolen_seconds + step;
+  return shares.known && others < lost_seconds / 4;
+}
+
 std::vector<int> shared_cores(const std::vector<int>& cpus) {
   std::set<int> all;
   bool shared = false;

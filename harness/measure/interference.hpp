@@ -86,6 +86,9 @@ struct CpuShares {
   double stolen_seconds = 0;
 };
 CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after);
+/// Whether threads of ours that waited for `lost_seconds` did so although hardly anybody else was
+/// at work there: for one another, being more than there are CPUs. That is no disturbance.
+bool waited_for_own(double lost_seconds, const CpuShares& shares);
 
 /// `cpus` and those that share a core with one of them; empty where no core is shared. A neighbour
 /// on the same core slows a thread that never waits.

@@ -18,7 +18,9 @@ bool add_pair(Stopwatch& stopwatch, const PairedBody& first, const PairedBody& s
   const auto side = [&](const PairedBody& body, std::vector<double>& seconds) {
     seconds.push_back(timed(stopwatch, body));
     const std::optional<Interference> beside = stopwatch.interference();
-    if (beside && is_preempted(*beside, seconds.back())) clean = false;
+    if (!beside) return;
+    pairs.lost_seconds += beside->lost_seconds;
+    clean = clean && !is_preempted(*beside, seconds.back());
   };
   const bool in_order = pairs.first_seconds.size() % 2 == 0;
   if (in_order) side(first, pairs.first_seconds);

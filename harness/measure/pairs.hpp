@@ -21,6 +21,7 @@ struct Pairs {
   std::vector<double> first_seconds;
   std::vector<double> second_seconds;  ///< as many
   std::vector<std::size_t> preempted;  ///< indices of pairs of which a side was, rising
+  double lost_seconds = 0;             ///< that threads waited for a CPU, over all
   std::string stop;                    ///< "decided", "equal", "time", "samples" or "disturbed"
 
   std::size_t clean() const { return first_seconds.size() - preempted.size(); }

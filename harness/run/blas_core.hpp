@@ -17,7 +17,8 @@ namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// What one process found: its BLAS, and its float32 product on one thread, held to plain loops.
+/// What one process found: its BLAS, and its float32 product on one thread in CPU time,
+/// so that a busy machine decides as a quiet one, held to plain loops.
 struct BlasTrial {
   std::string kind;       ///< openblas, mkl, reference, …; empty where it is not known
   std::string library;    ///< file

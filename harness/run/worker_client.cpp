@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "harness/result/format.hpp"
 #include "harness/run/descendants.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/protocol.hpp"
@@ -30,9 +33,27 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double start_limit_seconds = 120;
 constexpr double tick_seconds = 0.1;
+/// What a worker needs that has nothing but OpenBLAS's buffers left to load.
+constexpr double stuck_seconds = 3;
+constexpr std::int64_t least_room_bytes = std::int64_t{128} << 20;
 
 double since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
+}
+
+/// Why the worker `pid` will never say hello; empty where it may. OpenBLAS, which cannot have its
+/// buffers under `ulimit -v`, asks for them for ever.
+std::string want_of_room(pid_t pid) {
+  rlimit limit{};
+  std::ifstream stream("/proc/" + std::to_string(pid) + "/statm");
+  std::int64_t pages = 0;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !(stream >> pages)) {
+    return {};
+  }
+  const auto bytes = static_cast<std::int64_t>(limit.rlim_cur);
+  if (bytes - pages * sysconf(_SC_PAGESIZE) > least_room_bytes) return {};
+  return "its address space is limited to " + result::human_bytes(static_cast<double>(bytes)) +
+         " (ulimit -v), in which LibTorch and OpenBLAS have no room: raise the limit";
 }
 
 std::vector<std::string> environment_of(const WorkerOptions& options) {
@@ -156,6 +177,8 @@ void WorkerClient::spawn(Channel theirs) {
   if (pid_ == 0) {
     // A group of its own: Ctrl-C is ours to act on.
     setpgid(0, 0);
+    // Kept across execve: a worker that hangs before its main() ends with us, too.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(nothing, 0);
     dup2(log >= 0 ? log : nothing, 1);
     dup2(log >= 0 ? log : nothing, 2);
@@ -170,12 +193,14 @@ void WorkerClient::spawn(Channel theirs) {
 }
 
 void WorkerClient::handshake() {
+  greeted_ = false;
   hello_ = request({{"type", "hello"},
                     {"protocol", protocol_version},
                     {"plugins", options_.plugins},
                     {"threads", options_.threads},
                     {"device", options_.device}},
                    {}, start_limit_seconds);
+  greeted_ = true;
   const int spoken = hello_.value("protocol", 0);
   if (spoken != protocol_version) {
     throw EnvironmentFailure("the worker " + options_.program.string() + " speaks protocol " +
@@ -202,6 +227,9 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
       if (answer && on_event) on_event(*answer);
       // Whoever holds its end of the connection besides, the worker is what we talk with.
       if (!answer && has_ended(pid_) && !channel_.pending()) throw WorkerDied(bury());
+      if (!greeted_ && since(begin) > stuck_seconds) {
+        if (const std::string why = want_of_room(pid_); !why.empty()) throw WorkerSilent(why);
+      }
       if (seconds > 0 && since(begin) > seconds) {
         throw WorkerSilent("the worker gave no answer to \"" + wanted + "\" within " +
                            std::to_string(static_cast<int>(seconds)) + " s");

@@ -87,7 +87,8 @@ class WorkerClient {
   bool own_log_ = false;
   Channel channel_;
   pid_t pid_ = -1;
-  bool killed_ = false;  ///< the last one ended by a signal
+  bool greeted_ = false;  ///< it said hello
+  bool killed_ = false;   ///< the last one ended by a signal
   Json hello_;
   std::function<void()> tick_;
 };

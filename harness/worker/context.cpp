@@ -35,13 +35,6 @@ double lost_seconds(const measure::Samples& samples) {
   return lost;
 }
 
-/// Whether threads waited although hardly anybody else was at work: for one another.
-bool waited_for_own(const measure::Samples& samples, const measure::CpuShares& shares) {
-  constexpr double step = 0.02;
-  const double others = shares.others_seconds + shares.stolen_seconds + step;
-  return !samples.preempted.empty() && shares.known && others < lost_seconds(samples) / 4;
-}
-
 /// What was beside the samples, as record.hpp defines it.
 void add_beside(Json& timing, const measure::Samples& samples, int threads) {
   Json shares = Json::array();
@@ -137,7 +130,7 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body, Json&
   timing["stop"] = samples.stop;
   // A device goes on by itself while its host waits.
   if (samples.beside.empty()) return samples.seconds;
-  if (waited_for_own(samples, shares)) {
+  if (!samples.preempted.empty() && measure::waited_for_own(lost_seconds(samples), shares)) {
     timing["own_threads_waited"] = true;
     samples.preempted.clear();
     samples.disturbed = false;
@@ -179,8 +172,14 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   measure::SamplingRule rule = settings_.rule;
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
-  const measure::Pairs pairs = measure::sample_pairs(
+  const measure::CpuTimes before = measure::cpu_times(cpus_);
+  measure::Pairs pairs = measure::sample_pairs(
       *stopwatch_, rule, {first.call, before_of(first)}, {second.call, before_of(second)});
+  const measure::CpuShares shares = measure::cpu_shares(before, measure::cpu_times(cpus_));
+  if (!pairs.preempted.empty() && measure::waited_for_own(pairs.lost_seconds, shares)) {
+    pairs.preempted.clear();
+    if (pairs.stop == "disturbed") pairs.stop = "time";
+  }
   tasks::Comparison comparison;
   comparison.first_seconds = measure::median(pairs.first_seconds);
   comparison.second_seconds = measure::median(pairs.second_seconds);
@@ -189,7 +188,7 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
     comparison.ratio_low = interval->low;
     comparison.ratio_high = interval->high;
   }
-  comparison.pairs = pairs.first_seconds.size();
+  comparison.pairs = pairs.stop == "disturbed" ? pairs.first_seconds.size() : pairs.clean();
   comparison.stop = pairs.stop;
   return comparison;
 }

@@ -14,6 +14,7 @@
 #endif
 
 #include <chrono>
+#include <thread>
 
 namespace attnbench::tasks::learning {
 
@@ -84,7 +85,10 @@ std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string& name, doubl
     try {
       return std::make_unique<GlooCrew>(seat, name, std::max(left, Milliseconds(1)), patience);
     } catch (const std::exception& error) {
-      if (Clock::now() < end - std::chrono::seconds(1)) continue;
+      if (Clock::now() < end - std::chrono::seconds(1)) {
+        std::this_thread::sleep_for(Milliseconds(50));
+        continue;
+      }
       throw Error("process " + std::to_string(seat.rank) + " of " + std::to_string(seat.size) +
                   " did not meet the others at " + seat.address + ":" + std::to_string(seat.port) +
                   " within " + std::to_string(static_cast<int>(seconds)) + " s: " + error.what());

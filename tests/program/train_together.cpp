@@ -87,4 +87,7 @@ TEST_CASE("what cannot be done by several processes is refused", "[train]") {
   auto wrong = seat(0, 29500);
   wrong["RANK"] = "7";
   refused(school.command(), wrong, "RANK=7");
+  auto nowhere = seat(0, 29500);
+  nowhere["MASTER_ADDR"] = "garbage in it";
+  refused(school.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
 }

@@ -45,7 +45,7 @@ class BusyProcess {
     CPU_SET(static_cast<std::size_t>(cpu), &set);
     if (sched_setaffinity(0, sizeof(set), &set) != 0) _exit(1);
     alarm(60);
-    for (volatile int i = 0;; i = i + 1) {
+    for (std::atomic<int> step{0};; ++step) {
     }
   }
   ~BusyProcess() {
@@ -166,6 +166,12 @@ TEST_CASE("shares of CPU time are those of others and of the hypervisor", "[inte
   CHECK(shares.others_seconds == Approx(5));
   CHECK(shares.stolen == Approx(0.1));
   CHECK_FALSE(cpu_shares(before, before).known);
+  // Who waited that long while others took so little waited for threads of its own.
+  CHECK_FALSE(waited_for_own(5, shares));
+  after = {110, 53.1, 1, 23};
+  CHECK(waited_for_own(5, cpu_shares(before, after)));
+  CHECK_FALSE(waited_for_own(0.1, cpu_shares(before, after)));
+  CHECK_FALSE(waited_for_own(5, CpuShares()));
 }
 
 TEST_CASE("a busy process is in the times of its CPU", "[interference]") {

@@ -91,7 +91,7 @@ TEST_CASE("a process that took another's number is a new one", "[neighbours]") {
   Proc after;
   after.process(60, "new", 1, 50, 0, 99);
   // Nothing tells how busy CPUs are here: what is seen is summed up.
-  const Neighbours found = neighbours_between(before.at(0), after.at(100 * tick), 1);
+  const Neighbours found = neighbours_between(before.at(0), after.at(100 * tick), 999);
   CHECK(found.cpus == Approx(0.5));
   REQUIRE(found.processes.size() == 1);
   CHECK(found.processes[0].name == "new");

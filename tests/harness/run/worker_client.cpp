@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <chrono>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

@@ -162,7 +162,8 @@ TEST_CASE("what a child left behind ends with it, and does not hide its end", "[
             sleep(60);
             _exit(0);
           }
-          while (!std::filesystem::exists(file)) usleep(1000);
+          while (!std::filesystem::exists(file) || std::filesystem::file_size(file) == 0)
+            usleep(1000);
           if (exits) _exit(7);
         },
         setup);

@@ -1,5 +1,9 @@
 #include "harness/worker/context.hpp"
 
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include "harness/worker/allocator.hpp"
 #include "tests/support/catch.hpp"
 
@@ -94,4 +98,29 @@ TEST_CASE("a sampling rule keeps what is not said", "[context]") {
   CHECK(rule.max_samples == measure::SamplingRule().max_samples);
   CHECK(worker::sampling_rule_from(tasks::Json()).max_seconds ==
         measure::SamplingRule().max_seconds);
+}
+
+TEST_CASE("threads that wait for one another are not disturbed by others", "[context]") {
+  const Registry registry;
+  worker::RunSettings settings = quick();
+  settings.rule.min_samples = 3;
+  worker::ChildContext context(settings, registry, {});
+  const auto cpus = std::thread::hardware_concurrency();
+  context.measure("step", {[cpus] {
+                    std::vector<std::thread> threads;
+                    for (unsigned i = 0; i < 3 * cpus; ++i) {
+                      threads.emplace_back([] {
+                        const auto end =
+                            std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+                        while (std::chrono::steady_clock::now() < end) {
+                        }
+                      });
+                    }
+                    for (std::thread& thread : threads) thread.join();
+                  }});
+  const tasks::Json timing = context.measured()["timing"]["step"];
+  // On a machine where others are at work as well nothing can be told apart.
+  if (timing.value("others_share", 1.0) > 0.05) return;
+  CHECK_FALSE(timing.contains("disturbed"));
+  CHECK_FALSE(timing.contains("preempted"));
 }

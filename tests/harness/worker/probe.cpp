@@ -35,8 +35,10 @@ TEST_CASE("the torch card names its version and its BLAS", "[probe]") {
 }
 
 TEST_CASE("the probe of one product has its rate and whose it is, and no ceilings", "[probe]") {
+  const int threads = at::get_num_threads();
   const tasks::Json answer =
       worker::probe_in_child({{"device", "cpu"}, {"threads", 1}, {"product", true}});
+  at::set_num_threads(threads);  // it is made for a child
   CHECK(answer.at("product").at("flops_per_second").get<double>() > 1e8);
   CHECK(answer.at("machine").at("blas") == worker::torch_card().at("blas"));
   CHECK_FALSE(answer.contains("ceilings"));
