@@ -92,6 +92,8 @@ std::optional<Misfit> find_misfit(const Json& value) {
       if (own_words.count(key) != 0) continue;
       const Kind* kind = kind_of(key);
       if (kind != nullptr && !kind->fits(*item)) return Misfit{"/" + key, kind->words};
+      // Its keys are names of parts: the parameters of the "mechanism" are a count.
+      if (kind != nullptr && kind->fits == numbers.fits) continue;
     }
     const bool settings = value.is_object() && key == "settings";
     found = settings ? misfit_of_settings(*item) : find_misfit(*item);
