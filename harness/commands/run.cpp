@@ -18,6 +18,7 @@
 #include "harness/result/reading.hpp"
 #include "harness/result/record.hpp"
 #include "harness/result/table.hpp"
+#include "harness/run/planning.hpp"
 #include "harness/run/progress.hpp"
 #include "harness/run/supervisor.hpp"
 #include "harness/run/verdict.hpp"
@@ -156,12 +157,23 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
 
+/// As run_one; cells that are refused are those of `file`, and stand at `place` in it.
+ExitCode run_from(const std::string& file, const std::string& place, const RunArguments& arguments,
+                  run::RunSettings settings) {
+  try {
+    return run_one(arguments, std::move(settings));
+  } catch (const run::CellsRefused& refused) {
+    throw UsageFailure(result::quotable(file) + place + ": " + refused.what());
+  }
+}
+
 int run_all(RunArguments& arguments) {
   run::RunSettings settings = settings_of(arguments);
   statuses_from("--fail-on", arguments.fail_on);
   if (!arguments.resume.empty()) recall(arguments, settings);
   if (!arguments.resume.empty() && arguments.suites.command->remaining().empty()) {
-    return static_cast<int>(run_one(arguments, std::move(settings)));
+    const std::string journal = run::find_run_folder(arguments.resume).journal().string();
+    return static_cast<int>(run_from(journal, ":1: /cells", arguments, std::move(settings)));
   }
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
   if (documents.size() > 1 && !arguments.resume.empty()) {
@@ -184,7 +196,7 @@ int run_all(RunArguments& arguments) {
       one.out = arguments.measure.out;
       if (documents.size() > 1) one.out /= one.suite.header.value("name", "run");
     }
-    const ExitCode code = run_one(arguments, std::move(one));
+    const ExitCode code = run_from(documents[i].name, ": /mechanisms", arguments, std::move(one));
     if (code == ExitCode::interrupted) return static_cast<int>(code);
     if (worst == ExitCode::done || code == ExitCode::failed) worst = code;
   }

@@ -42,7 +42,7 @@ void refuse(const std::vector<Planned>& planned) {
       message += (message.empty() ? "" : "\n") + sentence;
     }
   }
-  if (!message.empty()) throw UsageFailure(message);
+  if (!message.empty()) throw CellsRefused(message);
 }
 
 }  // namespace

@@ -7,9 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "harness/errors.hpp"
+
 namespace attnbench::run {
 
 using Json = nlohmann::json;
+
+/// Cells that make no sense. It names them; who knows the file that asks for them adds its name.
+class CellsRefused : public UsageFailure {
+ public:
+  using UsageFailure::UsageFailure;
+};
 
 /// A cell with what is known of it before anything runs.
 struct Planned {
@@ -23,9 +31,9 @@ struct Planned {
   std::string id() const { return cell.at("id"); }
 };
 
-/// `forecasts` are the worker's, in the cells' order; `memory_limit` tells the bytes that a cell may
-/// take. Throws UsageFailure, naming the cells, where a forecast says that the cell makes no sense:
-/// nothing runs then.
+/// `forecasts` are the worker's, in the cells' order; `memory_limit` tells the bytes that a cell
+/// may take. Throws CellsRefused where a forecast says that the cell makes no sense: nothing runs
+/// then.
 std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
                                 const std::function<std::int64_t(const Json& cell)>& memory_limit);
 

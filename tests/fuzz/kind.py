@@ -20,6 +20,8 @@ BRIEF = [
     "3",
     "--memory-limit",
     "256M",
+    "--threads",
+    "1",
 ]
 TINY_SUITE = {
     "name": "tiny",

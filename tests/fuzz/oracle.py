@@ -27,7 +27,9 @@ PLACE = re.compile(
     r"\b(header|shape|size|bytes|d?type|version|order|numbers|u?int\d+)\b|\[[\d, ]+\]"
 )
 # What concerns a file as a whole.
-WHOLE = re.compile(r"cannot (be )?read|no such file|not a file|not an .npy file|regular file|expected a shared object")
+WHOLE = re.compile(
+    r"cannot (be )?read|no such file|not a file|not an .npy file|regular file|empty|folder|symbolic"
+)
 
 
 @dataclasses.dataclass
