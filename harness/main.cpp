@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -134,4 +135,8 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return with_whole_output(run_program(argc, argv)); }
+int main(int argc, char** argv) {
+  // A file that may not grow is an error of what writes it, not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
+  return with_whole_output(run_program(argc, argv));
+}

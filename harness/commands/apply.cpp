@@ -15,6 +15,7 @@
 #include "harness/errors.hpp"
 #include "harness/result/file.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/limits.hpp"
 #include "harness/run/signals.hpp"
 #include "harness/run/worker_client.hpp"
@@ -187,7 +188,7 @@ int apply_command(Arguments& arguments) {
   out.publish();
   print(document, arguments.out);
   if (status == "ok") return static_cast<int>(ExitCode::done);
-  std::cerr << "attnbench: wrong: " << answer.value("reason", "") << "\n";
+  std::cerr << "attnbench: wrong: " << result::quotable(answer.value("reason", ""), 600) << "\n";
   return static_cast<int>(ExitCode::failed);
 }
 

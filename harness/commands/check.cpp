@@ -57,7 +57,7 @@ std::string closest(const Json& checked) {
 std::string last_column(const Json& checked) {
   const std::string status = checked.value("status", "error");
   if (status == "ok") return "closest: " + closest(checked);
-  return status + ": " + checked.value("reason", "no reason given");
+  return status + ": " + result::quotable(checked.value("reason", "no reason given"), 600);
 }
 
 /// One line that rewrites itself on a terminal, and nothing elsewhere.

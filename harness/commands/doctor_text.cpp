@@ -10,6 +10,7 @@
 #include "harness/commands/columns.hpp"
 #include "harness/result/blas.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/progress.hpp"
 
 namespace attnbench::commands {
@@ -69,7 +70,7 @@ void print_machine(std::ostream& out, const Json& card) {
 void print_worker(std::ostream& out, const Json& worker) {
   out << "Worker\n";
   if (!worker["works"]) {
-    out << "  cannot work: " << worker.value("reason", "") << "\n";
+    out << "  cannot work: " << result::bounded_message(worker.value("reason", "")) << "\n";
     return;
   }
   out << "  starts in " << result::human_seconds(worker["start_seconds"]) << "; "
@@ -77,7 +78,7 @@ void print_worker(std::ostream& out, const Json& worker) {
   for (const Json& plugin : worker["plugins"]) {
     out << "  plugin " << plugin.value("path", "") << ": " << plugin.value("status", "");
     const std::string reason = plugin.value("reason", "");
-    out << (reason.empty() ? "" : ", " + reason) << "\n";
+    out << (reason.empty() ? "" : ", " + result::quotable(reason, 600)) << "\n";
   }
 }
 

@@ -12,6 +12,7 @@
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/suite/estimate.hpp"
 
@@ -98,11 +99,12 @@ void print_cells(const Planned& planned) {
     const Json& forecast = planned.forecasts[i];
     const Totals totals = totals_of(forecast, planned.suite.measure);
     const bool supported = totals.unsupported == 0;
-    rows.push_back({suite::describe(planned.suite.cells[i]),
-                    supported ? forecast.value("implementation", "") : "unsupported",
-                    supported ? flops(totals.model_flops) : "-",
-                    supported ? result::human_bytes(totals.peak_bytes) : "-",
-                    supported ? std::string() : forecast.value("reason", "")});
+    rows.push_back(
+        {suite::describe(planned.suite.cells[i]),
+         supported ? forecast.value("implementation", "") : "unsupported",
+         supported ? flops(totals.model_flops) : "-",
+         supported ? result::human_bytes(totals.peak_bytes) : "-",
+         supported ? std::string() : result::quotable(forecast.value("reason", ""), 600)});
   }
   print_columns(std::cout, rows, "  ");
 }
@@ -110,7 +112,9 @@ void print_cells(const Planned& planned) {
 void print_reasons(const Planned& planned) {
   std::map<std::string, std::size_t> reasons;
   for (const Json& forecast : planned.forecasts) {
-    if (!forecast.value("supported", true)) ++reasons[forecast.value("reason", "no reason given")];
+    if (!forecast.value("supported", true)) {
+      ++reasons[result::quotable(forecast.value("reason", "no reason given"), 600)];
+    }
   }
   for (const auto& [reason, count] : reasons) {
     std::cout << "  unsupported, " << count << (count == 1 ? " cell: " : " cells: ") << reason

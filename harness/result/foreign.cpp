@@ -100,7 +100,7 @@ std::vector<Json> Foreign::rounds(const Json& seconds, const Json& cell,
       std::vector<double> samples;
       for (const Json& sample : processes[i]) {
         const double value = sample.is_number() ? sample.get<double>() : 0;
-        if (!(value > 0) || !std::isfinite(value)) fail(one, "seconds above zero");
+        if (!(value >= 1e-12 && value <= 1e9)) fail(one, "seconds above zero, from 1e-12 to 1e9");
         samples.push_back(value);
       }
       if (rounds.size() <= i) {

@@ -91,6 +91,7 @@ class Form {
   void training(const Json& cell, const std::string& pointer) const;
   void columns(const Json& table, const std::string& pointer,
                const std::array<const char*, 3>& names) const;
+  void seconds(const Json& value, const std::string& pointer) const;
   void numbers(const Json& object, const std::string& pointer) const;
   void values(const Json& value, const std::string& pointer) const;
   void machine(const Json& machine) const;
@@ -218,7 +219,7 @@ void Form::timing(const Json& timing, const std::string& pointer) const {
                              {"calibrated_median_seconds", Kind::number, false},
                              {"rounds", Kind::array, true}}});
   for (const char* name : {"median_seconds", "low_seconds", "high_seconds"}) {
-    if (timing[name].get<double>() <= 0) fail(pointer + "/" + name, "a positive number");
+    seconds(timing[name], pointer + "/" + name);
   }
   for (std::size_t i = 0; i < timing["rounds"].size(); ++i) {
     parts(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i),
@@ -230,6 +231,8 @@ void Form::timing(const Json& timing, const std::string& pointer) const {
                                {"preempted", Kind::array, false},
                                {"disturbed", Kind::boolean, false},
                                {"disturbed_by", Kind::text, false}}});
+    seconds(timing["rounds"][i]["median_seconds"],
+            pointer + "/rounds/" + std::to_string(i) + "/median_seconds");
     samples(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i));
   }
 }
@@ -326,6 +329,16 @@ void Form::numbers(const Json& object, const std::string& pointer) const {
   for (const auto& [name, value] : object.items()) {
     const bool bytes = name.size() > 6 && name.compare(name.size() - 6, 6, "_bytes") == 0;
     if (bytes && !value.is_number()) fail(pointer + "/" + name, "a number");
+  }
+}
+
+/// What nothing took: logarithms and ratios of it are not to be drawn.
+void Form::seconds(const Json& value, const std::string& pointer) const {
+  constexpr double least = 1e-12;
+  constexpr double most = 1e9;
+  const double taken = value.get<double>();
+  if (!(taken >= least && taken <= most)) {
+    fail(pointer, "a positive number of seconds from 1e-12 to 1e9");
   }
 }
 

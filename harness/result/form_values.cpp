@@ -81,25 +81,39 @@ std::optional<Misfit> misfit_of_settings(const Json& settings) {
 
 }  // namespace
 
-std::optional<Misfit> find_misfit(const Json& value) {
+namespace {
+
+/// Objects whose keys somebody else chose: labels, devices, names of mechanisms.
+bool has_chosen_keys(const std::string& key) {
+  static const std::set<std::string> keys{"tasks",   "timing",   "ceilings",
+                                          "devices", "verdicts", "differs_from"};
+  return keys.count(key) != 0;
+}
+
+std::optional<Misfit> misfit_below(const Json& value, bool chosen_keys) {
   static const std::set<std::string> own_words{"options", "foreign", "detail", "check",
                                                "libraries"};
   std::optional<Misfit> found;
   std::size_t index = 0;
   for (auto item = value.begin(); value.is_structured() && item != value.end(); ++item, ++index) {
     const std::string key = value.is_object() ? item.key() : std::to_string(index);
-    if (value.is_object()) {
+    if (value.is_object() && !chosen_keys) {
       if (own_words.count(key) != 0) continue;
       const Kind* kind = kind_of(key);
       if (kind != nullptr && !kind->fits(*item)) return Misfit{"/" + key, kind->words};
       // Its keys are names of parts: the parameters of the "mechanism" are a count.
       if (kind != nullptr && kind->fits == numbers.fits) continue;
     }
-    const bool settings = value.is_object() && key == "settings";
-    found = settings ? misfit_of_settings(*item) : find_misfit(*item);
+    const bool settings = value.is_object() && !chosen_keys && key == "settings";
+    const bool below_chosen = value.is_object() && !chosen_keys && has_chosen_keys(key);
+    found = settings ? misfit_of_settings(*item) : misfit_below(*item, below_chosen);
     if (found) return Misfit{"/" + key + found->pointer, found->expected};
   }
   return std::nullopt;
 }
+
+}  // namespace
+
+std::optional<Misfit> find_misfit(const Json& value) { return misfit_below(value, false); }
 
 }  // namespace attnbench::result

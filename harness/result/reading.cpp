@@ -163,6 +163,8 @@ std::string json_complaint(const nlohmann::json::exception& error) {
     }
   } else if (text.rfind("cannot use ", 0) == 0) {
     text = "expected another type, found " + after(text, " with ");
+  } else if (text.rfind("incompatible ReferenceType", 0) == 0) {
+    text = "expected another type, found " + after(text, "actual type is ");
   } else if (text.rfind("key '", 0) == 0) {
     text = "expected the " + text.substr(0, text.rfind('\'') + 1) + ", found nothing";
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/result/grid.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/result/record.hpp"
 
 namespace attnbench::result {
@@ -82,7 +83,11 @@ std::string table(const Json& result, const TableStyle& style) {
     for (const Finding& finding : findings) {
       text.append("  ").append(finding.series);
       if (!finding.places.empty()) text.append(" at ").append(finding.places);
-      text.append(": ").append(finding.status).append(": ").append(finding.reason).append("\n");
+      text.append(": ")
+          .append(finding.status)
+          .append(": ")
+          .append(quotable(finding.reason, 600))
+          .append("\n");
     }
   }
   return text;

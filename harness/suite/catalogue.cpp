@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "harness/result/reading.hpp"
+
 namespace attnbench::suite {
 namespace {
 
@@ -73,7 +75,7 @@ Catalogue Catalogue::from_json(const Json& document) {
       catalogue.tasks[task.name] = task;
     }
   } catch (const Json::exception& error) {
-    throw std::runtime_error(std::string("not a catalogue: ") + error.what());
+    throw std::runtime_error("not a catalogue: " + result::json_complaint(error));
   }
   return catalogue;
 }

@@ -148,8 +148,9 @@ void refuse_before(const Mechanism& mechanism, const Json& request) {
     if (role.feed == Feed::before) fed += (fed.empty() ? "" : ", ") + role.name;
   }
   if (fed.empty()) return;
-  throw UsageError("--set before=" + to_string(value_from(options.at("before"), "before")) + ": " +
-                   mechanism.name() +
+  const Json& said = options.at("before");
+  throw UsageError("--set before=" + (said.is_string() ? said.get<std::string>() : said.dump()) +
+                   ": " + mechanism.name() +
                    " runs it on the tokens, before they are projected to the roles " + fed +
                    ", which are given as arrays here; leave it out, and give " + fed +
                    " as they come out of it");

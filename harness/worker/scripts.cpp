@@ -1,9 +1,11 @@
 #include "harness/worker/scripts.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "harness/errors.hpp"
+#include "harness/result/reading.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -134,13 +136,15 @@ ScriptDescription describe_script(const std::string& path) {
   out.name = fs::path(path).stem();
   out.module_file = path;
   const fs::path reference = fs::path(path).replace_extension(".reference.pt");
-  if (fs::exists(reference, ignored)) out.reference_file = reference;
+  if (fs::is_regular_file(reference, ignored)) out.reference_file = reference;
   const fs::path beside = fs::path(path).replace_extension(".json");
   Json json = Json::object();
   if (fs::exists(beside, ignored)) {
-    std::ifstream stream(beside);
-    json = Json::parse(stream, nullptr, false);
-    if (json.is_discarded()) throw PluginError("plugin " + beside.string() + " is no JSON");
+    try {
+      json = result::parse_json_file(beside, "title, patterns, claims, in JSON");
+    } catch (const UsageFailure& failure) {
+      throw PluginError(std::string("plugin ") + failure.what());
+    }
   }
   read("plugin " + beside.string(), json, out);
   return out;

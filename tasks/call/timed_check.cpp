@@ -120,9 +120,10 @@ Json Subject::checked_again(std::uint64_t seed, int round, double seconds) {
                        " of " + std::to_string(timed.numel()));
   }
   if (const auto rows = count_rows_apart(timed, again, again_bars * bars.value); rows > 0) {
-    return found_wrong(std::to_string(rows) +
-                       " rows of what the last timed call returned differ from what the same call "
-                       "returns in other memory");
+    return found_wrong(
+        "what the last timed call returned differs from what the same call returns "
+        "in other memory, in " +
+        std::to_string(rows) + " of " + std::to_string(timed.numel() / timed.size(-1)) + " rows");
   }
   if (settings_.has_backward()) {
     again.backward(fresh_->kept().back().tensor);

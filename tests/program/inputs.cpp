@@ -103,7 +103,7 @@ TEST_CASE("long and hostile words are quoted short and printable", "[program]") 
   refused({"plan", "latte", "--" + word}, here);
   refused({"plan", "latte", "--profile", word}, here);
   refused({"report", word}, here);
-  refused({"apply", word, "--query", word}, here);
+  refused({"apply", word, "--query", word, "--out", "out"}, here);
   refused({"data", word, "--out", "out"}, here);
   refused({"run", "latte", "--progress", word}, here);
   refused({"plan", "latte", "--device", word}, here);

@@ -245,7 +245,7 @@ TEST_CASE("every way to fail at work has its status and costs only its cell", "[
 
 TEST_CASE("a mechanism that cheats comes out wrong, with its reason and no time", "[kill]") {
   const std::map<std::string, std::string> cheats{
-      {"kept", "differ from what the same call returns in other memory"},
+      {"kept", "differs from what the same call returns in other memory"},
       {"first_call", "in a timed call its values differ from the reference"},
       {"in_place", "it changed its input \"value\" in place"},
       {"double", "returned an output of float64, expected float32"},

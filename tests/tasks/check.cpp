@@ -53,6 +53,20 @@ struct Spoiled {
   Inputs inputs;
 };
 
+/// The same values and gradients; its backward pass empties `value`.
+struct Emptying : torch::autograd::Function<Emptying> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& y,
+                            const at::Tensor& value) {
+    context->saved_data["value"] = value;
+    return y.clone();
+  }
+  static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
+                                          std::vector<at::Tensor> gradients) {
+    context->saved_data["value"].toTensor().variable_data().zero_();
+    return {gradients[0], at::Tensor()};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("an honest mix is found right", "[check]") {
@@ -146,22 +160,10 @@ TEST_CASE("inputs that are changed in place are found, though the values suit th
 }
 
 TEST_CASE("inputs that are changed in the backward pass are found", "[check]") {
-  struct Spoil : torch::autograd::Function<Spoil> {
-    static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& y,
-                              const at::Tensor& value) {
-      context->saved_data["value"] = value;
-      return y.clone();
-    }
-    static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
-                                            std::vector<at::Tensor> gradients) {
-      context->saved_data["value"].toTensor().detach().zero_();
-      return {gradients[0], at::Tensor()};
-    }
-  };
   Spoiled spoiled([](const at::Tensor& y) { return y; });
   const auto honest = spoiled.implementation.mix;
   spoiled.implementation.mix = [=](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return Mixed{Spoil::apply(honest(mechanism, inputs, state).output, inputs["value"]), {}};
+    return Mixed{Emptying::apply(honest(mechanism, inputs, state).output, inputs["value"]), {}};
   };
   CHECK(spoiled.check(false)["verdict"] == "ok");
   const tasks::Json section = spoiled.check();

@@ -56,6 +56,31 @@ TEST_CASE("the context files samples in the record's form", "[context]") {
   CHECK(&context.registry() == &registry);
 }
 
+TEST_CASE("other numbers come before each call, and before what comes before it", "[context]") {
+  const Registry registry;
+  worker::ChildContext context(quick(), registry, {});
+  std::string order;
+  tasks::Body body;
+  body.refresh = [&] { order += 'r'; };
+  body.before = [&] { order += 'b'; };
+  body.call = [&] { order += 'c'; };
+  const auto in_turns = [&order] {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (order[i] != "rbc"[i % 3]) return false;
+    }
+    return order.size() % 3 == 0 && order.size() > 10;
+  };
+  context.measure("forward", body);
+  CHECK(in_turns());
+  order.clear();
+  context.compare(body, body, 1);
+  CHECK(in_turns());
+  order.clear();
+  body.before = {};
+  context.measure("forward", body);
+  CHECK(order.substr(0, 6) == "rcrcrc");
+}
+
 TEST_CASE("samples too few for an interval are filed without one", "[context]") {
   const Registry registry;
   worker::RunSettings settings = quick();

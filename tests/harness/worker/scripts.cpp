@@ -159,7 +159,7 @@ TEST_CASE("what stands beside a module is held to what is known", "[script]") {
   const std::string file =
       save(folder, "mine.pt", "def forward(self, value, gate):\n    return value * gate\n");
   const std::vector<std::pair<std::string, std::string>> texts{
-      {"{", "is no JSON"},
+      {"{", "in the middle of a value"},
       {"[]", "expected an object"},
       {R"({"titel": "x"})", "did you mean \"title\""},
       {R"({"title": 3})", "\"title\" is 3"},

@@ -61,23 +61,20 @@ void require_wrong(const Found& cheat, const std::string& reason) {
 
 const char* const passes[] = {"forward", "backward", "forward+backward"};
 
-/// A gradient that is right the first few times and then what it was, or another one.
-struct Backward : torch::autograd::Function<Backward> {
+using SpoilGradient = std::function<at::Tensor(const at::Tensor&)>;
+
+/// The same values, with a gradient that goes through *spoil, which must outlive the pass.
+struct Spoiling : torch::autograd::Function<Spoiling> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& y,
-                            const std::function<at::Tensor(const at::Tensor&)>& spoil) {
-    auto held = std::make_shared<std::function<at::Tensor(const at::Tensor&)>>(spoil);
-    context->saved_data["spoil"] = static_cast<std::int64_t>(
-        reinterpret_cast<std::intptr_t>(new std::shared_ptr<decltype(held)::element_type>(held)));
+                            const SpoilGradient* spoil) {
+    context->saved_data["spoil"] = reinterpret_cast<std::int64_t>(spoil);
     return y.clone();
   }
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* context,
                                           std::vector<at::Tensor> gradients) {
-    const auto* held =
-        reinterpret_cast<std::shared_ptr<std::function<at::Tensor(const at::Tensor&)>>*>(
-            context->saved_data["spoil"].toInt());
-    const at::Tensor spoiled = (**held)(gradients[0]);
-    delete held;
-    return {spoiled, at::Tensor()};
+    const auto* spoil =
+        reinterpret_cast<const SpoilGradient*>(context->saved_data["spoil"].toInt());
+    return {(*spoil)(gradients[0]), at::Tensor()};
   }
 };
 
@@ -203,7 +200,7 @@ TEST_CASE("a gradient kept from an earlier pass is found, and one that is right 
   for (const char* pass : {"backward", "forward+backward"}) {
     for (const bool keeps : {true, false}) {
       const auto memory = std::make_shared<Memory>();
-      const auto spoil = [=](const at::Tensor& gradient) {
+      const SpoilGradient spoil = [=](const at::Tensor& gradient) {
         ++memory->calls;
         if (!keeps) return memory->calls <= 2 ? gradient : gradient * 1.5;
         at::Tensor& kept = memory->kept[gradient.data_ptr()];
@@ -211,9 +208,8 @@ TEST_CASE("a gradient kept from an earlier pass is found, and one that is right 
         return kept;
       };
       const Registry registry =
-          cheating([=](const Mix& mix, Mechanism& mechanism, const Inputs& inputs) {
-            return Backward::apply(mix(mechanism, inputs, nullptr).output,
-                                   std::function<at::Tensor(const at::Tensor&)>(spoil));
+          cheating([&spoil](const Mix& mix, Mechanism& mechanism, const Inputs& inputs) {
+            return Spoiling::apply(mix(mechanism, inputs, nullptr).output, &spoil);
           });
       const Found cheat = found(registry, {{"pass", s(pass)}});
       INFO(pass << " " << keeps << " " << cheat.check.dump() << " " << cheat.timed.dump());
