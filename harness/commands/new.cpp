@@ -8,6 +8,7 @@
 #include "harness/commands/templates.hpp"
 #include "harness/errors.hpp"
 #include "harness/result/file.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/catalogue_cache.hpp"
 #include "harness/run/worker_client.hpp"
 
@@ -60,7 +61,7 @@ void refuse_taken(const std::string& name) {
 }
 
 /// Writes all or, if one is there already, none.
-void write(const fs::path& folder, const std::vector<NewFile>& files) {
+void write_all(const fs::path& folder, const std::vector<NewFile>& files) {
   for (const NewFile& file : files) {
     if (fs::exists(folder / file.path)) {
       throw UsageFailure((folder / file.path).string() + " is there already; nothing was written");
@@ -77,6 +78,15 @@ void write(const fs::path& folder, const std::vector<NewFile>& files) {
     }
     std::cout << before << (folder / file.path).string() << ": " << file.meaning << "\n";
     before = "       ";
+  }
+}
+
+void write(const fs::path& folder, const std::vector<NewFile>& files) {
+  try {
+    write_all(folder, files);
+  } catch (const fs::filesystem_error& error) {
+    throw UsageFailure(result::quotable(folder.string()) + ": " + error.code().message() +
+                       "; name a folder that is there or can be made");
   }
 }
 

@@ -56,6 +56,18 @@ TEST_CASE("new leaves what is there as it is, and writes nothing beside it", "[p
   CHECK_FALSE(fs::exists(folder / "mechanism.cpp"));
 }
 
+TEST_CASE("new says in words where a plugin cannot be written", "[program][new]") {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "");
+  for (const std::string& place : {(folder / "file").string(), std::string(300, 'x')}) {
+    const Finished finished =
+        run({program(), "new", "my_mix", "--plugin", place}, 60, {}, folder.path());
+    INFO(finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Contains("name a folder that") && !Contains("filesystem error"));
+  }
+}
+
 TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[program][new]") {
   const TemporaryFolder folder;
   pretend_sources(folder.path());
