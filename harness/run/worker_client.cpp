@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "harness/result/format.hpp"
+#include "harness/result/printable.hpp"
 #include "harness/run/descendants.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/protocol.hpp"
@@ -97,6 +98,17 @@ Workers& workers() {
 
 bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }
 
+std::filesystem::path temporary_folder() {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!error) return folder;
+  const char* said = getenv("TMPDIR");
+  throw EnvironmentFailure(
+      "no folder for temporary files: " +
+      (said == nullptr ? std::string("/tmp") : "TMPDIR=" + result::quotable(said)) + ": " +
+      error.message() + "; set TMPDIR to a folder that is there");
+}
+
 }  // namespace
 
 std::filesystem::path program_folder() {
@@ -114,9 +126,9 @@ WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options))
   if (options_.threads <= 0) options_.threads = usable_cores();
   if (options_.log.empty()) {
     own_log_ = true;
-    options_.log = std::filesystem::temp_directory_path() /
-                   ("attnbench-worker-" + std::to_string(getpid()) + "-" +
-                    std::to_string(reinterpret_cast<std::uintptr_t>(this)) + ".log");
+    options_.log =
+        temporary_folder() / ("attnbench-worker-" + std::to_string(getpid()) + "-" +
+                              std::to_string(reinterpret_cast<std::uintptr_t>(this)) + ".log");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
@@ -140,4 +141,12 @@ TEST_CASE("list and describe: under 50 ms once the catalogue is cached", "[progr
     for (int i = 0; i < 5; ++i) fastest = std::min(fastest, call(arguments).seconds);
     CHECK(fastest < 0.05);
   }
+}
+
+TEST_CASE("a temporary folder that is not there is named", "[program]") {
+  const TemporaryFolder folder;
+  const Finished finished = run({program(), "list", "mechanisms"}, 60,
+                                {{"TMPDIR", "/nonexistent"}, {"XDG_CACHE_HOME", folder / "cache"}});
+  CHECK(finished.exit_code == 3);
+  CHECK_THAT(finished.err, Contains("TMPDIR=/nonexistent") && Contains("set TMPDIR"));
 }
