@@ -206,7 +206,10 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
   const double error = relative_rms(got, want);
   const double rounding = relative_rms(moved_rows(mix, problem, exact, rows), want);
   const double naive_error = naive.empty() ? rounding : relative_rms(naive, want);
-  const double bar = allowed(bars.value, bars, naive_error);
+  // A naive run that is off by half knows nothing (of denormal numbers that are flushed to zero,
+  // for one) and excuses nothing.
+  const double excused = naive_error > 0.5 ? rounding : naive_error;
+  const double bar = allowed(bars.value, bars, excused);
 
   Json section = {{"rows", rows.size()}, {"tolerance", bar}, {"reference", "definition in double"}};
   put(section, "error", error);
@@ -240,7 +243,7 @@ Json check_values(const MixCase& mix) {
   const at::NoGradGuard no_grad;
   const Problem problem = mix.problem();
   const Snapshot before(read_by(mix.mechanism, mix.inputs));
-  const Aftermath aftermath;
+  Aftermath aftermath;
   const at::Tensor output = mix.implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
   require_form(mix, mix.implementation, output);
   if (const std::string seen = aftermath.after(output); !seen.empty()) return found_wrong(seen);
@@ -255,6 +258,7 @@ Json check_values(const MixCase& mix) {
   const at::Tensor composite = composite_output(mix);
   Json section =
       check_rows(mix, problem, rows, rows_of(output, rows), rows_if_any(composite, rows));
+  if (!aftermath.said().empty()) section["after_call"] = aftermath.said();
   if (section["verdict"] != "ok" || !composite.defined()) return section;
   // Rows that were not sampled: those that differ most from the composite form's.
   const double bar = section["tolerance"];

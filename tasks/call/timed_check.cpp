@@ -108,7 +108,7 @@ Json Subject::checked_again(std::uint64_t seed, int round, double seconds) {
   const InnerMix first = called_->mix(0);
   const Tolerance bars = tolerance(case_of(first).problem().dtype);
 
-  const Aftermath aftermath;
+  Aftermath aftermath;
   at::Tensor again = forward();
   if (const std::string seen = aftermath.after(again); !seen.empty()) return found_wrong(seen);
   const std::string departure =
@@ -171,6 +171,7 @@ Json Subject::checked_again(std::uint64_t seed, int round, double seconds) {
     }
     section = index == 0 ? one : worse_of(section, one);
   }
+  if (!aftermath.said().empty()) section["after_call"] = aftermath.said();
   if (section["verdict"] != "ok") {
     section["reason"] = "in a timed call " + section.value("reason", "it was wrong");
   }

@@ -80,7 +80,7 @@ class DecodeWork final : public Work {
   /// The context's output, and those of the first and the last token that are generated.
   Json check(Context& context) override {
     const at::NoGradGuard no_grad;
-    const Aftermath aftermath;
+    Aftermath aftermath;
     working_->reset();
     const at::Tensor first = mix(tokens_.front(), working_->state());
     if (const std::string seen = aftermath.after(first); !seen.empty()) return found_wrong(seen);
@@ -110,6 +110,7 @@ class DecodeWork final : public Work {
       section["reason"] = "prefill: " + of_context.value("reason", "its values are wrong");
     }
     section["prefill"] = std::move(of_context);
+    if (!aftermath.said().empty()) section["after_call"] = aftermath.said();
     return section;
   }
 
@@ -300,11 +301,13 @@ class DecodeWork final : public Work {
     Json found =
         check_taken_rows(case_of(kept, context), whole_problem(), taken.rows, taken.values);
     if (found["verdict"] != "ok") return found;
-    const Aftermath aftermath;
+    Aftermath aftermath;
     working_->reset();
     const at::Tensor once_more = mix(tokens_.front(), working_->state());
     const std::string seen = aftermath.after(once_more);
-    return seen.empty() ? found : found_wrong(seen);
+    if (!seen.empty()) return found_wrong(seen);
+    if (!aftermath.said().empty()) found["after_call"] = aftermath.said();
+    return found;
   }
 
   Json timed_generation(Context& context) {

@@ -97,7 +97,7 @@ TEST_CASE("a module in Python that is wrong is caught, and costs its cell alone"
   CHECK(ran.exit_code == 1);
   const Json result = Json::parse(read_file(folder / "run/result.json"));
   for (const Json& cell : result["attnbench"]["cells"]) {
-    CHECK(cell["label"] == "ahead" ? cell["status"] == "wrong" : was_measured(cell));
+    CHECK((cell["label"] == "ahead" ? cell["status"] == "wrong" : was_measured(cell)));
   }
 }
 

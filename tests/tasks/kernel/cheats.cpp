@@ -100,7 +100,7 @@ TEST_CASE("an honest mechanism stays right in the calls that are timed", "[cheat
         Settings{{"pattern", s("cross")}, {"key_length", n(40)}}, Settings{{"kv_heads", n(1)}},
         Settings{{"dtype", s("float64")}}, Settings{{"dtype", s("bfloat16")}},
         Settings{{"input_scale", 15.0}}, Settings{{"length", n(1)}},
-        Settings{{"scope", s("model")}, {"blocks", n(2)}, {"vocabulary", n(64)}}}) {
+        Settings{{"scope", s("model")}, {"layers", n(2)}, {"vocabulary", n(64)}}}) {
     const Found ran = found(honest, more);
     INFO(more.begin()->first << " " << ran.timed.dump());
     CHECK(ran.timed["verdict"] == "ok");
@@ -119,8 +119,7 @@ TEST_CASE("an output kept from an earlier call is found", "[cheats]") {
             return kept + (output - output.detach());  // a right gradient all the same
           });
       INFO(pass << " " << pattern);
-      require_wrong(found(registry, {{"pass", s(pass)}, {"pattern", s(pattern)}}),
-                    "in other memory");
+      require_wrong(found(registry, {{"pass", s(pass)}, {"pattern", s(pattern)}}), "differ");
     }
   }
 }
