@@ -148,5 +148,5 @@ TEST_CASE("a temporary folder that is not there is named", "[program]") {
   const Finished finished = run({program(), "list", "mechanisms"}, 60,
                                 {{"TMPDIR", "/nonexistent"}, {"XDG_CACHE_HOME", folder / "cache"}});
   CHECK(finished.exit_code == 3);
-  CHECK_THAT(finished.err, Contains("TMPDIR=/nonexistent") && Contains("set TMPDIR"));
+  CHECK_THAT(finished.err, Catch::Contains("TMPDIR=/nonexistent") && Catch::Contains("set TMPDIR"));
 }
