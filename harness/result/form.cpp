@@ -128,7 +128,12 @@ void Form::document(const Json& result) const {
                              {"wall_seconds", Kind::number, false}}});
   machine(ours["machine"]);
   for (const auto& [device, ceilings] : ours["ceilings"].items()) {
-    if (!ceilings.is_object()) fail("/attnbench/ceilings/" + device, "an object");
+    const std::string place = "/attnbench/ceilings/" + device;
+    if (!ceilings.is_object()) fail(place, "an object");
+    for (const auto& [name, rate] : ceilings.items()) {
+      const bool rated = name.find("_per_second") != name.npos || name.find("_seconds") != name.npos;
+      if (rated && !rate.is_number()) fail(place + "/" + name, "a number");
+    }
   }
   for (std::size_t i = 0; i < ours["cells"].size(); ++i) {
     const std::string place = "/attnbench/cells/" + std::to_string(i);

@@ -187,9 +187,9 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
 }
 
 std::optional<BlasTrials> remembered_trials(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (file.empty() || !stream) return std::nullopt;
-  const Json value = Json::parse(stream, nullptr, false);
+  const std::optional<Json> known = recalled(file);
+  if (!known) return std::nullopt;
+  const Json& value = *known;
   try {
     const Json& own = value.at("own");
     BlasTrials trials;
@@ -215,7 +215,7 @@ void remember_trials(const fs::path& file, const BlasTrials& trials) {
                       {"others", trials.others},
                       {"unknown", trials.unknown},
                       {"appearance", appearance(trials.own.library)}};
-  remember(file, value.dump());
+  remember(file, value);
 }
 
 BlasChoice blas_choice(bool keep, BlasTrying trying,

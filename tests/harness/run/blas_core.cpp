@@ -167,9 +167,8 @@ TEST_CASE("a damaged memory of trials is as good as none", "[blas_core]") {
     test::write_file(file, text);
     CHECK_FALSE(remembered_trials(file));
   }
-  Json bent = Json::parse(whole);
-  bent["others"]["SkylakeX"] = -1;
-  test::write_file(file, bent.dump());
+  trials.others["SkylakeX"] = -1;
+  remember_trials(file, trials);
   CHECK_FALSE(remembered_trials(file));
 }
 
