@@ -306,6 +306,8 @@ class Commands(Kind):
             words += ["--out", "out"]
         if command in ("run", "ab"):
             words += ["--no-ceilings", "--no-report"]
+        if command == "new" and not any(word.startswith("--plugin") for word in words):
+            words += ["--plugin", "made"]  # else it writes into the sources of the program
         if random.random() < 0.03:
             command = mutate.nearly(random, command)
         words = [word.replace("\0", "") for word in [command, *words]]

@@ -29,7 +29,12 @@ TEST_CASE("the context files samples in the record's form", "[context]") {
   worker::ChildContext context(quick(), registry, {});
   int calls = 0;
   int prepared = 0;
-  const double median = context.measure("forward", {[&] { ++calls; }, [&] { ++prepared; }});
+  // Long enough for /proc/stat, which counts in steps of 10 ms, to move.
+  const auto call = [&] {
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::milliseconds(4));
+  };
+  const double median = context.measure("forward", {call, [&] { ++prepared; }});
   const tasks::Json measured = context.measured();
   const tasks::Json& timing = measured.at("timing").at("forward");
   const auto samples = timing.at("samples_seconds").get<std::vector<double>>();
