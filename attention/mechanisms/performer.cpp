@@ -151,13 +151,14 @@ Entry performer() {
   entry.citation =
       "Choromanski et al. 2021, Rethinking Attention with Performers, arXiv:2009.14794";
   entry.options = options();
-  entry.differs_from = {
-      {"performer-pytorch adds an epsilon to its features and scales the keys by a maximum over all "
-       "tokens; here there is neither, so that the causal pattern is causal",
-       "form=published gives that form, bidirectional and cross"},
-      {"published code takes the signs of LAPACK's QR for its orthogonal features, which biases the "
-       "kernel; here they are fixed",
-       "not offered: projection=iid has no QR"}};
+  entry.differs_from = {{"performer-pytorch adds an epsilon to its features and scales the keys by "
+                         "a maximum over all "
+                         "tokens; here there is neither, so that the causal pattern is causal",
+                         "form=published gives that form, bidirectional and cross"},
+                        {"published code takes the signs of LAPACK's QR for its orthogonal "
+                         "features, which biases the "
+                         "kernel; here they are fixed",
+                         "not offered: projection=iid has no QR"}};
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = supports;
   entry.derive = derive;

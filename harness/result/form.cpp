@@ -131,7 +131,8 @@ void Form::document(const Json& result) const {
     const std::string place = "/attnbench/ceilings/" + device;
     if (!ceilings.is_object()) fail(place, "an object");
     for (const auto& [name, rate] : ceilings.items()) {
-      const bool rated = name.find("_per_second") != name.npos || name.find("_seconds") != name.npos;
+      const bool rated =
+          name.find("_per_second") != name.npos || name.find("_seconds") != name.npos;
       if (rated && !rate.is_number()) fail(place + "/" + name, "a number");
     }
   }

@@ -5,9 +5,9 @@
 namespace attnbench::result {
 
 const std::vector<std::string>& status_words() {
-  static const std::vector<std::string> words{
-      "ok",      "wrong",         "disturbed", "unsupported",
-      "skipped", "out_of_memory", "timeout",   "crashed",     "error"};
+  static const std::vector<std::string> words{"ok",          "wrong",   "disturbed",
+                                              "unsupported", "skipped", "out_of_memory",
+                                              "timeout",     "crashed", "error"};
   return words;
 }
 

@@ -52,7 +52,8 @@ double cpu_seconds(const Json& round, int threads) {
   const Json shares = round.value("samples_cpu_share", Json::array());
   std::set<std::size_t> left_out;
   if (!round.value("disturbed", false)) {
-    for (const Json& index : round.value("preempted", Json::array())) left_out.insert(index.get<std::size_t>());
+    for (const Json& index : round.value("preempted", Json::array()))
+      left_out.insert(index.get<std::size_t>());
   }
   if (shares.empty() || shares.size() != samples.size() || left_out.size() >= samples.size()) {
     return round["median_seconds"];

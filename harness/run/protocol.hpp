@@ -25,9 +25,9 @@
 //   plan       {cells: [{id, supported, reason, implementation, implementation_reason, cost,
 //   growth,
 //                peak_bytes, options, problem, once?, status?, refused?}]}
-//                                                            once: in one round, whatever the run's;
-//                                                            status: it failed; refused: because the
-//                                                            cell makes no sense
+//                                                            once: in one round, whatever the
+//                                                            run's; status: it failed; refused:
+//                                                            because the cell makes no sense
 //   probe      {ceilings, machine} or {product, machine}     product: {flops_per_second}
 //   heartbeat  {cell, elapsed_seconds}                       once a second while a child is at work
 //   progress   {cell, done, total, what}

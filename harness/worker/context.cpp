@@ -173,8 +173,8 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
   const measure::CpuTimes before = measure::cpu_times(cpus_);
-  measure::Pairs pairs = measure::sample_pairs(
-      *stopwatch_, rule, {first.call, before_of(first)}, {second.call, before_of(second)});
+  measure::Pairs pairs = measure::sample_pairs(*stopwatch_, rule, {first.call, before_of(first)},
+                                               {second.call, before_of(second)});
   const measure::CpuShares shares = measure::cpu_shares(before, measure::cpu_times(cpus_));
   if (!pairs.preempted.empty() && measure::waited_for_own(pairs.lost_seconds, shares)) {
     pairs.preempted.clear();

@@ -26,7 +26,7 @@ struct RunSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
-  std::string binary;  ///< fingerprint of worker, library and plugins
+  std::string binary;             ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
   tasks::Seat seat;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside

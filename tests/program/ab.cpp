@@ -70,8 +70,7 @@ TEST_CASE("ab measures two builds of a plugin side by side", "[program][ab]") {
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 4);
   CHECK(Json::parse(finished.out)["turns"]["new"] == "misbehave_new");
-  for (const Json& cell : ab.read("result.json")["attnbench"]["cells"])
-    CHECK(was_measured(cell));
+  for (const Json& cell : ab.read("result.json")["attnbench"]["cells"]) CHECK(was_measured(cell));
 
   const Finished nothing = run({program(), "list", "mechanisms", "--plugin",
                                 "new=" + std::string(ATTNBENCH_BINARY_DIR) + "/lib/libcopying.so"});

@@ -43,8 +43,8 @@ TEST_CASE("the README's mechanism in Python is checked, measured and drawn", "[p
   const TemporaryFolder folder;
   save(folder, "near.pt", readme_methods());
   const std::map<std::string, std::string> environment{{"XDG_CACHE_HOME", folder / "cache"}};
-  const Finished checked = run({program(), "check", "torchscript:near.pt", "--no-growth",
-                                "--dtype", "float32", "--out", "check.md"},
+  const Finished checked = run({program(), "check", "torchscript:near.pt", "--no-growth", "--dtype",
+                                "float32", "--out", "check.md"},
                                300, environment, folder.path());
   INFO(checked.out << checked.err);
   CHECK(checked.exit_code == 0);
