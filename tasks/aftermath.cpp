@@ -52,7 +52,12 @@ Aftermath::Aftermath() {
   AtenTeam().run([](int) {});
   // A BLAS with threads of its own starts them anew in a forked process, at its first large
   // product.
-  static const at::Tensor product = at::mm(at::ones({256, 256}), at::ones({256, 256}));
+  static const bool started = [] {
+    const at::NoGradGuard no_grad;
+    at::mm(at::ones({256, 256}), at::ones({256, 256}));  // kept, it would count as memory in use
+    return true;
+  }();
+  static_cast<void>(started);
   threads_ = thread_numbers();
 }
 

@@ -93,7 +93,7 @@ ProgressStyle progress_style_from(const std::string& word) {
 std::string in_red(const std::string& text, std::FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");
   if (isatty(fileno(stream)) == 0 || (no_color != nullptr && *no_color != '\0')) return text;
-  return "\x1b[31m" + text + "\x1b[0m";
+  return std::string(result::red_on).append(text).append(result::red_off);
 }
 
 Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
@@ -162,21 +162,22 @@ void Progress::end(const Json& record, std::size_t dropped) {
   }
 }
 
-void Progress::say(const std::string& sentence) {
+void Progress::say(const std::string& sentence) { note(sentence, false); }
+
+void Progress::warn(const std::string& sentence) { note(sentence, true); }
+
+void Progress::note(const std::string& sentence, bool red) {
   clear();
   if (style_ == ProgressStyle::json) {
     const Json line = {{"type", "note"}, {"text", sentence}};
     std::fprintf(stream_, "%s\n",
                  line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    const std::string text = result::bounded_message(sentence);
-    std::fprintf(stream_, "%s\n", result::printable(text, result::Breaks::kept).c_str());
+    const std::string text =
+        result::printable(result::bounded_message(sentence), result::Breaks::kept);
+    std::fprintf(stream_, "%s\n", (red ? in_red(text, stream_) : text).c_str());
   }
   std::fflush(stream_);
-}
-
-void Progress::warn(const std::string& sentence) {
-  say(style_ == ProgressStyle::json ? sentence : in_red(sentence, stream_));
 }
 
 void Progress::show(const std::string& line) {

@@ -43,6 +43,7 @@ class Progress {
   void show(const std::string& line);
 
  private:
+  void note(const std::string& sentence, bool red);
   void hear_of(const Json& message);
   void draw(const std::string& extra = {});
   void clear();

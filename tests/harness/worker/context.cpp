@@ -150,7 +150,8 @@ TEST_CASE("threads that wait for one another are not disturbed by others", "[con
                   }});
   const tasks::Json timing = context.measured()["timing"]["step"];
   // On a machine where others are at work as well nothing can be told apart.
-  if (timing.value("others_share", 1.0) > 0.05) return;
+  if (timing.value("others_share", 1.0) + timing.value("stolen_share", 1.0) > 0.01) return;
+  INFO(timing.dump());
   CHECK_FALSE(timing.contains("disturbed"));
   CHECK_FALSE(timing.contains("preempted"));
 }
