@@ -11,7 +11,6 @@
 #include "harness/result/blas.hpp"
 #include "harness/result/format.hpp"
 #include "harness/result/printable.hpp"
-#include "harness/run/progress.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -213,12 +212,7 @@ void print_doctor(std::ostream& out, const Json& found) {
   const Json& spoilers = found.at("machine").at("spoilers");
   out << (spoilers.empty() ? "Nothing that is known to spoil a measurement.\n"
                            : "What would spoil a measurement now\n");
-  const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
-  const std::string slow = result::blas_warning(ceilings, found.at("machine"));
-  for (const Json& sentence : spoilers) {
-    const std::string text = shown(sentence);
-    out << "  - " << (text == slow ? run::in_red(text, stdout) : text) << "\n";
-  }
+  for (const Json& sentence : spoilers) out << "  - " << shown(sentence) << "\n";
 }
 
 }  // namespace attnbench::commands

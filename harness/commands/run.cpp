@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -133,7 +134,11 @@ void tell_of_slow_blas(const result::Json& document) {
   const std::string slow =
       result::blas_warning(ours.at("ceilings").value("cpu", result::Json::object()),
                            ours.value("machine", result::Json::object()));
-  if (!slow.empty()) std::cout << run::in_red(slow, stdout) << "\n";
+  if (slow.empty()) return;
+  // Past the stream, which lets no escape sequence through.
+  std::cout.flush();
+  std::puts(run::in_red(result::printable(slow), stdout).c_str());
+  std::fflush(stdout);
 }
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {

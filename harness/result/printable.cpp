@@ -63,22 +63,6 @@ std::size_t unfinished(std::string_view text) {
 }
 
 /// Passes printable text on. A letter may arrive in two parts.
-/// Printable, but for the two sequences that colour a warning.
-std::string but_red(std::string_view text) {
-  std::string made;
-  while (!text.empty()) {
-    const std::size_t on = text.find(red_on);
-    const std::size_t off = text.find(red_off);
-    const std::size_t next = std::min(on, off);
-    made += printable(text.substr(0, next), Breaks::kept);
-    if (next == text.npos) break;
-    const std::string_view colour = on < off ? red_on : red_off;
-    made += colour;
-    text.remove_prefix(next + colour.size());
-  }
-  return made;
-}
-
 class PrintableBuffer : public std::streambuf {
  public:
   explicit PrintableBuffer(std::streambuf* to) : to_(to) {}
@@ -98,7 +82,7 @@ class PrintableBuffer : public std::streambuf {
 
  private:
   bool pass_on(std::size_t count) {
-    const std::string text = but_red(std::string_view(pending_).substr(0, count));
+    const std::string text = printable(std::string_view(pending_).substr(0, count), Breaks::kept);
     pending_.erase(0, count);
     const auto size = static_cast<std::streamsize>(text.size());
     return to_->sputn(text.data(), size) == size;

@@ -33,12 +33,7 @@ std::string quotable(std::string_view text, std::size_t longest = 200);
 /// the middle of what is longer still.
 std::string bounded_message(const std::string& text, std::size_t longest = 2000);
 
-/// What begins and ends a warning's colour on a terminal.
-inline constexpr std::string_view red_on = "\x1b[31m";
-inline constexpr std::string_view red_off = "\x1b[0m";
-
-/// While it lives, what is written to `stream` is made printable; line breaks, tabs and the two
-/// sequences above stay.
+/// While it lives, what is written to `stream` is made printable; line breaks and tabs stay.
 class PrintableOutput {
  public:
   explicit PrintableOutput(std::ostream& stream);

@@ -93,7 +93,7 @@ ProgressStyle progress_style_from(const std::string& word) {
 std::string in_red(const std::string& text, std::FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");
   if (isatty(fileno(stream)) == 0 || (no_color != nullptr && *no_color != '\0')) return text;
-  return std::string(result::red_on).append(text).append(result::red_off);
+  return "\x1b[31m" + text + "\x1b[0m";
 }
 
 Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
