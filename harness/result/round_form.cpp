@@ -194,6 +194,24 @@ void expect_timing(const Json& timing, const std::string& place) {
   expect_texts(timing, place, {"stop", "graph_reason"});
 }
 
+/// What the rounds of a search are joined by.
+void expect_crossover(const Json& crossover) {
+  const std::string place = "measured.crossover";
+  for (const char* key : {"verdict", "implementation", "against"}) part(crossover, place, key);
+  expect_texts(crossover, place, {"verdict", "implementation", "against", "stopped"});
+  for (const char* key : {"length_minimum", "length_maximum"}) {
+    positive(part(crossover, place, key), below(place, key));
+  }
+  for (const char* key : {"low", "high"}) {
+    if (crossover.contains(key)) positive(crossover[key], below(place, key));
+  }
+  for (const char* key : {"crossings", "lengths"}) {
+    if (crossover.contains(key) && !crossover[key].is_array()) {
+      fail(below(place, key), "a list", crossover[key]);
+    }
+  }
+}
+
 void expect_measured(const Json& measured) {
   const std::string place = "measured";
   expect_object(measured, place);
@@ -226,6 +244,7 @@ void expect_measured(const Json& measured) {
       fail("measured.check.verdict", "ok or wrong", verdict);
     expect_texts(measured["check"], "measured.check", {"reason", "reference", "dtype"});
   }
+  if (measured.contains("crossover")) expect_crossover(measured["crossover"]);
   if (measured.contains("chosen")) {
     expect_texts(measured["chosen"], "measured.chosen", {"implementation", "reason"});
   }
@@ -354,6 +373,7 @@ std::string answer_fault(const std::string& request, const Json& answer) {
 
 std::string joined_fault(const Json& cell, const Json& forecast, const Json& record) {
   return fault_of([&] {
+    expect_record(record);  // joining relies on it
     Parts parts;
     parts.cells = {combine(cell, forecast, {record}, Json::object())};
     check_form(assemble(parts), "the cell that it makes");
