@@ -79,10 +79,6 @@ std::optional<Misfit> misfit_of_settings(const Json& settings) {
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 /// Objects whose keys somebody else chose: labels, devices, names of mechanisms.
 bool has_chosen_keys(const std::string& key) {
   static const std::set<std::string> keys{"tasks",   "timing",   "ceilings",
