@@ -3,9 +3,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "attention/autocast.hpp"
-#include "attention/draw.hpp"
-#include "attention/forms/rotary.hpp"
+#include "attention/torch/autocast.hpp"
+#include "attention/torch/draw.hpp"
+#include "attention/algorithms/tokens/rotary.hpp"
 
 namespace attnbench {
 namespace {

@@ -25,7 +25,7 @@ Support rotary_support(const Mechanism& mechanism);
 
 /// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
 ///
-/// Under autocast (attention/autocast.hpp) its own products are narrow, and so are all inputs of
+/// Under autocast (attention/torch/autocast.hpp) its own products are narrow, and so are all inputs of
 /// the mix, slices included. What is the mechanism's own, `before` and the mix, goes on outside of
 /// it: `before` in the tokens' own type, the mix as it does with inputs of that type anywhere.
 class Layer : public torch::nn::Module {
@@ -34,7 +34,7 @@ class Layer : public torch::nn::Module {
         std::uint64_t seed);
 
   /// From now on what fills "query" and "key" is turned to its tokens' positions
-  /// (attention/forms/rotary.hpp), which go on where a state's end. Throws UnsupportedError with
+  /// (attention/algorithms/tokens/rotary.hpp), which go on where a state's end. Throws UnsupportedError with
   /// the reason of rotary_support.
   void use_rotary_positions();
 

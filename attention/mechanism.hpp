@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "attention/errors.hpp"
-#include "attention/options.hpp"
-#include "attention/problem.hpp"
-#include "attention/torch.hpp"
+#include "core/errors.hpp"
+#include "core/option.hpp"
+#include "core/problem.hpp"
+#include "attention/torch/torch.hpp"
 
 namespace attnbench {
 
@@ -50,7 +50,7 @@ struct Cost {
 
 /// Exponents of growth in T (tokens), L (latents, 0 where there are none) and D (head_dim), of one
 /// implementation's forward pass, asymptotically. Those in T are held to on both sides, those in L and
-/// D as upper bounds: see harness/result/growth.hpp.
+/// D as upper bounds: see reports/tables/growth.hpp.
 struct Growth {
   double time_in_length = 1;
   double workspace_in_length = 1;

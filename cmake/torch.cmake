@@ -1,7 +1,7 @@
 # LibTorch: ATTNBENCH_TORCH if given, else whatever CMake finds, which on Debian is libtorch-dev.
 # Defines the target attnbench::torch, the text ATTNBENCH_TORCH_BUILD for the plugin stamp, and
 # ATTNBENCH_TORCH_CUDA_REFUSAL, which says why its CUDA part cannot be used and is empty where it can.
-# That part is loaded at run time, by cells that want it (attention/torch_cuda.hpp): nothing of it is
+# That part is loaded at run time, by cells that want it (attention/torch/cuda.hpp): nothing of it is
 # needed to build.
 
 set(ATTNBENCH_TORCH "" CACHE PATH

@@ -13,10 +13,10 @@
 #include <sstream>
 
 #include "harness/commands/command.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
-#include "harness/suite/words.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
+#include "core/text/spelling.hpp"
 
 namespace {
 

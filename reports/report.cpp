@@ -7,18 +7,18 @@
 #include <set>
 #include <sstream>
 
-#include "harness/errors.hpp"
-#include "harness/result/document.hpp"
-#include "harness/result/file.hpp"
-#include "harness/result/hash.hpp"
-#include "harness/result/manifest.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
-#include "reports/figure.hpp"
-#include "reports/page.hpp"
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "core/result/result_file.hpp"
+#include "core/hash.hpp"
+#include "core/manifest.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
+#include "reports/figures/figure.hpp"
+#include "reports/page/page.hpp"
 #include "reports/render.hpp"
-#include "reports/tables.hpp"
-#include "reports/verdicts.hpp"
+#include "reports/tables/tables.hpp"
+#include "reports/figures/verdicts.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -8,8 +8,8 @@
 #include <map>
 #include <thread>
 
-#include "attention/team.hpp"
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/team.hpp"
+#include "attention/torch/cuda.hpp"
 #include "tasks/bits.hpp"
 
 namespace attnbench::tasks {

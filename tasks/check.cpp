@@ -10,7 +10,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 #include "tasks/aftermath.hpp"
 #include "tasks/bits.hpp"
 #include "tasks/rows_apart.hpp"

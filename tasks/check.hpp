@@ -25,7 +25,7 @@ struct MixCase {
 /// Rows of an output as somebody computed them, held against the definition on `mix.inputs`:
 /// {verdict, reason?, rows, error, max_error, tolerance, naive_error?, rounding_error, reference}.
 /// error is the relative root mean square, max_error the greatest difference over the root mean
-/// square. The tolerance is that of attention/tolerance.hpp; where inputs are such that the dtype
+/// square. The tolerance is that of attention/conformance/tolerance.hpp; where inputs are such that the dtype
 /// can do no better it follows naive_error, that of `naive` rows, or, where there are none,
 /// rounding_error: how far the definition moves when its inputs are rounded once more.
 Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 #include "tasks/bits.hpp"
 #include "tasks/check.hpp"
 

@@ -1,4 +1,4 @@
-// Tasks of plugins. A plugin that has some exports, beside its stamp (attention/plugin.hpp),
+// Tasks of plugins. A plugin that has some exports, beside its stamp (attention/plugin/plugin.hpp),
 //   extern "C" const char attnbench_plugin_json[];   the JSON library that its Work speaks
 //   extern "C" void attnbench_plugin_register_tasks(attnbench::tasks::TaskTaker&);
 // ATTNBENCH_TASKS(register_function) writes both. `name`, `settings` and the other descriptions of
@@ -8,7 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks {

@@ -1,6 +1,6 @@
 #include "tasks/reference_rows.hpp"
 
-#include "attention/draw.hpp"
+#include "attention/torch/draw.hpp"
 
 #ifdef __SSE2__
 #include <xmmintrin.h>

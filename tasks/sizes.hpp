@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "attention/options.hpp"
-#include "attention/problem.hpp"
+#include "core/option.hpp"
+#include "core/problem.hpp"
 
 namespace attnbench::tasks {
 

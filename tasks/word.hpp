@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 
 namespace attnbench::tasks {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/conformance.hpp"
+#include "attention/conformance/conformance.hpp"
 
 namespace attnbench::conformance {
 

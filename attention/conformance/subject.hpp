@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "attention/conformance.hpp"
+#include "attention/conformance/conformance.hpp"
 #include "attention/conformance/judge.hpp"
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 
 namespace attnbench::conformance {
 

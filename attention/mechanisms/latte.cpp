@@ -1,11 +1,11 @@
 // Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} averages the values
 // under the softmax, over the tokens that t sees, of latent l's scores. The causal forms are those
-// of attention/forms/prefix_pool.hpp.
+// of attention/algorithms/prefix_pool/prefix_pool.hpp.
 #include <limits>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/prefix_pool.hpp"
-#include "attention/forms/prefix_pool_cost.hpp"
+#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/algorithms/prefix_pool/cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

@@ -3,14 +3,14 @@
 // averages what a query reads there with softmax over a window, and remembers the window's outputs.
 #include <algorithm>
 
-#include "attention/draw.hpp"
+#include "attention/torch/draw.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/forms/orthogonal_cost.hpp"
-#include "attention/forms/orthogonal_fused.hpp"
-#include "attention/forms/orthogonal_state.hpp"
-#include "attention/forms/ring.hpp"
-#include "attention/forms/softmax_implementations.hpp"
-#include "attention/forms/token_blocks.hpp"
+#include "attention/algorithms/lavo/cost.hpp"
+#include "attention/algorithms/lavo/fused.hpp"
+#include "attention/algorithms/lavo/state.hpp"
+#include "attention/algorithms/softmax/ring.hpp"
+#include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/tokens/blocks.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

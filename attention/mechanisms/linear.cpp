@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/causal_product.hpp"
-#include "attention/forms/causal_product_cost.hpp"
+#include "attention/algorithms/causal_product/causal_product.hpp"
+#include "attention/algorithms/causal_product/cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/draw.hpp"
+#include "attention/torch/draw.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/forms/linformer_cost.hpp"
-#include "attention/forms/sequence_projection.hpp"
-#include "attention/forms/softmax_implementations.hpp"
-#include "attention/forms/token_blocks.hpp"
-#include "attention/torch_cuda.hpp"
+#include "attention/algorithms/slots/linformer_cost.hpp"
+#include "attention/algorithms/slots/sequence_projection.hpp"
+#include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

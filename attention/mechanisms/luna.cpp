@@ -8,10 +8,10 @@
 //   y_t = 1 / n_t sum_{s<=t} (softmax(a_t) . w_s) v_s,  v = k (tied), n_t the tokens seen.
 #include <cmath>
 
-#include "attention/draw.hpp"
+#include "attention/torch/draw.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/forms/slot_memory_implementations.hpp"
-#include "attention/forms/slot_tiles.hpp"
+#include "attention/algorithms/slots/implementations.hpp"
+#include "attention/algorithms/slots/tiles.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

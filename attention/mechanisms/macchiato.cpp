@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/mixture.hpp"
-#include "attention/forms/mixture_cost.hpp"
-#include "attention/forms/recurrent_cost.hpp"
-#include "attention/forms/ring.hpp"
-#include "attention/forms/rotary.hpp"
-#include "attention/forms/softmax_implementations.hpp"
-#include "attention/forms/token_mix.hpp"
+#include "attention/algorithms/mixture/mixture.hpp"
+#include "attention/algorithms/mixture/cost.hpp"
+#include "attention/algorithms/recurrence/fused_cost.hpp"
+#include "attention/algorithms/softmax/ring.hpp"
+#include "attention/algorithms/tokens/rotary.hpp"
+#include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/tokens/token_mix.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

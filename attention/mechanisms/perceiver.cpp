@@ -8,10 +8,10 @@
 // pattern with as many queries as latents. Causal: the latents are those of the tokens seen so far,
 // and the stream stays as it is.
 #include "attention/entry_parts.hpp"
-#include "attention/forms/slot_memory_implementations.hpp"
-#include "attention/forms/slot_tiles.hpp"
-#include "attention/forms/softmax_implementations.hpp"
-#include "attention/forms/softmax_pool.hpp"
+#include "attention/algorithms/slots/implementations.hpp"
+#include "attention/algorithms/slots/tiles.hpp"
+#include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/slots/softmax_pool.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

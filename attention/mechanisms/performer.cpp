@@ -1,13 +1,13 @@
 // Performer (FAVOR+), Choromanski et al. 2021: linear attention whose features estimate the softmax
-// kernel. The mathematics are in attention/forms/performer.hpp.
+// kernel. The mathematics are in attention/algorithms/performer/performer.hpp.
 #include <cmath>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/causal_product.hpp"
-#include "attention/forms/performer.hpp"
-#include "attention/forms/performer_cost.hpp"
-#include "attention/forms/prefix_pool.hpp"
-#include "attention/forms/recurrent_cost.hpp"
+#include "attention/algorithms/causal_product/causal_product.hpp"
+#include "attention/algorithms/performer/performer.hpp"
+#include "attention/algorithms/performer/cost.hpp"
+#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/algorithms/recurrence/fused_cost.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

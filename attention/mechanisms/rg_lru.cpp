@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/gated_recurrence.hpp"
+#include "attention/algorithms/recurrence/gated_recurrence.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

@@ -1,6 +1,6 @@
 // Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
 #include "attention/entry_parts.hpp"
-#include "attention/forms/softmax_sdpa.hpp"
+#include "attention/algorithms/softmax/sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

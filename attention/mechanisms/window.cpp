@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "attention/entry_parts.hpp"
-#include "attention/forms/ring.hpp"
-#include "attention/forms/softmax_sdpa.hpp"
+#include "attention/algorithms/softmax/ring.hpp"
+#include "attention/algorithms/softmax/sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/options.hpp"
-#include "attention/problem.hpp"
+#include "core/option.hpp"
+#include "core/problem.hpp"
 
 namespace attnbench::reference {
 

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "harness/apply/npy_header.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::npy {
 namespace {

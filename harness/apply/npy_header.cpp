@@ -4,7 +4,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "harness/result/printable.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::npy {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include "harness/errors.hpp"
-#include "harness/result/manifest.hpp"
+#include "core/failure.hpp"
+#include "core/manifest.hpp"
 
 namespace attnbench::apply {
 namespace {

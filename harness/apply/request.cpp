@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/apply/given.hpp"
-#include "harness/errors.hpp"
+#include "harness/apply/input_arrays.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/set_flag.hpp"
 #include "harness/suite/values.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::apply {
 namespace {

@@ -10,10 +10,10 @@
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/compare/paired.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/file.hpp"
-#include "harness/run/supervisor.hpp"
-#include "harness/run/verdict.hpp"
+#include "core/failure.hpp"
+#include "core/result/result_file.hpp"
+#include "harness/run/supervise/supervisor.hpp"
+#include "harness/run/supervise/verdict.hpp"
 #include "harness/suite/scripts.hpp"
 
 namespace attnbench::commands {

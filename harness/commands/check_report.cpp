@@ -5,16 +5,16 @@
 #include <filesystem>
 
 #include "harness/commands/command_line.hpp"
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/result/file.hpp"
-#include "harness/result/hash.hpp"
-#include "harness/result/manifest.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/run/fingerprint.hpp"
-#include "harness/run/provenance.hpp"
-#include "reports/check.hpp"
+#include "core/result/result_file.hpp"
+#include "core/hash.hpp"
+#include "core/manifest.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/folder/provenance.hpp"
+#include "reports/page/check.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <ostream>
 
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 
 namespace attnbench::commands {
 namespace {

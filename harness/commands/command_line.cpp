@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "harness/commands/suite_arguments.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/record.hpp"
+#include "core/failure.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::commands {
 namespace {

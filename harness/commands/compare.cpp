@@ -6,10 +6,10 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/compare/compare.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/document.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -6,12 +6,12 @@
 #include "harness/apply/out_folder.hpp"
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/errors.hpp"
-#include "harness/run/catalogue_cache.hpp"
-#include "harness/run/worker_client.hpp"
+#include "core/failure.hpp"
+#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/worker/worker_client.hpp"
 #include "harness/suite/set_flag.hpp"
 #include "harness/suite/values.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -8,11 +8,11 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/terminal.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/format.hpp"
+#include "core/failure.hpp"
+#include "core/text/format.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/scripts.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -1,8 +1,8 @@
 #include "harness/commands/device_argument.hpp"
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/suite/layers.hpp"
+#include "harness/suite/overrides.hpp"
 
 namespace attnbench::commands {
 

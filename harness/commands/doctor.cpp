@@ -11,15 +11,15 @@
 #include "harness/commands/device_argument.hpp"
 #include "harness/commands/doctor_text.hpp"
 #include "harness/commands/plugin_argument.hpp"
-#include "harness/errors.hpp"
-#include "harness/measure/card_spoilers.hpp"
+#include "core/failure.hpp"
+#include "harness/measure/card_noise_sources.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
-#include "harness/result/blas.hpp"
-#include "harness/run/blas_core.hpp"
-#include "harness/run/fingerprint.hpp"
-#include "harness/run/worker_client.hpp"
+#include "core/result/blas.hpp"
+#include "harness/run/plan/blas_core.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
 namespace {

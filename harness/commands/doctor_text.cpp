@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "harness/commands/columns.hpp"
-#include "harness/result/blas.hpp"
-#include "harness/result/format.hpp"
-#include "harness/result/printable.hpp"
+#include "core/result/blas.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::commands {
 namespace {

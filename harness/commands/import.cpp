@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/commands/command.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/document.hpp"
-#include "harness/result/foreign.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "harness/run/folder/foreign.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::commands {

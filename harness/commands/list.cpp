@@ -12,7 +12,7 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/suite/presets.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -4,9 +4,9 @@
 #include <iostream>
 
 #include "harness/commands/command_line.hpp"
-#include "harness/result/manifest.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/run/run_folder.hpp"
+#include "core/manifest.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
 
 namespace attnbench::commands {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/run/settings.hpp"
+#include "harness/run/supervise/settings.hpp"
 
 namespace CLI {
 class App;

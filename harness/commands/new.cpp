@@ -6,11 +6,11 @@
 
 #include "harness/commands/command.hpp"
 #include "harness/commands/templates.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/file.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/run/catalogue_cache.hpp"
-#include "harness/run/worker_client.hpp"
+#include "core/failure.hpp"
+#include "core/result/result_file.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -11,9 +11,9 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
-#include "harness/result/format.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/run/catalogue_cache.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/suite/estimate.hpp"
 
 namespace attnbench::commands {

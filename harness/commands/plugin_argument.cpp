@@ -7,11 +7,11 @@
 #include <iostream>
 #include <sstream>
 
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
-#include "harness/run/catalogue_cache.hpp"
-#include "harness/run/plugin_name.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
+#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/worker/plugin_name.hpp"
 
 namespace attnbench::commands {
 namespace {

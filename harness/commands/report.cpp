@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "harness/commands/command.hpp"
-#include "harness/result/printable.hpp"
+#include "core/text/printable.hpp"
 #include "reports/report.hpp"
 
 namespace attnbench::commands {

@@ -7,9 +7,9 @@
 
 #include "harness/commands/known_suites.hpp"
 #include "harness/commands/plugin_argument.hpp"
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/scripts.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -7,7 +7,7 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 
 namespace attnbench::commands {
 namespace {

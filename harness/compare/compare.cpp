@@ -7,8 +7,8 @@
 
 #include "harness/compare/place_name.hpp"
 #include "harness/compare/provenance.hpp"
-#include "harness/measure/statistics.hpp"
-#include "harness/result/disturbed.hpp"
+#include "core/statistics.hpp"
+#include "core/result/disturbed.hpp"
 
 namespace attnbench::compare {
 namespace {

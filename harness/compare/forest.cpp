@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "harness/compare/compare.hpp"
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 
 namespace attnbench::compare {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "harness/compare/place_name.hpp"
-#include "harness/measure/statistics.hpp"
-#include "harness/result/disturbed.hpp"
+#include "core/statistics.hpp"
+#include "core/result/disturbed.hpp"
 
 namespace attnbench::compare {
 namespace {

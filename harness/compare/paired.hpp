@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/compare/compare.hpp"
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 
 namespace attnbench::compare {
 

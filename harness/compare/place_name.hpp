@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "harness/result/format.hpp"
-#include "harness/result/layout.hpp"
+#include "core/text/format.hpp"
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::compare {
 

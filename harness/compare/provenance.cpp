@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 
 namespace attnbench::compare {
 namespace {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 
 namespace attnbench::measure {
 

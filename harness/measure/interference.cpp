@@ -18,7 +18,7 @@
 #include <string>
 #include <thread>
 
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::measure {
 namespace {

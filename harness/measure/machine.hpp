@@ -16,7 +16,7 @@ struct Neighbours;
 ///  load: {average_1_minute, …, busy_cpus_beside_us, processes: [{pid, name, cpus}]},
 ///  virtualised, isa: [avx2, avx512f, …], environment: {OPENBLAS_CORETYPE, …}, spoilers:
 ///  [sentence…]}
-/// The torch part (version, threads, allocator, blas: see harness/run/blas_core.hpp) is the
+/// The torch part (version, threads, allocator, blas: see harness/run/plan/blas_core.hpp) is the
 /// worker's.
 Json machine_card();
 

@@ -1,11 +1,9 @@
 #include "harness/measure/memory_ladder.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "harness/measure/team_times.hpp"
 
@@ -36,24 +34,6 @@ Rung rung(int threads, double bytes) {
   return {bytes, copied / time_team(threads, trials, make).together};
 }
 
-/// Seconds per byte, greater the more is touched.
-double seconds_per_byte(const std::vector<Rung>& ladder, double bytes) {
-  std::vector<Rung> falling = ladder;
-  for (std::size_t i = falling.size() - 1; i-- > 0;) {
-    falling[i].bytes_per_second =
-        std::max(falling[i].bytes_per_second, falling[i + 1].bytes_per_second);
-  }
-  if (bytes <= falling.front().bytes) return 1 / falling.front().bytes_per_second;
-  for (std::size_t i = 1; i < falling.size(); ++i) {
-    const Rung& a = falling[i - 1];
-    const Rung& b = falling[i];
-    if (bytes > b.bytes) continue;
-    const double along = std::log(bytes / a.bytes) / std::log(b.bytes / a.bytes);
-    return 1 / (a.bytes_per_second * std::pow(b.bytes_per_second / a.bytes_per_second, along));
-  }
-  return 1 / falling.back().bytes_per_second;
-}
-
 }  // namespace
 
 std::vector<Rung> memory_ladder(int threads, double most_bytes) {
@@ -63,19 +43,6 @@ std::vector<Rung> memory_ladder(int threads, double most_bytes) {
     ladder.push_back(rung(threads, bytes));
   }
   return ladder;
-}
-
-double slowdown(const std::vector<Rung>& ladder, double small, double large) {
-  if (ladder.empty() || large <= small) return 1;
-  return seconds_per_byte(ladder, large) / seconds_per_byte(ladder, small);
-}
-
-nlohmann::json to_json(const std::vector<Rung>& ladder) {
-  nlohmann::json out = nlohmann::json::array();
-  for (const Rung& each : ladder) {
-    out.push_back({{"bytes", each.bytes}, {"bytes_per_second", each.bytes_per_second}});
-  }
-  return out;
 }
 
 }  // namespace attnbench::measure

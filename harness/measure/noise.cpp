@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/measure/machine.hpp"
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::measure {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/measure/sampler.hpp"
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::measure {
 

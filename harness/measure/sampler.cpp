@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::measure {
 namespace {

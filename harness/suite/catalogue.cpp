@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "harness/result/reading.hpp"
+#include "core/json_file.hpp"
 
 namespace attnbench::suite {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "harness/result/format.hpp"
-#include "harness/result/hash.hpp"
+#include "core/text/format.hpp"
+#include "core/hash.hpp"
 #include "harness/suite/expression.hpp"
 #include "harness/suite/sizes.hpp"
 #include "harness/suite/values.hpp"

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "harness/suite/axes.hpp"
-#include "harness/suite/members.hpp"
+#include "harness/suite/suite_entries.hpp"
 #include "harness/suite/problems.hpp"
 
 namespace attnbench::suite {
 
-/// The cell of `said` (see harness/run/protocol.hpp), or nothing where sizes do not fit together,
+/// The cell of `said` (see core/protocol.hpp), or nothing where sizes do not fit together,
 /// which is filed. `place` is that of the entry, for what has no place of its own.
 std::optional<Json> make_cell(const Group& group, const Entry& entry,
                               const std::map<std::string, const Term*>& said,

@@ -3,13 +3,13 @@
 #include <limits>
 #include <sstream>
 
-#include "harness/errors.hpp"
-#include "harness/result/hash.hpp"
-#include "harness/result/reading.hpp"
+#include "core/failure.hpp"
+#include "core/hash.hpp"
+#include "core/json_file.hpp"
 #include "harness/suite/encoding.hpp"
 #include "harness/suite/pointer.hpp"
 #include "harness/suite/problems.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "harness/result/printable.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::suite {
 namespace {

@@ -2,15 +2,15 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/cell.hpp"
 #include "harness/suite/filter.hpp"
-#include "harness/suite/form.hpp"
-#include "harness/suite/layers.hpp"
+#include "harness/suite/schema_check.hpp"
+#include "harness/suite/overrides.hpp"
 #include "harness/suite/measure_block.hpp"
-#include "harness/suite/members.hpp"
+#include "harness/suite/suite_entries.hpp"
 #include "harness/suite/suite.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 namespace {

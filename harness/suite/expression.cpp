@@ -3,7 +3,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "harness/result/printable.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::suite {
 namespace {

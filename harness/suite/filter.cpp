@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::suite {
 namespace {

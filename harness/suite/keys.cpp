@@ -1,10 +1,10 @@
 // Which keys a suite may use: those of its tasks and of its mechanisms.
 #include <set>
 
-#include "harness/suite/layers.hpp"
+#include "harness/suite/overrides.hpp"
 #include "harness/suite/measure_block.hpp"
 #include "harness/suite/pointer.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 namespace {

@@ -1,6 +1,6 @@
 #include "harness/suite/measure_block.hpp"
 
-#include "harness/suite/form.hpp"
+#include "harness/suite/schema_check.hpp"
 
 namespace attnbench::suite {
 

@@ -1,7 +1,7 @@
 #include "harness/suite/problems.hpp"
 
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::suite {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/pointer.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
 #include "harness/suite/pointer.hpp"
 
 namespace attnbench::suite {

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <optional>
 
-#include "harness/errors.hpp"
-#include "harness/result/printable.hpp"
-#include "harness/result/reading.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
+#include "core/json_file.hpp"
 
 namespace attnbench::suite {
 namespace {

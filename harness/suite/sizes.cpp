@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "harness/suite/expression.hpp"
-#include "harness/suite/words.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 

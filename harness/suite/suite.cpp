@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
-#include "harness/errors.hpp"
-#include "harness/result/hash.hpp"
-#include "harness/result/reading.hpp"
-#include "harness/suite/form.hpp"
+#include "core/failure.hpp"
+#include "core/hash.hpp"
+#include "core/json_file.hpp"
+#include "harness/suite/schema_check.hpp"
 #include "harness/suite/problems.hpp"
 
 namespace attnbench::suite {

@@ -25,7 +25,7 @@ struct Choices {
 /// A suite expanded: what runs, and what is kept for the result.
 struct Expanded {
   Json header;              ///< result.json's attnbench.suite
-  std::vector<Json> cells;  ///< see harness/run/protocol.hpp; unique ids, in the suite's order
+  std::vector<Json> cells;  ///< see core/protocol.hpp; unique ids, in the suite's order
   Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
                             ///< cell_timeout_seconds}
   Json gate;                ///< thresholds of a regression suite, or null

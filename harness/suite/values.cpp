@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/suite/form.hpp"
-#include "harness/suite/words.hpp"
+#include "harness/suite/schema_check.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 
 namespace attnbench::worker {
 namespace {

@@ -3,12 +3,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/worker/allocator.hpp"
 #include "harness/worker/arrays.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/cell.hpp"
-#include "harness/worker/fitting.hpp"
+#include "harness/worker/shape_inference.hpp"
 #include "harness/worker/role_sizes.hpp"
 #include "tasks/bits.hpp"
 #include "tasks/check.hpp"

@@ -9,7 +9,7 @@ namespace attnbench::worker {
 
 using Json = nlohmann::json;
 
-/// `request` as in harness/run/protocol.hpp. Writes output.npy, latents.npy where the mechanism has
+/// `request` as in core/protocol.hpp. Writes output.npy, latents.npy where the mechanism has
 /// a stream, parameters/NAME.npy and, where a gradient was asked for, gradients/ROLE.npy and
 /// gradients/parameter.NAME.npy into the folder `out`, which exists.
 /// Returns {status: ok | wrong, reason?, implementation, implementation_reason, options, problem,

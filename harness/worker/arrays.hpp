@@ -4,7 +4,7 @@
 #include <string>
 
 #include "attention/mechanism.hpp"
-#include "harness/apply/given.hpp"
+#include "harness/apply/input_arrays.hpp"
 
 namespace attnbench::worker {
 

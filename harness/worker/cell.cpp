@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "attention/errors.hpp"
-#include "attention/torch_cuda.hpp"
+#include "core/errors.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench::worker {
 namespace {

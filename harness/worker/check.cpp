@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attention/conformance.hpp"
-#include "attention/torch_cuda.hpp"
+#include "attention/conformance/conformance.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench::worker {
 namespace {

@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "attention/floating_point.hpp"
-#include "attention/torch.hpp"
-#include "harness/result/format.hpp"
-#include "harness/run/descendants.hpp"
-#include "harness/run/files.hpp"
-#include "harness/run/limits.hpp"
+#include "attention/plugin/floating_point.hpp"
+#include "attention/torch/torch.hpp"
+#include "core/text/format.hpp"
+#include "harness/run/worker/descendants.hpp"
+#include "harness/run/folder/files.hpp"
+#include "harness/run/plan/limits.hpp"
 
 namespace attnbench::worker {
 namespace {

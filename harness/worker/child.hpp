@@ -17,7 +17,7 @@
 #include <functional>
 #include <optional>
 
-#include "harness/run/channel.hpp"
+#include "harness/run/worker/channel.hpp"
 #include "harness/worker/status.hpp"
 
 namespace attnbench::worker {

@@ -5,11 +5,11 @@
 #include <limits>
 #include <thread>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/recording.hpp"
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 #include "harness/worker/allocator.hpp"
 #include "harness/worker/replay.hpp"
 

@@ -10,7 +10,7 @@ namespace attnbench::worker {
 
 using Json = nlohmann::json;
 
-/// `request` as in harness/run/protocol.hpp, of one of `tasks`. Returns {status: ok, files, …}. Throws
+/// `request` as in core/protocol.hpp, of one of `tasks`. Returns {status: ok, files, …}. Throws
 /// what the task throws.
 Json write_data_in_child(const tasks::TaskTable& tasks, const Json& request);
 

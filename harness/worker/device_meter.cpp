@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench::worker {
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/run/descendants.hpp"
+#include "harness/run/worker/descendants.hpp"
 #include "harness/worker/worker.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "harness/result/round_form.hpp"
+#include "core/schema/round_check.hpp"
 #include "harness/worker/cell.hpp"
 #include "harness/worker/child.hpp"
 

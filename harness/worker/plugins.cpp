@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/run/plugin_name.hpp"
+#include "harness/run/worker/plugin_name.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/scripts.hpp"

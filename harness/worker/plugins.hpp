@@ -27,7 +27,7 @@ struct Loaded {
 };
 
 /// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
-/// (scripts.hpp), each as harness/run/plugin_name.hpp reads it; under another name come mechanisms
+/// (scripts.hpp), each as harness/run/worker/plugin_name.hpp reads it; under another name come mechanisms
 /// and implementations alone. A plugin that crashes, throws, clashes or does not come back within
 /// `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);

@@ -10,7 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 #include "attention/version.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"

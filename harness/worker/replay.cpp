@@ -3,7 +3,7 @@
 #include <exception>
 #include <memory>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench::worker {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attention/mechanism.hpp"
-#include "harness/apply/given.hpp"
+#include "harness/apply/input_arrays.hpp"
 
 namespace attnbench::worker {
 

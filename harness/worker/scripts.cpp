@@ -4,8 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "harness/errors.hpp"
-#include "harness/result/reading.hpp"
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
 
 namespace attnbench::worker {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "attention/script.hpp"
+#include "attention/script/script.hpp"
 
 namespace attnbench::worker {
 

@@ -5,9 +5,9 @@
 
 #include <new>
 
-#include "attention/errors.hpp"
-#include "attention/torch.hpp"
-#include "harness/run/signals.hpp"
+#include "core/errors.hpp"
+#include "attention/torch/torch.hpp"
+#include "harness/run/supervise/signals.hpp"
 #include "harness/worker/allocator.hpp"
 
 namespace attnbench::worker {

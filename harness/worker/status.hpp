@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "harness/result/record.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::worker {
 

@@ -1,7 +1,7 @@
 // What a child does for one round of one cell.
 #pragma once
 
-#include "harness/run/channel.hpp"
+#include "harness/run/worker/channel.hpp"
 #include "harness/worker/plugins.hpp"
 
 namespace attnbench::worker {

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "attention/floating_point.hpp"
-#include "attention/torch_cuda.hpp"
-#include "harness/result/round_form.hpp"
-#include "harness/run/protocol.hpp"
+#include "attention/plugin/floating_point.hpp"
+#include "attention/torch/cuda.hpp"
+#include "core/schema/round_check.hpp"
+#include "core/protocol.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/check.hpp"
@@ -20,7 +20,7 @@
 #include "harness/worker/plan.hpp"
 #include "harness/worker/probe.hpp"
 #include "harness/worker/roles.hpp"
-#include "harness/worker/taking.hpp"
+#include "harness/worker/device_setup.hpp"
 #include "harness/worker/work.hpp"
 
 namespace attnbench::worker {

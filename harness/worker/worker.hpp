@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "harness/run/channel.hpp"
+#include "harness/run/worker/channel.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/plugins.hpp"
 

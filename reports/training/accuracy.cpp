@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "harness/result/format.hpp"
-#include "reports/spec.hpp"
+#include "core/text/format.hpp"
+#include "reports/figures/spec.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/levels.hpp"
 

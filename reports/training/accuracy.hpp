@@ -1,11 +1,11 @@
 // Figures of trainings. What speaks for a mechanism is the learning rate that validation chose
-// (harness/result/selection.hpp); every seed is a dot of its own, and no interval is drawn over
+// (reports/tables/selection.hpp); every seed is a dot of its own, and no interval is drawn over
 // few.
 #pragma once
 
 #include <optional>
 
-#include "reports/figure.hpp"
+#include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
 

@@ -1,7 +1,7 @@
 #include "reports/training/curves.hpp"
 
-#include "harness/result/format.hpp"
-#include "reports/spec.hpp"
+#include "core/text/format.hpp"
+#include "reports/figures/spec.hpp"
 #include "reports/training/frame.hpp"
 
 namespace attnbench::reports {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "reports/figure.hpp"
+#include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
 

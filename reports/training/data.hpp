@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/result/layout.hpp"
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::reports {
 

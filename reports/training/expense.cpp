@@ -3,9 +3,9 @@
 #include <optional>
 #include <utility>
 
-#include "harness/result/disturbed.hpp"
-#include "harness/result/format.hpp"
-#include "reports/points.hpp"
+#include "core/result/disturbed.hpp"
+#include "core/text/format.hpp"
+#include "reports/figures/points.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/levels.hpp"
 

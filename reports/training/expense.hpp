@@ -2,7 +2,7 @@
 // measured them.
 #pragma once
 
-#include "reports/figure.hpp"
+#include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
 

@@ -5,9 +5,9 @@
 #include <functional>
 #include <set>
 
-#include "reports/drawn.hpp"
-#include "reports/points.hpp"
-#include "reports/spec.hpp"
+#include "reports/figures/legend.hpp"
+#include "reports/figures/points.hpp"
+#include "reports/figures/spec.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "harness/result/selection.hpp"
-#include "reports/figure.hpp"
+#include "reports/tables/selection.hpp"
+#include "reports/figures/figure.hpp"
 #include "reports/training/rows.hpp"
 
 namespace attnbench::reports {

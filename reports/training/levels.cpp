@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 
 namespace attnbench::reports {
 namespace {

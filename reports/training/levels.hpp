@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "harness/result/selection.hpp"
+#include "reports/tables/selection.hpp"
 #include "reports/training/rows.hpp"
 
 namespace attnbench::reports {

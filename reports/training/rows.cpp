@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdio>
 
-#include "harness/result/format.hpp"
-#include "harness/result/selection.hpp"
-#include "reports/points.hpp"
+#include "core/text/format.hpp"
+#include "reports/tables/selection.hpp"
+#include "reports/figures/points.hpp"
 
 namespace attnbench::reports {
 

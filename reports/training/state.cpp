@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 #include "reports/training/data.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/levels.hpp"

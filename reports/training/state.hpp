@@ -1,7 +1,7 @@
 // Accuracy over the bytes of the state: what a byte recalls, whatever the mechanism and its width.
 #pragma once
 
-#include "reports/figure.hpp"
+#include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
 

@@ -1,6 +1,6 @@
 #include "tasks/call/settings.hpp"
 
-#include "tasks/learning/settings.hpp"
+#include "tasks/training/settings.hpp"
 #include "tasks/sizes.hpp"
 
 namespace attnbench::tasks::call {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "attention/layer.hpp"
-#include "tasks/learning/model.hpp"
+#include "tasks/training/model.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks::call {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "tasks/call/called.hpp"
+#include "tasks/call/benchmark_target.hpp"
 #include "tasks/call/settings.hpp"
 #include "tasks/fresh_inputs.hpp"
 #include "tasks/task.hpp"

@@ -3,7 +3,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 #include "tasks/aftermath.hpp"
 #include "tasks/bits.hpp"
 #include "tasks/call/subject.hpp"

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tasks/copy/data.hpp"
-#include "tasks/learning/draws.hpp"
-#include "tasks/learning/task.hpp"
+#include "tasks/training/draws.hpp"
+#include "tasks/training/task.hpp"
 
 namespace attnbench::tasks {
 namespace copy {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/errors.hpp"
-#include "tasks/learning/draws.hpp"
+#include "core/errors.hpp"
+#include "tasks/training/draws.hpp"
 
 namespace attnbench::tasks::copy {
 namespace {

@@ -8,7 +8,7 @@
 // come again. What is asked are the symbols.
 #pragma once
 
-#include "tasks/learning/sheet_data.hpp"
+#include "tasks/training/examples_data.hpp"
 
 namespace attnbench::tasks::copy {
 

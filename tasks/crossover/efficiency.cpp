@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 
 namespace attnbench::tasks::crossover {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tasks/crossover/duel.hpp"
+#include "tasks/crossover/pairwise_timing.hpp"
 #include "tasks/crossover/efficiency.hpp"
 
 namespace attnbench::tasks::crossover {

@@ -1,7 +1,7 @@
 // Examples of one exercise as the batches of a trainer.
 #pragma once
 
-#include "tasks/learning/sheet_data.hpp"
+#include "tasks/training/examples_data.hpp"
 #include "tasks/mad/exercise.hpp"
 
 namespace attnbench::tasks::mad {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 
 namespace attnbench::tasks::mad {
 namespace {

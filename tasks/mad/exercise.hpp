@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "tasks/learning/draws.hpp"
-#include "tasks/learning/sheet.hpp"
+#include "tasks/training/draws.hpp"
+#include "tasks/training/examples.hpp"
 
 namespace attnbench::tasks::mad {
 

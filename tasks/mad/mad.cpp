@@ -2,7 +2,7 @@
 // to be able to do (Poli et al. 2024, Mechanistic Design and Scaling of Hybrid Architectures).
 #include <nlohmann/json.hpp>
 
-#include "tasks/learning/task.hpp"
+#include "tasks/training/task.hpp"
 #include "tasks/mad/data.hpp"
 
 namespace attnbench::tasks {

@@ -1,7 +1,7 @@
 // Recall examples as the batches of a trainer.
 #pragma once
 
-#include "tasks/learning/sheet_data.hpp"
+#include "tasks/training/examples_data.hpp"
 #include "tasks/mqar/recall.hpp"
 
 namespace attnbench::tasks::mqar {

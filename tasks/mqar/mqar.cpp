@@ -2,7 +2,7 @@
 // of the values that it was shown a model finds again, by mechanism, size and state.
 #include <nlohmann/json.hpp>
 
-#include "tasks/learning/task.hpp"
+#include "tasks/training/task.hpp"
 #include "tasks/mqar/reach.hpp"
 #include "tasks/mqar/settings.hpp"
 

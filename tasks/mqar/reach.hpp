@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "tasks/learning/model_options.hpp"
+#include "tasks/training/model_options.hpp"
 #include "tasks/mqar/data.hpp"
 
 namespace attnbench::tasks::mqar {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "attention/errors.hpp"
-#include "tasks/learning/draws.hpp"
+#include "core/errors.hpp"
+#include "tasks/training/draws.hpp"
 
 namespace attnbench::tasks::mqar {
 namespace {

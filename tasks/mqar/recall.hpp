@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/learning/sheet.hpp"
+#include "tasks/training/examples.hpp"
 
 namespace attnbench::tasks::mqar {
 

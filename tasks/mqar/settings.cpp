@@ -1,6 +1,6 @@
 #include "tasks/mqar/settings.hpp"
 
-#include "tasks/learning/draws.hpp"
+#include "tasks/training/draws.hpp"
 
 namespace attnbench::tasks::mqar {
 namespace {

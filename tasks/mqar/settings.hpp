@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "attention/options.hpp"
+#include "core/option.hpp"
 #include "tasks/mqar/data.hpp"
 
 namespace attnbench::tasks::mqar {

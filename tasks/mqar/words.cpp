@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tasks/mqar/recall.hpp"
 #include "tasks/word.hpp"
 

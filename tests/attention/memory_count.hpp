@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 
 namespace attnbench::test {
 

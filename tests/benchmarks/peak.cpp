@@ -9,7 +9,7 @@
 
 #include "attention/kernels/cpu/product/multiply.hpp"
 #include "attention/kernels/cpu/simd/amx.hpp"
-#include "attention/kernels/cpu/softmax/softmax_amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/amx_tile.hpp"
 #include "harness/measure/cpu_loops.hpp"
 #include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/token_scan.hpp"

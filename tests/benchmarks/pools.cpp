@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "attention/kernels/running_memory.hpp"
+#include "attention/kernels/lavo.hpp"
 #include "attention/kernels/sequence_projection.hpp"
 #include "attention/kernels/softmax_pool.hpp"
 #include "attention/kernels/whole_pool.hpp"

@@ -2,7 +2,7 @@
 // saved, bit for bit, or nothing and the reason. fuzz.py does the same to whole trainings, of which
 // each takes a second; here there are thousands. ATTNBENCH_FUZZ_COUNT says how many,
 // ATTNBENCH_FUZZ_SEED from which seed.
-#include "tasks/learning/checkpoint.hpp"
+#include "tasks/training/checkpoint.hpp"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/run/worker_client.hpp"
+#include "harness/run/worker/worker_client.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"

@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/result/document.hpp"
-#include "harness/result/table.hpp"
-#include "reports/drawn.hpp"
-#include "reports/figure.hpp"
-#include "reports/page_facts.hpp"
-#include "reports/points.hpp"
-#include "reports/tables.hpp"
+#include "core/result/document.hpp"
+#include "reports/tables/table.hpp"
+#include "reports/figures/legend.hpp"
+#include "reports/figures/figure.hpp"
+#include "reports/page/page_facts.hpp"
+#include "reports/figures/points.hpp"
+#include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/compare/compare.hpp"
-#include "harness/errors.hpp"
-#include "harness/result/document.hpp"
-#include "harness/result/table.hpp"
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "reports/tables/table.hpp"
 #include "reports/report.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

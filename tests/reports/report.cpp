@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

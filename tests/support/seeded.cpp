@@ -1,6 +1,6 @@
 // Random tensors of a test case are the same in every run: LibTorch begins with a seed that is not.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // Catch2 2: with listeners
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench::test {

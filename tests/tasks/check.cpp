@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attention/layer.hpp"
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

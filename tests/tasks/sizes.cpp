@@ -1,6 +1,6 @@
 #include "tasks/sizes.hpp"
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -1,5 +1,5 @@
 // The entry point of the plugin: what attnbench calls once it has read the stamp.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace attnbench::mechanisms {
 Entry example_mechanism();

@@ -1,6 +1,6 @@
 // LAVO's implementations against its definition, and what must hold of it whatever computes it.
 
-#include "attention/conformance.hpp"
+#include "attention/conformance/conformance.hpp"
 #include "tests/attention/held_checks.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"

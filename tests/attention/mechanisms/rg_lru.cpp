@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "attention/conformance.hpp"
+#include "attention/conformance/conformance.hpp"
 #include "tests/attention/held_checks.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"

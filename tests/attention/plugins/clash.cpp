@@ -1,5 +1,5 @@
 // A plugin that takes a name which is taken.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // A plugin that crashes while registering: the worker loads it in a child first.
 #include <csignal>
 
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

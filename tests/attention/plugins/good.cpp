@@ -1,5 +1,5 @@
 // A plugin that adds a mechanism, an alias, and an implementation of softmax.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // A plugin that forgot its register function.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 extern "C" {
 extern const attnbench::PluginStamp attnbench_plugin_stamp __attribute__((visibility("default")));

@@ -1,5 +1,5 @@
 // A plugin that adds something and then fails.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // A plugin that needs a function nobody has.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 void function_of_another_version(attnbench::Registry& registry);
 

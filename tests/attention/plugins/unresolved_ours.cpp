@@ -1,5 +1,5 @@
 // A plugin that needs what this attnbench does not offer.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace attnbench {
 void function_of_tomorrow();

@@ -1,5 +1,5 @@
 // A plugin of another interface: nothing of it may run, or it would crash.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

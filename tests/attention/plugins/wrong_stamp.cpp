@@ -1,5 +1,5 @@
 // A plugin of another LibTorch.
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/cuda/softmax.hpp"
-#include "attention/kernels/cuda/whole_pool.hpp"
+#include "attention/kernels/cuda/softmax/softmax.hpp"
+#include "attention/kernels/cuda/pool/whole_pool.hpp"
 #include "tests/benchmarks/cuda/arrays.hpp"
 #include "tests/benchmarks/cuda/registry.hpp"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/kernels/cuda/causal_product.hpp"
-#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
+#include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 #include "tests/benchmarks/cuda/arrays.hpp"
 #include "tests/benchmarks/cuda/registry.hpp"
 

@@ -1,6 +1,6 @@
 // Softmax attention: the sizes of FlashAttention-3's figures (Shah et al. 2024: hidden size 2048,
 // 16k tokens in all), full and causal, and windows, one of them with a bias by distance.
-#include "attention/kernels/cuda/softmax.hpp"
+#include "attention/kernels/cuda/softmax/softmax.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "harness/measure/statistics.hpp"
+#include "core/statistics.hpp"
 #include "tests/benchmarks/cuda/device_loops.hpp"
 
 namespace attnbench::bench {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "harness/apply/npy_header.hpp"
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "harness/result/format.hpp"
+#include "core/text/format.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::commands;

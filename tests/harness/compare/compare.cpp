@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/compare/provenance.hpp"
-#include "harness/result/document.hpp"
+#include "core/result/document.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

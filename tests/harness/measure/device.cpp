@@ -1,6 +1,6 @@
 #include "harness/measure/device.hpp"
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -1,6 +1,6 @@
 #include <set>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/suite.hpp"
 #include "tests/harness/suite/catalogue_fixture.hpp"
 #include "tests/support/catch.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "harness/suite/suite.hpp"
 #include "tests/harness/suite/catalogue_fixture.hpp"
 #include "tests/support/catch.hpp"

@@ -1,6 +1,6 @@
 #include "harness/suite/scripts.hpp"
 
-#include "harness/errors.hpp"
+#include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

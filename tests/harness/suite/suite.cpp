@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "harness/suite/form.hpp"
+#include "harness/suite/schema_check.hpp"
 #include "harness/suite/measure_block.hpp"
 #include "harness/suite/presets.hpp"
 #include "tests/harness/suite/malformed.hpp"

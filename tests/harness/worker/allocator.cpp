@@ -1,6 +1,6 @@
 #include "harness/worker/allocator.hpp"
 
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

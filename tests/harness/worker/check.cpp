@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attention/conformance.hpp"
+#include "attention/conformance/conformance.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "attention/errors.hpp"
-#include "attention/floating_point.hpp"
-#include "harness/run/descendants.hpp"
+#include "core/errors.hpp"
+#include "attention/plugin/floating_point.hpp"
+#include "harness/run/worker/descendants.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attention/torch.hpp"
+#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

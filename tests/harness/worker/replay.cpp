@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/worker/taking.hpp"
+#include "harness/worker/device_setup.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

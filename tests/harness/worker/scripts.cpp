@@ -1,8 +1,8 @@
 // Mechanisms written in Python: read, described, mixed, differentiated, checked, and refused.
 #include "harness/worker/scripts.hpp"
 
-#include "attention/conformance.hpp"
-#include "attention/torch_script.hpp"
+#include "attention/conformance/conformance.hpp"
+#include "attention/torch/script.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

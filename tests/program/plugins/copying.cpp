@@ -2,7 +2,7 @@
 // of it is there at the last token, in share of its size, is what the mechanism carries that far.
 #include <nlohmann/json.hpp>
 
-#include "attention/draw.hpp"
+#include "attention/torch/draw.hpp"
 #include "tasks/plugin.hpp"
 
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-#include "attention/plugin.hpp"
+#include "attention/plugin/plugin.hpp"
 
 namespace {
 

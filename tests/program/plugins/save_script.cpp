@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "attention/torch_script.hpp"
+#include "attention/torch/script.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

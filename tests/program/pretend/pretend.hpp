@@ -3,7 +3,7 @@
 // and its clock is its own.
 //
 // It stands in for what lies below the harness's device: attention/kernels/cuda/device.hpp and
-// cards.hpp, the loops of harness/measure/cuda_loops.hpp, and the parts of attention/torch_cuda.hpp
+// cards.hpp, the loops of harness/measure/cuda_loops.hpp, and the parts of attention/torch/cuda.hpp
 // that call a device. Programs of their own are linked with it, bin/pretend/; in those that are
 // shipped there is nothing of it.
 //

@@ -1,8 +1,8 @@
-// The parts of attention/torch_cuda.hpp that call a device, for the cards that only pretend: their
+// The parts of attention/torch/cuda.hpp that call a device, for the cards that only pretend: their
 // tensors are the CPU's, and so is the allocator that counts them.
 #include <cstring>
 
-#include "attention/torch_cuda.hpp"
+#include "attention/torch/cuda.hpp"
 #include "harness/worker/allocator.hpp"
 
 namespace attnbench {

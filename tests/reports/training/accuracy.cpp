@@ -1,6 +1,6 @@
 #include "reports/training/accuracy.hpp"
 
-#include "reports/spec.hpp"
+#include "reports/figures/spec.hpp"
 #include "tests/reports/training/some_trainings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

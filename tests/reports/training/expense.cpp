@@ -1,6 +1,6 @@
 #include "reports/training/expense.hpp"
 
-#include "tests/harness/result/training_cells.hpp"
+#include "tests/reports/tables/training_cells.hpp"
 #include "tests/reports/training/rows_of.hpp"
 #include "tests/support/catch.hpp"
 

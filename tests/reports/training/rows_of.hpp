@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/figure.hpp"
+#include "reports/figures/figure.hpp"
 
 namespace attnbench::test {
 

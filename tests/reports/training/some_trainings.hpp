@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/harness/result/training_cells.hpp"
+#include "tests/reports/tables/training_cells.hpp"
 #include "tests/reports/training/rows_of.hpp"
 
 namespace attnbench::test {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

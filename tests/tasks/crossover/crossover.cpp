@@ -1,4 +1,4 @@
-#include "harness/result/crossover.hpp"
+#include "core/result/crossover.hpp"
 
 #include <set>
 

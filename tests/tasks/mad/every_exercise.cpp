@@ -1,7 +1,7 @@
 // What holds for every exercise: what is learned, what an example follows, which sizes can be made.
 #include <vector>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tasks/mad/exercise.hpp"
 #include "tests/support/catch.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "attention/errors.hpp"
+#include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

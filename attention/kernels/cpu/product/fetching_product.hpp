@@ -2,7 +2,7 @@
 // fetched on the way, and results go where they belong.
 #pragma once
 
-#include "attention/kernels/cpu/product/ahead.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/product/multiply.hpp"
 
 namespace attnbench::kernels {

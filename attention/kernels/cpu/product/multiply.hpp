@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attention/kernels/cpu/product/ahead.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/simd/simd.hpp"
 
 namespace attnbench::kernels {

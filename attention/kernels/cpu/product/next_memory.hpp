@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attention/kernels/cpu/product/ahead.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 
 namespace attnbench::kernels {
 

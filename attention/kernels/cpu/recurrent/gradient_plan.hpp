@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attention/kernels/cpu/recurrent/meetings.hpp"
+#include "attention/kernels/cpu/recurrent/intra_block_scores.hpp"
 #include "attention/kernels/cpu/recurrent/recurrence.hpp"
 
 namespace attnbench::kernels {

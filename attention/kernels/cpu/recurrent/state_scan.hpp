@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "attention/kernels/cpu/product/ahead.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/recurrent/panels.hpp"
 
 namespace attnbench::kernels {

@@ -1,10 +1,10 @@
 #include "attention/kernels/softmax.hpp"
-#include "attention/kernels/cpu/softmax/softmax_amx.hpp"
-#include "attention/kernels/cpu/softmax/softmax_few.hpp"
-#include "attention/kernels/cpu/softmax/softmax_forward.hpp"
-#include "attention/kernels/cpu/softmax/softmax_items.hpp"
-#include "attention/kernels/cpu/softmax/softmax_scratch.hpp"
-#include "attention/kernels/cpu/softmax/softmax_slots.hpp"
+#include "attention/kernels/cpu/softmax/amx.hpp"
+#include "attention/kernels/cpu/softmax/few.hpp"
+#include "attention/kernels/cpu/softmax/forward.hpp"
+#include "attention/kernels/cpu/softmax/items.hpp"
+#include "attention/kernels/cpu/softmax/scratch.hpp"
+#include "attention/kernels/cpu/softmax/slots.hpp"
 
 namespace attnbench::kernels {
 namespace {

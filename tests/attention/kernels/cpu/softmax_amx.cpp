@@ -12,8 +12,8 @@
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 #if defined(__x86_64__)
-#include "attention/kernels/cpu/softmax/softmax_amx_reach.hpp"
-#include "attention/kernels/cpu/softmax/softmax_amx_weights.hpp"
+#include "attention/kernels/cpu/softmax/amx_reach.hpp"
+#include "attention/kernels/cpu/softmax/amx_weights.hpp"
 #endif
 
 #define NEEDS_AMX()                                                  \

@@ -1,6 +1,6 @@
 // The tiled softmax where one side is short, on both sides of every bound at which another way of
 // computing it begins.
-#include "attention/kernels/cpu/softmax/softmax_slots.hpp"
+#include "attention/kernels/cpu/softmax/slots.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Planning for a card that is not the current one.
 #include "attention/kernels/cuda/cards.hpp"
 
-#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench::kernels::cuda::test {

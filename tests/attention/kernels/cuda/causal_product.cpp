@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/causal_product.hpp"
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
 
 #include "tests/attention/kernels/cuda/recurrent_device.hpp"
 

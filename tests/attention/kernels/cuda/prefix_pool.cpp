@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 
 #include "tests/attention/kernels/cuda/recurrent_device.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "attention/tolerance.hpp"
+#include "attention/conformance/tolerance.hpp"
 #include "tests/attention/kernels/cuda/device_array.hpp"
 #include "tests/attention/kernels/recurrent_families.hpp"
 
@@ -19,7 +19,7 @@ constexpr bool emulated = false;
 #endif
 
 /// How far results may lie from the definition, relative to their size: fp16's no farther than
-/// attention/tolerance.hpp promises; bf16's a little, since of three tokens a sum of weights of
+/// attention/conformance/tolerance.hpp promises; bf16's a little, since of three tokens a sum of weights of
 /// either sign may be far smaller than its terms.
 template <class T>
 inline const double bar = 3e-6;

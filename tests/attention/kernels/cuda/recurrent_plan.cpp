@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/recurrent_plan.hpp"
+#include "attention/kernels/cuda/recurrent/plan.hpp"
 
 #include <utility>
 

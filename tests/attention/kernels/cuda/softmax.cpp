@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/softmax.hpp"
+#include "attention/kernels/cuda/softmax/softmax.hpp"
 
 #include "tests/attention/kernels/cuda/softmax_device.hpp"
 

@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/softmax_band.hpp"
+#include "attention/kernels/cuda/softmax/band.hpp"
 
 #include <vector>
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "attention/kernels/cuda/softmax.hpp"
-#include "attention/kernels/cuda/softmax_call.hpp"
+#include "attention/kernels/cuda/softmax/softmax.hpp"
+#include "attention/kernels/cuda/softmax/call.hpp"
 #include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/cuda/device_array.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"

@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/softmax_sm90.hpp"
+#include "attention/kernels/cuda/softmax/forward_sm90.hpp"
 
 #include <cmath>
 #include <limits>

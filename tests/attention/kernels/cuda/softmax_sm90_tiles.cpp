@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/softmax_sm90_tiles.hpp"
+#include "attention/kernels/cuda/softmax/sm90_tiles.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-#include "attention/kernels/cuda/softmax_split.hpp"
+#include "attention/kernels/cuda/softmax/split.hpp"
 
-#include "attention/kernels/cuda/softmax_call.hpp"
+#include "attention/kernels/cuda/softmax/call.hpp"
 #include "tests/attention/kernels/cuda/softmax_sizes.hpp"
 #include "tests/support/catch.hpp"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "attention/kernels/cuda/whole_pool.hpp"
+#include "attention/kernels/cuda/pool/whole_pool.hpp"
 #include "tests/attention/kernels/cuda/recurrent_device.hpp"
 #include "tests/attention/kernels/whole_pool_problem.hpp"
 

@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/whole_pool_plan.hpp"
+#include "attention/kernels/cuda/pool/plan.hpp"
 
 #include <set>
 

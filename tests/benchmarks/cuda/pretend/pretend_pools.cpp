@@ -1,6 +1,6 @@
 // The whole pool on the device that only pretends: holds what it is given to the contract, and
 // takes the time of 2 TB/s.
-#include "attention/kernels/cuda/whole_pool.hpp"
+#include "attention/kernels/cuda/pool/whole_pool.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
 
 namespace attnbench::kernels::cuda {

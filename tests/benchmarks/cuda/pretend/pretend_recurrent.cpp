@@ -1,7 +1,7 @@
 // The recurrent families on the device that only pretends: hold what they are given to the
 // contract, and take the time of 2 TB/s.
-#include "attention/kernels/cuda/causal_product.hpp"
-#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
+#include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
 
 namespace attnbench::kernels::cuda {

@@ -1,6 +1,6 @@
 // LAVO's running memory on the device that only pretends: holds what it is given to the contract,
 // and takes the time of 2 TB/s.
-#include "attention/kernels/cuda/running_memory.hpp"
+#include "attention/kernels/cuda/lavo/lavo.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
 
 namespace attnbench::kernels::cuda {

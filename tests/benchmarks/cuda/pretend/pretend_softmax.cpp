@@ -1,6 +1,6 @@
 // The softmax family on the device that only pretends: holds what it is given to the contract, and
 // takes the time of 500 TFLOP/s.
-#include "attention/kernels/cuda/softmax.hpp"
+#include "attention/kernels/cuda/softmax/softmax.hpp"
 #include "tests/benchmarks/cuda/pretend/pretend_arrays.hpp"
 
 namespace attnbench::kernels::cuda {

@@ -1,11 +1,11 @@
 // Every kernel finds its way where blocks have less shared memory than on Hopper. The emulator
 // refuses a launch that asks for more than the card has.
-#include "attention/kernels/cuda/causal_product.hpp"
-#include "attention/kernels/cuda/prefix_pool.hpp"
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
+#include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 #include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/cuda/emulator/launching.hpp"
 #include "tests/attention/kernels/cuda/recurrent_device.hpp"
-#include "tests/attention/kernels/cuda/running_memory_device.hpp"
+#include "tests/attention/kernels/cuda/lavo_device.hpp"
 
 namespace attnbench::kernels::cuda::test {
 namespace {

@@ -1,0 +1,173 @@
+#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+
+#include <limits>
+#include <vector>
+
+namespace attnbench::prefix_pool {
+namespace {
+
+using at::Tensor;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
+constexpr std::int64_t kBlock = 16;
+
+/// Inclusive sums over s <= t of exp(m_s - m_t) a_s along dimension 1, for a [N, T, L, W] and m
+/// [N, T, L] that does not decrease in t. By doubling in blocks whose ends are summed likewise, so
+/// that work stays linear in T.
+Tensor prefix_sums(Tensor a, Tensor m) {
+  const std::int64_t length = a.size(1);
+  const std::int64_t blocks = (length + kBlock - 1) / kBlock;
+  const std::int64_t padding = blocks * kBlock - length;
+  if (padding > 0) {
+    a = at::constant_pad_nd(a, {0, 0, 0, 0, 0, padding});
+    m = at::cat({m, m.narrow(1, length - 1, 1).expand({-1, padding, -1})}, 1);
+  }
+  a = a.unflatten(1, at::IntArrayRef{blocks, kBlock});
+  m = m.unflatten(1, at::IntArrayRef{blocks, kBlock});
+  for (std::int64_t reach = 1; reach < kBlock; reach *= 2) {
+    const std::int64_t rest = kBlock - reach;
+    const Tensor fade = shrink(m.narrow(2, 0, rest), m.narrow(2, reach, rest)).unsqueeze(-1);
+    a = at::cat(
+        {a.narrow(2, 0, reach), at::addcmul(a.narrow(2, reach, rest), fade, a.narrow(2, 0, rest))},
+        2);
+  }
+  if (blocks > 1) {
+    const Tensor ends = m.select(2, kBlock - 1);
+    const Tensor before = prefix_sums(a.select(2, kBlock - 1), ends).narrow(1, 0, blocks - 1);
+    const Tensor fade =
+        shrink(ends.narrow(1, 0, blocks - 1).unsqueeze(2), m.narrow(1, 1, blocks - 1));
+    a = at::cat({a.narrow(1, 0, 1),
+                 at::addcmul(a.narrow(1, 1, blocks - 1), fade.unsqueeze(-1), before.unsqueeze(2))},
+                1);
+  }
+  return a.flatten(1, 2).narrow(1, 0, length);
+}
+
+struct Prefixes {
+  /// At place i: the sums up to the i-th token of every block, [N, n, L, D + 1]; the last column is
+  /// the normaliser.
+  std::vector<Tensor> sums;
+  Tensor maximum;  ///< [N, n, kBlock, L]
+};
+
+/// All prefixes of k [N, T, L], v [N, T, D], from a flat carry.
+Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
+  const Tensor scores = in_blocks(k, kBlock, -kInfinity);
+  const Tensor values = in_blocks(at::constant_pad_nd(v, {0, 1}, 1), kBlock, 0);
+  const std::int64_t blocks = scores.size(1);
+  // The result does not depend on the maximum, so that no gradient flows through it.
+  const Tensor m = at::maximum(std::get<0>(at::cummax(scores.detach().flatten(1, 2), 1)),
+                               past.maximum.unsqueeze(1))
+                       .view(scores.sizes());
+  const Tensor ends = m.select(2, kBlock - 1);
+  const Tensor totals = at::matmul(shrink(scores, ends.unsqueeze(2)).transpose(-2, -1), values);
+  const Tensor first = at::cat({past.sum, past.normaliser.unsqueeze(-1)}, -1).unsqueeze(1);
+  const Tensor edges = at::cat({past.maximum.unsqueeze(1), ends}, 1).narrow(1, 0, blocks);
+  Tensor sums = prefix_sums(at::cat({first, totals.narrow(1, 0, blocks - 1)}, 1), edges);
+  Tensor before = edges;
+  Prefixes made;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const Tensor here = m.select(2, i);
+    sums = at::mul(sums, shrink(before, here).unsqueeze(-1))
+               .addcmul_(shrink(scores.select(2, i), here).unsqueeze(-1),
+                         values.select(2, i).unsqueeze(-2));
+    before = here;
+    made.sums.push_back(sums);
+  }
+  made.maximum = m;
+  return made;
+}
+
+}  // namespace
+
+Tensor shrink(const Tensor& from, const Tensor& to) {
+  return from.sub(to.masked_fill(to == -kInfinity, 0)).exp_();
+}
+
+Tensor reciprocal_or_zero(const Tensor& x) { return at::reciprocal(x).masked_fill_(x == 0, 0); }
+
+Tensor weights_of(const Tensor& query, Query kind, const Tensor& maximum,
+                  const Tensor& normaliser) {
+  if (kind == Query::weights) return query;
+  if (kind == Query::logits) return at::softmax(query, -1);
+  // softmax(query + maximum + log normaliser) without the logarithm.
+  const Tensor x = query + maximum;
+  const Tensor shares = shrink(x, x.detach().amax(-1, true)) * normaliser;
+  const Tensor total = shares.sum(-1, true);
+  return shares / total.masked_fill(total == 0, 1);
+}
+
+Tensor subtracted(const Tensor& weights, const Tensor& gradient, Query kind) {
+  return kind == Query::logits_plus_z ? (weights * gradient).sum(-1, true) : gradient;
+}
+
+Tensor query_gradient(const Tensor& weights, const Tensor& gradient, Query kind) {
+  if (kind == Query::weights) return gradient;
+  const Tensor weighted = weights * gradient;
+  return at::addcmul(weighted, weights, weighted.sum(-1, true), -1);
+}
+
+Carry Carry::flat() const {
+  const auto n = maximum.size(0) * maximum.size(1);
+  return {maximum.view({n, maximum.size(2)}), normaliser.view({n, maximum.size(2)}),
+          sum.view({n, sum.size(2), sum.size(3)})};
+}
+
+Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
+                  std::int64_t value_dim, const at::TensorOptions& like) {
+  const auto options = like.dtype(compute_type(c10::typeMetaToScalarType(like.dtype())));
+  return {at::full({batch, heads, latents}, -kInfinity, options),
+          at::zeros({batch, heads, latents}, options),
+          at::zeros({batch, heads, latents, value_dim}, options)};
+}
+
+Carry flat_empty_carry(const Operand& scores, const Tensor& values) {
+  return empty_carry(1, values.size(0) * values.size(1), scores.width(), values.size(3),
+                     values.options())
+      .flat();
+}
+
+Tensor whole(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
+  const auto type = compute_type(values.scalar_type());
+  const Tensor k = scores.all(type);
+  // The result does not depend on the maximum, so that no gradient flows through it. A latent to
+  // which every token is hidden weighs nothing, and has no gradient.
+  const Tensor maximum = k.detach().amax(-2, true);
+  const Tensor e = shrink(k, maximum);
+  const Tensor normaliser = e.sum(-2, true);
+  const Tensor means = at::matmul(e.transpose(-2, -1), values.to(type)) /
+                       normaliser.masked_fill(normaliser == 0, 1).transpose(-2, -1);
+  const Tensor p = weights_of(query.all(type), kind, maximum, normaliser);
+  return at::matmul(p, means).to(values.scalar_type());
+}
+
+Tensor materialised(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
+                    Carry* carry) {
+  const at::AutoGradMode record(carry == nullptr && at::GradMode::is_enabled());
+  const auto type = compute_type(values.scalar_type());
+  const Carry past = carry ? carry->flat() : flat_empty_carry(scores, values);
+  const Prefixes prefixes =
+      prefixes_of(scores.all(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
+  const auto width = values.size(3);
+  const Tensor queries = in_blocks(query.all(type).flatten(0, 1), kBlock, 0);
+  std::vector<Tensor> outputs;
+  for (std::int64_t i = 0; i < kBlock; ++i) {
+    const Tensor& sums = prefixes.sums[static_cast<std::size_t>(i)];
+    const Tensor normaliser = sums.select(-1, width);
+    const Tensor p =
+        weights_of(queries.select(2, i), kind, prefixes.maximum.select(2, i), normaliser);
+    const Tensor gain = p / normaliser.masked_fill(normaliser == 0, 1);
+    outputs.push_back(at::matmul(gain.unsqueeze(-2), sums.narrow(-1, 0, width)).squeeze(-2));
+  }
+  const Tensor y = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, values.size(2));
+  if (carry) {
+    const Tensor last = prefixes.sums.back().select(1, -1);
+    past.maximum.copy_(prefixes.maximum.select(1, -1).select(1, kBlock - 1));
+    past.normaliser.copy_(last.select(-1, width));
+    past.sum.copy_(last.narrow(-1, 0, width));
+  }
+  return y.reshape(values.sizes()).to(values.scalar_type());
+}
+
+}  // namespace attnbench::prefix_pool

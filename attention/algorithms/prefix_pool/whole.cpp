@@ -1,0 +1,200 @@
+#include "attention/entry_parts.hpp"
+#include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/kernels/whole_pool.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/pool/whole_pool.hpp"
+#endif
+
+namespace attnbench::prefix_pool {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+ATTNBENCH_KERNEL(whole_pool_forward)
+ATTNBENCH_KERNEL(whole_pool_backward)
+
+/// One call: dense rows of one dtype. With features, query and scores are the tokens that they are
+/// made of; a mask [B, S] hides tokens then.
+struct Call {
+  Tensor query, scores, values;
+  Query kind;
+  Features features;
+  Tensor mask;
+
+  kernels::WholePoolSizes sizes() const {
+    kernels::WholePoolSizes sizes;
+    sizes.batch = values.size(0);
+    sizes.heads = values.size(1);
+    sizes.length = query.size(2);
+    sizes.key_length = values.size(2);
+    sizes.latents = scores.size(3);
+    sizes.value_dim = values.size(3);
+    sizes.query = kernel_query(kind);
+    if (features.omega.defined()) {
+      sizes.latents = features.omega.size(-2);
+      sizes.scale = features.scale;
+      sizes.directions = {scores.size(3), features.half_square};
+    }
+    return sizes;
+  }
+  template <class T>
+  kernels::WholePoolArguments<T> arguments() const {
+    kernels::WholePoolArguments<T> arguments;
+    arguments.query = kernel_rows<const T>(query);
+    arguments.scores = kernel_rows<const T>(scores);
+    arguments.values = kernel_rows<const T>(values);
+    if (features.omega.defined()) {
+      const Tensor& omega = features.omega;
+      arguments.directions = {omega.data_ptr<kernels::Compute<T>>(), 0,
+                              omega.dim() == 3 ? omega.stride(0) : 0, omega.stride(-2)};
+    }
+    if (mask.defined()) {
+      arguments.key_mask = static_cast<const std::uint8_t*>(mask.data_ptr());
+      arguments.mask_stride = mask.stride(0);
+    }
+    return arguments;
+  }
+};
+
+Tensor forward(const Call& call) {
+  const auto sizes = call.sizes();
+  Tensor out =
+      at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.values.options());
+  on_kernels(call.values, [&](auto element, auto& place) {
+    using T = decltype(element);
+    auto arguments = call.arguments<T>();
+    arguments.out = kernel_rows<T>(out);
+    run_whole_pool_forward<T>(place, out, sizes, arguments);
+  });
+  return out;
+}
+
+struct Whole : torch::autograd::Function<Whole> {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& scores,
+                        const Tensor& values, std::int64_t kind) {
+    context->save_for_backward({query, scores, values});
+    context->saved_data["kind"] = kind;
+    return prefix_pool::forward({query, scores, values, static_cast<Query>(kind), {}, {}});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const auto saved = context->get_saved_variables();
+    const Call call{saved[0], saved[1],
+                    saved[2], static_cast<Query>(context->saved_data["kind"].toInt()),
+                    {},       {}};
+    const Tensor d_out = with_dense_rows(upstream[0]);
+    variable_list gradients;
+    for (const Tensor& x : saved) gradients.push_back(at::empty(x.sizes(), x.options()));
+    on_kernels(call.values, [&](auto element, auto& place) {
+      using T = decltype(element);
+      run_whole_pool_backward<T>(place, d_out, call.sizes(), call.arguments<T>(),
+                                 kernels::PrefixPoolGradients<T>{
+                                     kernel_rows<const T>(d_out), kernel_rows<T>(gradients[0]),
+                                     kernel_rows<T>(gradients[1]), kernel_rows<T>(gradients[2])});
+    });
+    gradients.push_back({});
+    return gradients;
+  }
+};
+
+/// Whether the kernel of the device makes logits of its tokens: on CUDA of 16-bit ones alone.
+bool makes_features(bool cuda, std::int64_t bytes, const kernels::WholePoolSizes& sizes) {
+  if (!cuda) return true;
+#ifdef ATTNBENCH_CUDA_KERNELS
+  return bytes == 2 && kernels::cuda::whole_pool_refusal(sizes).empty();
+#else
+  static_cast<void>(bytes);
+  static_cast<void>(sizes);
+  return false;
+#endif
+}
+
+/// Features of both are left to the kernel.
+Call with_features(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
+  const at::NoGradGuard no_grad;
+  const auto type = values.scalar_type();
+  Call call{with_dense_rows(query.whole.to(type)),
+            with_dense_rows(scores.whole.to(type)),
+            with_dense_rows(values),
+            kind,
+            scores.features,
+            {}};
+  call.features.omega = scores.features.omega.to(compute_type(type)).contiguous();
+  if (scores.features.hidden.defined()) {
+    call.mask = scores.features.hidden.logical_not().flatten(1).contiguous();
+  }
+  return call;
+}
+
+}  // namespace
+
+Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
+  const bool made = scores.features.omega.defined();
+  if (made && !gradient_wanted({query.whole, scores.whole, values})) {
+    const at::NoGradGuard no_grad;
+    const Call call = with_features(query, kind, scores, values);
+    const bool in_kernel = makes_features(
+        values.is_cuda(), static_cast<std::int64_t>(values.element_size()), call.sizes());
+    if (in_kernel) return forward(call);
+  }
+  const auto rows = [](const Operand& x) {
+    return x.features.omega.defined() ? x.all(compute_type(x.whole.scalar_type())) : x.whole;
+  };
+  const Tensor q = rows(query), k = rows(scores);
+  const auto type =
+      at::promote_types(at::promote_types(q.scalar_type(), k.scalar_type()), values.scalar_type());
+  return Whole::apply(with_dense_rows(q.to(type)), with_dense_rows(k.to(type)),
+                      with_dense_rows(values.to(type)), static_cast<std::int64_t>(kind))
+      .to(values.scalar_type());
+}
+
+namespace {
+
+kernels::WholePoolSizes sizes_of(const Problem& problem, std::int64_t latents, Query kind) {
+  kernels::WholePoolSizes sizes;
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.length = problem.length;
+  sizes.key_length = problem.key_length;
+  sizes.latents = latents;
+  sizes.value_dim = problem.value_dim;
+  sizes.query = kernel_query(kind);
+  return sizes;
+}
+
+}  // namespace
+
+Support whole_fused_supports(const Problem& problem, std::int64_t latents) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::whole_pool_refusal(sizes_of(problem, latents, Query::logits));
+#else
+    static_cast<void>(latents);
+    return {};
+#endif
+  });
+}
+
+double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
+                                   bool features) {
+  kernels::WholePoolSizes sizes = sizes_of(problem, latents, kind);
+  if (!features) return predicted_whole_pool_forward_bytes(problem, sizes);
+  kernels::WholePoolSizes made = sizes;
+  made.directions.dim = problem.head_dim;
+  if (makes_features(is_cuda(problem.device), bytes_of(problem.dtype), made)) {
+    return predicted_whole_pool_forward_bytes(problem, made);
+  }
+  // The logits of all tokens, and the kernel in their type.
+  Problem wide = problem;
+  if (bytes_of(wide.dtype) == 2) wide.dtype = Dtype::float32;
+  const double heads = static_cast<double>(problem.batch * problem.heads);
+  const double tokens = static_cast<double>(problem.length + problem.key_length);
+  return predicted_whole_pool_forward_bytes(wide, sizes) +
+         heads * tokens * static_cast<double>(latents * bytes_of(wide.dtype));
+}
+
+}  // namespace attnbench::prefix_pool

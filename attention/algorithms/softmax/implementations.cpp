@@ -1,0 +1,218 @@
+#include "attention/algorithms/softmax/implementations.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention/entry_parts.hpp"
+#include "attention/kernels/softmax.hpp"
+#include "attention/torch/cuda.hpp"
+
+namespace attnbench {
+namespace {
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+Support in_torch(const Options&, const Problem& problem) {
+  if (problem.dtype == Dtype::float16 && problem.device == "cpu") {
+    return Support::no("LibTorch multiplies no float16 matrices on the CPU");
+  }
+  return {};
+}
+
+Cost composite_cost(Cost cost, const Window& band, const Problem& problem) {
+  const double bytes = real(bytes_of(problem.dtype));
+  const double heads = real(problem.batch * problem.heads);
+  const double square = real(problem.length) * real(problem.key_length);
+  const double dims = real(problem.head_dim + problem.value_dim);
+  const bool masked = band.left < problem.key_length - 1 || band.right < problem.key_length - 1;
+  double scaled = heads * real(problem.length * problem.head_dim) * bytes;
+  if (problem.kv_heads != problem.heads) scaled += heads * real(problem.key_length) * dims * bytes;
+  cost.executed_flops = 2 * dims * heads * square;
+  cost.exponentials = heads * square;
+  cost.workspace_bytes = 2 * heads * square * bytes + (masked ? square : 0) + scaled;
+  cost.saved_bytes = heads * square * bytes + (masked ? square : 0) + scaled;
+  cost.backward_flops = 2.0;
+  return cost;
+}
+
+Cost chunked_cost(Cost cost, const Window& band, const Options& options, const Problem& problem) {
+  const double bytes = std::max(4.0, real(bytes_of(problem.dtype)));
+  const double heads = real(problem.batch * problem.heads);
+  const std::int64_t rows = std::min(options.integer("query_chunk"), problem.length);
+  const std::int64_t seen =
+      std::min(band.left, unlimited / 4) + std::min(band.right, unlimited / 4);
+  const std::int64_t keys =
+      std::min({options.integer("key_chunk"), problem.key_length, seen + rows});
+  const double pairs = blocked_pairs(problem, band, rows, keys, false);
+  const double block = real(rows) * real(keys);
+  // The mask of a block's edge is made of distances, which are integers of 8 bytes.
+  const double edge = real(rows) * real(std::min(rows, keys));
+  const double mask =
+      band.left < problem.key_length || band.right < problem.key_length ? 19 * edge : 0;
+  cost.executed_flops = 2 * real(problem.head_dim + problem.value_dim) * heads * pairs;
+  cost.exponentials = heads * pairs;
+  cost.workspace_bytes =
+      heads * bytes *
+          (block + real(rows * problem.head_dim) + 2 * real(rows * problem.value_dim) +
+           5 * real(rows) + real(problem.length)) +
+      mask;
+  cost.saved_bytes = heads * real(problem.length) * bytes;
+  return cost;
+}
+
+kernels::SoftmaxSizes kernel_sizes(const Window& band, const Problem& problem) {
+  kernels::SoftmaxSizes sizes;
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.kv_heads = problem.kv_heads;
+  sizes.length = problem.length;
+  sizes.key_length = problem.key_length;
+  sizes.head_dim = problem.head_dim;
+  sizes.value_dim = problem.value_dim;
+  sizes.left = band.left;
+  sizes.right = band.right;
+  return sizes;
+}
+
+Cost tiled_cost(Cost cost, const Window& band, const Problem& problem) {
+  const double heads = real(problem.batch * problem.heads);
+  const double pairs = blocked_pairs(problem, band, 64, 64, true);
+  cost.executed_flops = 2 * real(problem.head_dim + problem.value_dim) * heads * pairs;
+  cost.exponentials = heads * pairs;
+  cost.workspace_bytes = tiled_workspace_bytes(problem, kernel_sizes(band, problem));
+  cost.saved_bytes = heads * real(problem.length) * (problem.dtype == Dtype::float64 ? 8 : 4);
+  return cost;
+}
+
+}  // namespace
+
+Cost common_softmax_cost(const BandedMechanism& mechanism, const Options& options,
+                         const Problem& problem) {
+  const Window band = mechanism.band(options, problem);
+  const double heads = real(problem.batch * problem.heads);
+  const double kv_heads = real(problem.batch * problem.kv_heads);
+  const double bytes = real(bytes_of(problem.dtype));
+  const double dims = real(problem.head_dim + problem.value_dim);
+  Cost cost;
+  cost.model_flops = 2 * dims * heads * real(visible_pairs(problem, band.left, band.right));
+  cost.minimal_bytes =
+      dims * bytes * (heads * real(problem.length) + kv_heads * real(problem.key_length));
+  cost.state_bytes = dims * bytes * kv_heads * real(mechanism.state_keys(options, problem));
+  return cost;
+}
+
+double blocked_pairs(const Problem& problem, const Window& band, std::int64_t rows,
+                     std::int64_t columns, bool whole) {
+  const std::int64_t offset = problem.key_length - problem.length;
+  double pairs = 0;
+  for (std::int64_t t0 = 0; t0 < problem.length; t0 += rows) {
+    const std::int64_t count = std::min(rows, problem.length - t0);
+    const std::int64_t first = std::max<std::int64_t>(0, t0 + offset - band.left);
+    const std::int64_t last =
+        std::min(problem.key_length - 1, t0 + count - 1 + offset + band.right);
+    std::int64_t keys = std::max<std::int64_t>(0, last + 1 - first);
+    if (whole) keys = (keys + columns - 1) / columns * columns;
+    pairs += real(count) * real(keys);
+  }
+  return pairs;
+}
+
+Implementation composite_softmax(const BandedMechanism& mechanism) {
+  Implementation implementation;
+  implementation.name = "composite";
+  implementation.title = "whole score matrices in tensor operations";
+  implementation.supports = in_torch;
+  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+    return Mixed{softmax_composite(mechanism.call(module, inputs, state)), {}};
+  };
+  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
+    return composite_cost(common_softmax_cost(mechanism, options, problem),
+                          mechanism.band(options, problem), problem);
+  };
+  implementation.growth = {2, 2, 0, 0, 1, 0.0};
+  return implementation;
+}
+
+Implementation chunked_softmax(const BandedMechanism& mechanism) {
+  Implementation implementation;
+  implementation.name = "chunked";
+  implementation.title = "chunks in tensor operations, Rabe and Staats 2021";
+  implementation.supports = in_torch;
+  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+    const auto& options = module.options;
+    return Mixed{softmax_chunked(mechanism.call(module, inputs, state),
+                                 options.integer("query_chunk"), options.integer("key_chunk")),
+                 {}};
+  };
+  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
+    return chunked_cost(common_softmax_cost(mechanism, options, problem),
+                        mechanism.band(options, problem), options, problem);
+  };
+  implementation.growth = {2, 0, 0, 0};  // a chunk of queries against a chunk of keys at a time
+  implementation.growth.from_length = 4096;  // before, there are few chunks and none is left out
+  implementation.rank = 1;
+  return implementation;
+}
+
+Implementation tiled_softmax(const BandedMechanism& mechanism) {
+  Implementation implementation;
+  implementation.name = "tiled";
+  implementation.title = "tiles with an online softmax in one kernel, Dao et al. 2022";
+  implementation.supports = [mechanism](const Options& options, const Problem& problem) {
+    return tiled_supports(problem, kernel_sizes(mechanism.band(options, problem), problem));
+  };
+  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+    return Mixed{softmax_tiled(mechanism.call(module, inputs, state)), {}};
+  };
+  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
+    return tiled_cost(common_softmax_cost(mechanism, options, problem),
+                      mechanism.band(options, problem), problem);
+  };
+  implementation.growth = {2, 0, 0, 0};
+  implementation.rank = 10;
+  return implementation;
+}
+
+Implementation fused_softmax(const BandedMechanism& mechanism) {
+  Implementation implementation = tiled_softmax(mechanism);
+  implementation.name = "fused";
+  implementation.title = "the tiled kernel on a CUDA device";
+  implementation.supports = [tiled = implementation.supports](const Options& options,
+                                                              const Problem& problem) {
+    if (!is_cuda(problem.device)) return Support::no("on the CPU the kernel is called tiled");
+    return tiled(options, problem);
+  };
+  implementation.rank = 20;
+  return implementation;
+}
+
+std::vector<Option> chunk_options(std::int64_t query_chunk, std::int64_t key_chunk) {
+  return {{"query_chunk",
+           OptionType::integer,
+           query_chunk,
+           "queries of one chunk of the implementation chunked",
+           1.0,
+           {},
+           {}},
+          {"key_chunk",
+           OptionType::integer,
+           key_chunk,
+           "keys of one chunk of the implementation chunked",
+           1.0,
+           {},
+           {}}};
+}
+
+Option scale_option() {
+  return {"scale", OptionType::number,
+          0.0,     "factor on q.k before the softmax; 0 = 1/sqrt(head_dim)",
+          {},      {},
+          {}};
+}
+
+double scale_of(const Mechanism& mechanism) {
+  const double scale = mechanism.options.number("scale");
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(mechanism.problem.head_dim));
+}
+
+}  // namespace attnbench

@@ -1,0 +1,206 @@
+#include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/algorithms/softmax/relative_band.hpp"
+#include "attention/algorithms/softmax/saved.hpp"
+#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/kernels/softmax.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/softmax/softmax.hpp"
+#endif
+
+namespace attnbench {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+static_assert(unlimited == kernels::SoftmaxSizes::far);
+
+ATTNBENCH_KERNEL(softmax_forward)
+ATTNBENCH_KERNEL(softmax_backward)
+
+/// `bias` may be undefined.
+kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call, const RelativeBias& bias) {
+  kernels::SoftmaxSizes sizes;
+  sizes.batch = call.q.size(0);
+  sizes.heads = call.q.size(1);
+  sizes.kv_heads = call.k.size(1);
+  sizes.length = call.length();
+  sizes.key_length = call.key_length();
+  sizes.head_dim = call.q.size(3);
+  sizes.value_dim = call.v.size(3);
+  sizes.left = call.left;
+  sizes.right = call.right;
+  sizes.offset = call.offset;
+  sizes.scale = call.scale;
+  if (bias.bias.defined()) sizes.bias_reach = bias.reach;
+  return sizes;
+}
+
+/// Whether 16-bit numbers on CUDA must be widened for the biases.
+bool widened_for_bias(const kernels::SoftmaxSizes& sizes) {
+#ifdef ATTNBENCH_CUDA_KERNELS
+  return sizes.bias_reach >= 0 && !kernels::cuda::softmax_biased_in_16_bits(sizes);
+#else
+  static_cast<void>(sizes);
+  return false;
+#endif
+}
+
+template <class T>
+kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
+                                          const at::Tensor& lse, const RelativeBias& bias) {
+  kernels::SoftmaxArguments<T> arguments;
+  arguments.q = kernel_rows<const T>(call.q);
+  arguments.k = kernel_rows<const T>(call.k);
+  arguments.v = kernel_rows<const T>(call.v);
+  if (call.key_mask.defined()) {
+    arguments.key_mask = static_cast<const std::uint8_t*>(call.key_mask.data_ptr());
+    arguments.mask_stride = call.key_mask.stride(0);
+  }
+  arguments.out = kernel_rows<T>(out);
+  if (bias.bias.defined()) arguments.bias = kernel_numbers<kernels::Compute<T>>(bias.bias);
+  if (lse.defined()) arguments.lse = static_cast<kernels::Compute<T>*>(lse.data_ptr());
+  return arguments;
+}
+
+/// Output [B, H, T, Dv] and, where `lse` is defined, the logarithms of the sums.
+at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse,
+                       const RelativeBias& bias = {}) {
+  const auto sizes = sizes_of(call, bias);
+  auto out = at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.q.options());
+  on_kernels(call.q, [&](auto element, auto& place) {
+    using T = decltype(element);
+    run_softmax_forward<T>(place, out, sizes, arguments_of<T>(call, out, lse, bias));
+  });
+  return out;
+}
+
+/// What the backward pass needs beside `context`'s call: the output and its sums' logarithms.
+at::Tensor recorded_forward(AutogradContext* context, const SoftmaxCall& call,
+                            const RelativeBias& bias) {
+  const auto lse_type = call.q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto lse =
+      at::empty({call.q.size(0), call.q.size(1), call.q.size(2)}, call.q.options().dtype(lse_type));
+  auto out = run_forward(call, lse, bias);
+  save(context, call, out, lse);
+  return out;
+}
+
+/// The gradients of q, k and v, and that of the bias into `d_bias` where there is one: on CUDA
+/// those of numbers in float32, whatever they were.
+variable_list recorded_backward(AutogradContext* context, const Variable& upstream,
+                                const RelativeBias& bias, const at::Tensor& d_bias) {
+  SavedSoftmax saved = restore(context);
+  SoftmaxCall& call = saved.call;
+  const auto type = call.q.scalar_type();
+  if (d_bias.defined() && call.q.is_cuda()) {
+    for (at::Tensor* x : {&call.q, &call.k, &call.v, &saved.out}) *x = x->to(compute_type(type));
+  }
+  const auto sizes = sizes_of(call, bias);
+  const auto d_out = with_dense_rows(upstream.to(call.q.scalar_type()));
+  const auto dq = at::empty(call.q.sizes(), call.q.options());
+  const auto dk = at::empty(call.k.sizes(), call.k.options());
+  const auto dv = at::empty(call.v.sizes(), call.v.options());
+  on_kernels(call.q, [&](auto element, auto& place) {
+    using T = decltype(element);
+    kernels::SoftmaxGradients<T> gradients{kernel_rows<const T>(d_out), kernel_rows<T>(dq),
+                                           kernel_rows<T>(dk), kernel_rows<T>(dv)};
+    if (d_bias.defined()) gradients.d_bias = kernel_numbers<kernels::Compute<T>>(d_bias);
+    run_softmax_backward<T>(place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse, bias),
+                            gradients);
+  });
+  return {dq.to(type), dk.to(type), dv.to(type)};
+}
+
+struct Tiled : torch::autograd::Function<Tiled> {
+  static Variable forward(AutogradContext* context, const Variable&, const Variable&,
+                          const Variable&, const SoftmaxCall& call) {
+    return recorded_forward(context, call, {});
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    variable_list gradients = recorded_backward(context, upstream[0], {}, {});
+    gradients.push_back({});
+    return gradients;
+  }
+};
+
+struct Biased : torch::autograd::Function<Biased> {
+  static Variable forward(AutogradContext* context, const Variable&, const Variable&,
+                          const Variable&, const Variable& bias, const SoftmaxCall& call) {
+    context->saved_data["bias"] = bias;
+    return recorded_forward(context, call, {bias, bias.size(0) / 2});
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    const at::Tensor bias = context->saved_data.at("bias").toTensor();
+    const at::Tensor d_bias = at::empty_like(bias);
+    variable_list gradients =
+        recorded_backward(context, upstream[0], {bias, bias.size(0) / 2}, d_bias);
+    gradients.insert(gradients.end(), {d_bias, {}});
+    return gradients;
+  }
+};
+
+/// Dense rows, what padding holds cleared.
+SoftmaxCall dense_call(const SoftmaxCall& call) {
+  SoftmaxCall dense = call.without_padding();
+  dense.q = with_dense_rows(dense.q);
+  dense.k = with_dense_rows(dense.k);
+  dense.v = with_dense_rows(dense.v);
+  return dense;
+}
+
+}  // namespace
+
+Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+  return supported_by_kernels(problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    return kernels::cuda::softmax_refusal(sizes);
+#else
+    static_cast<void>(sizes);
+    return {};
+#endif
+  });
+}
+
+double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+  if (is_cuda(problem.device) && bytes_of(problem.dtype) == 2 && widened_for_bias(sizes)) {
+    // Of what is computed in float32, the queries, keys, values and result besides.
+    Problem exact = problem;
+    exact.dtype = Dtype::float32;
+    const std::int64_t rows =
+        sizes.batch * (sizes.heads * sizes.length + sizes.kv_heads * sizes.key_length);
+    return 4 * static_cast<double>(rows * (sizes.head_dim + sizes.value_dim)) +
+           predicted_softmax_forward_bytes(exact, sizes);
+  }
+  return predicted_softmax_forward_bytes(problem, sizes);
+}
+
+at::Tensor softmax_tiled(const SoftmaxCall& call) {
+  const SoftmaxCall dense = dense_call(call);
+  if (call.key_length() == 1 && call.sees_all()) {
+    // The weight is 1: its gradient is 0, of which rounding in tiles would leave something.
+    const std::int64_t group = call.q.size(1) / dense.v.size(1);
+    return dense.v.repeat_interleave(group, 1)
+        .expand({-1, -1, call.length(), -1})
+        .to(call.q.scalar_type());
+  }
+  if (!gradient_wanted({call.q, call.k, call.v})) return run_forward(dense, {});
+  return Tiled::apply(dense.q, dense.k, dense.v, dense);
+}
+
+at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
+  if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
+  if (call.q.is_cuda() && call.q.element_size() == 2 && widened_for_bias(sizes_of(call, bias))) {
+    SoftmaxCall exact = call;
+    for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kFloat);
+    return relative_band_tiled(exact, bias).to(call.q.scalar_type());
+  }
+  const SoftmaxCall dense = dense_call(call);
+  const RelativeBias wide{bias.bias.to(compute_type(call.q.scalar_type())).contiguous(),
+                          bias.reach};
+  if (!gradient_wanted({call.q, call.k, call.v, bias.bias})) return run_forward(dense, {}, wide);
+  return Biased::apply(dense.q, dense.k, dense.v, wide.bias, dense);
+}
+
+}  // namespace attnbench

@@ -1,0 +1,65 @@
+#include "attention/algorithms/tokens/blocks.hpp"
+
+#include <algorithm>
+
+namespace attnbench {
+
+using at::Tensor;
+
+at::ScalarType compute_type(at::ScalarType type) {
+  return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
+}
+
+bool gradient_wanted(const std::vector<Tensor>& tensors) {
+  return at::GradMode::is_enabled() &&
+         std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return x.defined() && x.requires_grad(); });
+}
+
+std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {
+  std::vector<Piece> pieces;
+  for (std::int64_t begin = 0; begin < length; begin += pieces.back().tokens()) {
+    const std::int64_t whole = std::min((length - begin) / size, most);
+    pieces.push_back(whole > 0 ? Piece{begin, whole, size} : Piece{begin, 1, length - begin});
+  }
+  return pieces;
+}
+
+Tensor part_of(const Tensor& whole, const Piece& piece, at::ScalarType type) {
+  return whole.narrow(2, piece.begin, piece.tokens()).to(type).flatten(0, 1);
+}
+
+void put_part(const Tensor& whole, const Piece& piece, const Tensor& part) {
+  const Tensor place = whole.narrow(2, piece.begin, piece.tokens());
+  place.copy_(part.view(place.sizes()));
+}
+
+Tensor rows_of(const Tensor& whole, std::int64_t begin, std::int64_t count, at::ScalarType type) {
+  return whole.narrow(2, begin, count).to(type).flatten(0, 1).transpose(0, 1).contiguous();
+}
+
+void put_rows(const Tensor& whole, std::int64_t begin, const Tensor& rows) {
+  whole.narrow(2, begin, rows.size(0))
+      .copy_(rows.transpose(0, 1).unflatten(0, at::IntArrayRef{whole.size(0), whole.size(1)}));
+}
+
+Tensor in_blocks(const Tensor& x, std::int64_t size, double filling) {
+  const std::int64_t blocks = (x.size(1) + size - 1) / size;
+  return at::constant_pad_nd(x, {0, 0, 0, blocks * size - x.size(1)}, filling)
+      .unflatten(1, at::IntArrayRef{blocks, size});
+}
+
+Tensor carry_over(Tensor each, const Tensor& fade, Tensor past, bool reversed) {
+  const auto count = each.size(1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto place = reversed ? count - 1 - i : i;
+    Tensor slot = each.select(1, place);
+    const Tensor next =
+        fade.defined() ? at::addcmul(slot, past, fade.select(1, place)) : slot + past;
+    slot.copy_(past);
+    past = next;
+  }
+  return past;
+}
+
+}  // namespace attnbench

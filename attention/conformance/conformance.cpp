@@ -1,0 +1,77 @@
+#include "attention/conformance/conformance.hpp"
+
+#include <algorithm>
+
+#include "attention/conformance/property.hpp"
+
+namespace attnbench::conformance {
+namespace {
+
+std::vector<Check> all_checks() {
+  std::vector<Check> all;
+  for (auto group : {value_checks, order_checks, size_checks, padding_checks, claim_checks,
+                     adversarial_checks, independence_checks, layer_checks}) {
+    for (Check& check : group()) all.push_back(std::move(check));
+  }
+  return all;
+}
+
+void refuse_unknown(const std::vector<std::string>& only) {
+  std::vector<std::string> known;
+  for (const Property& property : properties()) known.push_back(property.name);
+  for (const std::string& name : only) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = closest_word(name, known);
+    throw UsageError("there is no property " + name +
+                     (near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+}
+
+Finding found(const Check& check, const Subject& subject) {
+  Judge judge;
+  try {
+    check.run(subject, judge);
+  } catch (const UnsupportedError& error) {
+    // The trial's problem was asked for beforehand: who refuses it now is counted on by every
+    // suite.
+    judge.fail(std::string("`supports` allows what is then refused: ") + error.what());
+  } catch (const std::exception& error) {
+    // A c10::Error goes on with a backtrace that helps nobody here.
+    const std::string what = error.what();
+    judge.fail("it threw: " + what.substr(0, what.find('\n')));
+  }
+  return judge.finding(check.property.name);
+}
+
+}  // namespace
+
+std::vector<Property> properties() {
+  std::vector<Property> out;
+  for (const Check& check : all_checks()) out.push_back(check.property);
+  return out;
+}
+
+std::vector<Finding> check(const Entry& entry, const reference::Reference& reference,
+                           const Implementation& implementation, Pattern pattern, Dtype dtype,
+                           const CheckOptions& options) {
+  refuse_unknown(options.only);
+  const Subject subject(entry, reference, implementation, pattern, dtype, options);
+  Judge first;
+  const bool possible = subject.prepare(first, "").has_value();
+  std::vector<Finding> findings;
+  for (const Check& each : all_checks()) {
+    const auto& only = options.only;
+    const bool wanted =
+        only.empty() || std::find(only.begin(), only.end(), each.property.name) != only.end();
+    if (!wanted) continue;
+    findings.push_back(possible ? found(each, subject) : first.finding(each.property.name));
+  }
+  return findings;
+}
+
+bool all_held(const std::vector<Finding>& findings) {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& finding) { return finding.status == Status::broken; });
+}
+
+}  // namespace attnbench::conformance

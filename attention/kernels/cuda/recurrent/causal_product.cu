@@ -1,0 +1,89 @@
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
+
+#include "attention/kernels/cuda/recurrent/backward.cuh"
+
+namespace attnbench::kernels::cuda {
+namespace {
+
+RecurrentShape shape_of(const CausalProductSizes& sizes) {
+  return {sizes.batch * sizes.heads, sizes.length, sizes.features, sizes.value_dim};
+}
+
+void require(const std::string& refusal) {
+  if (!refusal.empty()) throw std::logic_error(refusal);
+}
+
+template <class T>
+RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
+                                   const CausalProductArguments<T>& arguments) {
+  RecurrentArguments<T> a;
+  a.query = arguments.query;
+  a.key = arguments.key;
+  a.values = arguments.values;
+  a.out = arguments.out;
+  a.mask = arguments.key_mask;
+  a.mask_stride = arguments.mask_stride;
+  a.heads = static_cast<int>(sizes.heads);
+  a.kind = static_cast<int>(sizes.feature);
+  a.normalised = a.tracked = sizes.normalised;
+  a.epsilon = static_cast<float>(sizes.epsilon);
+  return a;
+}
+
+}  // namespace
+
+std::string causal_product_refusal(const CausalProductSizes& sizes) {
+  return recurrent_refusal(shape_of(sizes), "features");
+}
+
+template <class T>
+std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes) {
+  require(causal_product_refusal(sizes));
+  return recurrent_forward_bytes<ProductFamily, T>(shape_of(sizes));
+}
+
+template <class T>
+void causal_product_forward(const CausalProductSizes& sizes,
+                            const CausalProductArguments<T>& arguments, Stream stream,
+                            void* workspace, std::size_t workspace_bytes) {
+  require(causal_product_refusal(sizes));
+  RecurrentArguments<T> a = arguments_of(sizes, arguments);
+  a.after = {arguments.memory, sizes.normalised ? arguments.total : nullptr, nullptr};
+  recurrent_forward<ProductFamily>(a, shape_of(sizes), stream, workspace, workspace_bytes);
+}
+
+std::string causal_product_backward_refusal(const CausalProductSizes& sizes) {
+  return recurrent_backward_refusal(shape_of(sizes), "features");
+}
+
+template <class T>
+std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes) {
+  require(causal_product_backward_refusal(sizes));
+  return recurrent_backward_bytes<ProductFamily, T>(shape_of(sizes));
+}
+
+template <class T>
+void causal_product_backward(const CausalProductSizes& sizes,
+                             const CausalProductArguments<T>& arguments,
+                             const CausalProductGradients<T>& gradients, Stream stream,
+                             void* workspace, std::size_t workspace_bytes) {
+  require(causal_product_backward_refusal(sizes));
+  recurrent_backward<ProductFamily>(arguments_of(sizes, arguments),
+                                    RecurrentGradients<T>{gradients.d_out, gradients.d_query,
+                                                          gradients.d_key, gradients.d_values},
+                                    shape_of(sizes), stream, workspace, workspace_bytes);
+}
+
+#define ATTNBENCH_INSTANTIATE(T)                                                                \
+  template std::size_t causal_product_forward_bytes<T>(const CausalProductSizes&);              \
+  template void causal_product_forward<T>(                                                      \
+      const CausalProductSizes&, const CausalProductArguments<T>&, Stream, void*, std::size_t); \
+  template std::size_t causal_product_backward_bytes<T>(const CausalProductSizes&);             \
+  template void causal_product_backward<T>(                                                     \
+      const CausalProductSizes&, const CausalProductArguments<T>&,                              \
+      const CausalProductGradients<T>&, Stream, void*, std::size_t);
+ATTNBENCH_INSTANTIATE(float)
+ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_INSTANTIATE(Half)
+
+}  // namespace attnbench::kernels::cuda

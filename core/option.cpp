@@ -1,0 +1,225 @@
+#include "core/option.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <sstream>
+#include <stdexcept>
+
+#include "core/errors.hpp"
+
+namespace attnbench {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+/// Number of insertions, deletions, replacements and swaps of neighbours between two words.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+OptionType type_of(const OptionValue& value) {
+  constexpr OptionType types[] = {OptionType::integer, OptionType::number, OptionType::boolean,
+                                  OptionType::text, OptionType::window};
+  return types[value.index()];
+}
+
+/// `value` as the declared type, or nothing. A number without a fraction is an integer too.
+std::optional<OptionValue> converted(const OptionValue& value, OptionType type) {
+  if (type_of(value) == type) return value;
+  if (type == OptionType::number && type_of(value) == OptionType::integer) {
+    return static_cast<double>(std::get<std::int64_t>(value));
+  }
+  if (type == OptionType::integer && type_of(value) == OptionType::number) {
+    const double number = std::get<double>(value);
+    if (std::trunc(number) == number && std::abs(number) < 9.0e15) {
+      return static_cast<std::int64_t>(number);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string plain(double number) {
+  return to_string(std::trunc(number) == number && std::abs(number) < 9.0e15
+                       ? OptionValue(static_cast<std::int64_t>(number))
+                       : OptionValue(number));
+}
+
+void check_range(const Option& option, double number) {
+  const bool low = option.minimum && number < *option.minimum;
+  const bool high = option.maximum && number > *option.maximum;
+  if (!low && !high && std::isfinite(number)) return;
+  std::string range = "finite";
+  if (option.minimum && option.maximum) {
+    range = "from " + plain(*option.minimum) + " to " + plain(*option.maximum);
+  } else if (option.minimum) {
+    range = "at least " + plain(*option.minimum);
+  } else if (option.maximum) {
+    range = "at most " + plain(*option.maximum);
+  }
+  throw UsageError("option " + option.name + " must be " + range + ", not " + plain(number));
+}
+
+void check_value(const Option& option, const OptionValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    check_range(option, static_cast<double>(*integer));
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    check_range(option, *number);
+  } else if (const auto* text = std::get_if<std::string>(&value)) {
+    const auto& choices = option.choices;
+    if (choices.empty() || std::count(choices.begin(), choices.end(), *text) != 0) return;
+    const std::string near = closest_word(*text, choices);
+    throw UsageError("option " + option.name + " must be one of " + joined(choices) + ", not " +
+                     quoted(*text) + (near.empty() ? "" : "; did you mean " + near + "?"));
+  } else if (const auto* window = std::get_if<Window>(&value)) {
+    if (window->left < 0 || window->right < 0) {
+      throw UsageError("option " + option.name + " must not be negative on either side, not " +
+                       to_string(value));
+    }
+  }
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const std::vector<Option>& declared) {
+  std::vector<std::string> known;
+  for (const auto& option : declared) known.push_back(option.name);
+  if (known.empty()) throw UsageError("unknown option " + name + ": there are no options here");
+  const std::string near = closest_word(name, known);
+  throw UsageError("unknown option " + name + (near.empty() ? "" : "; did you mean " + near + "?") +
+                   " The options are: " + joined(known));
+}
+
+template <class T>
+const T& read(const std::map<std::string, OptionValue>& values, const std::string& name,
+              OptionType type) {
+  const auto found = values.find(name);
+  if (found == values.end()) throw std::logic_error("option " + name + " is not declared");
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) {
+    throw std::logic_error("option " + name + " is read as " + to_string(type) + " but is " +
+                           to_string(type_of(found->second)));
+  }
+  return *value;
+}
+
+}  // namespace
+
+Options Options::resolve(const std::vector<Option>& declared,
+                         const std::map<std::string, OptionValue>& said) {
+  Options options;
+  for (const auto& option : declared) options.set(option.name, option.fallback);
+  for (const auto& [name, value] : said) {
+    const auto option = std::find_if(declared.begin(), declared.end(),
+                                     [&, key = &name](const Option& o) { return o.name == *key; });
+    if (option == declared.end()) refuse_name(name, declared);
+    const auto taken = converted(value, option->type);
+    if (!taken) {
+      throw UsageError("option " + name + " must be a" +
+                       (option->type == OptionType::integer ? "n " : " ") +
+                       to_string(option->type) + ", not " + to_string(value));
+    }
+    check_value(*option, *taken);
+    options.set(name, *taken);
+  }
+  return options;
+}
+
+std::int64_t Options::integer(const std::string& name) const {
+  return read<std::int64_t>(values_, name, OptionType::integer);
+}
+double Options::number(const std::string& name) const {
+  return read<double>(values_, name, OptionType::number);
+}
+bool Options::boolean(const std::string& name) const {
+  return read<bool>(values_, name, OptionType::boolean);
+}
+const std::string& Options::text(const std::string& name) const {
+  return read<std::string>(values_, name, OptionType::text);
+}
+Window Options::window(const std::string& name) const {
+  return read<Window>(values_, name, OptionType::window);
+}
+
+std::string closest_word(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t least = 0;
+  for (const auto& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    // A beginning of the word counts as near, however much is missing.
+    const bool begins = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
+    const std::size_t cost = begins ? std::min<std::size_t>(distance, 1) : distance;
+    const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    if (cost <= limit && (best.empty() || cost < least)) {
+      best = candidate;
+      least = cost;
+    }
+  }
+  return best;
+}
+
+std::string to_string(const OptionValue& value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* window = std::get_if<Window>(&value)) {
+    return "{\"left\":" + std::to_string(window->left) +
+           ",\"right\":" + std::to_string(window->right) + "}";
+  }
+  // The shortest text that reads back as the same number.
+  const double number = std::get<double>(value);
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, number);
+    if (std::strtod(text, nullptr) == number) break;
+  }
+  return text;
+}
+
+const char* to_string(OptionType type) {
+  switch (type) {
+    case OptionType::integer:
+      return "integer";
+    case OptionType::number:
+      return "number";
+    case OptionType::boolean:
+      return "boolean";
+    case OptionType::text:
+      return "text";
+    case OptionType::window:
+      return "window";
+  }
+  throw std::logic_error("option type out of range");
+}
+
+}  // namespace attnbench

@@ -1,0 +1,118 @@
+#include "core/text/format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace attnbench::result {
+namespace {
+
+struct Unit {
+  double size;
+  const char* name;
+};
+
+std::string three_digits(double value) {
+  const double magnitude = std::fabs(value);
+  const int decimals = magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2;
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+/// With the largest unit in which the value, once rounded, is at least 1; `units` from large to
+/// small.
+template <std::size_t count>
+std::string with_unit(double value, const std::array<Unit, count>& units) {
+  for (const Unit& unit : units) {
+    if (std::fabs(value) >= unit.size * 0.9995) return three_digits(value / unit.size) + unit.name;
+  }
+  return three_digits(value / units.back().size) + units.back().name;
+}
+
+/// Bytes at which a UTF-8 letter begins.
+bool begins_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+}  // namespace
+
+std::string human_seconds(double seconds, Letters letters) {
+  const char* micro = letters == Letters::utf8 ? " µs" : " us";
+  return with_unit(seconds,
+                   std::array<Unit, 4>{{{1, " s"}, {1e-3, " ms"}, {1e-6, micro}, {1e-9, " ns"}}});
+}
+
+std::string human_bytes(double bytes) {
+  if (bytes < 1023.5) return std::to_string(std::lround(bytes)) + " B";
+  constexpr double kibi = 1024;
+  return with_unit(bytes, std::array<Unit, 4>{{{kibi * kibi * kibi * kibi, " TiB"},
+                                               {kibi * kibi * kibi, " GiB"},
+                                               {kibi * kibi, " MiB"},
+                                               {kibi, " KiB"}}});
+}
+
+std::string human_count(double count) {
+  if (count < 999.5 && count == std::floor(count)) return std::to_string(std::lround(count));
+  return with_unit(
+      count, std::array<Unit, 6>{
+                 {{1e15, " P"}, {1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}, {1, ""}}});
+}
+
+std::string human_spread(double median, double low, double high, Letters letters) {
+  const double share = std::max(high - median, median - low) / median * 100;
+  if (share > 100) return "unsteady";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), share < 9.95 ? "%.1f" : "%.0f", share);
+  return (letters == Letters::utf8 ? "±" : "+-") + std::string(text.data()) + " %";
+}
+
+std::string human_value(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object() && value.contains("left") && value.contains("right")) {
+    return human_value(value["left"]) + "+" + human_value(value["right"]);
+  }
+  return value.dump();
+}
+
+std::size_t display_width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_letter));
+}
+
+std::string pad_right(const std::string& text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return used < width ? text + std::string(width - used, ' ') : text;
+}
+
+std::string pad_left(const std::string& text, std::size_t width) {
+  const std::size_t used = display_width(text);
+  return used < width ? std::string(width - used, ' ') + text : text;
+}
+
+std::string shorten(const std::string& text, std::size_t width, Letters letters) {
+  if (display_width(text) <= width) return text;
+  const std::string mark = letters == Letters::utf8 ? "…" : "~";
+  std::string cut;
+  std::size_t used = 0;
+  for (const char byte : text) {
+    if (begins_letter(byte) && ++used >= width) break;
+    cut += byte;
+  }
+  return cut + mark;
+}
+
+std::vector<std::string> wrap(const std::string& text, std::size_t width) {
+  std::istringstream words(text);
+  std::vector<std::string> lines;
+  for (std::string word; words >> word;) {
+    if (lines.empty() || display_width(lines.back()) + 1 + display_width(word) > width) {
+      lines.push_back(word);
+    } else {
+      lines.back() += " " + word;
+    }
+  }
+  return lines;
+}
+
+}  // namespace attnbench::result

@@ -1,0 +1,142 @@
+#include "harness/run/folder/fingerprint.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/result/result_file.hpp"
+#include "core/hash.hpp"
+#include "core/json_file.hpp"
+#include "harness/run/worker/plugin_name.hpp"
+#include "harness/run/worker/worker_client.hpp"
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t most_files = 256;
+
+/// Worker and library where the build puts them; an installation has the library beside or in lib.
+std::vector<fs::path> programs() {
+  const fs::path folder = program_folder();
+  std::vector<fs::path> found{folder / "attnbench-worker"};
+  const char* library = "libattnbench_attention.so";
+  for (const fs::path& place : {folder / library, folder.parent_path() / "lib" / library}) {
+    if (fs::exists(place)) found.push_back(place);
+  }
+  return found;
+}
+
+/// What tells, without reading it, that a file is the one that was read before.
+std::string appearance(const fs::path& file) {
+  struct stat seen {};
+  if (stat(file.c_str(), &seen) != 0 || !S_ISREG(seen.st_mode)) return {};
+  std::ostringstream text;
+  text << seen.st_dev << ' ' << seen.st_ino << ' ' << seen.st_size << ' ' << seen.st_mtim.tv_sec
+       << '.' << seen.st_mtim.tv_nsec;
+  return text.str();
+}
+
+/// Hashes by path, each with the appearance it was made for.
+class Memo {
+ public:
+  Memo() : file_(cache_file("hashes.json")) {
+    known_ = recalled(file_).value_or(Json::object());
+    if (!known_.is_object()) known_ = Json::object();
+  }
+  ~Memo() {
+    if (changed_) remember(file_, known_);
+  }
+  std::string hash(const fs::path& path) {
+    const std::string name = fs::absolute(path).string();
+    const std::string now = appearance(path);
+    if (now.empty()) return "missing";
+    if (const auto known = known_.find(name);
+        known != known_.end() && known->is_object() && known->value("appearance", "") == now) {
+      return known->value("hash", "");
+    }
+    const std::string hash = result::hash_file(path);
+    known_[name] = {{"appearance", now}, {"hash", hash}};
+    changed_ = true;
+    return hash;
+  }
+
+ private:
+  fs::path file_;
+  Json known_;
+  bool changed_ = false;
+};
+
+void drop_oldest(const fs::path& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    files.emplace_back(entry.last_write_time(), entry.path());
+  }
+  if (files.size() <= most_files) return;
+  std::sort(files.begin(), files.end());
+  for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
+}
+
+/// A TorchScript module is what stands beside it, too.
+std::vector<fs::path> files_of(const fs::path& plugin) {
+  if (plugin.extension() != ".pt") return {plugin};
+  return {plugin, fs::path(plugin).replace_extension(".json"),
+          fs::path(plugin).replace_extension(".reference.pt")};
+}
+
+}  // namespace
+
+std::string binary_fingerprint(const std::vector<std::string>& plugins) {
+  Memo memo;
+  std::string all;
+  for (const fs::path& program : programs()) all += memo.hash(program) + "\n";
+  for (const std::string& plugin : plugins) {
+    for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
+  }
+  return result::hash_text(all);
+}
+
+fs::path cache_file(const std::string& name) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/') return fs::path(cache) / "attnbench" / name;
+  if (home != nullptr && *home == '/') return fs::path(home) / ".cache" / "attnbench" / name;
+  return {};
+}
+
+void remember(const fs::path& file, const Json& value) {
+  if (file.empty()) return;
+  try {
+    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    fs::create_directories(file.parent_path());
+    drop_oldest(file.parent_path());
+    result::write_atomically(file, result::hash_text(text) + "\n" + text);
+  } catch (const std::exception&) {
+    // Without a cache the answer only takes longer.
+  }
+}
+
+std::optional<Json> recalled(const fs::path& file) {
+  std::error_code ignored;
+  if (file.empty() || !fs::exists(fs::symlink_status(file, ignored))) return std::nullopt;
+  try {
+    const std::string content = result::read_file(file, "a cache file");
+    const std::size_t end = content.find('\n');
+    if (end != std::string::npos &&
+        content.compare(0, end, result::hash_text(std::string_view(content).substr(end + 1))) ==
+            0) {
+      return result::parse_json(std::string_view(content).substr(end + 1), file.string(),
+                                "a cache file");
+    }
+  } catch (const std::exception&) {
+    // Damaged in another way.
+  }
+  fs::remove(file, ignored);
+  return std::nullopt;
+}
+
+}  // namespace attnbench::run

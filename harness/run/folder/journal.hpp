@@ -1,0 +1,77 @@
+// Journal: what a run has measured so far, one JSON line after the other, synced before the next.
+//
+// journal.jsonl
+//   {type: header, schema, suite, cells, measure, rounds, plugins, seed, threads, blas, command,
+//    reproduce, started_at, identity}
+//                  each (re)start of the run writes one; the newest holds. identity: what must be
+//                  equal for records to hold, see keeping.hpp
+//   {type: probe, device, ceilings, machine}
+//   {type: record, cell, round, status, reason, …}   see protocol.hpp; reused_from where copied
+//   {type: repeat, cell, reason}    what was recorded of this cell before no longer holds
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/failure.hpp"
+
+namespace attnbench::run {
+
+using Json = nlohmann::json;
+
+constexpr int journal_schema = 1;
+
+/// The journal cannot be written: a full disk, a limit, a broken device. What it held is safe.
+class JournalFailure : public EnvironmentFailure {
+ public:
+  using EnvironmentFailure::EnvironmentFailure;
+};
+
+/// The journal is no longer where it was: its folder was deleted or moved while the run was at
+/// work.
+class JournalGone : public EnvironmentFailure {
+ public:
+  using EnvironmentFailure::EnvironmentFailure;
+};
+
+/// What a journal says.
+struct JournalContents {
+  Json header;                                      ///< the newest
+  std::map<std::string, Json> probes;               ///< newest, by device
+  std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
+  std::map<std::string, Json> identities;           ///< of the start that measured each cell
+  /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first that is not one.
+  std::map<std::string, std::string> faults;
+  std::size_t whole_bytes = 0;  ///< up to the end of the last whole line
+};
+
+/// Reads a journal; a last line that was cut off is left out, and of two records of one cell and
+/// round the later counts. A record that is not of its form (result/round_form.hpp) costs the
+/// records of its cell. Throws EnvironmentFailure naming the file and line if it is missing or not
+/// a journal.
+JournalContents read_journal(const std::filesystem::path& file);
+
+class Journal {
+ public:
+  /// Opens `file` for appending, creating it if need be, and cuts off a last line that is not
+  /// whole. Throws UsageFailure if another run writes to it, JournalFailure if it cannot be opened.
+  explicit Journal(std::filesystem::path file);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /// Throws JournalGone unless the file is still where it was opened.
+  void require_there() const;
+  /// Returns when the line is on the disk. Throws JournalFailure, leaving no half line behind.
+  void append(const Json& line);
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+  off_t size_ = 0;
+};
+
+}  // namespace attnbench::run

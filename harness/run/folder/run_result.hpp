@@ -1,0 +1,42 @@
+// The result of a run: what was planned, measured and known, put together as result.json has it.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/run/plan/limits.hpp"
+#include "harness/run/plan/planning.hpp"
+
+namespace attnbench::run {
+
+/// What is said of the run beside its cells.
+struct RunFacts {
+  std::string state;  ///< complete, interrupted or stopped
+  std::string reason;
+  std::string started_at;
+  std::string command;
+  std::string reproduce;
+  std::uint64_t seed = 0;
+  int threads = 0;
+  int jobs = 1;
+  int rounds = 0;
+  std::vector<std::string> plugins;
+  Shard shard;
+  std::string binary;  ///< fingerprint
+  Json suite;
+  Json machine;  ///< without the worker's part
+  bool blas_core_kept = false;
+  double waited_for_quiet_seconds = 0;
+};
+
+/// `records` by cell id, `probes` by device, both as in the journal.
+Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
+                const std::map<std::string, std::vector<Json>>& records,
+                const std::map<std::string, Json>& probes);
+
+/// The moment as 2026-01-31T12:00:00Z.
+std::string now_text();
+
+}  // namespace attnbench::run

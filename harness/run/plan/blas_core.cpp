@@ -1,0 +1,253 @@
+#include "harness/run/plan/blas_core.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "core/text/format.hpp"
+#include "core/hash.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/worker/worker_client.hpp"
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double clearly_faster = 1.1;
+constexpr double about_as_fast = 0.95;
+constexpr double trial_seconds = 10;
+/// After so long no further core type is begun with.
+constexpr double trying_seconds = 2;
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+/// What tells, without reading it, that a file is the one that was tried.
+std::string appearance(const fs::path& file) {
+  struct stat seen {};
+  if (file.empty() || stat(file.c_str(), &seen) != 0) return "missing";
+  return std::to_string(seen.st_size) + " " + std::to_string(seen.st_mtim.tv_sec) + "." +
+         std::to_string(seen.st_mtim.tv_nsec);
+}
+
+std::string cpuinfo(const std::string& key) {
+  std::ifstream stream("/proc/cpuinfo");
+  for (std::string line; std::getline(stream, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || line.rfind(key, 0) != 0) continue;
+    if (line.find_first_not_of(" \t", key.size()) != colon) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// A fresh worker with OPENBLAS_CORETYPE in its environment, asked for one product on one thread.
+std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) {
+  WorkerOptions options;
+  options.threads = 1;
+  options.keep_blas_core = keep;
+  options.blas_core = core_type;
+  try {
+    WorkerClient worker(options);
+    const Json answer = worker.request({{"type", "probe"},
+                                        {"device", "cpu"},
+                                        {"product", true},
+                                        {"threads", 1},
+                                        {"limits", {{"seconds", trial_seconds}}}},
+                                       {}, trial_seconds);
+    const Json blas = answer.at("machine").value("blas", Json::object());
+    return BlasTrial{blas.value("kind", ""), blas.value("library", ""), blas.value("core_type", ""),
+                     answer.at("product").at("flops_per_second").get<double>()};
+  } catch (const std::exception&) {
+    return std::nullopt;  // it costs this core type alone
+  }
+}
+
+/// What the trials depend on beside the library's file.
+fs::path trials_file(bool keep) {
+  std::string key = "blas 1\n" + cpuinfo("model name") + "\n" + cpuinfo("flags") + "\n" +
+                    binary_fingerprint({}) + "\n" + (keep ? "kept" : "");
+  for (const char* name : {"LD_LIBRARY_PATH", "LD_PRELOAD"}) key += "\n" + variable(name);
+  return cache_file("blas-" + result::hash_text(key) + ".json");
+}
+
+}  // namespace
+
+Json to_json(const BlasChoice& choice) {
+  Json out = {{"kind", choice.kind}, {"library", choice.library}, {"chosen_by", choice.chosen_by}};
+  if (!choice.core_type.empty()) out["core_type"] = choice.core_type;
+  if (!choice.tried.empty()) out["tried"] = choice.tried;
+  return out;
+}
+
+std::optional<BlasChoice> blas_choice_from(const Json& value) {
+  try {
+    BlasChoice choice;
+    choice.kind = value.at("kind").get<std::string>();
+    choice.library = value.at("library").get<std::string>();
+    choice.chosen_by = value.at("chosen_by").get<std::string>();
+    choice.core_type = value.value("core_type", "");
+    choice.tried = value.value("tried", std::map<std::string, double>{});
+    if (choice.chosen_by == "attnbench") choice.set = choice.core_type;
+    return choice;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> core_types_for(const std::string& vendor, const std::string& flags) {
+  std::istringstream words(flags);
+  const std::set<std::string> has{std::istream_iterator<std::string>(words), {}};
+  const auto all = [&](std::initializer_list<const char*> wanted) {
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [&](const char* flag) { return has.count(flag) != 0; });
+  };
+  std::vector<std::string> types;
+  if (all({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})) {
+    if (all({"avx512_bf16", "amx_tile", "amx_bf16"})) types.push_back("SapphireRapids");
+    if (all({"avx512_bf16"})) types.push_back("Cooperlake");
+    types.push_back("SkylakeX");
+  }
+  // Haswell's kernels are Zen's as well; what differs is how they are cut for its caches.
+  if (all({"avx2", "fma"})) types.push_back(vendor == "AuthenticAMD" ? "Zen" : "Haswell");
+  if (types.empty() && all({"avx"})) types.push_back("Sandybridge");
+  return types;
+}
+
+BlasChoice choose(const BlasTrials& trials, const std::vector<std::string>& order) {
+  BlasChoice choice;
+  choice.kind = trials.own.kind;
+  choice.library = trials.own.library;
+  choice.core_type = trials.own.core_type;
+  choice.tried = trials.others;
+  if (!trials.own.core_type.empty()) {
+    choice.tried[trials.own.core_type] = trials.own.flops_per_second;
+  }
+  double fastest = 0;
+  for (const auto& [type, rate] : trials.others) fastest = std::max(fastest, rate);
+  if (fastest <= clearly_faster * trials.own.flops_per_second) return choice;
+  for (const std::string& type : order) {
+    const auto found = trials.others.find(type);
+    if (found == trials.others.end() || found->second < about_as_fast * fastest) continue;
+    choice.core_type = type;
+    choice.set = type;
+    choice.chosen_by = "attnbench";
+    return choice;
+  }
+  return choice;
+}
+
+std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
+                                  const std::vector<std::string>& core_types,
+                                  const TryBlas& try_blas, double seconds) {
+  const double begin = now();
+  if (!known) {
+    const auto own = try_blas("");
+    if (!own) return std::nullopt;
+    known = BlasTrials{*own, {}, {}};
+  }
+  if (known->own.kind != "openblas" || known->own.core_type.empty()) return known;
+  bool news = false;
+  for (const std::string& type : core_types) {
+    if (type == known->own.core_type || known->others.count(type) != 0 ||
+        known->unknown.count(type) != 0) {
+      continue;
+    }
+    if (now() - begin > seconds) break;
+    const auto trial = try_blas(type);
+    if (!trial) continue;
+    if (trial->core_type == type) {
+      known->others[type] = trial->flops_per_second;
+      news = true;
+    } else {
+      known->unknown.insert(type);
+    }
+  }
+  // A neighbour may have held the library's own choice back: it is put aside only twice beaten.
+  if (news && choose(*known, core_types).chosen_by == "attnbench") {
+    if (const auto again = try_blas("")) {
+      known->own.flops_per_second = std::max(known->own.flops_per_second, again->flops_per_second);
+    }
+  }
+  return known;
+}
+
+std::optional<BlasTrials> remembered_trials(const fs::path& file) {
+  const std::optional<Json> known = recalled(file);
+  if (!known) return std::nullopt;
+  const Json& value = *known;
+  try {
+    const Json& own = value.at("own");
+    BlasTrials trials;
+    trials.own = {own.at("kind").get<std::string>(), own.at("library").get<std::string>(),
+                  own.at("core_type").get<std::string>(), own.at("flops_per_second").get<double>()};
+    trials.others = value.at("others").get<std::map<std::string, double>>();
+    trials.unknown = value.at("unknown").get<std::set<std::string>>();
+    bool sound = trials.own.flops_per_second > 0;
+    for (const auto& [type, rate] : trials.others) sound = sound && rate > 0;
+    if (!sound || value.at("appearance") != appearance(trials.own.library)) return std::nullopt;
+    return trials;
+  } catch (const Json::exception&) {
+    return std::nullopt;  // a cache that somebody damaged is as good as none
+  }
+}
+
+void remember_trials(const fs::path& file, const BlasTrials& trials) {
+  const Json value = {{"own",
+                       {{"kind", trials.own.kind},
+                        {"library", trials.own.library},
+                        {"core_type", trials.own.core_type},
+                        {"flops_per_second", trials.own.flops_per_second}}},
+                      {"others", trials.others},
+                      {"unknown", trials.unknown},
+                      {"appearance", appearance(trials.own.library)}};
+  remember(file, value);
+}
+
+BlasChoice blas_choice(bool keep, BlasTrying trying,
+                       const std::function<void(const std::string& sentence)>& say) {
+  if (const std::string theirs = variable("OPENBLAS_CORETYPE"); keep && !theirs.empty()) {
+    BlasChoice choice;
+    choice.core_type = theirs;
+    choice.chosen_by = "user";
+    return choice;
+  }
+  const std::vector<std::string> types = core_types_for(cpuinfo("vendor_id"), cpuinfo("flags"));
+  const fs::path file = trials_file(keep);
+  const auto known = remembered_trials(file);
+  if (trying == BlasTrying::only_remembered) return known ? choose(*known, types) : BlasChoice{};
+  bool told = false;
+  const TryBlas in_worker = [&](const std::string& type) {
+    if (say && !told) say("Trying which BLAS kernels are the fastest here, once.");
+    told = true;
+    return try_in_worker(keep, type);
+  };
+  const auto trials = try_all(known, types, in_worker, trying_seconds);
+  if (!trials) return {};
+  const bool news = !known || known->others != trials->others || known->unknown != trials->unknown;
+  if (news) remember_trials(file, *trials);
+  const BlasChoice choice = choose(*trials, types);
+  if (say && told && choice.chosen_by == "attnbench") {
+    say("Its own choice, " + trials->own.core_type + ", does " +
+        result::human_count(trials->own.flops_per_second) + "FLOP/s on one thread, " +
+        choice.core_type + " " + result::human_count(choice.tried.at(choice.core_type)) +
+        "FLOP/s: that is used.");
+  }
+  return choice;
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,301 @@
+#include "harness/run/worker/worker_client.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/worker/descendants.hpp"
+#include "harness/run/folder/files.hpp"
+#include "core/protocol.hpp"
+#include "harness/run/supervise/signals.hpp"
+#include "harness/run/worker/worker_environment.hpp"
+
+extern char** environ;
+
+namespace attnbench::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double start_limit_seconds = 120;
+constexpr double tick_seconds = 0.1;
+/// What a worker needs that has nothing but OpenBLAS's buffers left to load.
+constexpr double stuck_seconds = 3;
+constexpr std::int64_t least_room_bytes = std::int64_t{128} << 20;
+
+double since(Clock::time_point moment) {
+  return std::chrono::duration<double>(Clock::now() - moment).count();
+}
+
+/// Why the worker `pid` will never say hello; empty where it may. OpenBLAS, which cannot have its
+/// buffers under `ulimit -v`, asks for them for ever.
+std::string want_of_room(pid_t pid) {
+  rlimit limit{};
+  std::ifstream stream("/proc/" + std::to_string(pid) + "/statm");
+  std::int64_t pages = 0;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !(stream >> pages)) {
+    return {};
+  }
+  const auto bytes = static_cast<std::int64_t>(limit.rlim_cur);
+  if (bytes - pages * sysconf(_SC_PAGESIZE) > least_room_bytes) return {};
+  return "its address space is limited to " + result::human_bytes(static_cast<double>(bytes)) +
+         " (ulimit -v), in which LibTorch and OpenBLAS have no room: raise the limit";
+}
+
+std::vector<std::string> environment_of(const WorkerOptions& options) {
+  std::vector<std::string> ours;
+  for (char** entry = environ; *entry != nullptr; ++entry) ours.emplace_back(*entry);
+  return worker_environment(
+      ours, {options.keep_blas_core, options.blas_core, shared_blas_folder(), options.waiting});
+}
+
+/// The workers of this process, of which several may run at once.
+class Workers {
+ public:
+  /// Forks one, of which the parent knows before anybody asks whose child it is.
+  pid_t fork_one() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const pid_t pid = fork();
+    if (pid > 0) pids_.insert(pid);
+    return pid;
+  }
+  void remove(pid_t pid) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pids_.erase(pid);
+  }
+  /// What a worker that was killed left behind: our children that we did not start.
+  void end_orphans() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const pid_t group = getpgrp();
+    run::end_orphans(
+        [&](const Process& child) { return child.group == group || pids_.count(child.pid) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<pid_t> pids_;
+};
+
+Workers& workers() {
+  static Workers all;
+  return all;
+}
+
+bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }
+
+std::filesystem::path temporary_folder() {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  if (!error) return folder;
+  const char* said = getenv("TMPDIR");
+  throw EnvironmentFailure(
+      "no folder for temporary files: " +
+      (said == nullptr ? std::string("/tmp") : "TMPDIR=" + result::quotable(said)) + ": " +
+      error.message() + "; set TMPDIR to a folder that is there");
+}
+
+}  // namespace
+
+std::filesystem::path program_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options)) {
+  if (options_.program.empty()) options_.program = program_folder() / "attnbench-worker";
+  if (options_.threads <= 0) options_.threads = usable_cores();
+  if (options_.log.empty()) {
+    own_log_ = true;
+    options_.log =
+        temporary_folder() / ("attnbench-worker-" + std::to_string(getpid()) + "-" +
+                              std::to_string(reinterpret_cast<std::uintptr_t>(this)) + ".log");
+  }
+}
+
+WorkerClient::~WorkerClient() {
+  if (running()) {
+    tell({{"type", "bye"}});
+    channel_.close();
+    const auto begin = Clock::now();
+    while (since(begin) < 2 && !has_ended(pid_)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    kill();
+  }
+  std::error_code ignored;
+  if (own_log_) std::filesystem::remove(options_.log, ignored);
+}
+
+void WorkerClient::start() {
+  if (running()) return;
+  if (access(options_.program.c_str(), X_OK) != 0) {
+    throw EnvironmentFailure("no worker at " + options_.program.string() +
+                             ": build attnbench with LibTorch (./attnbench build)");
+  }
+  for (int tries = 1;; ++tries) {
+    try {
+      auto [ours, theirs] = Channel::pair();
+      channel_ = std::move(ours);
+      spawn(std::move(theirs));
+      handshake();
+      return;
+    } catch (const std::runtime_error& error) {
+      const bool killed = killed_;
+      const std::string tail = log_tail();
+      kill();
+      // Somebody ended it, perhaps for want of memory: it is not broken, and may do better.
+      if (killed && tries == 1) continue;
+      if (const auto* failure = dynamic_cast<const EnvironmentFailure*>(&error)) throw *failure;
+      throw EnvironmentFailure("the worker " + options_.program.string() + " did not start: " +
+                               error.what() + (tail.empty() ? "" : "\n" + tail));
+    }
+  }
+}
+
+void WorkerClient::spawn(Channel theirs) {
+  std::vector<std::string> entries = environment_of(options_);
+  std::vector<char*> environment;
+  for (std::string& entry : entries) environment.push_back(entry.data());
+  environment.push_back(nullptr);
+  const std::string program = options_.program.string();
+  const std::string number = std::to_string(theirs.descriptor());
+  const int log = ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  char* arguments[] = {const_cast<char*>(program.c_str()), const_cast<char*>("--socket"),
+                       const_cast<char*>(number.c_str()), nullptr};
+  killed_ = false;
+  adopt_orphans();
+  pid_ = workers().fork_one();
+  if (pid_ == 0) {
+    // A group of its own: Ctrl-C is ours to act on.
+    setpgid(0, 0);
+    // Kept across execve: a worker that hangs before its main() ends with us, too.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(nothing, 0);
+    dup2(log >= 0 ? log : nothing, 1);
+    dup2(log >= 0 ? log : nothing, 2);
+    fcntl(theirs.descriptor(), F_SETFD, 0);
+    execve(program.c_str(), arguments, environment.data());
+    _exit(127);
+  }
+  if (log >= 0) ::close(log);
+  if (nothing >= 0) ::close(nothing);
+  if (pid_ < 0)
+    throw EnvironmentFailure(std::string("cannot start the worker: ") + strerror(errno));
+}
+
+void WorkerClient::handshake() {
+  greeted_ = false;
+  hello_ = request({{"type", "hello"},
+                    {"protocol", protocol_version},
+                    {"plugins", options_.plugins},
+                    {"threads", options_.threads},
+                    {"device", options_.device}},
+                   {}, start_limit_seconds);
+  greeted_ = true;
+  const int spoken = hello_.value("protocol", 0);
+  if (spoken != protocol_version) {
+    throw EnvironmentFailure("the worker " + options_.program.string() + " speaks protocol " +
+                             std::to_string(spoken) + " and this attnbench " +
+                             std::to_string(protocol_version) +
+                             ": build both again (attnbench build)");
+  }
+}
+
+Json WorkerClient::request(const Json& message, const OnEvent& on_event, double seconds) {
+  start();
+  const std::string wanted = message.at("type");
+  const auto begin = Clock::now();
+  try {
+    channel_.send(message);
+    while (true) {
+      if (tick_) tick_();
+      const auto answer = channel_.receive(tick_seconds);
+      const std::string type = answer ? answer->value("type", "") : "";
+      if (answer && !is_event(type)) {
+        if (type != "error") return *answer;
+        throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));
+      }
+      if (answer && on_event) on_event(*answer);
+      // Whoever holds its end of the connection besides, the worker is what we talk with.
+      if (!answer && has_ended(pid_) && !channel_.pending()) throw WorkerDied(bury());
+      if (!greeted_ && since(begin) > stuck_seconds) {
+        if (const std::string why = want_of_room(pid_); !why.empty()) throw WorkerSilent(why);
+      }
+      if (seconds > 0 && since(begin) > seconds) {
+        throw WorkerSilent("the worker gave no answer to \"" + wanted + "\" within " +
+                           std::to_string(static_cast<int>(seconds)) + " s");
+      }
+    }
+  } catch (const ChannelError&) {
+    throw WorkerDied(bury());
+  }
+}
+
+void WorkerClient::tell(const Json& message) {
+  try {
+    if (running()) channel_.send(message);
+  } catch (const ChannelError&) {
+    // Its death is noticed by whoever waits for an answer.
+  }
+}
+
+void WorkerClient::kill() {
+  if (!running()) return;
+  // Its children lead groups of their own, and what they started may have left those.
+  const std::vector<pid_t> below = descendants_of(pid_);
+  ::kill(-pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
+  for (const pid_t each : below) ::kill(each, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  forget();
+}
+
+void WorkerClient::forget() {
+  workers().remove(pid_);
+  pid_ = -1;
+  channel_.close();
+  workers().end_orphans();
+}
+
+std::string WorkerClient::bury() {
+  // A worker that talks nonsense still lives; give one that is dying the time to leave its status.
+  int status = 0;
+  const auto begin = Clock::now();
+  while (waitpid(pid_, &status, WNOHANG) == 0) {
+    if (since(begin) > 2) {
+      kill();
+      return "the worker broke off the conversation";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  forget();
+  killed_ = WIFSIGNALED(status);
+  if (killed_) return "the worker was killed by " + signal_text(WTERMSIG(status));
+  return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+std::string WorkerClient::log_tail() const { return file_tail(options_.log, 2000); }
+
+}  // namespace attnbench::run

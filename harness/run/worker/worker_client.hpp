@@ -1,0 +1,101 @@
+// WorkerClient: the supervisor's end of the worker. Starts it, talks to it, notices its death.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/failure.hpp"
+#include "harness/run/worker/channel.hpp"
+#include "harness/run/worker/worker_environment.hpp"
+
+namespace attnbench::run {
+
+struct WorkerOptions {
+  std::vector<std::string> plugins;
+  int threads = 0;  ///< 0 = one for each core we may use
+  std::string device = "cpu";
+  bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
+  std::string blas_core;        ///< else what it is there; empty = nothing
+  Waiting waiting = Waiting::active;
+  std::filesystem::path log;  ///< of its standard outputs; empty = a file that goes with the client
+  std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
+};
+
+/// The worker ended while we waited for an answer; `what()` says how and shows the log's last line.
+class WorkerDied : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// No answer came in time. The worker is still at it: kill or restart it.
+class WorkerSilent : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The worker understood the request and could not do it.
+class WorkerRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class WorkerClient {
+ public:
+  /// Heartbeats and progress, as protocol.hpp has them.
+  using OnEvent = std::function<void(const Json&)>;
+
+  /// Starts nothing yet.
+  explicit WorkerClient(WorkerOptions options);
+  /// Says goodbye; a worker that does not leave is killed.
+  ~WorkerClient();
+  WorkerClient(const WorkerClient&) = delete;
+  WorkerClient& operator=(const WorkerClient&) = delete;
+
+  /// Sends `message` (its "type" is the request's name) and returns the answer, starting the worker
+  /// if there is none. `seconds` 0 = as long as it takes.
+  /// Throws WorkerDied, WorkerSilent, WorkerRefused; EnvironmentFailure if it cannot be started.
+  Json request(const Json& message, const OnEvent& on_event = {}, double seconds = 0);
+  /// Sends `message` and waits for nothing; a worker that is gone is no error here.
+  void tell(const Json& message);
+  /// Called several times a second, and after each signal, while a request waits.
+  void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
+
+  /// Starts it if it does not run, a second time where it was killed meanwhile. Throws
+  /// EnvironmentFailure naming the program and the reason.
+  void start();
+  bool running() const { return pid_ > 0; }
+  /// Ends it and what it started, at once.
+  void kill();
+  pid_t pid() const { return pid_; }
+  /// Its answer to our hello: stamp, and what became of each plugin.
+  const Json& hello() const { return hello_; }
+
+ private:
+  void spawn(Channel theirs);
+  void handshake();
+  std::string bury();
+  void forget();
+  std::string log_tail() const;
+
+  WorkerOptions options_;
+  bool own_log_ = false;
+  Channel channel_;
+  pid_t pid_ = -1;
+  bool greeted_ = false;  ///< it said hello
+  bool killed_ = false;   ///< the last one ended by a signal
+  Json hello_;
+  std::function<void()> tick_;
+};
+
+/// The folder of the running program.
+std::filesystem::path program_folder();
+/// The threads a worker told 0 takes: the cores this process may run on.
+int usable_cores();
+
+}  // namespace attnbench::run

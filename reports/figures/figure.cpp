@@ -1,0 +1,249 @@
+#include "reports/figures/figure.hpp"
+
+#include <functional>
+
+#include "core/failure.hpp"
+#include "core/text/format.hpp"
+#include "reports/figures/crossover.hpp"
+#include "reports/figures/lines.hpp"
+#include "reports/figures/roofline.hpp"
+#include "reports/figures/slopes.hpp"
+#include "reports/figures/speedup.hpp"
+#include "reports/training/accuracy.hpp"
+#include "reports/training/curves.hpp"
+#include "reports/training/data.hpp"
+#include "reports/training/expense.hpp"
+#include "reports/training/state.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+using result::Panel;
+using Order = std::vector<std::string>;
+using Rows = std::vector<PublishedRow>;
+using Figures = std::vector<Figure>;
+
+std::string seconds_words(double seconds) { return result::human_seconds(seconds); }
+
+void add(Figures& figures, std::optional<Figure> figure) {
+  if (figure) figures.push_back(std::move(*figure));
+}
+
+/// What the panel's times are of, where its cells agree.
+std::string timed(const Panel& panel) {
+  std::string what;
+  for (const result::Placed& placed : panel.cells) {
+    const std::string primary = placed.cell->value("primary", what);
+    if (!what.empty() && primary != what) return "what each cell times";
+    what = primary;
+  }
+  if (what == "forward") return "one forward pass";
+  if (what == "backward") return "one backward pass";
+  if (what == "forward+backward") return "one forward and backward pass";
+  return what == "step" ? "one generated token" : what;
+}
+
+Figures time_of(const Panel& panel, const Order& order, const LineRequest& request) {
+  Figures figures;
+  add(figures, line_figure(panel, order, request));
+  return figures;
+}
+
+LineRequest time_request(const std::string& what, const std::string& title,
+                         const std::string& timing) {
+  LineRequest request;
+  request.what = what;
+  request.title = title;
+  request.axis = "time";
+  request.caption =
+      "Median over rounds in fresh processes; bars and bands: the interval over rounds.";
+  request.quantity = time_quantity(timing);
+  request.disturbed = disturbed_time_quantity(timing);
+  request.words = seconds_words;
+  return request;
+}
+
+LineRequest byte_request(const std::string& what, const std::string& title, const std::string& axis,
+                         const std::string& part, const std::string& key) {
+  LineRequest request;
+  request.what = what;
+  request.title = title;
+  request.axis = axis;
+  request.quantity = number_quantity(part, key);
+  request.scale = byte_scale;
+  request.words = result::human_bytes;
+  return request;
+}
+
+Figures draw_time(const Panel& panel, const Order& order, const Rows& published) {
+  LineRequest request = time_request("time", "Time of " + timed(panel), "");
+  request.published = published_times(published, panel);
+  return time_of(panel, order, request);
+}
+
+Figures draw_step_time(const Panel& panel, const Order& order, const Rows& published) {
+  LineRequest request = time_request("step_time", "Time of one generated token", "step");
+  request.published = published_times(published, panel);
+  return time_of(panel, order, request);
+}
+
+Figures draw_prefill_time(const Panel& panel, const Order& order, const Rows&) {
+  return time_of(panel, order,
+                 time_request("prefill_time", "Time of taking in the context", "prefill"));
+}
+
+Figures draw_generation_time(const Panel& panel, const Order& order, const Rows&) {
+  return time_of(panel, order,
+                 time_request("generation_time", "Time of prefill and generation", "generation"));
+}
+
+Figures draw_memory(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  LineRequest workspace = byte_request("workspace", "Workspace: memory beyond inputs and outputs",
+                                       "workspace", "memory", "workspace_bytes");
+  workspace.caption = "Counted by the allocator in a pass of its own.";
+  LineRequest peak = byte_request("peak_memory", "Peak memory, inputs and outputs included", "peak",
+                                  "memory", "peak_bytes");
+  peak.caption = workspace.caption;
+  peak.published = published_bytes(published, panel);
+  add(figures, line_figure(panel, order, workspace));
+  add(figures, line_figure(panel, order, peak));
+  return figures;
+}
+
+Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  LineRequest request =
+      byte_request("state", "State carried from token to token", "state", "metrics", "state_bytes");
+  request.caption = "Of one layer, for the whole batch.";
+  add(figures, line_figure(panel, order, request));
+  return figures;
+}
+
+Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, slopes_figure(panel, order, result::Growing::time));
+  return figures;
+}
+
+Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, slopes_figure(panel, order, result::Growing::workspace));
+  return figures;
+}
+
+Figures draw_speedup(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, speedup_figure(panel, order, published, ""));
+  return figures;
+}
+
+Figures draw_generation_speedup(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, speedup_figure(panel, order, published, "generation"));
+  return figures;
+}
+
+Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  add(figures, roofline_figure(panel, order));
+  return figures;
+}
+
+Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
+  return draw_across("crossover", {&panel}, {&panel}, order, {});
+}
+
+Figures draw_accuracy(const Panel& panel, const Order& order, const Rows& published) {
+  Figures figures;
+  add(figures, accuracy_figure(panel, order, published));
+  return figures;
+}
+
+Figures draw_accuracy_over_state(const Panel& panel, const Order& order, const Rows& published) {
+  return accuracy_over_state_figures({&panel}, order, published);
+}
+
+/// Without the panels of another task there is nothing to draw it over.
+template <Expense expense>
+Figures draw_accuracy_over(const Panel& panel, const Order& order, const Rows&) {
+  return accuracy_over_expense_figures(expense, {&panel}, {&panel}, order);
+}
+
+/// A figure for each data set: curves of several would lie over each other, and mean nothing there.
+template <std::optional<Figure> (*one)(const Panel&, const Order&)>
+Figures draw_by_data(const Panel& panel, const Order& order, const Rows&) {
+  Figures figures;
+  for (const Panel& part : by_data(panel)) add(figures, one(part, order));
+  return figures;
+}
+
+using Drawer = Figures (*)(const Panel&, const Order&, const Rows&);
+
+const std::vector<std::pair<std::string, Drawer>>& drawers() {
+  static const std::vector<std::pair<std::string, Drawer>> table{
+      {"time", draw_time},
+      {"memory", draw_memory},
+      {"slopes", draw_slopes},
+      {"memory_slopes", draw_memory_slopes},
+      {"speedup", draw_speedup},
+      {"roofline", draw_roofline},
+      {"step_time", draw_step_time},
+      {"state", draw_state},
+      {"prefill_time", draw_prefill_time},
+      {"generation_time", draw_generation_time},
+      {"generation_speedup", draw_generation_speedup},
+      {"crossover", draw_crossover},
+      {"accuracy", draw_accuracy},
+      {"accuracy_over_state", draw_accuracy_over_state},
+      {"accuracy_over_time", draw_accuracy_over<Expense::time>},
+      {"accuracy_over_memory", draw_accuracy_over<Expense::memory>},
+      {"accuracy_over_learning_rate", draw_by_data<accuracy_over_rate_figure>},
+      {"learning_curves", draw_by_data<learning_curves_figure>},
+      {"loss_curves", draw_by_data<loss_curves_figure>},
+      {"accuracy_by_look_back", draw_by_data<look_back_figure>}};
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, drawer] : drawers()) names.push_back(name);
+  return names;
+}
+
+std::vector<Figure> draw(const std::string& name, const Panel& panel,
+                         const std::vector<std::string>& order,
+                         const std::vector<PublishedRow>& published) {
+  std::string known;
+  for (const auto& [word, drawer] : drawers()) {
+    if (word == name) return drawer(panel, order, published);
+    known += (known.empty() ? "" : ", ") + word;
+  }
+  throw UsageFailure("no figure is called " + name + "; there are " + known);
+}
+
+bool is_drawn_across(const std::string& name) {
+  return name == "crossover" || name == "accuracy_over_state" || name == "accuracy_over_time" ||
+         name == "accuracy_over_memory";
+}
+
+std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
+                                const std::vector<const Panel*>& all,
+                                const std::vector<std::string>& order,
+                                const std::vector<PublishedRow>& published) {
+  if (panels.empty()) return {};
+  if (name == "accuracy_over_time") {
+    return accuracy_over_expense_figures(Expense::time, panels, all, order);
+  }
+  if (name == "accuracy_over_memory") {
+    return accuracy_over_expense_figures(Expense::memory, panels, all, order);
+  }
+  if (name == "accuracy_over_state") return accuracy_over_state_figures(panels, order, published);
+  Figures figures;
+  if (name == "crossover") add(figures, crossover_figure(panels, order));
+  return figures;
+}
+
+}  // namespace attnbench::reports

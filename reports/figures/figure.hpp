@@ -1,0 +1,44 @@
+// Figures: a panel of cells as a Vega-Lite specification with its numbers inlined.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/tables/layout.hpp"
+#include "reports/figures/published.hpp"
+
+namespace attnbench::reports {
+
+using Json = nlohmann::json;
+
+struct Figure {
+  std::string name;      ///< of its files: "kernel_time_forward"
+  std::string title;     ///< "Time of one forward pass"
+  std::string group;     ///< the panel it draws: "kernel, pass=forward"
+  std::string subtitle;  ///< what all its points share: B, H, D, dtype, device, …
+  std::string caption;   ///< how to read it, one sentence; may be empty
+  Json spec;             ///< Vega-Lite 5, complete
+};
+
+/// The names `draw` knows: what a suite's "figures" may list.
+std::vector<std::string> figure_names();
+
+/// The figures that `name` stands for in `panel`; none where its cells hold nothing to draw.
+/// `order` lists all series of the result, so that a series has one colour in all its figures.
+/// Throws UsageFailure for a name nobody knows, listing those there are.
+std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
+                         const std::vector<std::string>& order,
+                         const std::vector<PublishedRow>& published);
+
+/// Whether `name` is drawn over all panels of a task together, rather than for each.
+bool is_drawn_across(const std::string& name);
+/// The figures of such a name, of a task's `panels` among `all` of the result; none where the cells
+/// hold nothing to draw.
+std::vector<Figure> draw_across(const std::string& name,
+                                const std::vector<const result::Panel*>& panels,
+                                const std::vector<const result::Panel*>& all,
+                                const std::vector<std::string>& order,
+                                const std::vector<PublishedRow>& published);
+
+}  // namespace attnbench::reports

@@ -1,0 +1,28 @@
+// Which series a figure shows. One without a mark in it has no place in its legend, and is told of
+// in words instead.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+
+#include "reports/tables/layout.hpp"
+
+namespace attnbench::reports {
+
+/// The series that rows of a figure's data belong to.
+std::set<std::string> series_of(const nlohmann::json& rows);
+
+/// The panel with only those of its series that are among `series`; its cells stay all.
+result::Panel with_series(result::Panel panel, const std::set<std::string>& series);
+
+/// " Not drawn, for want of a number: latte (error), luna (unsupported).": the panel's series that
+/// are not among `series`, with how their cells ended where that was not well; empty where there
+/// are none.
+std::string not_drawn_words(const result::Panel& panel, const std::set<std::string>& series);
+
+/// " Left out, since other programs had the CPU: latte at length 512, 1024; linear.": the panel's
+/// cells that were disturbed, of which nothing is derived; empty where there are none.
+std::string disturbed_words(const result::Panel& panel);
+
+}  // namespace attnbench::reports

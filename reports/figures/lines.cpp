@@ -1,0 +1,252 @@
+#include "reports/figures/lines.hpp"
+
+#include <algorithm>
+
+#include "core/text/format.hpp"
+#include "reports/figures/legend.hpp"
+#include "reports/page/failures.hpp"
+#include "reports/figures/frame.hpp"
+#include "reports/figures/spec.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+using result::Panel;
+using result::Placed;
+
+/// A ring with a stroke through it: neither ours that counts nor hollow as published numbers are.
+constexpr const char* disturbed_shape = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0M-0.7,0.7L0.7,-0.7";
+constexpr const char* disturbed_entry = "disturbed: other programs had the CPU";
+
+struct Point {
+  const Placed* placed;
+  Measured measured;
+  bool disturbed = false;
+};
+
+std::vector<Point> points_of(const Panel& panel, const LineRequest& request) {
+  std::vector<Point> points;
+  for (const Placed& placed : panel.cells) {
+    if (const auto measured = request.quantity(*placed.cell)) {
+      points.push_back({&placed, *measured});
+    } else if (const auto marked =
+                   request.disturbed ? request.disturbed(*placed.cell) : std::nullopt) {
+      points.push_back({&placed, *marked, true});
+    }
+  }
+  return points;
+}
+
+/// The least positive value of all, a third of it: where a logarithmic axis shows what is 0.
+double foot_of(const std::vector<Point>& points) {
+  double least = 0;
+  for (const Point& point : points) {
+    const double value = point.measured.value;
+    if (value > 0 && (least == 0 || value < least)) least = value;
+  }
+  return least > 0 ? least / 3 : 1;
+}
+
+Json row_of(const Point& point, const Json& x, const LineRequest& request, double factor,
+            double foot) {
+  Json row = provenance_row(*point.placed->cell);
+  const Measured& measured = point.measured;
+  const bool grounded = foot > 0 && measured.value <= 0;
+  row["x"] = x;
+  row["series"] = point.placed->series;
+  row["y"] = (grounded ? foot : measured.value) * factor;
+  row["low"] = (grounded ? foot : measured.low) * factor;
+  row["high"] = (grounded ? foot : measured.high) * factor;
+  row["zero"] = grounded;
+  row["said"] = request.words(measured.value);
+  row["disturbed"] = point.disturbed;
+  if (point.disturbed) {
+    row["mark"] = disturbed_entry;
+    row["reason"] = point.placed->cell->value("reason", "");
+  }
+  if (!measured.interval.empty()) {
+    row["between"] = request.words(measured.low) + " to " + request.words(measured.high) + " (" +
+                     measured.interval + ")";
+  }
+  return row;
+}
+
+Json published_rows(const LineRequest& request, double factor) {
+  Json rows = Json::array();
+  for (const Published& number : request.published) {
+    rows.push_back({{"x", number.x},
+                    {"y", number.y * factor},
+                    {"series", number.label},
+                    {"said", request.words(number.y)}});
+  }
+  return rows;
+}
+
+/// Dashed and hollow: never to be taken for a measurement of ours.
+void add_published(Json& layers, const Json& rows, const Json& y) {
+  if (rows.empty()) return;
+  const Json data = {{"name", "published"}, {"values", rows}};
+  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                                 {{"field", "said"}, {"title", "published"}, {"type", "nominal"}}});
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
+                    {"encoding", {{"y", y}, {"opacity", legend_opacity(0.8)}}}});
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
+                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+}
+
+/// The data of a figure, and what is in it: an empty layer would make Vega warn.
+struct Contents {
+  Json rows = Json::array();
+  bool bounds = false;     ///< any value has an interval
+  bool zeros = false;      ///< any value stands at the foot of a logarithmic axis
+  bool others = false;     ///< any value does not
+  bool disturbed = false;  ///< any value is of a cell that was disturbed
+  bool across = false;     ///< any cell without the axis' option is drawn at all its values
+};
+
+Contents contents_of(const Panel& panel, const std::vector<Point>& points,
+                     const LineRequest& request, double factor) {
+  const double foot = is_logarithmic(panel) ? foot_of(points) : 0;
+  Contents contents;
+  for (const Point& point : points) {
+    contents.bounds = contents.bounds || !point.measured.interval.empty();
+    contents.across = contents.across || !point.placed->x;
+    for (const Json& x : places(panel, *point.placed)) {
+      contents.rows.push_back(row_of(point, x, request, factor, foot));
+      const bool zero = contents.rows.back()["zero"].get<bool>();
+      (point.disturbed ? contents.disturbed : zero ? contents.zeros : contents.others) = true;
+    }
+  }
+  return contents;
+}
+
+Json layer_of(Json mark, Json encoding, const std::string& filter = "") {
+  Json layer = {{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
+  if (!filter.empty()) layer["transform"] = Json::array({{{"filter", filter}}});
+  return layer;
+}
+
+/// Bands and bars over the interval.
+void add_bounds(Json& layers, const Json& y, const std::string& filter) {
+  Json range = y;
+  range["field"] = "low";
+  const Json to = {{"field", "high"}};
+  for (const auto& [mark, opacity] : {std::pair{"area", 0.15}, std::pair{"rule", 1.0}}) {
+    layers.push_back(layer_of({{"type", mark}},
+                              {{"y", range}, {"y2", to}, {"opacity", legend_opacity(opacity)}},
+                              filter));
+  }
+}
+
+/// An entry of its own in the legend, by a channel that nothing else uses.
+Json disturbed_legend() {
+  return {
+      {"field", "mark"},
+      {"type", "nominal"},
+      {"scale",
+       {{"domain", Json::array({disturbed_entry})}, {"range", Json::array({Json::array({1, 0})})}}},
+      {"legend",
+       {{"title", nullptr},
+        {"symbolType", disturbed_shape},
+        {"symbolFillColor", "transparent"},
+        {"symbolStrokeColor", "#808080"},
+        {"symbolStrokeWidth", 1.5},
+        {"labelLimit", 300}}}};
+}
+
+Json disturbed_layer(const Json& y) {
+  const Json mark = {{"type", "point"},
+                     {"filled", false},
+                     {"shape", disturbed_shape},
+                     {"size", 110},
+                     {"strokeWidth", 1.5}};
+  return layer_of(mark,
+                  {{"y", y},
+                   {"strokeDash", disturbed_legend()},
+                   {"opacity", legend_opacity(1)},
+                   {"tooltip", tooltip({{"series", "label"},
+                                        {"mark", "status"},
+                                        {"reason", "reason"},
+                                        {"said", "median, which does not count"},
+                                        {"between", "interval"}})}},
+                  "datum.disturbed");
+}
+
+Json layers_of(const Panel& panel, const std::vector<std::string>& order, const Json& y,
+               const Contents& contents) {
+  Json layers = Json::array();
+  const std::string counts = contents.disturbed ? "!datum.disturbed" : "";
+  const std::string filter =
+      contents.zeros && contents.others ? "!datum.disturbed && !datum.zero" : counts;
+  if (contents.zeros || contents.others) {
+    if (contents.bounds) add_bounds(layers, y, counts);
+    Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}};
+    layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
+    std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
+    if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
+    encoding["tooltip"] = tooltip(own);
+    if (contents.zeros) {
+      const Json hollow = {
+          {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
+      layers.push_back(layer_of(hollow, encoding, "!datum.disturbed && datum.zero"));
+    }
+    encoding["shape"] = shape_encoding(panel.series, order);
+    layers.push_back(
+        layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter));
+  }
+  if (contents.disturbed) layers.push_back(disturbed_layer(y));
+  layers.back()["params"] = legend_selection();
+  return layers;
+}
+
+}  // namespace
+
+std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
+                                  const LineRequest& request) {
+  const std::vector<Point> points = points_of(panel, request);
+  if (points.empty()) return std::nullopt;
+  std::vector<double> values;
+  for (const Point& point : points) {
+    if (!point.disturbed) values.push_back(point.measured.value);
+  }
+  if (values.empty()) values.push_back(points.front().measured.value);
+  const Scale scale = request.scale(values);
+  const Contents contents = contents_of(panel, points, request, scale.factor);
+  const Json published = published_rows(request, scale.factor);
+  std::vector<double> heights;
+  std::vector<double> further_x;
+  for (const Json& row : contents.rows) heights.push_back(row["y"].get<double>());
+  for (const Json& row : published) {
+    heights.push_back(row["y"].get<double>());
+    further_x.push_back(row["x"].get<double>());
+  }
+  std::set<std::string> shown = series_of(contents.rows);
+  shown.merge(series_of(published));
+  shown.merge(failed_series(panel));
+  const Panel drawn = with_series(panel, shown);
+  const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
+  Json layers = layers_of(drawn, order, y, contents);
+  add_published(layers, published, y);
+  std::string caption = request.caption;
+  if (!published.empty()) caption += " Hollow and dashed: published numbers.";
+  if (contents.zeros) caption += " Hollow triangles at the foot: exactly 0.";
+  if (contents.across) {
+    caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
+  }
+  if (contents.disturbed) {
+    caption += " Crossed rings: disturbed, other programs had the CPU; they count for nothing.";
+  }
+  caption += not_drawn_words(panel, shown);
+  Figure figure = framed(drawn, request.what, request.title, caption, order, std::move(layers));
+  figure.spec["encoding"]["x"] = x_encoding(panel, further_x);
+  figure.spec["data"] = {{"name", "measured"}, {"values", contents.rows}};
+  if (!published.empty()) {
+    figure.subtitle += ". Hollow and dashed: published numbers, of another machine";
+    figure.spec["title"]["subtitle"] = wrapped_lines(figure.subtitle);
+  }
+  return figure;
+}
+
+}  // namespace attnbench::reports

@@ -1,0 +1,240 @@
+#include "reports/figures/spec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/result/disturbed.hpp"
+#include "core/text/format.hpp"
+#include "reports/page/failures.hpp"
+#include "reports/figures/frame.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+/// Distinguishable for colour-blind readers, and legible on white; the page has a lighter one of
+/// each for dark backgrounds.
+constexpr std::array<const char*, 10> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                              "#b8860b", "#56a0d3", "#7f3c8d", "#6b7280",
+                                              "#8c564b", "#3d7a1f"};
+constexpr std::array<const char*, 7> shapes{
+    "circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "cross"};
+
+std::size_t index_of(const std::vector<std::string>& order, const std::string& series) {
+  const auto found = std::find(order.begin(), order.end(), series);
+  return static_cast<std::size_t>(found - order.begin());
+}
+
+template <std::size_t count>
+Json scale_of(const std::vector<std::string>& series, const std::vector<std::string>& order,
+              const std::array<const char*, count>& range) {
+  Json chosen = Json::array();
+  for (const std::string& name : series) chosen.push_back(range[index_of(order, name) % count]);
+  return {{"domain", series}, {"range", chosen}};
+}
+
+/// "softmax composite, flash tiled": which implementation each series ran.
+std::string implementations(const result::Panel& panel) {
+  std::string text;
+  for (const std::string& series : panel.series) {
+    std::set<std::string> ran;
+    for (const result::Placed& placed : panel.cells) {
+      const Json& cell = *placed.cell;
+      if (placed.series == series && (result::is_ok(cell) || result::is_disturbed(cell))) {
+        ran.insert(provenance_row(cell)["implementation"].get<std::string>());
+      }
+    }
+    for (const std::string& name : ran) {
+      if (!text.empty()) text += "; ";
+      text.append(series).append(": ").append(name);
+    }
+  }
+  return text;
+}
+
+/// Pixels that values on a logarithmic axis keep from the frame, so that marks of failures have
+/// room.
+int y_padding(const result::Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
+
+}  // namespace
+
+Json legend_selection() {
+  return Json::array({{{"name", "shown"},
+                       {"select", {{"type", "point"}, {"fields", {"series"}}}},
+                       {"bind", "legend"}}});
+}
+
+Json legend_opacity(double shown) {
+  return {{"condition", {{"param", "shown"}, {"value", shown}}}, {"value", faded * shown}};
+}
+
+Json colour_encoding(const std::vector<std::string>& series,
+                     const std::vector<std::string>& order) {
+  return {{"field", "series"},
+          {"type", "nominal"},
+          {"title", nullptr},
+          {"legend", {{"symbolOpacity", 1}}},
+          {"scale", scale_of(series, order, palette)}};
+}
+
+Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order) {
+  return {{"field", "series"},
+          {"type", "nominal"},
+          {"title", nullptr},
+          {"legend", {{"symbolOpacity", 1}}},
+          {"scale", scale_of(series, order, shapes)}};
+}
+
+Json decade_ticks(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const int first = static_cast<int>(std::floor(std::log10(*low))) - 1;
+  const int last = static_cast<int>(std::ceil(std::log10(*high))) + 1;
+  const bool few = std::log10(*high / *low) < 2.5;
+  Json ticks = Json::array();
+  for (int power = first; power <= last; ++power) {
+    for (const int digit : {1, 2, 5}) {
+      if (digit == 1 || few) ticks.push_back(digit * std::pow(10.0, power));
+    }
+  }
+  return ticks;
+}
+
+bool grows_by_factors(const std::vector<double>& values) {
+  if (values.size() < 2 || values.front() <= 0) return false;
+  double least = values[1] / values[0];
+  double most = least;
+  for (std::size_t i = 2; i < values.size(); ++i) {
+    least = std::min(least, values[i] / values[i - 1]);
+    most = std::max(most, values[i] / values[i - 1]);
+  }
+  return least >= 1.4 && most / least <= 2.1;
+}
+
+std::vector<double> numeric_axis(const result::Panel& panel) {
+  std::vector<double> values;
+  for (const Json* value : result::axis_values(panel)) {
+    if (value->is_number()) values.push_back(value->get<double>());
+  }
+  return values;
+}
+
+bool is_logarithmic(const result::Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
+
+Json x_encoding(const result::Panel& panel, const std::vector<double>& further) {
+  Json x = {{"field", "x"}, {"title", axis_title(panel.axis)}};
+  const std::vector<double> values = numeric_axis(panel);
+  if (values.empty() || values.size() != result::axis_values(panel).size()) {
+    x["type"] = "ordinal";
+    Json order = Json::array();  // layers would sort by letters
+    for (const Json* value : result::axis_values(panel)) order.push_back(*value);
+    x["sort"] = std::move(order);
+    x["axis"] = {{"labelAngle", 0}, {"labelExpr", "split(datum.label, '_')"}};
+    return x;
+  }
+  x["type"] = "quantitative";
+  std::set<double> ticks(values.begin(), values.end());
+  ticks.insert(further.begin(), further.end());
+  const Json domain = {*ticks.begin(), *ticks.rbegin()};
+  // A precision of its own: Vega would choose one by the distance of ticks, and say 1e+2 for 100.
+  x["axis"] = {
+      {"values", ticks}, {"format", ",.12~g"}, {"labelOverlap", "greedy"}, {"grid", false}};
+  const bool of_states = panel.axis == result::state_bytes;
+  if (of_states) {  // wherever mechanisms happen to lie, which is no place for a tick
+    x["axis"].erase("values");
+    x["axis"]["format"] = ".3~s";
+  }
+  if (of_states || is_logarithmic(panel)) {
+    x["scale"] = {
+        {"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}, {"domain", domain}};
+  } else {
+    x["scale"] = {{"zero", false}, {"nice", false}, {"padding", 14}, {"domain", domain}};
+  }
+  return x;
+}
+
+Json y_encoding(const result::Panel& panel, const std::string& title,
+                const std::vector<double>& values) {
+  Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", title}};
+  if (is_logarithmic(panel)) {
+    y["scale"] = {{"type", "log"}, {"nice", false}, {"padding", y_padding(panel)}};
+    y["axis"] = {{"format", ",~r"}, {"values", decade_ticks(values)}};
+  } else {
+    const double top = values.empty() ? 1 : *std::max_element(values.begin(), values.end());
+    const double room = 1.06 + 0.035 * failure_height(panel);
+    y["scale"] = {{"domain", {0, top > 0 ? top * room : 1}}, {"nice", false}};
+    y["axis"] = {{"format", ",~r"}};
+  }
+  return y;
+}
+
+std::vector<Json> places(const result::Panel& panel, const result::Placed& placed) {
+  if (placed.x) return {*placed.x};
+  std::vector<Json> all;
+  for (const Json* value : result::axis_values(panel)) all.push_back(*value);
+  if (all.empty()) all.push_back("all");
+  return all;
+}
+
+std::string axis_title(const std::string& axis) {
+  static const std::map<std::string, std::string> words{
+      {"length", "length T (tokens)"},
+      {"latents_total", "latents, all heads together"},
+      {"latents_per_head", "latents per head"},
+      {"size_per_head", "size per head"},
+      {"state_bytes", "state (bytes)"},
+      {"batch", "batch B (sequences)"},
+      {"heads", "heads H"},
+      {"steps", "generated tokens"},
+      {"head_dim", "width of a head D"},
+      {"width", "width C = H·D"}};
+  const auto found = words.find(axis);
+  if (found != words.end()) return found->second;
+  std::string text = axis;
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+std::string file_name(const result::Panel& panel, const std::string& what) {
+  std::string name = panel.task_label + "_" + what;
+  for (const auto& [key, value] : panel.facet) name += "_" + value;
+  for (char& letter : name) {
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  return name;
+}
+
+Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
+              const std::string& caption, const std::vector<std::string>& order, Json layers) {
+  Figure figure;
+  figure.name = file_name(panel, what);
+  figure.title = title;
+  figure.group = panel.task_label;
+  figure.subtitle = shared_settings(panel);
+  const std::string facet = panel.facet_text();
+  if (!facet.empty()) {
+    figure.group.append(", ").append(facet);
+    if (!figure.subtitle.empty()) figure.subtitle += ", ";
+    figure.subtitle += facet;
+  }
+  const std::string ran = implementations(panel);
+  if (!ran.empty()) figure.subtitle += ". Implementations: " + ran;
+  figure.caption = caption;
+  Json all = Json::array({{{"layer", std::move(layers)}}});
+  for (const Json& layer : failure_layers(panel)) all.push_back(layer);
+  figure.spec = {
+      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+      {"title", {{"text", title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
+      {"width", "container"},
+      {"height", 340},
+      {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
+      {"encoding", {{"x", x_encoding(panel)}, {"color", colour_encoding(panel.series, order)}}},
+      {"layer", std::move(all)},
+      {"resolve", {{"scale", {{"y", "independent"}}}}},
+      {"config", frame_config()}};
+  return figure;
+}
+
+}  // namespace attnbench::reports

@@ -1,0 +1,28 @@
+// The page: one HTML file with everything in it, that opens offline, on a phone as on a desk.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/figures/figure.hpp"
+
+namespace attnbench::reports {
+
+/// One result on the page.
+struct Section {
+  Json result;         ///< result.json's value
+  Json verdicts;       ///< of `attnbench ab`, if it made the result; else null
+  std::string source;  ///< its path, as the user named it
+  std::vector<Figure> figures;
+  std::vector<std::string>
+      svg;  ///< a picture per figure, for readers without scripts; "" without one
+};
+
+/// `bundle` is the JavaScript that draws the figures; without it the pictures stand alone, and
+/// without those the page says in `message` how to get them.
+std::string page(const std::vector<Section>& sections, const std::string& bundle,
+                 const std::string& message);
+
+}  // namespace attnbench::reports

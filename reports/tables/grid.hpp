@@ -1,0 +1,40 @@
+// Grids: a panel's cells as text, labels down and the axis across. What every table is drawn from.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/text/format.hpp"
+#include "reports/tables/layout.hpp"
+
+namespace attnbench::result {
+
+/// Text by series and column; empty where a cell has nothing to say.
+struct Grid {
+  std::string title;  ///< "time of forward", "workspace", "growth exponents in length"
+  std::string note;   ///< what holds for all of it, of any length; mostly empty
+  std::vector<std::string> columns;
+  std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+};
+
+/// For trainings: see training_grids.hpp. For crossovers: length and interval, both
+/// implementations, efficiency length. Otherwise: median time and interval (or the status of a cell
+/// that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
+/// state: those that any cell of the panel has. Then growth exponents along the axis, where enough
+/// sizes were measured to fit one.
+std::vector<Grid> grids_of(const Panel& panel, Letters letters);
+
+/// Why cells of one series are not ok, and at which axis values.
+struct Finding {
+  std::string series;
+  std::string status;
+  std::string reason;
+  std::string places;  ///< "length 4096, 8192"; empty without an axis
+};
+
+/// One per series, status and reason.
+std::vector<Finding> findings_of(const Panel& panel);
+
+}  // namespace attnbench::result

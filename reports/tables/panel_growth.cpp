@@ -1,0 +1,145 @@
+#include "reports/tables/panel_growth.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/result/disturbed.hpp"
+
+namespace attnbench::result {
+namespace {
+
+/// The claim's name for an axis; empty for one that nothing is claimed of.
+std::string claim_axis(const std::string& axis) {
+  if (axis == "length" || axis == "head_dim") return axis;
+  if (axis == "width") return "head_dim";
+  return axis == "latents_total" || axis == "latents_per_head" ? "latents" : "";
+}
+
+bool is_claimed_of(const Json& cell, Growing what) {
+  const auto says = [&cell](const char* key, const char* word) {
+    const Json* value = value_of(cell, key);
+    return value == nullptr || *value == word;
+  };
+  if (cell["task"] != "kernel" || !says("scope", "mix")) return false;
+  return says("pass", "forward") || (what == Growing::time && says("pass", "forward+backward"));
+}
+
+/// The levels of memory that the run measured, as a ladder; empty where it did not.
+std::vector<measure::Rung> ladder_of(const Panel& panel) {
+  std::vector<measure::Rung> ladder;
+  if (panel.ceilings == nullptr || panel.cells.empty()) return ladder;
+  const std::string device = panel.cells.front().cell->value("device", "cpu");
+  const Json ceilings = panel.ceilings->value(device, Json::object());
+  double touched = 0;
+  for (const char* level : {"l1", "l2", "l3", "dram"}) {
+    const std::string name = level;
+    const double rate = ceilings.value("bandwidth_" + name + "_bytes_per_second", 0.0);
+    // Beyond the last cache nothing is smaller than what is touched.
+    touched = name == "dram" ? 4 * touched : ceilings.value("capacity_" + name + "_bytes", 0.0);
+    if (rate <= 0 || touched <= 0) return {};
+    ladder.push_back({touched, rate});
+  }
+  return ladder;
+}
+
+void add_touched(Touched& touched, const Json& cell, double size) {
+  const auto add = [&](const char* what, const char* part, const std::string& key) {
+    const Json object = cell.value(part, Json::object());
+    if (object.contains(key) && object[key].is_number()) {
+      touched[what].push_back({size, object[key].get<double>()});
+    }
+  };
+  add("workspace", "memory", "workspace_bytes");
+  add("peak", "memory", "peak_bytes");
+  add("state", "cost", "state_bytes");
+}
+
+bool grows(const Touched& touched) {
+  return std::any_of(touched.begin(), touched.end(), [](const auto& part) {
+    const auto& points = part.second;
+    return std::any_of(points.begin(), points.end(), [&](const GrowthPoint& point) {
+      return point.value > points.front().value || point.value < points.front().value;
+    });
+  });
+}
+
+void excuse(GrowthFit& fit, Growing what, const std::vector<measure::Rung>& ladder,
+            const Touched& touched) {
+  excuse_lower_orders(fit, Reach::chosen);
+  if (what != Growing::time) return;
+  excuse_caches(fit, ladder, touched);
+  const bool faster = fit.verdict == GrowthVerdict::differs && *fit.measured > fit.claimed;
+  if (!faster || !ladder.empty() || !grows(touched)) return;
+  fit.verdict = GrowthVerdict::undecided;
+  fit.reason += "; whether caches explain it cannot be said without the machine's ceilings";
+}
+
+}  // namespace
+
+std::optional<double> claimed_exponent(const Json& cell, Growing what, const std::string& axis) {
+  const std::string named = claim_axis(axis);
+  const Json growth = cell.value("growth", Json::object());
+  const std::string key =
+      std::string(what == Growing::time ? "time" : "workspace") + "_in_" + named;
+  if (named.empty() || !is_claimed_of(cell, what)) return std::nullopt;
+  if (!growth.contains(key) || !growth[key].is_number()) return std::nullopt;
+  return growth[key].get<double>();
+}
+
+std::optional<GrowthPoint> grown_value(const Json& cell, Growing what, double size) {
+  if (what == Growing::workspace) {
+    const Json memory = cell.value("memory", Json::object());
+    if (!is_ok(cell) && !is_disturbed(cell)) return std::nullopt;
+    if (!memory.contains("workspace_bytes")) return std::nullopt;
+    return GrowthPoint{size, memory["workspace_bytes"].get<double>()};
+  }
+  if (!is_ok(cell) || !cell.contains("timing")) return std::nullopt;
+  const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
+  return GrowthPoint{size, timing["median_seconds"], timing["low_seconds"], timing["high_seconds"]};
+}
+
+std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
+  std::vector<PanelGrowth> all;
+  if (claim_axis(panel.axis).empty()) return all;
+  const std::vector<measure::Rung> ladder = ladder_of(panel);
+  for (const std::string& series : panel.series) {
+    std::vector<GrowthPoint> points;
+    Touched touched;
+    int small = 0;
+    std::optional<double> claimed;
+    for (const Placed& placed : panel.cells) {
+      if (placed.series != series || !placed.x || !placed.x->is_number()) continue;
+      if (!claimed) claimed = claimed_exponent(*placed.cell, what, panel.axis);
+      const double x = placed.x->get<double>();
+      const double from =
+          panel.axis == "length"
+              ? placed.cell->value("growth", Json::object()).value("from_length", 0.0)
+              : 0;
+      const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
+      if (!point || (claimed && x < from)) continue;
+      if (what == Growing::time && point->value < enough_seconds) {
+        ++small;
+        continue;
+      }
+      points.push_back(*point);
+      add_touched(touched, *placed.cell, x);
+    }
+    PanelGrowth grown{series, claimed, {}, ""};
+    if (claimed) {
+      const auto meant = panel.axis == "length" ? GrowthClaim::exponent : GrowthClaim::bound;
+      grown.fit = fit_growth(points, *claimed, meant);
+      excuse(grown.fit, what, ladder, touched);
+      if (!grown.fit.measured && small > 0) {
+        grown.fit.reason +=
+            "; cells under 5 ms, whose fixed costs hide the growth: " + std::to_string(small);
+      }
+      grown.word = claim_word(grown.fit, meant);
+    } else {
+      grown.fit = fit_growth(points);
+    }
+    all.push_back(std::move(grown));
+  }
+  return all;
+}
+
+}  // namespace attnbench::result

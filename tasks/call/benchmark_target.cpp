@@ -1,0 +1,159 @@
+#include "tasks/call/benchmark_target.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "tasks/reference_rows.hpp"
+
+namespace attnbench::tasks::call {
+namespace {
+
+class MixCalled final : public Called {
+ public:
+  MixCalled(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
+            const Settings& settings, std::uint64_t seed)
+      : mechanism_(std::move(mechanism)),
+        implementation_(implementation),
+        inputs_(random_inputs(*mechanism_, seed, settings.input_scale, settings.has_backward())) {}
+
+  at::Tensor forward() override {
+    return implementation_.mix(*mechanism_, inputs_, nullptr).output;
+  }
+  std::vector<at::Tensor> leaves() const override {
+    std::vector<at::Tensor> tensors = mechanism_->parameters();
+    for (const auto& [role, tensor] : inputs_.tensors) tensors.push_back(tensor);
+    return tensors;
+  }
+  std::vector<std::int64_t> output_shape() const override {
+    const Problem& problem = mechanism_->problem;
+    return {problem.batch, problem.heads, problem.length, problem.value_dim};
+  }
+  std::vector<Given> given() const override {
+    std::vector<Given> all;
+    for (const auto& [role, tensor] : inputs_.tensors) all.push_back({role, tensor, 2});
+    return all;
+  }
+  void exchange(std::vector<Given>& others) override {
+    auto other = others.begin();
+    for (auto& [role, tensor] : inputs_.tensors) std::swap(tensor, (other++)->tensor);
+  }
+  bool is_mix() const override { return true; }
+  InnerMix mix(std::size_t) override { return {*mechanism_, inputs_}; }
+
+ private:
+  std::shared_ptr<Mechanism> mechanism_;
+  Implementation implementation_;
+  Inputs inputs_;
+};
+
+class LayerCalled final : public Called {
+ public:
+  LayerCalled(const std::shared_ptr<Mechanism>& mechanism, const Implementation& implementation,
+              const Settings& settings, std::uint64_t seed)
+      : mechanism_(mechanism),
+        scope_(settings.scope),
+        layer_(std::make_shared<Layer>(mechanism, implementation, settings.scope, seed)) {
+    const Problem& problem = settings.problem;
+    const auto tokens = [&](std::int64_t length, std::uint64_t own_seed) {
+      return seeded_normal({problem.batch, length, problem.width()}, own_seed, settings.input_scale,
+                           scalar_type(problem.dtype), problem.device)
+          .requires_grad_(settings.has_backward());
+    };
+    tokens_ = tokens(problem.length, seed + 2);
+    memory_ = problem.pattern == Pattern::cross ? tokens(problem.key_length, seed + 3) : tokens_;
+    for (const Role& role : mechanism->roles()) {
+      if (role.source != Source::latent_stream) continue;
+      latents_ = tokens(mechanism->options.integer("latents_per_head"), seed + 4);
+    }
+  }
+
+  at::Tensor forward() override { return layer_->forward(tokens_, memory_, {}, latents_).output; }
+  std::vector<at::Tensor> leaves() const override {
+    std::vector<at::Tensor> tensors = layer_->parameters();
+    tensors.push_back(tokens_);
+    if (!memory_.is_same(tokens_)) tensors.push_back(memory_);
+    if (latents_.defined()) tensors.push_back(latents_);
+    return tensors;
+  }
+  std::vector<std::int64_t> output_shape() const override {
+    const Problem& problem = mechanism_->problem;
+    if (scope_ == Scope::layer) return {problem.batch, problem.length, problem.width()};
+    return {problem.batch, problem.heads, problem.length, problem.value_dim};
+  }
+  std::vector<Given> given() const override {
+    std::vector<Given> all{{"tokens", tokens_, 1}};
+    if (!memory_.is_same(tokens_)) all.push_back({"key tokens", memory_, 1});
+    if (latents_.defined()) all.push_back({"latents", latents_, 1});
+    return all;
+  }
+  void exchange(std::vector<Given>& others) override {
+    const bool one_sequence = memory_.is_same(tokens_);
+    auto other = others.begin();
+    std::swap(tokens_, (other++)->tensor);
+    if (one_sequence) {
+      memory_ = tokens_;
+    } else {
+      std::swap(memory_, (other++)->tensor);
+    }
+    if (latents_.defined()) std::swap(latents_, other->tensor);
+  }
+  bool is_mix() const override { return scope_ == Scope::projected; }
+  InnerMix mix(std::size_t) override {
+    const at::NoGradGuard no_grad;
+    return {*mechanism_, layer_->project(tokens_, memory_, latents_)};
+  }
+
+ private:
+  std::shared_ptr<Mechanism> mechanism_;
+  Scope scope_;
+  std::shared_ptr<Layer> layer_;
+  at::Tensor tokens_;
+  at::Tensor memory_;   ///< the key tokens: `tokens_` itself unless the pattern is cross
+  at::Tensor latents_;  ///< the stream, where the mechanism has one
+};
+
+/// Random token numbers in, logits of all tokens out.
+class ModelCalled final : public Called {
+ public:
+  ModelCalled(const std::function<std::shared_ptr<Mechanism>()>& make,
+              const Implementation& implementation, const Settings& settings, std::uint64_t seed)
+      : model_(std::make_shared<learning::Model>(make, implementation, *settings.model, seed)),
+        shape_{settings.problem.batch, settings.problem.length, settings.model->vocabulary},
+        ids_(at::randint(settings.model->vocabulary,
+                         {settings.problem.batch, settings.problem.length},
+                         at::detail::createCPUGenerator(seed + 2), at::kLong)
+                 .to(at::Device(settings.problem.device))) {}
+
+  at::Tensor forward() override { return model_->forward(ids_); }
+  std::vector<at::Tensor> leaves() const override { return model_->parameters(); }
+  std::vector<std::int64_t> output_shape() const override { return shape_; }
+  std::vector<Given> given() const override { return {{"token ids", ids_, 1}}; }
+  void exchange(std::vector<Given>& others) override { std::swap(ids_, others.front().tensor); }
+  /// The first and the last block's: one is given embeddings, the other all that came of them.
+  std::size_t mixes() const override { return model_->mixes() > 1 ? 2 : 1; }
+  InnerMix mix(std::size_t index) override {
+    const at::NoGradGuard no_grad;
+    const std::size_t block = index == 0 ? 0 : model_->mixes() - 1;
+    return {model_->mechanism(block), model_->mix_inputs(block, ids_)};
+  }
+
+ private:
+  std::shared_ptr<learning::Model> model_;
+  std::vector<std::int64_t> shape_;
+  at::Tensor ids_;
+};
+
+}  // namespace
+
+std::unique_ptr<Called> make_called(const std::function<std::shared_ptr<Mechanism>()>& make,
+                                    const Implementation& implementation, const Settings& settings,
+                                    std::uint64_t seed) {
+  if (settings.model) {
+    return std::make_unique<ModelCalled>(make, implementation, settings, seed);
+  }
+  if (settings.scope == Scope::mix) {
+    return std::make_unique<MixCalled>(make(), implementation, settings, seed);
+  }
+  return std::make_unique<LayerCalled>(make(), implementation, settings, seed);
+}
+
+}  // namespace attnbench::tasks::call

@@ -1,0 +1,78 @@
+// The parts of a model besides its mechanism.
+#pragma once
+
+#include <memory>
+
+#include "attention/algorithms/tokens/token_mix.hpp"
+#include "tasks/training/model_options.hpp"
+
+namespace attnbench::tasks::learning {
+
+/// Normalises over the last dimension; in float32 for 16-bit tensors.
+class Normalise : public torch::nn::Module {
+ public:
+  Normalise(Norm norm, const Problem& problem);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  Norm norm_;
+  at::Tensor weight_;
+  at::Tensor bias_;  ///< undefined for rms
+};
+
+/// The plain or the gated MLP.
+class FeedForward : public torch::nn::Module {
+ public:
+  FeedForward(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  Mlp mlp_;
+  at::Tensor in_;
+  at::Tensor gate_;  ///< of gated alone
+  at::Tensor out_;
+  at::Tensor in_bias_;  ///< of plain alone
+  at::Tensor out_bias_;
+};
+
+/// [T, C]: sines and cosines of t / 10000^(2 i / C) in turns (Vaswani et al. 2017).
+at::Tensor sinusoids(const Problem& problem);
+
+/// Reads one place after the other out of a vector that stands for a whole sequence: MAD's decoder,
+/// which is as wide as the model so that it adds no room to remember in (Poli et al. 2024). The
+/// place's sinusoid is added, then twice a norm, a product and a GELU, then a norm.
+class Decoder : public torch::nn::Module {
+ public:
+  Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
+  /// vectors [N, C], places [N] below T; returns [N, C].
+  at::Tensor forward(const at::Tensor& vectors, const at::Tensor& places) const;
+
+ private:
+  struct Step {
+    std::shared_ptr<Normalise> norm;
+    at::Tensor weight;
+    at::Tensor bias;
+  };
+
+  at::Tensor sinusoids_;
+  std::vector<Step> steps_;
+  std::shared_ptr<Normalise> last_;
+};
+
+/// Zoology's BaseConv, x + convolution(x) * (x W + b), the convolution causal, short and channel by
+/// channel (Arora et al. 2024).
+class GatedConvolution : public torch::nn::Module {
+ public:
+  GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
+  at::Tensor forward(const at::Tensor& x);
+  /// What it keeps of the tokens before, of one sequence.
+  std::int64_t state_bytes(const at::TensorOptions& tensor) const;
+
+ private:
+  std::shared_ptr<TokenMix> taps_;
+  at::Tensor bias_;
+  at::Tensor gate_;  ///< [C, C]
+  at::Tensor gate_bias_;
+};
+
+}  // namespace attnbench::tasks::learning

@@ -1,0 +1,167 @@
+#include "tasks/training/work.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tasks/check.hpp"
+#include "tasks/forecast.hpp"
+#include "tasks/training/draws.hpp"
+#include "tasks/training/outcome.hpp"
+#include "tasks/training/settings.hpp"
+
+namespace attnbench::tasks::learning {
+namespace {
+
+/// They check their mixes first, which may take one longer than the other.
+constexpr double crew_patience_seconds = 300;
+
+class TrainingWork final : public Work {
+ public:
+  TrainingWork(const TrainingTask& task, const Registry& registry, const Cell& cell,
+               const Forecast& forecast)
+      : task_(task),
+        registry_(registry),
+        cell_(cell),
+        forecast_(forecast),
+        options_(task.model_options(cell.settings)),
+        implementation_(chosen(registry, cell, forecast)) {}
+
+  void prepare(Context& context) override {
+    data_ = task_.data_set(cell_.settings, context.seed());
+    model_ = model_of(context, forecast_);
+  }
+
+  /// Each mix as the untrained model feeds it, forward and backward, at the longest length; of few
+  /// sequences, since the definition's gradients take long.
+  Json check(Context& context) override {
+    Forecast few = forecast_;
+    few.problem.batch = std::min<std::int64_t>(few.problem.batch, 2);
+    const std::shared_ptr<Model> model = model_of(context, few);
+    const Problem& problem = few.problem;
+    std::vector<std::int64_t> shape{problem.batch, problem.length};
+    if (options_.tokens_per_position > 1) shape.push_back(options_.tokens_per_position);
+    const at::Tensor ids = at::randint(options_.vocabulary, shape,
+                                       at::detail::createCPUGenerator(context.seed()), at::kLong)
+                               .to(at::Device(problem.device));
+    Json section;
+    for (std::size_t i = 0; i < model->mixes(); ++i) {
+      const Inputs inputs = [&] {
+        const at::NoGradGuard no_grad;
+        return model->mix_inputs(i, ids);
+      }();
+      const MixCase mix{registry_.entry(cell_.mechanism),
+                        implementation_,
+                        registry_.reference(cell_.mechanism),
+                        model->mechanism(i),
+                        inputs,
+                        context.seed()};
+      section = checked(mix);
+      section["dtype"] = to_string(mix.problem().dtype);
+      if (section["verdict"] != "ok") break;
+    }
+    section["mixes"] = model->mixes();
+    return section;
+  }
+
+  Json run(Context& context) override {
+    Checkpoints checkpoints(context.checkpoint_folder(), identity(context));
+    const bool kept = !context.checkpoint_folder().empty();
+    const TrainerOptions options = trainer_options_from(cell_.settings, context.seed());
+    const Seat seat = context.seat();
+    const std::unique_ptr<Crew> crew =
+        seat.size > 1 ? join_crew(seat, cell_.id, crew_patience_seconds) : nullptr;
+    Trainer trainer(*model_, *data_, options, kept ? &checkpoints : nullptr, crew.get());
+    trainer.train([&](double done, double total, std::string_view what) {
+      context.progress(done, total, what);
+    });
+    Json sections = outcome(*model_, *data_, trainer, options.batch, longest(*data_));
+    sections["chosen"] = {{"implementation", forecast_.implementation},
+                          {"reason", forecast_.choice_reason}};
+    sections["training"].update(
+        task_.facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_))));
+    if (crew) sections["training"]["processes"] = seat.size;
+    return sections;
+  }
+
+ private:
+  /// A plugin's mechanism may not know of inputs that are narrower than its parameters: what fails
+  /// on them alone is not supported, rather than wrong.
+  Json checked(const MixCase& mix) const {
+    try {
+      return check_mix(mix, /*with_gradient=*/true);
+    } catch (const std::exception& error) {
+      const Dtype given = mix.problem().dtype;
+      const Dtype own = mix.mechanism.problem.dtype;
+      if (given == own || !mixes(mix, own)) throw;
+      const std::string why = error.what();
+      throw UnsupportedError(std::string("it does not mix ") + to_string(given) +
+                             " beside parameters in " + to_string(own) +
+                             ", which autocast asks for: " + why.substr(0, why.find('\n')));
+    }
+  }
+
+  /// Whether it does so with its inputs in that dtype.
+  bool mixes(const MixCase& mix, Dtype dtype) const {
+    const at::NoGradGuard no_grad;
+    Inputs inputs = mix.inputs;
+    for (auto& [role, tensor] : inputs.tensors) tensor = tensor.to(scalar_type(dtype));
+    try {
+      implementation_.mix(mix.mechanism, inputs, nullptr);
+    } catch (const std::exception&) {
+      return false;
+    }
+    return true;
+  }
+
+  std::shared_ptr<Model> model_of(const Context& context, const Forecast& forecast) const {
+    const std::uint64_t seed =
+        key_of({context.seed(), static_cast<std::uint64_t>(cell_.settings.integer("model_seed"))});
+    return std::make_shared<Model>([&] { return make_mechanism(registry_, cell_, forecast); },
+                                   implementation_, options_, seed);
+  }
+
+  /// What must be equal for a checkpoint to give the bits of an unbroken training.
+  Json identity(const Context& context) const {
+    Json settings = Json::object();
+    for (const auto& [name, value] : cell_.settings.values()) {
+      if (name != "checkpoint_seconds") settings[name] = to_string(value);
+    }
+    Json options = Json::object();
+    for (const auto& [name, value] : forecast_.options.values()) options[name] = to_string(value);
+    Json weights = Json::object();
+    for (const auto& item : model_->named_parameters()) {
+      weights[item.key()] = item.value().sizes().vec();
+    }
+    return {{"task", task_.name()},
+            {"mechanism", cell_.mechanism},
+            {"implementation", forecast_.implementation},
+            {"settings", std::move(settings)},
+            {"options", std::move(options)},
+            {"weights", std::move(weights)},
+            {"binary", context.binary()},
+            {"run_seed", context.seed()},
+            {"threads", at::get_num_threads()},
+            {"processes", context.seat().size},
+            {"device", cell_.device}};
+  }
+
+  const TrainingTask& task_;
+  const Registry& registry_;
+  const Cell cell_;
+  const Forecast forecast_;
+  const ModelOptions options_;
+  const Implementation implementation_;
+  std::unique_ptr<DataSet> data_;
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> make_work(const TrainingTask& task, const Registry& registry,
+                                const Cell& cell, const Forecast& forecast) {
+  return std::make_unique<TrainingWork>(task, registry, cell, forecast);
+}
+
+}  // namespace attnbench::tasks::learning

@@ -1,0 +1,129 @@
+#include "attention/conformance/conformance.hpp"
+
+#include "attention/registry.hpp"
+#include "tests/attention/mutants.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
+
+using namespace attnbench;
+using conformance::Finding;
+using conformance::Status;
+using test::registry;
+
+namespace {
+
+Finding finding_of(const Entry& entry, const Implementation& implementation,
+                   const test::Mutant& mutant) {
+  conformance::CheckOptions options;
+  options.only = {mutant.property};
+  return conformance::check(entry, registry().reference(mutant.mechanism), implementation,
+                            mutant.pattern, mutant.dtype, options)
+      .front();
+}
+
+std::string described(const Finding& finding) {
+  return std::string(finding.property) + " " + conformance::to_string(finding.status) + ": " +
+         finding.reason;
+}
+
+}  // namespace
+
+namespace {
+
+void check_all(Dtype dtype) {
+  // On a busy machine threads that wait for one another burn time that is not the kit's.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  for (const auto& name : registry().mechanisms()) {
+    const Entry& entry = registry().entry(name);
+    for (const Implementation& implementation : entry.implementations) {
+      for (const Pattern pattern : entry.patterns) {
+        INFO(name << " " << implementation.name << " " << to_string(pattern) << " "
+                  << to_string(dtype));
+        for (const Finding& finding : conformance::check(entry, registry().reference(name),
+                                                         implementation, pattern, dtype)) {
+          INFO(described(finding));
+          CHECK(finding.status != Status::broken);
+        }
+      }
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+}  // namespace
+
+// One case for each dtype, so that they run side by side.
+TEST_CASE("every property holds for every built-in mechanism in float64", "[conformance]") {
+  check_all(Dtype::float64);
+}
+TEST_CASE("every property holds for every built-in mechanism in float32", "[conformance]") {
+  check_all(Dtype::float32);
+}
+TEST_CASE("every property holds for every built-in mechanism in bfloat16", "[conformance]") {
+  check_all(Dtype::bfloat16);
+}
+
+TEST_CASE("each mutant is caught by the property made for it", "[conformance][mutants]") {
+  std::map<std::string, int> caught;
+  for (const auto& property : conformance::properties()) caught[property.name] = 0;
+  for (const test::Mutant& mutant : test::mutants()) {
+    INFO(mutant.name << " (" << mutant.mechanism << ")");
+    const Entry& entry = registry().entry(mutant.mechanism);
+    const Implementation& original = entry.implementation(mutant.implementation);
+    const Finding healthy = finding_of(entry, original, mutant);
+    INFO("the original: " << described(healthy));
+    CHECK(healthy.status == Status::held);
+    const Finding ill = finding_of(entry, mutant.broken(original), mutant);
+    INFO("the mutant: " << described(ill));
+    CHECK(ill.status == Status::broken);
+    CHECK_FALSE(ill.reason.empty());
+    ++caught[mutant.property];
+  }
+  for (const auto& [name, count] : caught) {
+    INFO(name);
+    CHECK(count > 0);
+  }
+}
+
+TEST_CASE("a property that does not exist is refused by name", "[conformance]") {
+  conformance::CheckOptions options;
+  options.only = {"causalty"};
+  const Entry& entry = registry().entry("softmax");
+  CHECK_THROWS_WITH(
+      conformance::check(entry, registry().reference("softmax"), entry.implementations.front(),
+                         Pattern::causal, Dtype::float64, options),
+      Catch::Contains("did you mean causality"));
+}
+
+TEST_CASE("what throws is broken, what is unsupported says why", "[conformance]") {
+  const Entry& entry = registry().entry("softmax");
+  Implementation throwing = entry.implementations.front();
+  throwing.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
+    throw std::runtime_error("the kernel is missing");
+  };
+  conformance::CheckOptions options;
+  options.only = {"value_equals_reference"};
+  const auto& reference = registry().reference("softmax");
+  Finding finding =
+      conformance::check(entry, reference, throwing, Pattern::causal, Dtype::float32, options)
+          .front();
+  CHECK(finding.status == Status::broken);
+  CHECK_THAT(finding.reason, Catch::Contains("the kernel is missing"));
+
+  throwing.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
+    throw UnsupportedError("odd lengths are not here");
+  };
+  finding = conformance::check(entry, reference, throwing, Pattern::causal, Dtype::float32, options)
+                .front();
+  CHECK(finding.status == Status::broken);
+  CHECK(finding.reason == "`supports` allows what is then refused: odd lengths are not here");
+
+  Implementation refusing = entry.implementations.front();
+  refusing.supports = [](const Options&, const Problem&) { return Support::no("not on a Friday"); };
+  for (const Finding& each :
+       conformance::check(entry, reference, refusing, Pattern::causal, Dtype::float32)) {
+    CHECK(each.status == Status::not_applicable);
+    CHECK_THAT(each.reason, Catch::Contains("not on a Friday"));
+  }
+}

@@ -1,0 +1,245 @@
+#include "core/result/document.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/failure.hpp"
+#include "core/result/result_file.hpp"
+#include "core/schema/result_check.hpp"
+#include "core/result/rows.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string fixture_path = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+
+Json fixture() { return result::read_result(fixture_path); }
+
+result::Parts parts_of(const Json& document) {
+  const Json& ours = document["attnbench"];
+  result::Parts parts;
+  parts.executable = "attnbench";
+  parts.suite = ours["suite"];
+  parts.run = ours["run"];
+  parts.machine = ours["machine"];
+  parts.ceilings = ours["ceilings"];
+  parts.provenance = ours["provenance"];
+  parts.cells = ours["cells"].get<std::vector<Json>>();
+  return parts;
+}
+
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Failure& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a result has the context that Google Benchmark's tools expect", "[result]") {
+  const Json context = result::assemble(parts_of(fixture()))["context"];
+  CHECK(context["date"] == "2026-01-02T03:04:05+00:00");
+  CHECK(context["host_name"] == "bench-1");
+  CHECK(context["executable"] == "attnbench");
+  CHECK(context["num_cpus"] == 2);
+  CHECK(context["mhz_per_cpu"] == 3000);
+  CHECK(context["cpu_scaling_enabled"] == false);
+  CHECK(context["library_build_type"] == "release");
+  CHECK(context["json_schema_version"] == 1);
+  REQUIRE(context["caches"].size() == 2);
+  CHECK(context["caches"][1]["size"] == 2097152);
+  CHECK(context["load_avg"] == Json({0.1, 0.2, 0.2}));
+}
+
+TEST_CASE("rows are one per cell, timing and round", "[result]") {
+  const Json document = fixture();
+  std::size_t expected = 0;
+  for (const Json& cell : document["attnbench"]["cells"]) {
+    const Json timings = cell.value("timing", Json::object());
+    for (const Json& timing : timings) expected += timing["rounds"].size();
+  }
+  const Json rows = result::assemble(parts_of(document))["benchmarks"];
+  REQUIRE(rows.size() == expected);
+  std::map<std::string, int> repetitions;
+  for (const Json& row : rows) {
+    for (const char* name : {"name", "run_name", "run_type", "time_unit"}) {
+      CHECK(row[name].is_string());
+    }
+    for (const char* name : {"family_index", "per_family_instance_index", "repetitions",
+                             "repetition_index", "threads", "iterations"}) {
+      CHECK(row[name].is_number_integer());
+    }
+    CHECK(row["run_type"] == "iteration");
+    CHECK(row["time_unit"] == "us");
+    CHECK(row["real_time"].get<double>() > 0);
+    CHECK(row["cpu_time"].get<double>() > 0);
+    CHECK(row["repetition_index"] == repetitions[row["name"]]++);
+  }
+  // A name holds every setting, so no two timings share one.
+  for (const auto& [name, count] : repetitions) CHECK(count == 3);
+  CHECK(rows[0]["real_time"].get<double>() ==
+        Approx(document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0]["median_seconds"]
+                   .get<double>() *
+               1e6));
+}
+
+TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
+  Json timing = {{"median_seconds", 0.010},
+                 {"rounds",
+                  {{{"median_seconds", 0.010},
+                    {"samples_seconds", {0.010, 0.010, 0.500}},
+                    {"samples_cpu_share", {0.5, 0.7, 0.02}},
+                    {"samples_switches", {0, 0, 9}},
+                    {"preempted", {2}}},
+                   {{"median_seconds", 0.011}, {"samples_seconds", {0.011}}}}}};
+  const Json cell = {{"task", "kernel"}, {"label", "a"}, {"timing", {{"forward", timing}}}};
+  const Json rows = result::benchmark_rows({cell}, 2);
+  CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
+  CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
+  CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
+  CHECK_FALSE(rows[0].contains("disturbed"));
+}
+
+TEST_CASE("what is beside the samples is held to its form", "[result]") {
+  const auto complaint = [](const char* key, const Json& value) {
+    Json document = fixture();
+    document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0][key] = value;
+    return message_of([&] { result::check_form(document, "x.json"); });
+  };
+  CHECK(complaint("samples_cpu_share", {1, 0.5, 0.25}).empty());
+  CHECK(complaint("preempted", {0, 2}).empty());
+  CHECK(complaint("disturbed", true).empty());
+  CHECK_THAT(complaint("samples_cpu_share", {1}), Catch::Contains("as many numbers"));
+  CHECK_THAT(complaint("samples_switches", {"a", 1, 2}), Catch::Contains("numbers"));
+  CHECK_THAT(complaint("preempted", {3}), Catch::Contains("indices"));
+  CHECK_THAT(complaint("preempted", {-1}), Catch::Contains("indices"));
+  CHECK_THAT(complaint("disturbed", "yes"), Catch::Contains("true or false"));
+}
+
+TEST_CASE("a name says task, label, sizes and what was timed", "[result]") {
+  const Json cell = {{"task", "decode"},
+                     {"label", "window"},
+                     {"settings", {{"length", 64}}},
+                     {"options", {{"window", {{"left", 127}, {"right", 0}}}}}};
+  CHECK(result::benchmark_name(cell, "step") == "decode/window/length:64/window:127+0/step");
+}
+
+TEST_CASE("a result survives writing and reading", "[result]") {
+  const test::TemporaryFolder folder;
+  const Json document = result::assemble(parts_of(fixture()));
+  result::write_result(folder / "result.json", document);
+  CHECK(result::read_result(folder / "result.json") == document);
+  CHECK(result::read_result(folder.path()) == document);
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files += entry.exists();
+  }
+  CHECK(files == 1);
+}
+
+TEST_CASE("no number that is not finite reaches the disk", "[result]") {
+  const test::TemporaryFolder folder;
+  Json document = fixture();
+  document["attnbench"]["cells"][0]["metrics"]["rate"] = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_WITH(result::write_result(folder / "result.json", document),
+                    Catch::Contains("/attnbench/cells/0/metrics/rate"));
+  CHECK_FALSE(std::filesystem::exists(folder / "result.json"));
+}
+
+TEST_CASE("a disk that refuses leaves the old file and no other", "[result]") {
+  const test::TemporaryFolder folder;
+  result::write_atomically(folder / "result.json", "old");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{64, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message =
+      message_of([&] { result::write_atomically(folder / "result.json", std::string(4096, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(message, Catch::Contains((folder / "result.json").string()));
+  CHECK_THAT(message, Catch::Contains("too large"));
+  CHECK(test::read_file(folder / "result.json") == "old");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a folder that is not there is named", "[result]") {
+  const test::TemporaryFolder folder;
+  const std::string message =
+      message_of([&] { result::write_atomically(folder / "none/result.json", "x"); });
+  CHECK_THAT(message, Catch::Contains("none/result.json: No such file"));
+}
+
+TEST_CASE("a malformed result is refused by file and pointer", "[result]") {
+  struct Fault {
+    const char* pointer;
+    Json value;  ///< null = removed
+    const char* expected;
+  };
+  const std::vector<Fault> faults{
+      {"/context", nullptr, "an object"},
+      {"/benchmarks", Json::object(), "an array"},
+      {"/attnbench/schema", 2, "1, found 2"},
+      {"/attnbench/schema", "1", "an integer"},
+      {"/attnbench/cells", nullptr, "an array"},
+      {"/attnbench/suite/title", 3, "a string"},
+      {"/attnbench/suite/labels/0", 3, "a string"},
+      {"/attnbench/suite/tasks/kernel", 3, "an object"},
+      {"/attnbench/run/threads", "2", "an integer"},
+      {"/attnbench/ceilings/cpu", 1, "an object"},
+      {"/attnbench/cells/0", 1, "an object"},
+      {"/attnbench/cells/0/id", nullptr, "a string"},
+      {"/attnbench/cells/0/status", "fine", "one of ok, wrong"},
+      {"/attnbench/cells/0/settings", Json::array(), "an object"},
+      {"/attnbench/cells/0/primary", "backward", "the name of a timing"},
+      {"/attnbench/cells/0/primary", nullptr, "the name of a timing"},
+      {"/attnbench/cells/0/timing/forward/median_seconds", "fast", "a number"},
+      {"/attnbench/cells/0/timing/forward/low_seconds", 0, "a positive number"},
+      {"/attnbench/cells/0/timing/forward/rounds/0/median_seconds", 1e-320, "a positive number"},
+      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr, "a number"},
+      {"/attnbench/cells/0/memory/workspace_bytes", "4 KiB", "a number"},
+      {"/attnbench/cells/0/roofline/share", nullptr, "a number"},
+  };
+  const Json whole = fixture();
+  for (const Fault& fault : faults) {
+    Json document = whole;
+    const Json::json_pointer place(fault.pointer);
+    if (fault.value.is_null()) {
+      document[place.parent_pointer()].erase(place.back());
+    } else {
+      document[place] = fault.value;
+    }
+    INFO(fault.pointer);
+    CHECK_THROWS_AS(result::check_form(document, "x.json"), UsageFailure);
+    const std::string message = message_of([&] { result::check_form(document, "x.json"); });
+    CHECK_THAT(message, Catch::StartsWith(std::string("x.json: ") + fault.pointer));
+    CHECK_THAT(message, Catch::Contains(fault.expected));
+  }
+}
+
+TEST_CASE("what is no JSON, or no file, is refused", "[result]") {
+  const test::TemporaryFolder folder;
+  const std::string whole = test::read_file(fixture_path);
+  test::write_file(folder / "cut.json", whole.substr(0, whole.size() / 2));
+  test::write_file(folder / "list.json", "[1, 2]");
+  CHECK_THAT(message_of([&] { result::read_result(folder / "cut.json"); }),
+             Catch::Contains("cut.json:1:"));
+  CHECK_THAT(message_of([&] { result::read_result(folder / "list.json"); }),
+             Catch::Contains("list.json: /: expected an object"));
+  CHECK_THAT(message_of([&] { result::read_result(folder / "none.json"); }),
+             Catch::Contains("none.json: there is no such file"));
+  CHECK_THAT(message_of([&] { result::read_result(folder.path()); }),
+             Catch::Contains("result.json: there is no such file"));
+}

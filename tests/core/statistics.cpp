@@ -1,0 +1,92 @@
+#include "core/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::measure;
+
+namespace {
+
+std::vector<double> exponential_sample(std::mt19937_64& random, std::size_t n) {
+  std::exponential_distribution<double> law(1.0);
+  std::vector<double> values(n);
+  for (double& value : values) value = law(random);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("median takes the middle, or the mean of the middle two", "[statistics]") {
+  CHECK(median({3}) == 3);
+  CHECK(median({5, 1, 9}) == 5);
+  CHECK(median({4, 1, 9, 2}) == 3);
+  CHECK_THROWS_AS(median({}), std::logic_error);
+}
+
+TEST_CASE("median interval needs six values at 95 %", "[statistics]") {
+  CHECK_FALSE(median_interval({1, 2, 3, 4, 5}));
+  const auto six = median_interval({6, 1, 5, 2, 4, 3});
+  REQUIRE(six);
+  CHECK(six->low == 1);
+  CHECK(six->high == 6);
+  // Five values hold the median with probability 1 - 2 / 32 = 0.9375.
+  CHECK(median_interval({1, 2, 3, 4, 5}, 0.93));
+}
+
+TEST_CASE("median interval ranks agree with the binomial table", "[statistics]") {
+  // n, 1-based lower rank of the 95 % interval: the published table of the sign test.
+  const std::vector<std::pair<std::size_t, double>> table{{8, 1},  {9, 2},  {10, 2}, {15, 4},
+                                                          {20, 6}, {25, 8}, {50, 18}};
+  for (const auto& [n, rank] : table) {
+    std::vector<double> values(n);
+    for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<double>(i + 1);
+    const auto interval = median_interval(values);
+    REQUIRE(interval);
+    CHECK(interval->low == rank);
+    CHECK(interval->high == static_cast<double>(n) + 1 - rank);
+  }
+}
+
+TEST_CASE("median interval covers the true median as often as it says", "[statistics]") {
+  const double truth = std::log(2.0);
+  for (const std::size_t n : {6u, 10u, 22u, 73u, 1500u}) {
+    std::mt19937_64 random(n);
+    const int trials = n > 1000 ? 400 : 4000;
+    int covered = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+      const auto interval = median_interval(exponential_sample(random, n));
+      REQUIRE(interval);
+      covered += interval->low <= truth && truth <= interval->high ? 1 : 0;
+    }
+    const double share = covered / static_cast<double>(trials);
+    // Four standard errors of a share near 0.95 in so many trials.
+    const double slack = 4 * std::sqrt(0.05 * 0.95 / trials);
+    INFO("n = " << n << ", covered " << share);
+    CHECK(share >= 0.95 - slack);
+    CHECK(share <= 0.985);
+  }
+}
+
+TEST_CASE("median interval moves and scales with its values", "[statistics]") {
+  std::mt19937_64 random(7);
+  std::vector<double> values = exponential_sample(random, 33);
+  const auto before = median_interval(values);
+  for (double& value : values) value = 2 * value + 10;
+  const auto after = median_interval(values);
+  REQUIRE((before && after));
+  CHECK(after->low == Approx(2 * before->low + 10));
+  CHECK(after->high == Approx(2 * before->high + 10));
+}
+
+TEST_CASE("growth exponent finds the power", "[statistics]") {
+  const std::vector<double> x{256, 512, 1024, 4096};
+  std::vector<double> y;
+  for (const double length : x) y.push_back(3e-9 * std::pow(length, 2));
+  CHECK(growth_exponent(x, y) == Approx(2.0));
+  CHECK_THROWS_AS(growth_exponent({1, 1}, {2, 3}), std::logic_error);
+  CHECK_THROWS_AS(growth_exponent({1, 2}, {0, 3}), std::logic_error);
+  CHECK_THROWS_AS(growth_exponent({1}, {1}), std::logic_error);
+}

@@ -1,0 +1,147 @@
+#include "harness/run/worker/worker_client.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench::run;
+
+namespace {
+
+/// A worker made of shell: `script` runs with the conversation on descriptor 8.
+class FakeWorker {
+ public:
+  explicit FakeWorker(const std::string& script) {
+    const auto program = folder_ / "worker";
+    attnbench::test::write_file(program, "#!/bin/bash\nexec 8<&$2\n" + script);
+    chmod(program.c_str(), 0755);
+    options.program = program;
+    options.log = folder_ / "log";
+  }
+  WorkerOptions options;
+  std::string log() const { return attnbench::test::read_file(options.log); }
+
+ private:
+  attnbench::test::TemporaryFolder folder_;
+};
+
+const std::string greet =
+    "read -r line <&8; echo '{\"type\":\"hello\",\"protocol\":1,\"plugins\":[]}' >&8\n";
+
+}  // namespace
+
+TEST_CASE("a worker answers, with events in between", "[worker_client]") {
+  FakeWorker worker(greet +
+                    "echo noise; read -r line <&8\n"
+                    "echo '{\"type\":\"heartbeat\",\"elapsed_seconds\":1}' >&8\n"
+                    "echo '{\"type\":\"record\",\"status\":\"ok\"}' >&8; read -r line <&8\n");
+  WorkerClient client(worker.options);
+  int events = 0;
+  const Json answer = client.request(
+      {{"type", "run"}}, [&](const Json&) { ++events; }, 10);
+  CHECK(answer.at("status") == "ok");
+  CHECK(events == 1);
+  CHECK(worker.log() == "noise\n");
+}
+
+TEST_CASE("a worker that dies is told from one that refuses and one that is silent",
+          "[worker_client]") {
+  {
+    FakeWorker worker(greet + "read -r line <&8; kill -9 $$\n");
+    WorkerClient client(worker.options);
+    CHECK_THROWS_WITH(client.request({{"type", "run"}}, {}, 10),
+                      "the worker was killed by signal 9 (SIGKILL)");
+    CHECK_FALSE(client.running());
+  }
+  {
+    FakeWorker worker(greet +
+                      "read -r line <&8; echo '{\"type\":\"error\",\"message\":\"no\"}' >&8; "
+                      "read -r line <&8\n");
+    WorkerClient client(worker.options);
+    CHECK_THROWS_AS(client.request({{"type", "run"}}, {}, 10), WorkerRefused);
+    CHECK(client.running());
+  }
+  {
+    FakeWorker worker(greet +
+                      "read -r line <&8\n"
+                      "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.05; "
+                      "echo '{\"type\":\"heartbeat\"}' >&8; done; sleep 60\n");
+    WorkerClient client(worker.options);
+    CHECK_THROWS_AS(client.request({{"type", "run"}}, {}, 0.2), WorkerSilent);
+    client.kill();
+    CHECK_FALSE(client.running());
+  }
+}
+
+TEST_CASE("a worker that died is started again by the next request", "[worker_client]") {
+  FakeWorker worker(greet +
+                    "read -r line <&8; [ \"$(date +%s)\" ] && [ ! -e $0.died ] && "
+                    "touch $0.died && exit 7\n"
+                    "echo '{\"type\":\"plan\"}' >&8; read -r line <&8\n");
+  WorkerClient client(worker.options);
+  CHECK_THROWS_WITH(client.request({{"type", "plan"}}, {}, 10),
+                    "the worker ended with exit code 7");
+  CHECK(client.request({{"type", "plan"}}, {}, 10).at("type") == "plan");
+}
+
+TEST_CASE("a worker that is killed while it starts is tried a second time", "[worker_client]") {
+  using Catch::Matchers::Contains;
+  FakeWorker once("[ -e $0.died ] || { touch $0.died; kill -9 $$; }\n" + greet +
+                  "read -r line <&8\n");
+  WorkerClient(once.options).start();
+  FakeWorker always("echo again >&2; kill -9 $$\n");
+  CHECK_THROWS_WITH(WorkerClient(always.options).start(), Contains("signal 9 (SIGKILL)"));
+  CHECK(always.log() == "again\nagain\n");
+}
+
+TEST_CASE("a worker's end is seen though what it left behind holds the connection",
+          "[worker_client]") {
+  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; read -r line <&8; exit 7\n");
+  WorkerClient client(worker.options);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(client.request({{"type", "run"}}), "the worker ended with exit code 7");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  CHECK(::kill(left, 0) != 0);
+}
+
+TEST_CASE("a worker that was stopped is killed with what it started", "[worker_client]") {
+  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; kill -STOP $$; sleep 60\n");
+  WorkerClient client(worker.options);
+  CHECK_THROWS_AS(client.request({{"type", "run"}}, {}, 0.5), WorkerSilent);
+  client.kill();
+  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  CHECK(::kill(left, 0) != 0);
+}
+
+TEST_CASE("a worker that cannot be used is the environment's failure", "[worker_client]") {
+  using Catch::Matchers::Contains;
+  WorkerOptions missing;
+  missing.program = "/nowhere/attnbench-worker";
+  CHECK_THROWS_WITH(WorkerClient(missing).start(), Contains("/nowhere/attnbench-worker"));
+
+  FakeWorker old(
+      "read -r line <&8; echo '{\"type\":\"hello\",\"protocol\":0}' >&8; read -r l <&8\n");
+  CHECK_THROWS_WITH(WorkerClient(old.options).start(), Contains("protocol 0"));
+
+  FakeWorker broken("echo 'libtorch.so: cannot open' >&2; exit 127\n");
+  CHECK_THROWS_WITH(WorkerClient(broken.options).start(), Contains("libtorch.so: cannot open"));
+}
+
+TEST_CASE("OpenBLAS's variables are kept from the worker unless asked for", "[worker_client]") {
+  setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+  const std::string script =
+      greet +
+      "read -r line <&8\n"
+      "echo \"{\\\"type\\\":\\\"probe\\\",\\\"core\\\":\\\"$OPENBLAS_CORETYPE\\\"}\" >&8; read -r "
+      "l <&8\n";
+  FakeWorker worker(script);
+  CHECK(WorkerClient(worker.options).request({{"type", "probe"}}, {}, 10).at("core") == "");
+  worker.options.keep_blas_core = true;
+  CHECK(WorkerClient(worker.options).request({{"type", "probe"}}, {}, 10).at("core") == "Haswell");
+  unsetenv("OPENBLAS_CORETYPE");
+}

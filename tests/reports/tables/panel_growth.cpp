@@ -1,0 +1,189 @@
+#include "reports/tables/panel_growth.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/tables/growth_grid.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::result;
+
+namespace {
+
+struct Growth {
+  std::string task = "kernel";
+  std::string pass = "forward";
+  std::string scope = "mix";
+  double time_exponent = 1;
+  double time_claimed = 1;
+  double workspace_exponent = 0;
+  double workspace_claimed = 0;
+  double spread = 0.01;    ///< of the interval, on both sides
+  double constant = 0;     ///< seconds that do not grow
+  double from_length = 0;  ///< of the claim
+  bool has_ceilings = false;
+};
+
+/// A result of one label at five lengths, 20 ms at 1024.
+Json result_of(const Growth& growth) {
+  Json cells = Json::array();
+  for (double length = 1024; length <= 16384; length *= 2) {
+    const double seconds = growth.constant + 0.02 * std::pow(length / 1024, growth.time_exponent);
+    Json cell = {{"id", std::to_string(int(length))},
+                 {"label", "latte"},
+                 {"task", growth.task},
+                 {"task_label", growth.task},
+                 {"mechanism", "latte"},
+                 {"device", "cpu"},
+                 {"options", Json::object()},
+                 {"settings", {{"length", length}, {"scope", growth.scope}}},
+                 {"status", "ok"},
+                 {"primary", "timed"},
+                 {"growth",
+                  {{"time_in_length", growth.time_claimed},
+                   {"workspace_in_length", growth.workspace_claimed}}},
+                 {"memory",
+                  {{"workspace_bytes", 1e5 * std::pow(length / 1024, growth.workspace_exponent)},
+                   {"peak_bytes", 1e5 * length / 1024}}},
+                 {"timing",
+                  {{"timed",
+                    {{"median_seconds", seconds},
+                     {"low_seconds", seconds * (1 - growth.spread)},
+                     {"high_seconds", seconds * (1 + growth.spread)},
+                     {"rounds", Json::array()}}}}}};
+    if (!growth.pass.empty()) cell["settings"]["pass"] = growth.pass;
+    if (growth.from_length > 0) cell["growth"]["from_length"] = growth.from_length;
+    cells.push_back(cell);
+  }
+  Json ceilings = Json::object();
+  if (growth.has_ceilings) {
+    ceilings["cpu"] = {{"capacity_l1_bytes", 32e3},
+                       {"capacity_l2_bytes", 256e3},
+                       {"capacity_l3_bytes", 1e6},
+                       {"bandwidth_l1_bytes_per_second", 4e11},
+                       {"bandwidth_l2_bytes_per_second", 1e11},
+                       {"bandwidth_l3_bytes_per_second", 4e10},
+                       {"bandwidth_dram_bytes_per_second", 3e10}};
+  }
+  return {{"attnbench",
+           {{"suite", {{"tasks", {{growth.task, {{"axis", "length"}}}}}}},
+            {"ceilings", ceilings},
+            {"cells", cells}}}};
+}
+
+PanelGrowth grown(const Json& result, Growing what) {
+  const auto all = panel_growth(panels(result).at(0), what);
+  REQUIRE(all.size() == 1);
+  return all[0];
+}
+
+std::string word_of(const Growth& growth, Growing what = Growing::time) {
+  return grown(result_of(growth), what).word;
+}
+
+Grid grid_of(const Growth& growth) {
+  const Json result = result_of(growth);
+  return growth_grid(panels(result).at(0));
+}
+
+}  // namespace
+
+TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
+  Growth growth;
+  CHECK(grid_of(growth).columns ==
+        std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
+  CHECK(grid_of(growth).rows.at(0).second ==
+        std::vector<std::string>{"1.00", "1.00: held", "0.00", "0.00: held"});
+  SECTION("of a training step the time alone: what is kept for backward is no workspace") {
+    growth.pass = "forward+backward";
+    growth.workspace_exponent = 0.83;
+    CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "claimed", "workspace"});
+    CHECK(grid_of(growth).rows.at(0).second ==
+          std::vector<std::string>{"1.00", "1.00: held", "0.83"});
+  }
+  SECTION("of a backward pass, another scope or another task nothing") {
+    for (const auto& [task, pass, scope] : {std::tuple{"kernel", "backward", "mix"},
+                                            {"kernel", "forward", "layer"},
+                                            {"decode", "", "mix"},
+                                            {"crossover", "forward", "mix"},
+                                            {"mqar", "", "model"}}) {
+      growth.task = task;
+      growth.pass = pass;
+      growth.scope = scope;
+      INFO(task << " " << pass << " " << scope);
+      CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "workspace"});
+      CHECK(word_of(growth).empty());
+      const Json result = result_of(growth);
+      CHECK_FALSE(claimed_exponent(result["attnbench"]["cells"][0], Growing::time, "length"));
+    }
+  }
+}
+
+TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
+  Growth growth;
+  CHECK(word_of(growth) == "held");
+  growth.spread = 0.5;
+  CHECK(word_of(growth) == "cannot tell");
+  growth.spread = 0.01;
+  growth.time_exponent = 0.5;
+  CHECK(word_of(growth) == "missed");
+  growth = {};
+  growth.workspace_exponent = 0.83;
+  CHECK(word_of(growth, Growing::workspace) == "missed");
+  const Grid grid = grid_of(growth);
+  CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
+  CHECK_THAT(grid.note,
+             Catch::Contains("latte (workspace): the exponent is 0.83, claimed is 0.00"));
+}
+
+TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
+  Json result = result_of({});
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    Json& timing = result["attnbench"]["cells"][i]["timing"]["timed"];
+    timing["median_seconds"] = timing["low_seconds"] = timing["high_seconds"] = 1e-3;
+  }
+  const Grid grid = growth_grid(panels(result).at(0));
+  CHECK(grid.rows.at(0).second.at(0).empty());
+  CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
+  CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "
+                                        "cells under 5 ms, whose fixed costs hide the growth: 3"));
+}
+
+TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") {
+  Growth growth;
+  growth.time_exponent = 1.3;               // the peak goes from 100 kB to 1.6 MB
+  CHECK(word_of(growth) == "cannot tell");  // no ceilings
+  growth.has_ceilings = true;
+  CHECK(word_of(growth) == "cannot tell");
+  CHECK_THAT(grown(result_of(growth), Growing::time).fit.reason, Catch::Contains("times slower"));
+  growth.time_exponent = 2;
+  CHECK(word_of(growth) == "missed");
+}
+
+TEST_CASE("smaller growth that still rises is no miss, nor what lies before the claim begins",
+          "[growth]") {
+  Growth growth;
+  growth.time_exponent = growth.time_claimed = 2;
+  growth.constant = 0.2;
+  CHECK(word_of(growth) == "cannot tell");
+  growth.from_length = 4096;
+  const auto later = grown(result_of(growth), Growing::time);
+  REQUIRE(later.fit.measured);
+  CHECK(later.fit.local.size() == 2);
+}
+
+TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growth]") {
+  Json result = result_of({});
+  for (const std::size_t i : {0U, 1U, 4U}) {
+    Json& cell = result["attnbench"]["cells"][i];
+    cell["status"] = "disturbed";
+    cell["timing"]["timed"]["median_seconds"] = 8.0;
+  }
+  const auto timed = grown(result, Growing::time);
+  CHECK_FALSE(timed.fit.measured);
+  CHECK(timed.word == "cannot tell");
+  CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
+  CHECK(grown(result, Growing::workspace).word == "held");
+  result["attnbench"]["cells"][4] = result_of({})["attnbench"]["cells"][4];
+  CHECK(grown(result, Growing::time).fit.measured.value() == Approx(1));
+}

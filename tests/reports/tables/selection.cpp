@@ -1,0 +1,154 @@
+#include "reports/tables/selection.hpp"
+
+#include <functional>
+
+#include "core/failure.hpp"
+#include "core/schema/result_check.hpp"
+#include "reports/tables/table.hpp"
+#include "tests/reports/tables/training_cells.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::result;
+using attnbench::test::diverged_cell;
+using attnbench::test::training_cell;
+using attnbench::test::trainings;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<Selection> selected(const Json& result) {
+  const std::vector<Panel> all = panels(result);
+  REQUIRE(all.size() == 1);
+  return selections(all.front());
+}
+
+}  // namespace
+
+TEST_CASE("validation over seeds chooses the learning rate, not the test", "[selection]") {
+  const Json result = trainings(
+      {training_cell("latte", 0.001, 1, 0.70, 0.99), training_cell("latte", 0.001, 2, 0.70, 0.99),
+       training_cell("latte", 0.003, 1, 0.90, 0.80), training_cell("latte", 0.003, 2, 0.80, 0.84),
+       training_cell("latte", 0.010, 1, 0.99, 0.50), training_cell("latte", 0.010, 2, 0.40, 0.50)});
+  const auto found = selected(result);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].choice().learning_rate == 0.003);
+  CHECK(found[0].choice().accuracy == Approx(0.82));
+  CHECK(found[0].choice().validation_accuracy == Approx(0.85));
+  CHECK(found[0].choice().cells.size() == 2);
+  CHECK_FALSE(found[0].at_edge);
+  CHECK(found[0].converged);
+  CHECK(found[0].rates[found[0].best_test].learning_rate == 0.001);
+}
+
+TEST_CASE("a choice at the edge is said to be", "[selection]") {
+  const auto edge = [](const std::vector<Json>& cells) {
+    const Json result = trainings(cells);
+    return selected(result)[0].at_edge;
+  };
+  CHECK(edge({training_cell("a", 0.1, 1, 0.5, 0.5), training_cell("a", 0.2, 1, 0.6, 0.6)}));
+  CHECK(edge({training_cell("a", 0.1, 1, 0.7, 0.5), training_cell("a", 0.2, 1, 0.6, 0.6)}));
+  CHECK(edge({training_cell("a", 0.1, 1, 0.7, 0.5)}));
+  CHECK_FALSE(edge({training_cell("a", 0.1, 1, 1.0, 1), training_cell("a", 0.2, 1, 0.6, 0.6)}));
+  CHECK_FALSE(edge({training_cell("a", 0.3, 1, 0.6, 1), training_cell("a", 0.1, 1, 0.6, 0.6),
+                    training_cell("a", 0.2, 1, 0.7, 0.6)}));
+}
+
+TEST_CASE("a rate at which a seed failed speaks only where none is better", "[selection]") {
+  const Json result =
+      trainings({training_cell("a", 0.1, 1, 0.5, 0.5), training_cell("a", 0.1, 2, 0.5, 0.5),
+                 training_cell("a", 0.2, 1, 0.9, 0.9), diverged_cell("a", 0.2, 2),
+                 training_cell("b", 0.2, 1, 0.9, 0.9), diverged_cell("b", 0.2, 2),
+                 diverged_cell("b", 0.3, 1), diverged_cell("c", 0.2, 1)});
+  const auto found = selected(result);
+  REQUIRE(found.size() == 2);  // nothing of c ended well
+  CHECK(found[0].choice().learning_rate == 0.1);
+  CHECK(found[0].rates[1].failed == 1);
+  CHECK(found[1].series == "b");
+  CHECK(found[1].choice().learning_rate == 0.2);
+}
+
+TEST_CASE("learning rates and seeds make no panels and no axis", "[selection]") {
+  std::vector<Json> cells;
+  for (const int length : {64, 128}) {
+    for (const double rate : {0.1, 0.2, 0.3}) {
+      cells.push_back(training_cell("a", rate, 1, rate, rate, {{"length", length}}));
+    }
+  }
+  const Json result = trainings(cells);
+  const auto all = panels(result);
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].axis == "length");
+  const auto found = selections(all[0]);
+  REQUIRE(found.size() == 2);
+  CHECK(*found[1].x == 128);
+  CHECK(found[1].choice().learning_rate == 0.3);
+}
+
+TEST_CASE("a table of trainings shows the choice and what is to be known of it", "[selection]") {
+  const Json result = trainings(
+      {training_cell("latte", 0.001, 1, 0.4, 0.41), training_cell("latte", 0.003, 1, 0.45, 0.43),
+       training_cell("softmax", 0.001, 1, 0.99, 0.98),
+       training_cell("softmax", 0.001, 2, 0.97, 0.94), training_cell("softmax", 0.003, 1, 0.9, 0.9),
+       training_cell("softmax", 0.003, 2, 0.9, 0.9), diverged_cell("softmax", 0.01, 1)});
+  check_form(result, "here");
+  const std::string text = table(result, {200, Letters::ascii});
+  CHECK_THAT(text, Contains("0.960 (0.940 to 0.980)"));
+  CHECK_THAT(text, Contains("0.430, still growing"));
+  CHECK_THAT(text, Contains("0.003 of 2, at the edge"));
+  CHECK_THAT(text, Contains("16.0 KiB"));
+  CHECK_THAT(text, Contains("softmax at length 64: error: the loss is not a finite number"));
+  CHECK(text.find("best test") == std::string::npos);  // validation chose the same
+}
+
+TEST_CASE("what the test would have chosen stands apart, where it is another rate", "[selection]") {
+  const Json result = trainings(
+      {training_cell("latte", 0.001, 1, 0.4, 0.61), training_cell("latte", 0.003, 1, 0.45, 0.43)});
+  const std::string text = table(result, {200, Letters::ascii});
+  CHECK_THAT(text, Contains("best test of all learning rates") && Contains("0.610 at 0.001"));
+  CHECK_THAT(text, Contains("0.430, still growing"));
+}
+
+TEST_CASE("malformed trainings are refused at the door", "[selection]") {
+  const auto refused = [](const std::function<void(Json&)>& spoil, const char* pointer) {
+    Json result = trainings({training_cell("latte", 0.001, 1, 0.4, 0.41)});
+    spoil(result["attnbench"]["cells"][0]);
+    INFO(pointer);
+    CHECK_THROWS_WITH(check_form(result, "here"), Contains(pointer));
+  };
+  refused([](Json& cell) { cell["training"] = 3; }, "/cells/0/training");
+  refused([](Json& cell) { cell["training"]["curve"] = "steep"; }, "/training/curve");
+  refused([](Json& cell) { cell["training"]["curve"][1].erase("loss"); }, "/curve/1/loss");
+  refused([](Json& cell) { cell["training"]["test"][0]["accuracy"] = "high"; }, "/test/0/accuracy");
+  refused([](Json& cell) { cell["training"]["look_back"]["right"] = {1}; }, "/look_back/right");
+  refused([](Json& cell) { cell["training"]["look_back"]["distances"][0] = "far"; },
+          "/look_back/distances");
+  refused([](Json& cell) { cell["training"]["reach_line"] = {{"keys", {1}}}; }, "/reach_line/");
+  refused(
+      [](Json& cell) {
+        cell["training"]["reach_line"] = {
+            {"keys", {1, 2}}, {"state_bytes", {8, 16}}, {"reach", {0.5}}};
+      },
+      "/reach_line/reach");
+  refused([](Json& cell) { cell.erase("metrics"); }, "/metrics");
+  refused([](Json& cell) { cell["settings"].erase("learning_rate"); }, "/settings/learning_rate");
+}
+
+TEST_CASE("a disturbed training is not chosen", "[selection]") {
+  std::vector<Json> cells{training_cell("a", 0.1, 1, 0.5, 0.5),
+                          training_cell("a", 0.2, 1, 0.9, 0.9)};
+  cells[1]["status"] = "disturbed";
+  const Json result = trainings(cells);
+  CHECK(selected(result).at(0).choice().learning_rate == 0.1);
+}
+
+TEST_CASE("the speed of a training that was disturbed is marked, its accuracy is not",
+          "[selection]") {
+  Json cell = training_cell("a", 0.1, 1, 0.5, 0.5);
+  cell["metrics"]["examples_per_second"] = 1234.0;
+  const std::string quiet = table(trainings({cell}), {120, Letters::utf8});
+  CHECK_THAT(quiet, Contains("1234") && !Contains("disturbed"));
+  cell["training"]["disturbed"] = true;
+  const std::string text = table(trainings({cell}), {120, Letters::utf8});
+  CHECK_THAT(text, Contains("1234 disturbed") && Contains("0.500") && !Contains("0.500 disturbed"));
+}

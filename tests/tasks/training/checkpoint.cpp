@@ -1,0 +1,287 @@
+#include "tasks/training/checkpoint.hpp"
+
+#include <sys/mount.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/errors.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+using namespace attnbench::tasks::learning;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const Json identity = {{"mechanism", "latte"}, {"settings", {{"width", "64"}}}};
+
+Checkpoint numbered(int step) {
+  Checkpoint checkpoint;
+  checkpoint.facts = {{"step", step},
+                      {"stopped", ""},
+                      {"epoch_loss", 1.5},
+                      {"curve", {{{"epoch", 1}, {"loss", 0.25}, {"good", true}}}}};
+  checkpoint.tensors["weight/a"] = at::full({3, 2}, step, at::kFloat);
+  checkpoint.tensors["optimiser/a.mean"] = at::arange(5, at::kDouble) * step;
+  return checkpoint;
+}
+
+/// Saves two checkpoints, of the steps 1 and 2.
+void save_two(const test::TemporaryFolder& folder) {
+  Checkpoints checkpoints(folder.path(), identity);
+  checkpoints.save(numbered(1));
+  checkpoints.save(numbered(2));
+}
+
+/// What is loaded after `spoil` has dealt with the newest: the first one, and the reason.
+void check_previous_is_taken(const test::TemporaryFolder& folder, const std::string& reason,
+                             const Json& as = identity) {
+  Checkpoints checkpoints(folder.path(), as);
+  const auto loaded = checkpoints.load();
+  REQUIRE(loaded.has_value());
+  CHECK(loaded->facts["step"] == 1);
+  REQUIRE(checkpoints.refused().size() == 1);
+  CHECK_THAT(checkpoints.refused()[0], Contains("checkpoint.pt"));
+  CHECK_THAT(checkpoints.refused()[0], Contains(reason));
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint comes back bit by bit, the newest first", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  CHECK_FALSE(Checkpoints(folder.path(), identity).load().has_value());
+  save_two(folder);
+  Checkpoints checkpoints(folder.path(), identity);
+  const auto loaded = checkpoints.load();
+  REQUIRE(loaded.has_value());
+  CHECK(checkpoints.refused().empty());
+  CHECK(loaded->facts["step"] == 2);
+  CHECK(hash_of(loaded->tensors) == hash_of(numbered(2).tensors));
+  CHECK(at::equal(loaded->tensors.at("weight/a"), numbered(2).tensors.at("weight/a")));
+  CHECK(loaded->tensors.at("optimiser/a.mean").scalar_type() == at::kDouble);
+}
+
+TEST_CASE("a checkpoint that was cut short anywhere gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  const std::string whole = test::read_file(folder / "checkpoint.pt");
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, whole.size() / 3, whole.size() / 2, whole.size() - 1}) {
+    INFO(bytes << " of " << whole.size() << " bytes");
+    test::write_file(folder / "checkpoint.pt", whole.substr(0, bytes));
+    check_previous_is_taken(folder, "cut short, damaged or no checkpoint");
+  }
+}
+
+TEST_CASE("a checkpoint with any one byte changed gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  const std::string whole = test::read_file(folder / "checkpoint.pt");
+  std::size_t taken = 0;
+  for (std::size_t place = 0; place < whole.size(); ++place) {
+    std::string bytes = whole;
+    bytes[place] = static_cast<char>(bytes[place] ^ (1 << place % 8));
+    test::write_file(folder / "checkpoint.pt", bytes);
+    Checkpoints checkpoints(folder.path(), identity);
+    const auto loaded = checkpoints.load();
+    if (!loaded || loaded->facts["step"] != 1 || checkpoints.refused().size() != 1) ++taken;
+  }
+  CHECK(whole.size() > 1000);
+  CHECK(taken == 0);
+}
+
+namespace {
+
+/// The two parts of a checkpoint's file.
+struct Parts {
+  Json head;
+  NamedTensors tensors;
+};
+
+Parts parts_of(const std::string& bytes) {
+  const c10::IValue value = torch::jit::pickle_load({bytes.begin(), bytes.end()});
+  Parts parts{Json::parse(value.toTupleRef().elements()[0].toStringRef()), {}};
+  for (const auto& item : value.toTupleRef().elements()[1].toGenericDict()) {
+    parts.tensors[item.key().toStringRef()] = item.value().toTensor();
+  }
+  return parts;
+}
+
+std::vector<char> archive_of(const Parts& parts) {
+  c10::Dict<std::string, at::Tensor> named;
+  for (const auto& [name, tensor] : parts.tensors) named.insert(name, tensor);
+  return torch::jit::pickle_save(
+      c10::ivalue::Tuple::create({c10::IValue(parts.head.dump()), c10::IValue(named)}));
+}
+
+/// Something else of the same kind.
+Json other_than(const Json& value) {
+  if (value.is_string()) return value.get<std::string>() + "x";
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number_integer()) return value.get<std::int64_t>() + 1;
+  if (value.is_number_float()) return std::nextafter(value.get<double>(), 9.0);
+  return 0;  // of null, which stands for an empty object or list here
+}
+
+/// Every checkpoint that differs from this one in a single field or tensor, with its name.
+std::vector<std::pair<std::string, Parts>> alterations(const Parts& whole) {
+  std::vector<std::pair<std::string, Parts>> all;
+  const Json flat = whole.head.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    Json other = flat;
+    other[pointer] = other_than(value);
+    all.push_back({pointer, {other.unflatten(), whole.tensors}});
+  }
+  const auto with = [&](const std::string& what, const std::string& name,
+                        const std::function<at::Tensor(const at::Tensor&)>& change) {
+    Parts other = whole;
+    other.tensors[name] = change(whole.tensors.at(name)).contiguous();
+    all.push_back({name + " " + what, other});
+  };
+  for (const auto& [name, tensor] : whole.tensors) {
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+      with("element " + std::to_string(i), name, [&](const at::Tensor& x) {
+        at::Tensor changed = x.clone();
+        changed.view({-1})[i].add_(1);
+        return changed;
+      });
+    }
+    with("flat", name, [](const at::Tensor& x) { return x.view({-1, 1}); });
+    with("of integers", name,
+         [](const at::Tensor& x) { return x.view(x.element_size() == 4 ? at::kInt : at::kLong); });
+    Parts without = whole;
+    without.tensors.erase(name);
+    all.push_back({"no " + name, without});
+    without.tensors["other " + name] = tensor;
+    all.push_back({name + " renamed", without});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint with any one field altered gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  const std::string bytes = test::read_file(folder / "checkpoint.pt");
+  const Parts whole = parts_of(bytes);
+  const auto all = alterations(whole);
+  CHECK(all.size() > 25);
+  for (const auto& [what, parts] : all) {
+    INFO(what);
+    // Whoever writes the archive anew leaves the old digest behind, or none.
+    std::vector<char> altered = archive_of(parts);
+    test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
+    check_previous_is_taken(folder, "has no digest");
+    altered = sealed(std::move(altered));
+    std::copy(bytes.end() - 32, bytes.end(), altered.end() - 32);
+    test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
+    check_previous_is_taken(folder, "damaged");
+  }
+  // Sealed like the real one it is taken: the digest alone is what told them apart.
+  Parts step = whole;
+  step.head["facts"]["step"] = 3;
+  const std::vector<char> forged = sealed(archive_of(step));
+  test::write_file(folder / "checkpoint.pt", {forged.begin(), forged.end()});
+  CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 3);
+}
+
+TEST_CASE("a checkpoint of another version gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  Parts parts = parts_of(test::read_file(folder / "checkpoint.pt"));
+  parts.head["version"] = 7;
+  const std::vector<char> bytes = sealed(archive_of(parts));
+  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  check_previous_is_taken(folder, "version 7, not 2");
+}
+
+TEST_CASE("a checkpoint of another build gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  Json built = identity;
+  built["binary"] = "0123";
+  Checkpoints(folder.path(), built).save(numbered(1));
+  Json anew = built;
+  anew["binary"] = "4567";
+  Checkpoints(folder.path(), anew).save(numbered(2));
+  check_previous_is_taken(folder, "the worker or a plugin was built anew", built);
+}
+
+TEST_CASE("a checkpoint that cannot be taken up gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  Checkpoints checkpoints(folder.path(), identity);
+  const auto loaded = checkpoints.load([](const Checkpoint& one) {
+    if (one.facts.at("step") == 2) throw Error("fits nothing");
+  });
+  REQUIRE(loaded.has_value());
+  CHECK(loaded->facts["step"] == 1);
+  REQUIRE(checkpoints.refused().size() == 1);
+  CHECK_THAT(checkpoints.refused()[0], Contains("checkpoint.pt fits nothing"));
+}
+
+TEST_CASE("a checkpoint of another model gives way to the one before", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  Json wider = identity;
+  wider["settings"]["width"] = "128";
+  Checkpoints(folder.path(), identity).save(numbered(1));
+  Checkpoints(folder.path(), wider).save(numbered(2));
+  check_previous_is_taken(folder, "of another training: width is \"128\" there and \"64\" here");
+}
+
+TEST_CASE("one that is no good never takes the place of one that is", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  test::write_file(folder / "checkpoint.pt", "nonsense");
+  Checkpoints checkpoints(folder.path(), identity);
+  REQUIRE(checkpoints.load()->facts["step"] == 1);
+  checkpoints.save(numbered(3));
+  std::filesystem::remove(folder / "checkpoint.pt");
+  CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 1);
+}
+
+TEST_CASE("what a kill leaves between two renames is gone on with", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  std::filesystem::rename(folder / "checkpoint.pt", folder / "checkpoint.previous.pt");
+  test::write_file(folder / "checkpoint.writing.pt", "half");
+  CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 2);
+}
+
+TEST_CASE("where no checkpoint can be written the older ones stay", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  save_two(folder);
+  // A folder in the file's place: it cannot be opened for writing, whoever asks.
+  std::filesystem::create_directory(folder / "checkpoint.writing.pt");
+  Checkpoints checkpoints(folder.path(), identity);
+  CHECK_THROWS_WITH(checkpoints.save(numbered(3)), Contains("cannot be written"));
+  CHECK_THROWS_AS(checkpoints.save(numbered(3)), CheckpointError);
+  CHECK(checkpoints.load()->facts["step"] == 2);
+}
+
+TEST_CASE("a full disk costs no older checkpoint", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const std::string disk = (folder / "disk").string();
+  std::filesystem::create_directories(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=128k") != 0) {
+    WARN("needs the right to mount a small file system");
+    return;
+  }
+  {
+    Checkpoints checkpoints(disk, identity);
+    checkpoints.save(numbered(1));
+    checkpoints.save(numbered(2));
+    Checkpoint large = numbered(3);
+    large.tensors["weight/b"] = at::ones({1 << 16}, at::kFloat);
+    CHECK_THROWS_AS(checkpoints.save(large), CheckpointError);
+    CHECK(checkpoints.load()->facts["step"] == 2);
+    CHECK_FALSE(std::filesystem::exists(disk + "/checkpoint.writing.pt"));
+    std::filesystem::remove(checkpoints.newest());
+    CHECK(Checkpoints(disk, identity).load()->facts["step"] == 1);
+  }
+  umount2(disk.c_str(), MNT_DETACH);
+}

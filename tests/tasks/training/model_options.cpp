@@ -1,0 +1,60 @@
+#include "tasks/training/model_options.hpp"
+
+#include "tests/tasks/training/model_of.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+
+TEST_CASE("the weights around the layers are counted as they are made", "[model]") {
+  for (const Mlp mlp : {Mlp::plain, Mlp::gated}) {
+    for (const Norm norm : {Norm::layer, Norm::rms}) {
+      for (const bool tied : {true, false}) {
+        const ModelOptions options{3, 11, mlp, mlp == Mlp::plain ? 0 : 20, norm, tied};
+        const auto model = model_of("softmax", small(), options);
+        const std::int64_t projections = 3 * 4 * 8 * 8;
+        CHECK(weights_in(*model) == weights_around(options, small()) + projections);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is put around the layers is counted for every layout", "[model]") {
+  for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
+    for (const Positions positions :
+         {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary}) {
+      ModelOptions options{3, 11, mlp, 0, Norm::layer, true};
+      options.layout = Layout::convolution_first;
+      options.positions = positions;
+      const auto model = model_of("softmax", small(), options);
+      CHECK(model->mixes() == 1);
+      const std::int64_t projections = 4 * 8 * 8;
+      CHECK(weights_in(*model) == weights_around(options, small()) + projections);
+    }
+  }
+}
+
+TEST_CASE("tokens that share a position have a part of the width each", "[model]") {
+  ModelOptions options;
+  options.vocabulary = 11;
+  options.tokens_per_position = 2;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+  options.tied_head = false;
+  const auto model = model_of("softmax", small(), options);
+  CHECK(weights_in(*model) == weights_around(options, small()) + 2 * 4 * 8 * 8);
+  const at::Tensor ids = at::stack({some_ids(), some_ids().add(1).remainder(11)}, 2);
+  CHECK(model->forward(ids).sizes() == at::IntArrayRef({2, 7, 11}));
+  options.tokens_per_position = 3;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+  options = {};
+  options.layers = 1;
+  options.layout = Layout::convolution_first;
+  CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
+}
+
+TEST_CASE("a model of one sequence refuses cross attention, and unknown words", "[model]") {
+  CHECK_THROWS_AS(model_of("softmax", small(Pattern::cross), {}), UnsupportedError);
+  CHECK_THROWS_AS(mlp_from("wide"), UsageError);
+  CHECK_THROWS_AS(layout_from("sandwich"), UsageError);
+  CHECK_THROWS_AS(positions_from("absolute"), UsageError);
+  CHECK_THROWS_AS(norm_from("batch"), UsageError);
+}
