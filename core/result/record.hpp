@@ -98,6 +98,8 @@
 //                             stolen: the hypervisor took more than 5 % of its CPUs' time;
 //                             neighbours: others used more than 10 % of the CPUs that share a core
 //                               with its own, where cores run several threads;
+//                             crowded: others used more than 45 % of its CPUs' time, and its
+//                               threads waited for more than half of the samples' time;
 //                             slow: its calibration took over 1.25 times the run's lower quartile.
 //                           A WHAT is where fewer than half of its rounds count, or where its
 //                           interval is wider than twice the median above (high > 2 median) or half

@@ -90,6 +90,11 @@ CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after);
 /// at work there: for one another, being more than there are CPUs. That is no disturbance.
 bool waited_for_own(double lost_seconds, const CpuShares& shares);
 
+/// Whether other work kept so many CPUs busy, and threads of ours waited for so much of the samples'
+/// time (`lost_share`), that samples which did not wait are biased as well: they ran between the
+/// others' slices, in caches that those had filled.
+bool is_crowded(double lost_share, const CpuShares& shares);
+
 /// `cpus` and those that share a core with one of them; empty where no core is shared. A neighbour
 /// on the same core slows a thread that never waits.
 std::vector<int> shared_cores(const std::vector<int>& cpus);

@@ -146,6 +146,8 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body, Json&
     timing["disturbed_by"] = "stolen";
   } else if (cores.others > neighbours_limit && cores.others_seconds > least_seconds) {
     timing["disturbed_by"] = "neighbours";
+  } else if (measure::is_crowded(timing.value("lost_share", 0.0), shares)) {
+    timing["disturbed_by"] = "crowded";
   }
   if (timing.contains("disturbed_by")) timing["disturbed"] = true;
   return samples.counted();

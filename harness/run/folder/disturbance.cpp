@@ -23,6 +23,7 @@ const std::map<std::string, std::string>& sentences() {
       {"preempted", "other processes took the CPU from"},
       {"stolen", "the hypervisor took the CPU from"},
       {"neighbours", "other processes worked on the same cores beside"},
+      {"crowded", "other processes kept most CPUs busy during"},
       {"slow", "the machine ran slower than in the rest of the run during"}};
   return known;
 }

@@ -174,6 +174,17 @@ TEST_CASE("shares of CPU time are those of others and of the hypervisor", "[inte
   CHECK_FALSE(waited_for_own(5, CpuShares()));
 }
 
+TEST_CASE("a machine is crowded where others keep most CPUs busy and we wait", "[interference]") {
+  CpuShares shares;
+  CHECK_FALSE(is_crowded(1.0, shares));
+  shares.known = true;
+  shares.others = 0.5;
+  CHECK(is_crowded(1.0, shares));
+  CHECK_FALSE(is_crowded(0.01, shares));  // the other CPU was busy, ours was not
+  shares.others = 0.4;
+  CHECK_FALSE(is_crowded(1.0, shares));  // one of two CPUs
+}
+
 TEST_CASE("a busy process is in the times of its CPU", "[interference]") {
   const std::vector<int> last{allowed_cpus().back()};
   const BusyProcess other(last.front());
