@@ -1,17 +1,16 @@
 // attnbench ab BASE NEW: two mechanisms, implementations or builds measured in turns, and a
 // verdict.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/measuring.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
-#include "harness/commands/terminal.hpp"
-#include "harness/compare/paired.hpp"
 #include "core/failure.hpp"
 #include "core/result/result_file.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/compare/paired.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
 #include "harness/suite/scripts.hpp"
@@ -87,20 +86,20 @@ int run_ab(AbArguments& arguments) {
 
 }  // namespace
 
-void add_ab(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("ab", "Measure two mechanisms or implementations in turns, for a verdict");
+void add_ab(CommandLine& line) {
+  Command& command =
+      line.add("ab", "Measure two mechanisms or implementations in turns, for a verdict");
   const auto arguments = std::make_shared<AbArguments>();
-  add_setting_arguments(*command, arguments->suites, "BASE NEW [--SETTING VALUES]…");
-  add_measure_arguments(*command, arguments->measure);
+  add_setting_arguments(command, arguments->suites, "BASE NEW [--SETTING VALUES]…");
+  add_measure_arguments(command, arguments->measure);
   command
-      ->add_option("--margin", arguments->margin,
-                   "Relative change below which nothing is called SLOW or FAST")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command->add_flag("--gate", arguments->gate, "End with 1 where NEW is SLOW");
-  command->add_flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");
-  command->footer(
+      .option("--margin", arguments->margin,
+              "Relative change below which nothing is called SLOW or FAST")
+      .within(0.0, 1.0)
+      .shows_default();
+  command.flag("--gate", arguments->gate, "End with 1 where NEW is SLOW");
+  command.flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");
+  command.footer(
       "A round measures each side in a fresh process; every other one goes the opposite way (A B B "
       "A). "
       "The ratio\n"
@@ -116,7 +115,7 @@ void add_ab(CLI::App& app, Chosen& chosen) {
       "\n"
       "Two builds of a plugin: attnbench ab mine mine_new --plugin old/libmine.so --plugin "
       "new=new/libmine.so");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return run_ab(*arguments); }; });
+  command.runs([arguments] { return run_ab(*arguments); });
 }
 
 }  // namespace attnbench::commands

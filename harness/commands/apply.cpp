@@ -1,21 +1,20 @@
 // attnbench apply: one mechanism on arrays from NumPy files.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "harness/apply/out_folder.hpp"
-#include "harness/apply/request.hpp"
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/command_line.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
 #include "core/result/result_file.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/apply/out_folder.hpp"
+#include "harness/apply/request.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -192,53 +191,48 @@ int apply_command(Arguments& arguments) {
   return static_cast<int>(ExitCode::failed);
 }
 
-void add_arrays(CLI::App& command, apply::Asked& asked) {
-  command.add_option("--query", asked.query, "The role query, [B, H, T, D]");
-  command.add_option("--key", asked.key, "The role key, [B, H or fewer, S, D]");
-  command.add_option("--value", asked.value, "The role value, [B, as key, S, Dv]");
-  command.add_option("--role", asked.roles, "NAME=FILE: a role of another name (repeatable)")
-      ->allow_extra_args(false);
-  command.add_option("--mask", asked.mask, "bool or uint8 [B, S], true where a key is real");
-  command.add_option("--param", asked.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
-      ->allow_extra_args(false);
-  command.add_option("--gradient", asked.gradient,
-                     "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
-                     "inputs and parameters");
-  command.add_flag("--allow-nan", asked.allow_nan,
-                   "Take NaN and infinity in arrays; output rows they reach are not checked");
+void add_arrays(Command& command, apply::Asked& asked) {
+  command.option("--query", asked.query, "The role query, [B, H, T, D]");
+  command.option("--key", asked.key, "The role key, [B, H or fewer, S, D]");
+  command.option("--value", asked.value, "The role value, [B, as key, S, Dv]");
+  command.option("--role", asked.roles, "NAME=FILE: a role of another name (repeatable)")
+      .repeatable();
+  command.option("--mask", asked.mask, "bool or uint8 [B, S], true where a key is real");
+  command.option("--param", asked.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
+      .repeatable();
+  command.option("--gradient", asked.gradient,
+                 "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
+                 "inputs and parameters");
+  command.flag("--allow-nan", asked.allow_nan,
+               "Take NaN and infinity in arrays; output rows they reach are not checked");
 }
 
 }  // namespace
 
-void add_apply(CLI::App& app, Chosen& chosen) {
+void add_apply(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
   apply::Asked& asked = arguments->asked;
-  CLI::App* command = app.add_subcommand("apply", "Run one mechanism on arrays from NumPy files");
-  command->footer(explanation);
-  command->add_option("mechanism", asked.mechanism, "A name or alias of `attnbench list`")
-      ->required();
-  command->add_option("--pattern", asked.pattern,
-                      "bidirectional, causal or cross; may be left out where there is one");
-  add_arrays(*command, asked);
-  command->add_option("--set", asked.options, "OPTION=VALUE of the mechanism (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--implementation", asked.implementation, "Default: auto, the fastest");
-  command->add_option("--seed", asked.seed, "Of the parameters that are not given")
-      ->capture_default_str();
+  Command& command = line.add("apply", "Run one mechanism on arrays from NumPy files");
+  command.footer(explanation);
+  command.option("mechanism", asked.mechanism, "A name or alias of `attnbench list`").required();
+  command.option("--pattern", asked.pattern,
+                 "bidirectional, causal or cross; may be left out where there is one");
+  add_arrays(command, asked);
+  command.option("--set", asked.options, "OPTION=VALUE of the mechanism (repeatable)").repeatable();
+  command.option("--implementation", asked.implementation, "Default: auto, the fastest");
+  command.option("--seed", asked.seed, "Of the parameters that are not given").shows_default();
   command
-      ->add_option("--check-rows", asked.check_rows,
-                   "Output rows held against the definition in double; 0 = none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for the results")->required();
-  command->add_flag("--force", arguments->force, "Replace the results that --out holds already");
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option("--threads", arguments->threads, "Default: one for each core")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--memory-limit", arguments->memory_limit,
-                      "Of tensors, such as 20G; default 0.8 of what is free");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return apply_command(*arguments); }; });
+      .option("--check-rows", asked.check_rows,
+              "Output rows held against the definition in double; 0 = none")
+      .not_negative()
+      .shows_default();
+  command.option("--out", arguments->out, "Folder for the results").required();
+  command.flag("--force", arguments->force, "Replace the results that --out holds already");
+  add_plugin_argument(command, arguments->plugins);
+  command.option("--threads", arguments->threads, "Default: one for each core").not_negative();
+  command.option("--memory-limit", arguments->memory_limit,
+                 "Of tensors, such as 20G; default 0.8 of what is free");
+  command.runs([arguments] { return apply_command(*arguments); });
 }
 
 }  // namespace attnbench::commands

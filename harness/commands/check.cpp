@@ -1,25 +1,23 @@
 // attnbench check: every implementation held to its definition, its claims and its growth.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/commands/check_report.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/device_argument.hpp"
-#include "harness/commands/measuring.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
-#include "harness/measure/device_cpu.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/run/plan/blas_core.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/findings.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/measure/device_cpu.hpp"
 #include "harness/run/check/checking.hpp"
 #include "harness/run/check/scaling_check.hpp"
+#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/quiet.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -263,34 +261,32 @@ int check(Arguments& arguments) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Chosen& chosen) {
+void add_check(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "check", "Hold mechanisms to their definitions, their claims and their growth");
-  command->add_option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
-  command->add_option("--implementation", arguments->choices.implementation, "Only this one");
-  command->add_option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
+  Command& command =
+      line.add("check", "Hold mechanisms to their definitions, their claims and their growth");
+  command.option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
+  command.option("--implementation", arguments->choices.implementation, "Only this one");
+  command.option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
   command
-      ->add_option("--dtype", arguments->choices.dtypes,
-                   "float64, float32, bfloat16, float16; several may be named")
-      ->capture_default_str();
-  command->add_option("--device", arguments->choices.device, "cpu, cuda or cuda:N")
-      ->capture_default_str();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
-      ->capture_default_str();
-  command->add_flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
-  add_wait_arguments(*command, arguments->wait);
+      .option("--dtype", arguments->choices.dtypes,
+              "float64, float32, bfloat16, float16; several may be named")
+      .shows_default();
+  command.option("--device", arguments->choices.device, "cpu, cuda or cuda:N").shows_default();
+  add_plugin_argument(command, arguments->plugins);
+  command.option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
+      .shows_default();
+  command.flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
+  add_wait_arguments(command, arguments->wait);
   command
-      ->add_option("--out", arguments->reports.files,
-                   "A file for all that was found, .md or .json (repeatable)")
-      ->allow_extra_args(false);
-  command->add_flag("--force", arguments->reports.force,
-                    "Replace a file of --out that check did not write");
-  command
-      ->add_option("--format", arguments->reports.format, "markdown or json, whatever the ending")
-      ->check(CLI::IsMember(std::vector<std::string>{"markdown", "json"}));
-  command->footer(
+      .option("--out", arguments->reports.files,
+              "A file for all that was found, .md or .json (repeatable)")
+      .repeatable();
+  command.flag("--force", arguments->reports.force,
+               "Replace a file of --out that check did not write");
+  command.option("--format", arguments->reports.format, "markdown or json, whatever the ending")
+      .one_of(std::vector<std::string>{"markdown", "json"});
+  command.footer(
       "Examples:\n"
       "  attnbench check latte --pattern causal --no-growth\n"
       "  attnbench check mine --plugin build/libmine.so --out report.md\n"
@@ -298,7 +294,7 @@ void add_check(CLI::App& app, Chosen& chosen) {
       "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing could be "
       "held,\n"
       "3 the machine cannot do it.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
+  command.runs([arguments] { return check(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -1,11 +1,7 @@
-// Subcommands: one file each. Each adds itself to the CLI11 application and returns its exit code.
+// The commands of the program. Each function declares one command with its arguments.
 #pragma once
 
-#include <functional>
-
-namespace CLI {
-class App;
-}
+#include "harness/commands/arguments.hpp"
 
 namespace attnbench::commands {
 
@@ -15,22 +11,19 @@ constexpr const char* exit_codes =
     "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130\n"
     "interrupted.";
 
-/// Adds a subcommand to `app`; when the user chose it, `chosen` is set to what will run it.
-using Chosen = std::function<int()>;
-
-void add_run(CLI::App& app, Chosen& chosen);
-void add_report(CLI::App& app, Chosen& chosen);
-void add_apply(CLI::App& app, Chosen& chosen);
-void add_data(CLI::App& app, Chosen& chosen);
-void add_check(CLI::App& app, Chosen& chosen);
-void add_plan(CLI::App& app, Chosen& chosen);
-void add_validate(CLI::App& app, Chosen& chosen);
-void add_list(CLI::App& app, Chosen& chosen);
-void add_describe(CLI::App& app, Chosen& chosen);
-void add_doctor(CLI::App& app, Chosen& chosen);
-void add_compare(CLI::App& app, Chosen& chosen);
-void add_ab(CLI::App& app, Chosen& chosen);
-void add_import(CLI::App& app, Chosen& chosen);
-void add_new(CLI::App& app, Chosen& chosen);
+void add_run(CommandLine& line);
+void add_report(CommandLine& line);
+void add_apply(CommandLine& line);
+void add_data(CommandLine& line);
+void add_check(CommandLine& line);
+void add_plan(CommandLine& line);
+void add_validate(CommandLine& line);
+void add_list(CommandLine& line);
+void add_describe(CommandLine& line);
+void add_doctor(CommandLine& line);
+void add_compare(CommandLine& line);
+void add_ab(CommandLine& line);
+void add_import(CommandLine& line);
+void add_new(CommandLine& line);
 
 }  // namespace attnbench::commands

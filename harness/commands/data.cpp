@@ -1,17 +1,16 @@
 // attnbench data TASK --out DIR: the examples that a task learns from, for programs of others.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
-#include "harness/apply/out_folder.hpp"
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
 #include "core/failure.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/apply/out_folder.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/run/worker/worker_client.hpp"
 #include "harness/suite/set_flag.hpp"
 #include "harness/suite/values.hpp"
-#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -110,17 +109,15 @@ int write_data(const DataArguments& arguments) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Chosen& chosen) {
+void add_data(CommandLine& line) {
   auto arguments = std::make_shared<DataArguments>();
-  CLI::App* command = app.add_subcommand("data", "Write the examples that a task learns from");
-  command->footer(explanation);
-  command->add_option("task", arguments->task, "A task that learns, such as mqar")->required();
-  command->add_option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--seed", arguments->seed, "The run's seed")->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for the data: new, or empty")->required();
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return write_data(*arguments); }; });
+  Command& command = line.add("data", "Write the examples that a task learns from");
+  command.footer(explanation);
+  command.option("task", arguments->task, "A task that learns, such as mqar").required();
+  command.option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)").repeatable();
+  command.option("--seed", arguments->seed, "The run's seed").shows_default();
+  command.option("--out", arguments->out, "Folder for the data: new, or empty").required();
+  command.runs([arguments] { return write_data(*arguments); });
 }
 
 }  // namespace attnbench::commands

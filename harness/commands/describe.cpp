@@ -1,18 +1,16 @@
 // attnbench describe NAME: all that a mechanism, alias, task or preset says of itself.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <sstream>
 
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/terminal.hpp"
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/suite/presets.hpp"
 #include "harness/suite/scripts.hpp"
-#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -210,19 +208,18 @@ int describe(DescribeArguments& arguments) {
 
 }  // namespace
 
-void add_describe(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
+void add_describe(CommandLine& line) {
+  Command& command = line.add(
       "describe", "Tell all about a mechanism, alias, task or preset: options, ranges, claims");
   auto arguments = std::make_shared<DescribeArguments>();
-  command->add_option("name", arguments->name, "Its name, as `attnbench list` has it")->required();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_flag("--json", arguments->json, "As JSON");
-  command->footer(
+  command.option("name", arguments->name, "Its name, as `attnbench list` has it").required();
+  add_plugin_argument(command, arguments->plugins);
+  command.flag("--json", arguments->json, "As JSON");
+  command.footer(
       "Examples:\n"
       "  attnbench describe latte\n"
       "  attnbench describe kernel");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return describe(*arguments); }; });
+  command.runs([arguments] { return describe(*arguments); });
 }
 
 }  // namespace attnbench::commands

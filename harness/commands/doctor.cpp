@@ -1,24 +1,22 @@
 // attnbench doctor: the machine as a measurement sees it, what would spoil one, and whether all
 // parts are there.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/device_argument.hpp"
-#include "harness/commands/doctor_text.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
+#include "core/result/blas.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/findings.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/measure/card_noise_sources.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
-#include "core/result/blas.hpp"
-#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
@@ -200,23 +198,21 @@ int doctor(const DoctorArguments& arguments) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Look at the machine: what it can do, what would spoil a measurement");
+void add_doctor(CommandLine& line) {
+  Command& command =
+      line.add("doctor", "Look at the machine: what it can do, what would spoil a measurement");
   auto arguments = std::make_shared<DoctorArguments>();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option(
-      "--device", arguments->device,
-      "Only this: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
-  command->add_option("--threads", arguments->threads, "Threads to measure with (default: all)")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
-  command->add_flag(
-      "--keep-blas-core", arguments->keep_blas_core,
-      "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
-  command->add_flag("--json", arguments->json, "Everything found, as JSON");
-  command->footer("Ends with 0, or with 3 where this installation cannot measure at all.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return doctor(*arguments); }; });
+  add_plugin_argument(command, arguments->plugins);
+  command.option("--device", arguments->device,
+                 "Only this: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
+  command.option("--threads", arguments->threads, "Threads to measure with (default: all)")
+      .positive();
+  command.flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
+  command.flag("--keep-blas-core", arguments->keep_blas_core,
+               "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
+  command.flag("--json", arguments->json, "Everything found, as JSON");
+  command.footer("Ends with 0, or with 3 where this installation cannot measure at all.");
+  command.runs([arguments] { return doctor(*arguments); });
 }
 
 }  // namespace attnbench::commands

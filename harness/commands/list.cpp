@@ -1,18 +1,16 @@
 // attnbench list [WHAT]: what there is to measure, and what to measure it with.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "harness/commands/columns.hpp"
+#include "core/text/spelling.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/commands/known_suites.hpp"
-#include "harness/commands/plugin_argument.hpp"
+#include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/suite/presets.hpp"
-#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -152,18 +150,17 @@ int list(const ListArguments& arguments) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("list", "List mechanisms, tasks, suites and whatever else there is");
+void add_list(CommandLine& line) {
+  Command& command = line.add("list", "List mechanisms, tasks, suites and whatever else there is");
   auto arguments = std::make_shared<ListArguments>();
-  command->add_option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
-      ->check(CLI::IsMember(kinds));
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_flag("--json", arguments->json, "Everything that is known of them, as JSON");
-  command->footer(
+  command.option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
+      .one_of(kinds);
+  add_plugin_argument(command, arguments->plugins);
+  command.flag("--json", arguments->json, "Everything that is known of them, as JSON");
+  command.footer(
       "Example:\n"
       "  attnbench list suites");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return list(*arguments); }; });
+  command.runs([arguments] { return list(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -1,17 +1,15 @@
-// What the commands that measure share: flags of a run, what they ask the supervisor for, and how a
-// run ends for whoever started it.
+// What commands that measure share: flags of a run, the command that repeats it, and its end.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "harness/commands/arguments.hpp"
 #include "harness/run/supervise/settings.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace attnbench::commands {
 
@@ -19,17 +17,17 @@ namespace attnbench::commands {
 struct WaitArguments {
   bool now = false;
   double seconds = 0;
-  CLI::App* command = nullptr;
+  const Command* command = nullptr;
 
   /// Nothing where neither flag was given.
   std::optional<double> most_seconds() const;
 };
 
 /// Adds --now and --wait.
-void add_wait_arguments(CLI::App& command, WaitArguments& arguments);
+void add_wait_arguments(Command& command, WaitArguments& arguments);
 
 struct MeasureArguments {
-  CLI::App* command = nullptr;
+  const Command* command = nullptr;
   std::string out;
   std::uint64_t seed = 0;
   int threads = 0;
@@ -43,12 +41,12 @@ struct MeasureArguments {
   bool no_report = false;
   bool force = false;
 
-  bool said(const char* flag) const;
+  bool given(const char* flag) const;
 };
 
 /// Adds --out, --seed, --threads, --rounds, --cell-timeout, --memory-limit, --progress, --now,
 /// --wait, --keep-blas-core, --no-ceilings, --no-report and --force.
-void add_measure_arguments(CLI::App& command, MeasureArguments& arguments);
+void add_measure_arguments(Command& command, MeasureArguments& arguments);
 
 /// What they ask for; throws UsageFailure.
 run::RunSettings settings_of(const MeasureArguments& arguments);
@@ -62,5 +60,17 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
 
 /// How to go on with a run that was interrupted, on standard error.
 void tell_of_interruption(const run::RunOutcome& outcome);
+
+/// Of this process, each word quoted where a shell needs it.
+std::string typed_command();
+
+/// The same without what chooses cells, folders or looks, and without other suites than `suite`:
+/// what a cell's id is appended to as --only.
+std::string reproducing_command(const std::string& suite);
+/// The same from the words of a command line.
+std::string reproducing_command(const std::vector<std::string>& words, const std::string& suite);
+
+/// Holds the words given to `flag` against the statuses there are; throws UsageFailure.
+std::set<std::string> statuses_from(const std::string& flag, const std::vector<std::string>& words);
 
 }  // namespace attnbench::commands

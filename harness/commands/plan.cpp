@@ -1,5 +1,4 @@
 // attnbench plan SUITE…: what would run, what it takes, and what cannot be done and why.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -7,12 +6,12 @@
 #include <map>
 #include <memory>
 
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/suite/estimate.hpp"
 
@@ -198,17 +197,16 @@ int plan(PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Show what a suite would run: cells, work, memory, hours");
+void add_plan(CommandLine& line) {
+  Command& command = line.add("plan", "Show what a suite would run: cells, work, memory, hours");
   auto arguments = std::make_shared<PlanArguments>();
-  add_suite_arguments(*command, arguments->suites);
-  command->add_flag("--cells", arguments->cells, "List every cell");
-  command->add_flag("--json", arguments->json, "Everything as JSON");
-  command->footer(
+  add_suite_arguments(command, arguments->suites);
+  command.flag("--cells", arguments->cells, "List every cell");
+  command.flag("--json", arguments->json, "Everything as JSON");
+  command.footer(
       "Example:\n"
       "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return plan(*arguments); }; });
+  command.runs([arguments] { return plan(*arguments); });
 }
 
 }  // namespace attnbench::commands

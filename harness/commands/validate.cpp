@@ -1,13 +1,12 @@
 // attnbench validate SUITE…: is the suite right, in every profile, and how many cells does it make?
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
 #include "core/failure.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/worker_arguments.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -64,18 +63,17 @@ int validate(SuiteArguments& arguments) {
 
 }  // namespace
 
-void add_validate(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
+void add_validate(CommandLine& line) {
+  Command& command = line.add(
       "validate", "Say whether suite files are right: file, line, place and what was expected");
   auto arguments = std::make_shared<SuiteArguments>();
-  add_suite_arguments(*command, *arguments, "SUITE.json…");
-  command->footer(
+  add_suite_arguments(command, *arguments, "SUITE.json…");
+  command.footer(
       "Ends with 0 where every file is right, with 2 otherwise.\n"
       "\n"
       "Example:\n"
       "  attnbench validate suites/*.json");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return validate(*arguments); }; });
+  command.runs([arguments] { return validate(*arguments); });
 }
 
 }  // namespace attnbench::commands

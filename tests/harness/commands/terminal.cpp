@@ -1,4 +1,4 @@
-#include "harness/commands/columns.hpp"
+#include "harness/commands/terminal.hpp"
 
 #include <algorithm>
 #include <sstream>

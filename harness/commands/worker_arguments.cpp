@@ -1,6 +1,5 @@
-#include "harness/commands/plugin_argument.hpp"
+#include "harness/commands/worker_arguments.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -8,10 +7,12 @@
 #include <sstream>
 
 #include "core/failure.hpp"
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
+#include "core/text/printable.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/run/worker/plugin_name.hpp"
+#include "harness/suite/overrides.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -77,19 +78,18 @@ std::vector<std::string> plugins_on_path(const std::string& path) {
   return plugins;
 }
 
-void add_plugin_argument(CLI::App& command, std::vector<std::string>& plugins) {
+void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
   const char* path = std::getenv("ATTNBENCH_PLUGIN_PATH");
   if (path != nullptr) append(plugins, plugins_on_path(path));
+  const auto take = [&plugins](const std::vector<std::string>& given) {
+    for (const std::string& one : given) expect_file(one);
+    append(plugins, given);
+  };
   command
-      .add_option_function<std::vector<std::string>>(
-          "--plugin",
-          [&plugins](const std::vector<std::string>& said) {
-            for (const std::string& one : said) expect_file(one);
-            append(plugins, said);
-          },
-          "A plugin's shared object (repeatable; others are found on ATTNBENCH_PLUGIN_PATH); "
-          "WORD=FILE calls its mechanism NAME NAME_WORD, for two builds side by side")
-      ->allow_extra_args(false);
+      .option("--plugin", std::function<void(const std::vector<std::string>&)>(take),
+              "A plugin's shared object (repeatable; others are found on ATTNBENCH_PLUGIN_PATH); "
+              "WORD=FILE calls its mechanism NAME NAME_WORD, for two builds side by side")
+      .repeatable();
 }
 
 suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
@@ -101,6 +101,12 @@ suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
               << result::bounded_message(without_path(plugin.value("reason", ""), path)) << "\n";
   }
   return catalogue;
+}
+
+void require_device(const std::string& word) {
+  const std::string complaint = suite::device_complaint(word);
+  if (!complaint.empty()) throw UsageFailure(complaint);
+  measure::usable_device(word);
 }
 
 }  // namespace attnbench::commands

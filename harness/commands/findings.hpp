@@ -1,7 +1,9 @@
-// --out and --format of `attnbench check`: its findings as files.
+// Findings of `check` as files, and of `doctor` as text.
 #pragma once
 
+#include <iosfwd>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -27,5 +29,11 @@ struct CheckReports {
 /// `device`, which can be used, where it has one.
 nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
                            const std::vector<std::string>& plugins, const std::string& device);
+
+/// Prints all of `found`:
+/// {machine: card with spoilers, worker: {works, reason?, start_seconds, stamp, plugins},
+///  devices: {WORD: {card, condition} | {refusal}}, ceilings?: {WORD: {…} | {refusal}}, noise?,
+///  places: {NAME: PATH}}.
+void print_doctor(std::ostream& out, const nlohmann::json& found);
 
 }  // namespace attnbench::commands
