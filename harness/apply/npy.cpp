@@ -7,9 +7,9 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "harness/apply/npy_header.hpp"
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
+#include "harness/apply/npy_header.hpp"
 
 namespace attnbench::npy {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/apply/input_arrays.hpp"
 #include "core/failure.hpp"
-#include "harness/suite/set_flag.hpp"
-#include "harness/suite/values.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/apply/input_arrays.hpp"
+#include "harness/suite/profile.hpp"
+#include "harness/suite/values.hpp"
 
 namespace attnbench::apply {
 namespace {
@@ -58,7 +58,7 @@ Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, 
                                    [&](const auto& each) { return each.name == flag.key; });
   if (option == spec.options.end()) {
     std::vector<std::string> known;
-    for (const suite::OptionSpec& each : spec.options) known.push_back(each.name);
+    for (const Option& each : spec.options) known.push_back(each.name);
     throw UsageFailure(flag.place + spec.name + " has no option \"" + flag.key + "\"; " +
                        suite::suggestion(flag.key, known));
   }
@@ -68,8 +68,10 @@ Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, 
   std::string complaint;
   const auto typed = suite::typed_value(*option, flag.values.front(), complaint);
   if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
-  if (option->type == "window" && typed->is_number()) return suite::window_of(*typed, causal);
-  if ((option->type == "window" || option->type == "integer") && typed->is_string()) {
+  if (option->type == OptionType::window && typed->is_number())
+    return suite::window_of(*typed, causal);
+  if ((option->type == OptionType::window || option->type == OptionType::integer) &&
+      typed->is_string()) {
     throw UsageFailure(flag.place +
                        "expected a whole number: sizes come from the arrays here, so "
                        "none can be named");

@@ -13,7 +13,7 @@
 #include "harness/compare/paired.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -40,7 +40,7 @@ compare::Sides take_sides(SuiteArguments& arguments) {
                          " is a suite: `attnbench run` measures it, `attnbench compare` sets two "
                          "results side by side");
     }
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   if (names[0] == names[1]) {
     throw UsageFailure(

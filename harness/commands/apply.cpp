@@ -18,7 +18,7 @@
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -164,7 +164,7 @@ void print(const Json& document, const std::string& out) {
 
 int apply_command(Arguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
-  arguments.asked.mechanism = suite::take_script(arguments.asked.mechanism, "", arguments.plugins);
+  arguments.asked.mechanism = suite::resolve_script(arguments.asked.mechanism, "", arguments.plugins);
   Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.asked);
   const std::int64_t memory =
       arguments.memory_limit.empty()

@@ -21,7 +21,7 @@
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/quiet.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 #include "reports/page/check.hpp"
 
 namespace attnbench::commands {
@@ -236,7 +236,7 @@ int check(Arguments& arguments) {
   require_device(arguments.choices.device);
   arguments.reports.validate();
   for (std::string& name : arguments.choices.mechanisms) {
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);

@@ -9,7 +9,7 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/set_flag.hpp"
+#include "harness/suite/profile.hpp"
 #include "harness/suite/values.hpp"
 
 namespace attnbench::commands {
@@ -51,14 +51,14 @@ const suite::TaskSpec& task_of(const suite::Catalogue& catalogue, const std::str
 
 Json value_of(const suite::TaskSpec& task, const suite::SetFlag& flag) {
   std::vector<std::string> known;
-  for (const suite::OptionSpec& spec : task.data_settings) {
+  for (const Option& spec : task.data_settings) {
     known.push_back(spec.name);
     if (spec.name != flag.key) continue;
     if (flag.values.size() != 1) throw UsageFailure(flag.place + "expected one value");
     std::string complaint;
     const auto typed = suite::typed_value(spec, flag.values.front(), complaint);
     if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
-    if (spec.type == "integer" && typed->is_string()) {
+    if (spec.type == OptionType::integer && typed->is_string()) {
       throw UsageFailure(flag.place + "expected a whole number");
     }
     return *typed;

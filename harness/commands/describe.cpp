@@ -9,8 +9,8 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/suite/presets.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/profile.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -182,7 +182,7 @@ Json find(const suite::Catalogue& catalogue, const std::string& name) {
 }
 
 int describe(DescribeArguments& arguments) {
-  arguments.name = suite::take_script(arguments.name, "", arguments.plugins);
+  arguments.name = suite::resolve_script(arguments.name, "", arguments.plugins);
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const Json item = find(catalogue, arguments.name);
   if (arguments.json) {

@@ -10,7 +10,7 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/suite/presets.hpp"
+#include "harness/suite/profile.hpp"
 
 namespace attnbench::commands {
 namespace {

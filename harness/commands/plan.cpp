@@ -13,7 +13,7 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
-#include "harness/suite/estimate.hpp"
+#include "harness/suite/cell.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::commands {
@@ -119,7 +119,7 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
 
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
   suite::Document document = suite::load(find_suite(name));
-  suite::take_scripts(document, arguments.plugins);
+  suite::resolve_scripts(document, arguments.plugins);
   return document;
 }
 
@@ -136,11 +136,11 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
     if (names_suite(name)) {
       documents.push_back(load_suite(name, arguments));
     } else {
-      mechanisms.push_back(suite::take_script(name, "", arguments.plugins));
+      mechanisms.push_back(suite::resolve_script(name, "", arguments.plugins));
     }
   }
   for (std::string& name : arguments.choices.with) {
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
   return documents;

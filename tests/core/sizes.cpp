@@ -1,11 +1,11 @@
-#include "harness/suite/expression.hpp"
+#include "core/sizes.hpp"
 
 #include <limits>
 
 #include "tests/support/catch.hpp"
 
-using attnbench::suite::evaluate;
-using attnbench::suite::ExpressionError;
+using attnbench::evaluate;
+using attnbench::ExpressionError;
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
@@ -18,7 +18,7 @@ TEST_CASE("torchscript:FILE becomes a plugin and the name of its mechanism", "[s
     "profiles": {"quick": {"mechanisms": {"again": {"use": "torchscript:mine.pt"}}}}})");
   suite::Document document = suite::parse_document(suite, test::read_file(suite));
   std::vector<std::string> plugins{"there.so"};
-  suite::take_scripts(document, plugins);
+  suite::resolve_scripts(document, plugins);
   CHECK(plugins == std::vector<std::string>{"there.so", folder / "mine.pt", folder / "other.pt"});
   const auto& mechanisms = document.value["mechanisms"];
   CHECK(mechanisms["ours"]["use"] == "mine");
@@ -28,7 +28,7 @@ TEST_CASE("torchscript:FILE becomes a plugin and the name of its mechanism", "[s
 
   document = suite::parse_document(
       suite, R"({"name": "s", "task": "kernel", "mechanisms": ["torchscript:mine.pt", "flash"]})");
-  suite::take_scripts(document, plugins);
+  suite::resolve_scripts(document, plugins);
   CHECK(document.value["mechanisms"] == nlohmann::ordered_json({"mine", "flash"}));
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("a torchscript file that a suite names in vain is placed in the suite"
         suite, "{\"name\": \"s\", \"task\": \"kernel\",\n\"mechanisms\": " + mechanisms + "}");
     std::vector<std::string> plugins;
     try {
-      suite::take_scripts(document, plugins);
+      suite::resolve_scripts(document, plugins);
     } catch (const UsageFailure& failure) {
       return std::string(failure.what());
     }
@@ -61,7 +61,7 @@ TEST_CASE("a torchscript file that cannot be taken is refused by name", "[suite]
   test::write_file(folder / "Two-Words.pt", "");
   std::vector<std::string> plugins;
   const auto take = [&](const std::string& word) {
-    return suite::take_script(word, folder.path(), plugins);
+    return suite::resolve_script(word, folder.path(), plugins);
   };
   CHECK(take("softmax") == "softmax");
   CHECK_THROWS_WITH(take("torchscript:no.pt"), Contains("there is no file"));
