@@ -14,7 +14,7 @@
 #include "harness/commands/findings.hpp"
 #include "harness/commands/measuring.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/run/check/checking.hpp"
 #include "harness/run/check/scaling_check.hpp"
 #include "harness/run/plan/blas_core.hpp"

@@ -11,10 +11,10 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/findings.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/measure/card_noise_sources.hpp"
+#include "harness/measure/noise_sources.hpp"
 #include "harness/measure/device.hpp"
+#include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/measure/noise.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/plan/blas_core.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -128,10 +128,10 @@ Json places() {
 }
 
 std::vector<std::string> spoilers_of(const Json& found) {
-  std::vector<std::string> spoilers = measure::spoilers(found["machine"]);
+  std::vector<std::string> spoilers = measure::noise_sources(found["machine"]);
   for (const auto& [word, device] : found["devices"].items()) {
     for (std::string& sentence :
-         measure::card_spoilers(word, device.value("condition", Json::object()))) {
+         measure::card_noise_sources(word, device.value("condition", Json::object()))) {
       spoilers.push_back(std::move(sentence));
     }
   }

@@ -1,22 +1,8 @@
-#include "harness/measure/memory_ladder.hpp"
-
-#include <cmath>
+#include "core/memory_ladder.hpp"
 
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;
-
-TEST_CASE("a ladder has a rate at every rung, up to what was allowed", "[ladder]") {
-  const auto ladder = memory_ladder(2, 3e6);
-  REQUIRE(ladder.size() == 3);
-  CHECK(ladder[0].bytes == 131072);
-  CHECK(ladder[2].bytes == 2097152);
-  for (const Rung& rung : ladder) {
-    CHECK(rung.bytes_per_second > 0);
-    CHECK(std::isfinite(rung.bytes_per_second));
-  }
-  CHECK(memory_ladder(1, 0).empty());
-}
 
 TEST_CASE("slower is read off the ladder, between rungs by the logarithm", "[ladder]") {
   const std::vector<Rung> ladder = {{1e3, 8e9}, {4e3, 4e9}, {16e3, 1e9}};

@@ -1,4 +1,4 @@
-#include "harness/measure/card_noise_sources.hpp"
+#include "harness/measure/noise_sources.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -21,7 +21,7 @@ const Json healthy = {{"persistence", true},        {"ecc", true},
 std::string said(const char* key, const Json& value) {
   Json condition = healthy;
   condition[key] = value;
-  const auto found = card_spoilers("cuda:2", condition);
+  const auto found = card_noise_sources("cuda:2", condition);
   REQUIRE(found.size() == 1);
   CHECK_THAT(found.front(), Contains("cuda:2"));
   return found.front();
@@ -30,9 +30,9 @@ std::string said(const char* key, const Json& value) {
 }  // namespace
 
 TEST_CASE("a card in order spoils nothing, and what it does not tell is not guessed at", "[nvml]") {
-  CHECK(card_spoilers("cuda", healthy).empty());
-  CHECK(card_spoilers("cuda", Json::object()).empty());
-  CHECK(card_spoilers("cuda", {{"refusal", "no library"}}).empty());
+  CHECK(card_noise_sources("cuda", healthy).empty());
+  CHECK(card_noise_sources("cuda", Json::object()).empty());
+  CHECK(card_noise_sources("cuda", {{"refusal", "no library"}}).empty());
 }
 
 TEST_CASE("each thing that spoils a card's numbers is said with what to do", "[nvml]") {
@@ -46,8 +46,8 @@ TEST_CASE("each thing that spoils a card's numbers is said with what to do", "[n
   CHECK_THAT(said("slowed_by", {"heat"}), Contains("held down by heat"));
   Json off = healthy;
   off["ecc"] = off["ecc_pending"] = false;
-  REQUIRE(card_spoilers("cuda", off).size() == 1);
-  CHECK_THAT(card_spoilers("cuda", off).front(), Contains("ECC of cuda is off"));
+  REQUIRE(card_noise_sources("cuda", off).size() == 1);
+  CHECK_THAT(card_noise_sources("cuda", off).front(), Contains("ECC of cuda is off"));
 }
 
 TEST_CASE("a card that NVML cannot tell of comes with the reason", "[nvml]") {
@@ -55,4 +55,13 @@ TEST_CASE("a card that NVML cannot tell of comes with the reason", "[nvml]") {
   INFO(condition.dump());
   CHECK(condition.size() == 1);
   CHECK_FALSE(condition.at("refusal").get<std::string>().empty());
+}
+
+TEST_CASE("the noise self-test compares a piece of work with itself", "[noise]") {
+  const auto noise = noise_self_test(1);
+  CHECK(noise.median_seconds > 0);
+  CHECK(noise.spread >= 0);
+  CHECK(noise.difference >= 0);
+  // Two halves of the same work cannot be apart by more than all of it is wide, save for ties.
+  CHECK(noise.difference <= noise.spread + 1.0);
 }
