@@ -29,7 +29,7 @@ using Json = nlohmann::json;
 constexpr double default_memory_share = 0.8;
 
 struct Arguments {
-  apply::Asked asked;
+  apply::ApplyArguments call;
   std::string out;
   std::string memory_limit;
   std::vector<std::string> plugins;
@@ -164,8 +164,8 @@ void print(const Json& document, const std::string& out) {
 
 int apply_command(Arguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
-  arguments.asked.mechanism = suite::resolve_script(arguments.asked.mechanism, "", arguments.plugins);
-  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.asked);
+  arguments.call.mechanism = suite::resolve_script(arguments.call.mechanism, "", arguments.plugins);
+  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *
@@ -180,7 +180,7 @@ int apply_command(Arguments& arguments) {
   request["log"] = log.string();
   const Json answer = ask(arguments, request, interrupts);
   const std::string status = answer.value("status", "error");
-  if (status != "ok" && status != "wrong") fail(answer, arguments.asked.mechanism);
+  if (status != "ok" && status != "wrong") fail(answer, arguments.call.mechanism);
   const Json document = document_of(answer, request);
   std::filesystem::remove(log);
   result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
@@ -191,19 +191,19 @@ int apply_command(Arguments& arguments) {
   return static_cast<int>(ExitCode::failed);
 }
 
-void add_arrays(Command& command, apply::Asked& asked) {
-  command.option("--query", asked.query, "The role query, [B, H, T, D]");
-  command.option("--key", asked.key, "The role key, [B, H or fewer, S, D]");
-  command.option("--value", asked.value, "The role value, [B, as key, S, Dv]");
-  command.option("--role", asked.roles, "NAME=FILE: a role of another name (repeatable)")
+void add_arrays(Command& command, apply::ApplyArguments& call) {
+  command.option("--query", call.query, "The role query, [B, H, T, D]");
+  command.option("--key", call.key, "The role key, [B, H or fewer, S, D]");
+  command.option("--value", call.value, "The role value, [B, as key, S, Dv]");
+  command.option("--role", call.roles, "NAME=FILE: a role of another name (repeatable)")
       .repeatable();
-  command.option("--mask", asked.mask, "bool or uint8 [B, S], true where a key is real");
-  command.option("--param", asked.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
+  command.option("--mask", call.mask, "bool or uint8 [B, S], true where a key is real");
+  command.option("--param", call.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
       .repeatable();
-  command.option("--gradient", asked.gradient,
+  command.option("--gradient", call.gradient,
                  "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
                  "inputs and parameters");
-  command.flag("--allow-nan", asked.allow_nan,
+  command.flag("--allow-nan", call.allow_nan,
                "Take NaN and infinity in arrays; output rows they reach are not checked");
 }
 
@@ -211,18 +211,18 @@ void add_arrays(Command& command, apply::Asked& asked) {
 
 void add_apply(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  apply::Asked& asked = arguments->asked;
+  apply::ApplyArguments& call = arguments->call;
   Command& command = line.add("apply", "Run one mechanism on arrays from NumPy files");
   command.footer(explanation);
-  command.option("mechanism", asked.mechanism, "A name or alias of `attnbench list`").required();
-  command.option("--pattern", asked.pattern,
+  command.option("mechanism", call.mechanism, "A name or alias of `attnbench list`").required();
+  command.option("--pattern", call.pattern,
                  "bidirectional, causal or cross; may be left out where there is one");
-  add_arrays(command, asked);
-  command.option("--set", asked.options, "OPTION=VALUE of the mechanism (repeatable)").repeatable();
-  command.option("--implementation", asked.implementation, "Default: auto, the fastest");
-  command.option("--seed", asked.seed, "Of the parameters that are not given").shows_default();
+  add_arrays(command, call);
+  command.option("--set", call.options, "OPTION=VALUE of the mechanism (repeatable)").repeatable();
+  command.option("--implementation", call.implementation, "Default: auto, the fastest");
+  command.option("--seed", call.seed, "Of the parameters that are not given").shows_default();
   command
-      .option("--check-rows", asked.check_rows,
+      .option("--check-rows", call.check_rows,
               "Output rows held against the definition in double; 0 = none")
       .not_negative()
       .shows_default();
