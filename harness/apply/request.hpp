@@ -1,4 +1,4 @@
-// From what the user arguments of `attnbench apply` to the protocol's request.
+// The protocol's request for `attnbench apply`, from its arguments.
 #pragma once
 
 #include <cstdint>

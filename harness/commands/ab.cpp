@@ -1,5 +1,4 @@
-// attnbench ab BASE NEW: two mechanisms, implementations or builds measured in turns, and a
-// verdict.
+// attnbench ab BASE NEW: a verdict on two mechanisms, implementations or builds, measured in turns.
 #include <iostream>
 #include <memory>
 

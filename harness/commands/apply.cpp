@@ -25,7 +25,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The rest is the program's own, the libraries' and the file cache's.
+// The rest is for the program, its libraries and the file cache.
 constexpr double default_memory_share = 0.8;
 
 struct Arguments {
@@ -66,7 +66,7 @@ class Interrupted : public Failure {
   Interrupted() : Failure(ExitCode::interrupted, "interrupted; nothing was written") {}
 };
 
-/// Why no result came, as the exit code that says so.
+/// Throws the failure of an answer without result, with its exit code.
 [[noreturn]] void fail(const Json& answer, const std::string& mechanism) {
   const std::string status = answer.value("status", "error");
   const std::string reason = answer.value("reason", "the worker gave no reason");
@@ -97,7 +97,7 @@ Json ask(const Arguments& arguments, const Json& request, const run::Interrupts&
   } catch (const run::WorkerRefused& refused) {
     return {{"status", "error"}, {"reason", refused.what()}};
   } catch (const std::exception&) {
-    // Also where a worker that was only starting took it for a failure of its start.
+    // A worker that was starting reports an interrupt as a failure to start.
     if (interrupts.count() > 0) throw Interrupted();
     throw;
   }

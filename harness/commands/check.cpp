@@ -1,4 +1,4 @@
-// attnbench check: every implementation held to its definition, its claims and its growth.
+// attnbench check: implementations against their definition, claims and growth.
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,18 +38,18 @@ struct Arguments {
   double limit_seconds = 60;
 };
 
-std::string text_of(double number) {
+std::string short_text(double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1e", number);
   return text;
 }
 
-/// The property that used up most of its tolerance.
+/// The property that is closest to its tolerance.
 std::string closest(const Json& checked) {
   const Json* worst = reports::closest_to_tolerance(checked);
   if (worst == nullptr) return {};
-  return worst->at("name").get<std::string>() + " " + text_of(worst->value("error", 0.0)) + " of " +
-         text_of(worst->at("tolerance"));
+  return worst->at("name").get<std::string>() + " " + short_text(worst->value("error", 0.0)) +
+         " of " + short_text(worst->at("tolerance"));
 }
 
 std::string last_column(const Json& checked) {
@@ -58,7 +58,7 @@ std::string last_column(const Json& checked) {
   return status + ": " + result::quotable(checked.value("reason", "no reason given"), 600);
 }
 
-/// One line that rewrites itself on a terminal, and nothing elsewhere.
+/// A line that is rewritten on a terminal; nothing is written elsewhere.
 class Line {
  public:
   void show(const std::string& text) {
@@ -82,7 +82,7 @@ void print_row(const Json& checked, const std::string& dtype) {
               result::printable(last_column(checked)).c_str());
 }
 
-/// The dtypes of one implementation and pattern; one line where all are unsupported alike.
+/// The dtypes of one implementation and pattern; one line where all are unsupported for one reason.
 void print_group(const std::vector<Json>& group) {
   bool alike = true;
   for (const Json& each : group) {
@@ -102,7 +102,7 @@ bool same_group(const run::CheckRow& a, const run::CheckRow& b) {
          a.pattern == b.pattern;
 }
 
-/// Every row's answer, printed as the groups come.
+/// The answers of all rows, each group printed when it is complete.
 Json check_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows, double limit) {
   std::printf("%s %s %s held brkn n.a.\n", result::pad_right("mechanism", 22).c_str(),
               result::pad_right("pattern", 13).c_str(), result::pad_right("dtype", 8).c_str());
@@ -150,7 +150,7 @@ bool has_latents(const suite::MechanismSpec& spec) {
   return false;
 }
 
-/// Growth is a matter of the algorithm: one dtype, and the causal pattern where there is one.
+/// Growth depends on the algorithm alone: one dtype, and the causal pattern where there is one.
 std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   std::vector<run::CheckRow> out;
   std::set<std::string> seen;
@@ -166,7 +166,7 @@ std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   return out;
 }
 
-/// Growth is fitted to times: says who is busy, and waits for quiet.
+/// Growth is fitted to times: reports busy processes and waits for a quiet machine.
 void await_quiet(const WaitArguments& wait) {
   Line line;
   run::QuietSurroundings surroundings = run::real_surroundings();
@@ -180,7 +180,7 @@ void await_quiet(const WaitArguments& wait) {
                       run::longest_wait(wait.most_seconds(), run::on_terminal()));
 }
 
-/// Fills `growth` and, where it is known, `memory_ladder` of the document.
+/// Fills `growth` and, on the CPU, `memory_ladder` of the document.
 void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
               const suite::Catalogue& catalogue, Json& document) {
   run::GrowthPlan plan;
@@ -208,8 +208,7 @@ void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
   }
 }
 
-/// Failures are counted aloud; the exit code says whether there were any. Where nothing was held
-/// because all of it is unsupported, nothing was found out either.
+/// Prints the verdict and returns the exit code; `usage` where everything is unsupported.
 ExitCode conclude(Json& document) {
   int held = 0;
   int broken = 0;

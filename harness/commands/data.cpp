@@ -1,4 +1,4 @@
-// attnbench data TASK --out DIR: the examples that a task learns from, for programs of others.
+// attnbench data TASK --out DIR: the examples of a task, for other programs.
 #include <iostream>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// attnbench describe NAME: all that a mechanism, alias, task or preset says of itself.
+// attnbench describe NAME: details of a mechanism, alias, task or preset.
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -28,7 +28,7 @@ std::string range_of(const Json& option) {
     return suite::listed(option["choices"]);
   }
   const bool low = option.contains("minimum"), high = option.contains("maximum");
-  // The catalogue has bounds as doubles, also those of integers.
+  // In the catalogue, bounds of integers are doubles, too.
   const auto bound = [&](const char* end) {
     const Json& value = option[end];
     const bool integer = option["type"] == "integer";
@@ -84,7 +84,8 @@ std::string claims_of(const Json& mechanism) {
   return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
 }
 
-/// A line "differs from" for each departure from published code, how to undo it behind a semicolon.
+/// A line "differs from" for each departure from published code and, after a semicolon, how to undo
+/// it.
 void add_departures(std::vector<Row>& facts, const Json& item) {
   for (const Json& one : item.value("differs_from", Json::array())) {
     const std::string how = one.value("how", "");
@@ -163,7 +164,7 @@ void print_preset(const std::string& name, const Json& preset) {
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
-/// The mechanism's document, with the alias that led to it noted.
+/// The catalogue's entry of that name; for an alias, that of its mechanism.
 Json find(const suite::Catalogue& catalogue, const std::string& name) {
   const auto alias = catalogue.aliases.find(name);
   const std::string wanted = alias == catalogue.aliases.end() ? name : alias->second.mechanism;

@@ -1,5 +1,4 @@
-// attnbench doctor: the machine as a measurement sees it, what would spoil one, and whether all
-// parts are there.
+// attnbench doctor: the machine, what would disturb measurements on it, and whether all parts work.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -11,10 +10,10 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/findings.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/measure/noise_sources.hpp"
-#include "harness/measure/device.hpp"
 #include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/measure/noise_sources.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/plan/blas_core.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -28,15 +27,14 @@ constexpr double probe_seconds = 120;
 
 struct DoctorArguments {
   std::vector<std::string> plugins;
-  std::string device;  ///< empty = the CPU, and the first of every other kind that can be used
+  std::string device;  ///< empty = the CPU, and the first usable one of each other kind
   int threads = 0;
   bool quick = false;
   bool json = false;
   bool keep_blas_core = false;
 };
 
-/// Starts a worker and asks it what it is: {works, start_seconds, stamp, plugins} or {works,
-/// reason}.
+/// Starts a worker: {works, start_seconds, stamp, plugins} or {works, reason}.
 Json look_at_worker(run::WorkerClient& worker) {
   const auto begin = std::chrono::steady_clock::now();
   try {
@@ -51,14 +49,14 @@ Json look_at_worker(run::WorkerClient& worker) {
           {"plugins", worker.hello().value("plugins", Json::array())}};
 }
 
-/// What a device beside the CPU is, or why it cannot be used: {card, condition} or {refusal}.
+/// A device other than the CPU: {card, condition}, or {refusal} where it cannot be used.
 Json look_at_device(const measure::Device& device, int index) {
   const std::string refusal = device.refusal(index);
   if (!refusal.empty()) return {{"refusal", refusal}};
   return {{"card", device.card(index)}, {"condition", device.condition(index)}};
 }
 
-/// The device that was named, else the first of each kind.
+/// The named device, else the first of each kind, without the CPU.
 Json devices(const std::string& named) {
   Json found = Json::object();
   for (const auto& device : measure::all_devices()) {
@@ -72,7 +70,7 @@ Json devices(const std::string& named) {
   return found;
 }
 
-/// The words of what will be measured.
+/// The devices to measure.
 std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& devices) {
   if (!arguments.device.empty()) return {arguments.device};
   std::vector<std::string> words = {"cpu"};
@@ -82,8 +80,8 @@ std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& 
   return words;
 }
 
-/// Ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child of
-/// the worker. The CPU's can be had without one.
+/// Adds ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child
+/// of the worker. Without a worker the CPU's ceilings are measured here.
 void probe_into(Json& found, run::WorkerClient& worker, const std::string& word, int threads) {
   Json& ceilings = found["ceilings"][word];
   std::string reason = found["worker"].value("reason", "");
@@ -93,7 +91,7 @@ void probe_into(Json& found, run::WorkerClient& worker, const std::string& word,
                                         {}, probe_seconds);
       ceilings = probe.value("ceilings", Json::object());
       Json torch = probe.value("machine", Json::object());
-      // As it is, not as wanted.
+      // The setting in effect, not the wanted one.
       found["machine"]["blas"].update(torch.value("blas", Json::object()));
       torch.erase("blas");
       found["machine"]["torch"] = torch;
@@ -127,30 +125,30 @@ Json places() {
           {"runs", std::filesystem::absolute("runs", ignored).string()}};
 }
 
-std::vector<std::string> spoilers_of(const Json& found) {
-  std::vector<std::string> spoilers = measure::noise_sources(found["machine"]);
+std::vector<std::string> noise_sources_of(const Json& found) {
+  std::vector<std::string> sentences = measure::noise_sources(found["machine"]);
   for (const auto& [word, device] : found["devices"].items()) {
     for (std::string& sentence :
          measure::card_noise_sources(word, device.value("condition", Json::object()))) {
-      spoilers.push_back(std::move(sentence));
+      sentences.push_back(std::move(sentence));
     }
   }
   const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
   if (const std::string slow = result::blas_warning(ceilings, found["machine"]); !slow.empty()) {
-    spoilers.push_back(slow);
+    sentences.push_back(slow);
   }
   const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
   if (spread > 0.03) {
-    spoilers.push_back("The same work differs from itself by " +
-                       std::to_string(static_cast<int>(100 * spread + 0.5)) +
-                       " % now: small differences between cells will not be told apart.");
+    sentences.push_back("The same work differs from itself by " +
+                        std::to_string(static_cast<int>(100 * spread + 0.5)) +
+                        " % now: small differences between cells will not be told apart.");
   }
-  return spoilers;
+  return sentences;
 }
 
 Json examine(const DoctorArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : run::usable_cores();
-  // The cards first: what else is on them is not to be ourselves.
+  // Look at cards before anything of ours runs on them.
   Json found = {{"machine", measure::machine_card()}, {"devices", devices(arguments.device)}};
   const std::vector<std::string> words = words_of(arguments, found["devices"]);
   run::WorkerOptions options;
@@ -167,11 +165,11 @@ Json examine(const DoctorArguments& arguments) {
   found["worker"] = look_at_worker(worker);
   if (!arguments.quick) measure_into(found, worker, words, threads);
   found["places"] = places();
-  found["machine"]["spoilers"] = spoilers_of(found);
+  found["machine"]["spoilers"] = noise_sources_of(found);
   return found;
 }
 
-/// Whether cells could be measured on what was looked at.
+/// Whether cells can be measured with the worker, the plugins and the devices.
 bool can_measure(const Json& found) {
   bool works = found["worker"]["works"];
   for (const Json& plugin : found["worker"].value("plugins", Json::array())) {

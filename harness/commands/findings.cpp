@@ -31,7 +31,7 @@ using Json = nlohmann::json;
 
 constexpr const char* writer = "check";
 
-/// "markdown", "json", or empty where nothing tells.
+/// "markdown" or "json"; empty where neither flag nor ending says.
 std::string format_of(const std::string& file, const std::string& said) {
   if (!said.empty()) return said;
   const std::string ending = std::filesystem::path(file).extension();
@@ -60,7 +60,7 @@ std::string percent(double share) {
   return text.str();
 }
 
-/// Text as it is, numbers short, lists with blanks between.
+/// Texts unquoted, lists separated by blanks.
 std::string shown(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
@@ -127,7 +127,7 @@ std::string frequency(const Json& condition, const char* key) {
   return condition.contains(key) ? result::human_count(condition[key]) + "Hz" : "";
 }
 
-/// What is, and what may be, as far as they are known.
+/// "NOW of MOST", without what is unknown.
 std::string of_most(const std::string& now, const std::string& most) {
   if (most.empty()) return now;
   return (now.empty() ? "at most " : now + " of ") + most;
@@ -138,7 +138,7 @@ std::string on_or_off(const Json& condition, const char* key) {
   return condition[key].get<bool>() ? "on" : "off";
 }
 
-/// The card itself, then what holds of it now.
+/// Properties of the card, then its present condition.
 void print_card(std::ostream& out, const std::string& word, const Json& found) {
   const Json& card = found.at("card");
   const Json condition = found.value("condition", Json::object());
@@ -185,7 +185,7 @@ void print_devices(std::ostream& out, const Json& devices) {
   }
 }
 
-/// "fma_float32_flops_per_second" is for programs: a person reads name, rate and unit.
+/// "fma_float32_flops_per_second" as name, rate and unit.
 Row ceiling_row(const std::string& key, double rate) {
   for (const auto& [ending, unit] :
        {std::pair<std::string, std::string>{"_flops_per_second", "FLOP/s"},
@@ -306,10 +306,10 @@ void print_doctor(std::ostream& out, const Json& found) {
   print_devices(out, found.at("devices"));
   print_measured(out, found);
   print_places(out, found.at("places"));
-  const Json& spoilers = found.at("machine").at("spoilers");
-  out << (spoilers.empty() ? "Nothing that is known to spoil a measurement.\n"
-                           : "What would spoil a measurement now\n");
-  for (const Json& sentence : spoilers) out << "  - " << shown(sentence) << "\n";
+  const Json& sentences = found.at("machine").at("spoilers");
+  out << (sentences.empty() ? "Nothing that is known to spoil a measurement.\n"
+                            : "What would spoil a measurement now\n");
+  for (const Json& sentence : sentences) out << "  - " << shown(sentence) << "\n";
 }
 
 }  // namespace attnbench::commands

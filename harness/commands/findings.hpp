@@ -11,26 +11,24 @@
 
 namespace attnbench::commands {
 
-/// Files to write, each as Markdown or JSON: as `format` says ("markdown", "json") or, where that
-/// is empty, as the file's ending does (.md, .json). `validate` throws UsageFailure for one that
-/// tells neither, that is in a folder which is not there, or would replace a file that `check` did
-/// not write.
+/// Files of `check --out`, as Markdown or JSON: by `format` ("markdown", "json") or, where that is
+/// empty, by the file's ending (.md, .json). `validate` throws UsageFailure for another ending, for
+/// a folder that does not exist, and for a file that `check` did not write.
 struct CheckReports {
   std::vector<std::string> files;
   std::string format;
-  bool force = false;  ///< replace files of others, too
+  bool force = false;  ///< replace other programs' files, too
 
   void validate() const;
   void write(const nlohmann::json& document) const;
 };
 
-/// What a report says beside its findings: {command, date, build, stamp, machine, mechanisms}, the
-/// last being those of `names`, which may be aliases; empty = all. The machine holds the card of
-/// `device`, which can be used, where it has one.
+/// The facts of a report beside its findings: {command, date, build, stamp, machine, mechanisms}.
+/// `names` are mechanisms or aliases; empty = all. The machine includes the card of `device`.
 nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
                            const std::vector<std::string>& plugins, const std::string& device);
 
-/// Prints all of `found`:
+/// Prints the findings of `doctor`:
 /// {machine: card with spoilers, worker: {works, reason?, start_seconds, stamp, plugins},
 ///  devices: {WORD: {card, condition} | {refusal}}, ceilings?: {WORD: {…} | {refusal}}, noise?,
 ///  places: {NAME: PATH}}.

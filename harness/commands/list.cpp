@@ -1,4 +1,4 @@
-// attnbench list [WHAT]: what there is to measure, and what to measure it with.
+// attnbench list [WHAT]: mechanisms, tasks, suites, devices and presets.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -26,7 +26,7 @@ struct ListArguments {
   bool json = false;
 };
 
-/// Asks the worker for the catalogue only where it is needed: suites are listed without one.
+/// Asks the worker for the catalogue only where it is needed; suites need none.
 class Lister {
  public:
   explicit Lister(const std::vector<std::string>& plugins) : plugins_(plugins) {}
@@ -102,7 +102,7 @@ class Lister {
   std::optional<Json> catalogue_;
 };
 
-/// What a person wants to know beside name and title.
+/// What is shown beside name and title.
 std::string remark(const std::string& kind, const Json& item) {
   if (kind == "mechanisms") {
     std::vector<std::string> names;
@@ -128,7 +128,7 @@ int list(const ListArguments& arguments) {
   Lister lister(arguments.plugins);
   Json all = Json::object();
   for (const std::string& kind : kinds) {
-    // Mechanisms name their implementations; a list of those alone is for who asks.
+    // Mechanisms list their implementations; list those alone only on request.
     const bool wanted = arguments.kind.empty() ? kind != "implementations" : kind == arguments.kind;
     if (wanted) all[kind] = lister.items(kind);
   }

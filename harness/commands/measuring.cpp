@@ -136,13 +136,13 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
     }
     std::cout << "page    " << report.page.string() << "\n";
   } catch (const std::exception& error) {
-    // The numbers are safe; `attnbench report` makes the page again.
+    // The results are written; `attnbench report` makes the page again.
     std::cerr << "attnbench: no page: " << result::bounded_message(error.what())
               << "\nmake it with: attnbench report " << folder.string() << "\n";
   }
 }
 
-void tell_of_interruption(const run::RunOutcome& outcome) {
+void print_interruption(const run::RunOutcome& outcome) {
   if (!outcome.interrupted) return;
   std::cerr << "attnbench: interrupted; go on with: attnbench run --resume "
             << outcome.folder.string() << "\n";

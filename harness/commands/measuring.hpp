@@ -13,7 +13,7 @@
 
 namespace attnbench::commands {
 
-/// How long to wait for a quiet machine before the first cell that is timed.
+/// How long to wait for a quiet machine before the first timed cell.
 struct WaitArguments {
   bool now = false;
   double seconds = 0;
@@ -48,29 +48,30 @@ struct MeasureArguments {
 /// --wait, --keep-blas-core, --no-ceilings, --no-report and --force.
 void add_measure_arguments(Command& command, MeasureArguments& arguments);
 
-/// What they ask for; throws UsageFailure.
+/// The settings of a run from these arguments; throws UsageFailure.
 run::RunSettings settings_of(const MeasureArguments& arguments);
 
-/// Throws UsageFailure where a new run in `folder` would replace files that attnbench did not
-/// write, unless --force.
+/// Without --force, throws UsageFailure where a new run in `folder` would replace files that
+/// attnbench did not write.
 void expect_free(const std::filesystem::path& folder, const MeasureArguments& arguments);
 
-/// Figures and page of a run; prints the page's path or, on standard error, why there is none.
+/// Draws figures and page of a run; prints the page's path or, on standard error, why there is
+/// none.
 void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments);
 
-/// How to go on with a run that was interrupted, on standard error.
-void tell_of_interruption(const run::RunOutcome& outcome);
+/// Prints how to resume an interrupted run, on standard error.
+void print_interruption(const run::RunOutcome& outcome);
 
-/// Of this process, each word quoted where a shell needs it.
+/// The command line of this process, quoted for a shell.
 std::string typed_command();
 
-/// The same without what chooses cells, folders or looks, and without other suites than `suite`:
-/// what a cell's id is appended to as --only.
+/// The same without flags that choose cells, folders or output, and without suites other than
+/// `suite`. With --only ID it repeats one cell.
 std::string reproducing_command(const std::string& suite);
-/// The same from the words of a command line.
+/// The same for the words of any command line.
 std::string reproducing_command(const std::vector<std::string>& words, const std::string& suite);
 
-/// Holds the words given to `flag` against the statuses there are; throws UsageFailure.
+/// The words of `flag` as statuses; throws UsageFailure for an unknown one.
 std::set<std::string> statuses_from(const std::string& flag, const std::vector<std::string>& words);
 
 }  // namespace attnbench::commands

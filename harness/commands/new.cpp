@@ -1,4 +1,4 @@
-// attnbench new NAME [--plugin DIR]: writes the files that a mechanism of one's own begins with.
+// attnbench new NAME [--plugin DIR]: writes the files of a new mechanism.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct NewFile {
-  std::string path;  ///< below the folder it is for
+  std::string path;  ///< relative to the target folder
   std::string text;
   std::string meaning;
   bool executable = false;
@@ -69,7 +69,7 @@ std::string filled(const char* text, const std::string& name) {
   return replaced(replaced(text, placeholder, name), class_placeholder, class_name(name));
 }
 
-/// Every word of a template: as a name it would hide, or be hidden by, what the template means.
+/// All words of a template: a mechanism of such a name would clash with them.
 std::set<std::string> words_of(std::string_view text) {
   std::set<std::string> words;
   std::string word;
@@ -85,7 +85,7 @@ std::set<std::string> words_of(std::string_view text) {
   return words;
 }
 
-/// Words of C++ that no template happens to hold, and names of CMake's own targets.
+/// Words of C++ that are in no template, and names of CMake's targets.
 const std::set<std::string>& reserved_words() {
   static const std::set<std::string> words{
       "alignas",  "alignof", "all",       "and",       "asm",       "attnbench", "bitand",
@@ -159,7 +159,7 @@ bool is_source_tree(const fs::path& folder) {
          fs::exists(folder / "cmake/builtins.cmake", ignored);
 }
 
-/// The sources that the user stands in or, else, those that this program was built from.
+/// The source tree at or above the current folder, else the one that this program was built from.
 fs::path source_tree() {
   for (fs::path folder : {fs::current_path(), run::program_folder()}) {
     for (; folder.has_relative_path(); folder = folder.parent_path()) {
@@ -171,7 +171,7 @@ fs::path source_tree() {
       "of its own with --plugin DIR");
 }
 
-/// Of this program: what -Dattnbench_DIR is to be for a plugin.
+/// The folder for -Dattnbench_DIR of a plugin's build.
 fs::path package_folder() {
   std::error_code ignored;
   const fs::path above = run::program_folder().parent_path();
@@ -191,7 +191,7 @@ void refuse_taken(const std::string& name) {
   }
 }
 
-/// Writes all or, if one is there already, none.
+/// Writes all files, or none where one exists already.
 void write_all(const fs::path& folder, const std::vector<NewFile>& files) {
   for (const NewFile& file : files) {
     if (fs::exists(folder / file.path)) {

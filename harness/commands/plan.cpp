@@ -1,4 +1,4 @@
-// attnbench plan SUITE…: what would run, what it takes, and what cannot be done and why.
+// attnbench plan SUITE…: cells, cost and time of a suite, and unsupported cells with reasons.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -86,7 +86,7 @@ Row row_of(const std::string& label, const Totals& totals) {
           hours(totals.seconds)};
 }
 
-/// A suite, expanded and forecast.
+/// An expanded suite with the forecast of each cell.
 struct Planned {
   suite::Expanded suite;
   std::vector<Json> forecasts;

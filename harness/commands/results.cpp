@@ -81,7 +81,7 @@ Json read_json(const std::string& file) {
   return result::parse_json_file(file, "a file of foreign records, in JSON");
 }
 
-/// A comparison of programs that had different means is worth a word.
+/// Warns where other programs ran with another number of threads.
 void warn_of_threads(const Json& ours, const Json& foreign, const std::string& file) {
   const Json threads = ours.at("attnbench").at("run").value("threads", Json());
   if (!threads.is_number() || threads == foreign.at("threads")) return;

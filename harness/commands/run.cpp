@@ -56,7 +56,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   return settings;
 }
 
-/// Cells name files of the run's folder by their ids.
+/// Checks cells of a journal. Their ids become names of files in the run's folder.
 void expect_cells(const run::Json& cells) {
   for (const run::Json& cell : cells) {
     const std::string id = cell.at("id").get<std::string>();
@@ -75,7 +75,7 @@ void expect_cells(const run::Json& cells) {
   }
 }
 
-/// What the journal of the run remembers, where the command line does not say otherwise.
+/// Settings from the journal's header, where the command line does not give them.
 void recall_from(const run::Json& header, const RunArguments& arguments,
                  run::RunSettings& settings) {
   if (!arguments.given("--seed")) settings.seed = header.value("seed", settings.seed);
@@ -113,8 +113,8 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
                      "); start a new run");
 }
 
-/// Where several processes train together the first one's folder is the run; the others have one
-/// beside it for what they need themselves.
+/// Where several processes train together, the folder of rank 0 is the run; each other rank has a
+/// folder beside it.
 void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
   if (settings.seat.alone()) return;
   if (arguments.measure.out.empty() && arguments.resume.empty()) {
@@ -126,14 +126,14 @@ void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
   if (!settings.resume.empty()) settings.resume += beside;
 }
 
-/// Once more at the end, where the numbers are read.
-void tell_of_slow_blas(const result::Json& document) {
+/// Repeats the warning after the table, where it is seen.
+void print_slow_blas(const result::Json& document) {
   const result::Json& ours = document.at("attnbench");
   const std::string slow =
       result::blas_warning(ours.at("ceilings").value("cpu", result::Json::object()),
                            ours.value("machine", result::Json::object()));
   if (slow.empty()) return;
-  // Past the stream, which lets no escape sequence through.
+  // Not through the stream, which removes escape sequences.
   std::cout.flush();
   std::puts(run::in_red(result::printable(slow), stdout).c_str());
   std::fflush(stdout);
@@ -153,14 +153,14 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
     const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
-  if (first) tell_of_slow_blas(outcome.result);
+  if (first) print_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   std::cout.flush();  // before the next suite's progress, which is another stream's
-  tell_of_interruption(outcome);
+  print_interruption(outcome);
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
 
-/// As run_one; cells that are refused are those of `file`, and stand at `place` in it.
+/// As run_one, but refused cells are reported with `file` and `place`.
 ExitCode run_from(const std::string& file, const std::string& place, const RunArguments& arguments,
                   run::RunSettings settings) {
   try {

@@ -7,8 +7,8 @@
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/suite/suite_entries.hpp"
 #include "harness/suite/suite.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -22,7 +22,7 @@ bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--
 
 namespace fs = std::filesystem;
 
-/// Told from any other folder of that name by its schema.
+/// Recognised by its schema.
 bool is_suites_folder(const fs::path& folder) {
   std::error_code ignored;
   return fs::exists(folder / "form" / "suite.schema.json", ignored);

@@ -17,11 +17,11 @@ bool is_number(const std::string& text) {
   return !text.empty() && (std::isdigit(static_cast<unsigned char>(text[0])) || text == "-");
 }
 
-/// Fewer letters a line are no paragraph.
+/// The least width of a paragraph.
 constexpr std::size_t least = 24;
 
-/// How many columns stay aligned: all where they fit, otherwise as many as leave room for a
-/// paragraph beside them; the first one always.
+/// How many columns stay aligned: all where they fit, else as many as leave room for a paragraph,
+/// at least one.
 std::size_t aligned_columns(const std::vector<std::size_t>& widths, std::size_t indent,
                             std::size_t width) {
   std::size_t used = indent, aligned = 0;

@@ -1,4 +1,4 @@
-// attnbench validate SUITE…: is the suite right, in every profile, and how many cells does it make?
+// attnbench validate SUITE…: checks suites in all profiles and counts their cells.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -35,7 +35,7 @@ std::string verdict(const suite::Document& document, const suite::Catalogue& cat
 int validate(SuiteArguments& arguments) {
   const std::vector<std::string> names = take_names(arguments);
   if (names.empty()) throw UsageFailure("expected a suite file: attnbench validate SUITE.json");
-  // The form of all files is told before a worker is asked for the catalogue.
+  // Check all files against the schema before asking a worker for the catalogue.
   std::string complaints;
   std::vector<suite::Document> documents;
   const auto attempt = [&](const auto& body) {

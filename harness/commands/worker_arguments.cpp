@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The same file under another name is the same plugin.
+/// Whether `plugins` has this file, perhaps under another path.
 bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
   const run::PluginName asked(wanted);
   return std::any_of(plugins.begin(), plugins.end(), [&](const std::string& text) {
@@ -30,7 +30,7 @@ bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
   });
 }
 
-/// A plugin that will not load costs only itself; a file that is not there is a slip of the hand.
+/// Refuses a missing file. A plugin that fails to load is left out instead.
 void expect_file(const std::string& text) {
   const std::string path = run::PluginName(text).path;
   constexpr std::size_t most = 4096 * result::mebibyte;
@@ -41,8 +41,7 @@ void expect_file(const std::string& text) {
   }
 }
 
-/// The worker's reason begins with the plugin's path, and may go on with what became of it: both
-/// stand before it here already.
+/// The worker's reason without the plugin's path and status, which are printed before it.
 std::string without_path(std::string reason, const std::string& path) {
   for (const std::string& begin : {"plugin " + path, std::string(" is refused")}) {
     if (reason.rfind(begin, 0) == 0) reason.erase(0, begin.size());
