@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/commands/arguments.hpp"
+#include "harness/commands/command.hpp"
 #include "harness/run/supervise/settings.hpp"
 
 namespace attnbench::commands {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/commands/arguments.hpp"
+#include "harness/commands/command.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::commands {

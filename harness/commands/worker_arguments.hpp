@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/commands/arguments.hpp"
+#include "harness/commands/command.hpp"
 #include "harness/suite/catalogue.hpp"
 
 namespace attnbench::commands {

@@ -1,4 +1,4 @@
-#include "harness/commands/arguments.hpp"
+#include "harness/commands/command.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
