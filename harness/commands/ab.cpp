@@ -25,6 +25,21 @@ struct AbArguments {
   bool json = false;
 };
 
+constexpr const char* explanation =
+    "A round measures each side in a fresh process; every other round is reversed (A B B A). The "
+    "ratio\n"
+    "is taken within each round, of which there are 12 by default. BASE runs a second time as a\n"
+    "control: where it differs from itself there is no verdict. Rounds that other programs "
+    "disturbed\n"
+    "are left out and counted; with too few others the verdict is UNCLEAR. Ends with 0 where each "
+    "size\n"
+    "has a verdict, with 4 where one is UNCLEAR, and where cells failed as `run` does. The folder "
+    "is\n"
+    "that of a run, with ab.json in it.\n"
+    "\n"
+    "Two builds of a plugin: attnbench ab mine mine_new --plugin old/libmine.so --plugin\n"
+    "new=new/libmine.so";
+
 compare::Sides take_sides(SuiteArguments& arguments) {
   std::vector<std::string> names = take_names(arguments);
   if (names.size() != 2) {
@@ -98,22 +113,7 @@ void add_ab(CommandLine& line) {
       .shows_default();
   command.flag("--gate", arguments->gate, "End with 1 where NEW is SLOW");
   command.flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");
-  command.footer(
-      "A round measures each side in a fresh process; every other one goes the opposite way (A B B "
-      "A). "
-      "The ratio\n"
-      "is taken within each round, of which there are 12 unless said. BASE runs once more as a "
-      "control: where it\n"
-      "moves against itself there is no verdict. Rounds in which other programs had the CPU are "
-      "left out and\n"
-      "counted; with too few others the verdict is UNCLEAR. Ends with 0 where each size has a "
-      "verdict, whichever it is, with 4\n"
-      "where one is UNCLEAR, and where cells failed as `run` does. The folder is that of a run, "
-      "with "
-      "ab.json in it.\n"
-      "\n"
-      "Two builds of a plugin: attnbench ab mine mine_new --plugin old/libmine.so --plugin "
-      "new=new/libmine.so");
+  command.footer(explanation);
   command.runs([arguments] { return run_ab(*arguments); });
 }
 

@@ -220,10 +220,10 @@ void add_apply(CommandLine& line) {
   add_arrays(command, call);
   command.option("--set", call.options, "OPTION=VALUE of the mechanism (repeatable)").repeatable();
   command.option("--implementation", call.implementation, "Default: auto, the fastest");
-  command.option("--seed", call.seed, "Of the parameters that are not given").shows_default();
+  command.option("--seed", call.seed, "Seed of the parameters that are not given").shows_default();
   command
       .option("--check-rows", call.check_rows,
-              "Output rows held against the definition in double; 0 = none")
+              "Output rows checked against the definition in double; 0 = none")
       .not_negative()
       .shows_default();
   command.option("--out", arguments->out, "Folder for the results").required();

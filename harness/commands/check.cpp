@@ -263,7 +263,7 @@ int check(Arguments& arguments) {
 void add_check(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
   Command& command =
-      line.add("check", "Hold mechanisms to their definitions, their claims and their growth");
+      line.add("check", "Check mechanisms against their definitions, claims and growth");
   command.option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
   command.option("--implementation", arguments->choices.implementation, "Only this one");
   command.option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
@@ -279,7 +279,7 @@ void add_check(CommandLine& line) {
   add_wait_arguments(command, arguments->wait);
   command
       .option("--out", arguments->reports.files,
-              "A file for all that was found, .md or .json (repeatable)")
+              "A file for all findings, .md or .json (repeatable)")
       .repeatable();
   command.flag("--force", arguments->reports.force,
                "Replace a file of --out that check did not write");
@@ -290,8 +290,8 @@ void add_check(CommandLine& line) {
       "  attnbench check latte --pattern causal --no-growth\n"
       "  attnbench check mine --plugin build/libmine.so --out report.md\n"
       "\n"
-      "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing could be "
-      "held,\n"
+      "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing to "
+      "check,\n"
       "3 the machine cannot do it.");
   command.runs([arguments] { return check(*arguments); });
 }

@@ -210,10 +210,10 @@ int describe(DescribeArguments& arguments) {
 }  // namespace
 
 void add_describe(CommandLine& line) {
-  Command& command = line.add(
-      "describe", "Tell all about a mechanism, alias, task or preset: options, ranges, claims");
+  Command& command =
+      line.add("describe", "Show a mechanism, alias, task or preset: options, ranges, claims");
   auto arguments = std::make_shared<DescribeArguments>();
-  command.option("name", arguments->name, "Its name, as `attnbench list` has it").required();
+  command.option("name", arguments->name, "A name from `attnbench list`").required();
   add_plugin_argument(command, arguments->plugins);
   command.flag("--json", arguments->json, "As JSON");
   command.footer(

@@ -198,17 +198,18 @@ int doctor(const DoctorArguments& arguments) {
 
 void add_doctor(CommandLine& line) {
   Command& command =
-      line.add("doctor", "Look at the machine: what it can do, what would spoil a measurement");
+      line.add("doctor", "Examine the machine: ceilings, and what would disturb measurements");
   auto arguments = std::make_shared<DoctorArguments>();
   add_plugin_argument(command, arguments->plugins);
-  command.option("--device", arguments->device,
-                 "Only this: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
+  command.option(
+      "--device", arguments->device,
+      "Only this device: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
   command.option("--threads", arguments->threads, "Threads to measure with (default: all)")
       .positive();
   command.flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
   command.flag("--keep-blas-core", arguments->keep_blas_core,
                "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
-  command.flag("--json", arguments->json, "Everything found, as JSON");
+  command.flag("--json", arguments->json, "All findings as JSON");
   command.footer("Ends with 0, or with 3 where this installation cannot measure at all.");
   command.runs([arguments] { return doctor(*arguments); });
 }

@@ -307,8 +307,8 @@ void print_doctor(std::ostream& out, const Json& found) {
   print_measured(out, found);
   print_places(out, found.at("places"));
   const Json& sentences = found.at("machine").at("spoilers");
-  out << (sentences.empty() ? "Nothing that is known to spoil a measurement.\n"
-                            : "What would spoil a measurement now\n");
+  out << (sentences.empty() ? "Nothing known disturbs measurements.\n"
+                            : "What would disturb measurements now\n");
   for (const Json& sentence : sentences) out << "  - " << shown(sentence) << "\n";
 }
 

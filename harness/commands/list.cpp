@@ -151,12 +151,12 @@ int list(const ListArguments& arguments) {
 }  // namespace
 
 void add_list(CommandLine& line) {
-  Command& command = line.add("list", "List mechanisms, tasks, suites and whatever else there is");
+  Command& command = line.add("list", "List mechanisms, tasks, suites, devices and presets");
   auto arguments = std::make_shared<ListArguments>();
   command.option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
       .one_of(kinds);
   add_plugin_argument(command, arguments->plugins);
-  command.flag("--json", arguments->json, "Everything that is known of them, as JSON");
+  command.flag("--json", arguments->json, "All details, as JSON");
   command.footer(
       "Example:\n"
       "  attnbench list suites");

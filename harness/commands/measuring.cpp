@@ -63,12 +63,12 @@ std::optional<double> WaitArguments::most_seconds() const {
 
 void add_wait_arguments(Command& command, WaitArguments& arguments) {
   arguments.command = &command;
-  const Argument now = command.flag(
-      "--now", arguments.now,
-      "Begin at once on a busy machine (on a terminal, what is timed waits for quiet)");
+  const Argument now =
+      command.flag("--now", arguments.now,
+                   "Start at once on a busy machine (on a terminal, timed cells wait for quiet)");
   command
       .option("--wait", arguments.seconds,
-              "Seconds to wait for quiet at most, on a terminal or not, then begin (0: none)")
+              "Most seconds to wait for quiet, on a terminal or not (0: none)")
       .within(0.0, 1e9)
       .excludes(now);
 }
@@ -84,14 +84,14 @@ void add_measure_arguments(Command& command, MeasureArguments& arguments) {
   command.option("--cell-timeout", arguments.cell_timeout, "Seconds for one round of a cell")
       .positive();
   command.option("--memory-limit", arguments.memory_limit,
-                 "Of a cell's tensors, such as 20G (default: 80 % of what is available)");
+                 "Limit for a cell's tensors, such as 20G (default: 80 % of free memory)");
   command.option("--progress", arguments.progress, "auto, plain or json");
   add_wait_arguments(command, arguments.wait);
   command.flag("--keep-blas-core", arguments.keep_blas_core,
                "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH, in "
-               "place of what is fastest here");
+               "place of the fastest ones here");
   command.flag("--no-ceilings", arguments.no_ceilings,
-               "Do not measure what the machine can do: no shares of the roofline");
+               "Do not measure ceilings: no shares of the roofline");
   command.flag("--no-report", arguments.no_report, "No figures and no page at the end");
   command.flag("--force", arguments.force, "Replace files in --out that attnbench did not write");
 }

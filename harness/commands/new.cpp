@@ -256,10 +256,10 @@ int write_new(const NewArguments& arguments) {
 
 void add_new(CommandLine& line) {
   auto arguments = std::make_shared<NewArguments>();
-  Command& command = line.add("new", "Write the files that a mechanism of your own begins with");
+  Command& command = line.add("new", "Write the files of a new mechanism");
   command.option("name", arguments->name, "Its name: lower-case letters, digits and _").required();
   command.option("--plugin", arguments->plugin,
-                 "A folder for a project of its own, outside of attnbench's sources");
+                 "A folder for a project of its own, outside attnbench's sources");
   command.footer(
       "Examples:\n"
       "  attnbench new my_mix\n"

@@ -142,7 +142,7 @@ void add_compare(CommandLine& line) {
       line.add("compare", "Describe what differs between two results measured apart");
   const auto arguments = std::make_shared<CompareArguments>();
   command.option("A", arguments->base, "the base: a run's folder or a result.json").required();
-  command.option("B", arguments->changed, "what to hold against it").required();
+  command.option("B", arguments->changed, "what to compare with it").required();
   command
       .option("--margin", arguments->margin,
               "relative change below which nothing is called SLOW or FAST")
@@ -150,11 +150,11 @@ void add_compare(CommandLine& line) {
       .shows_default();
   command.flag("--json", arguments->json, "print JSON");
   command.footer(
-      "It describes and gates nothing: the exit code is 0 whatever it finds. SLOW and FAST need 3 "
-      "or\n"
-      "more rounds on one machine in each, and intervals further apart than the margin. Rounds in "
-      "which\n"
-      "other programs had the CPU are left out and counted; cells that are disturbed are UNCLEAR.");
+      "It only describes: the exit code is 0 whatever it finds. SLOW and FAST need 3 or more "
+      "rounds on\n"
+      "one machine in each, and intervals further apart than the margin. Rounds that other "
+      "programs\n"
+      "disturbed are left out and counted; disturbed cells are UNCLEAR.");
   command.runs([arguments] { return run_compare(*arguments); });
 }
 
@@ -165,7 +165,7 @@ void add_import(CommandLine& line) {
   command.option("FILE", arguments->files, "files of foreign records (JSON)").required();
   command
       .option("--beside", arguments->beside,
-              "the run whose cells they solved: its folder or a result.json")
+              "the run with the same cells: its folder or a result.json")
       .required();
   command.option("--out", arguments->out, "folder for the joined result.json").required();
   command.footer(

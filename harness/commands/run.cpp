@@ -216,7 +216,7 @@ constexpr const char* examples =
 
 void add_flags(Command& command, RunArguments& arguments) {
   add_measure_arguments(command, arguments.measure);
-  command.option("--resume", arguments.resume, "Folder of a run to go on with");
+  command.option("--resume", arguments.resume, "Folder of a run to resume");
   command.option("--reuse", arguments.reuse, "Folder of a run to take unchanged cells from");
   command.option("--retry", arguments.retry, "Statuses whose cells are measured again")
       .comma_separated()
@@ -227,7 +227,7 @@ void add_flags(Command& command, RunArguments& arguments) {
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,
-              "Trainings at a time, which share the threads (default 1); what is timed runs alone")
+              "Trainings at a time, which share the threads (default 1); timed cells run alone")
       .within(1, 256);
 }
 

@@ -60,15 +60,15 @@ void add_suite_arguments(Command& command, SuiteArguments& arguments, const std:
   command.option("--profile", choices.profile, "A profile of the suite, such as quick");
   command
       .option("--with", choices.with,
-              "NAME: one more mechanism, beside the suite's own (repeatable)")
+              "NAME: a further mechanism beside the suite's own (repeatable)")
       .repeatable();
   command
       .option("--only", choices.only,
-              "Regular expression (RE2's syntax): only cells that it finds (repeatable)")
+              "Regular expression (RE2's syntax): only matching cells (repeatable)")
       .repeatable();
   command
       .option("--skip", choices.skip,
-              "Regular expression (RE2's syntax): no cells that it finds (repeatable)")
+              "Regular expression (RE2's syntax): no matching cells (repeatable)")
       .repeatable();
 }
 

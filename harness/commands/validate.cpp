@@ -64,12 +64,12 @@ int validate(SuiteArguments& arguments) {
 }  // namespace
 
 void add_validate(CommandLine& line) {
-  Command& command = line.add(
-      "validate", "Say whether suite files are right: file, line, place and what was expected");
+  Command& command =
+      line.add("validate", "Check suite files: file, line, place and what was expected");
   auto arguments = std::make_shared<SuiteArguments>();
   add_suite_arguments(command, *arguments, "SUITE.json…");
   command.footer(
-      "Ends with 0 where every file is right, with 2 otherwise.\n"
+      "Ends with 0 where every file is valid, with 2 otherwise.\n"
       "\n"
       "Example:\n"
       "  attnbench validate suites/*.json");
