@@ -18,6 +18,7 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/measuring.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/run/folder/fingerprint.hpp"

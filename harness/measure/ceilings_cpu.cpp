@@ -20,6 +20,8 @@
 namespace attnbench::measure {
 namespace {
 
+using Json = nlohmann::json;
+
 std::string first_word(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::string word;

@@ -47,6 +47,9 @@ nlohmann::json card_if_usable(const std::string& word);
 /// The number in `word`; 0 where it has none.
 int device_index(const std::string& word);
 
+/// The CPU; of other kinds the generated table alone knows the function.
+std::unique_ptr<Device> device_cpu();
+
 /// The CPUs this thread may run on, in order.
 std::vector<int> allowed_cpus();
 

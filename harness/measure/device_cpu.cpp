@@ -52,33 +52,32 @@ class Cpu final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device>
-device_cpu() {  // called by the generated table of devices return std::make_unique<Cpu>(); }
+std::unique_ptr<Device> device_cpu() { return std::make_unique<Cpu>(); }
 
-  std::vector<int> allowed_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    std::vector<int> cpus;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-    }
-    return cpus;
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   }
+  return cpus;
+}
 
-  std::vector<int> pin_to_cpus(int threads) {
-    std::vector<int> cpus = allowed_cpus();
-    const std::size_t wanted = static_cast<std::size_t>(std::max(1, threads));
-    if (cpus.size() <= wanted) return cpus;
-    const auto here = std::find(cpus.begin(), cpus.end(), sched_getcpu());
-    if (here != cpus.end()) std::rotate(cpus.begin(), here, cpus.end());
-    cpus.resize(wanted);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int cpu : cpus) CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set) != 0) return allowed_cpus();
-    std::sort(cpus.begin(), cpus.end());
-    return cpus;
-  }
+std::vector<int> pin_to_cpus(int threads) {
+  std::vector<int> cpus = allowed_cpus();
+  const std::size_t wanted = static_cast<std::size_t>(std::max(1, threads));
+  if (cpus.size() <= wanted) return cpus;
+  const auto here = std::find(cpus.begin(), cpus.end(), sched_getcpu());
+  if (here != cpus.end()) std::rotate(cpus.begin(), here, cpus.end());
+  cpus.resize(wanted);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) return allowed_cpus();
+  std::sort(cpus.begin(), cpus.end());
+  return cpus;
+}
 
 }  // namespace attnbench::measure
