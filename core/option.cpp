@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/errors.hpp"
+#include "core/option_json.hpp"
 #include "core/text/spelling.hpp"
 
 namespace attnbench {

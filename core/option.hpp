@@ -63,12 +63,7 @@ class Options {
   std::map<std::string, OptionValue> values_;
 };
 
-/// Whether `number` is finite and within the bounds of `option`.
-bool in_range(const Option& option, double number);
-/// "from 1 to 4096", "at least 1" or "at most 4096"; empty where `option` has no bounds.
-std::string range_text(const Option& option);
-
-/// As nearest_word of core/text/spelling.hpp.
+/// The word of `known` with the smallest edit distance to `word`, or empty if none is near.
 std::string closest_word(const std::string& word, const std::vector<std::string>& known);
 
 /// For messages: the value as JSON would write it.

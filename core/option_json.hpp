@@ -19,4 +19,9 @@ nlohmann::json to_json(const OptionValue& value);
 Option option_from(const nlohmann::json& declaration);
 nlohmann::json to_json(const Option& option);
 
+/// Whether `number` is finite and within the bounds of `option`.
+bool in_range(const Option& option, double number);
+/// "from 1 to 4096", "at least 1" or "at most 4096"; empty where `option` has no bounds.
+std::string range_text(const Option& option);
+
 }  // namespace attnbench

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/option_json.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/suite/schema_check.hpp"
 
