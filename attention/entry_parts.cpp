@@ -1,5 +1,7 @@
 #include "attention/entry_parts.hpp"
 
+#include "core/sizes.hpp"
+
 namespace attnbench {
 
 std::vector<Role> query_key_value(const Problem& problem) {
@@ -29,20 +31,15 @@ std::vector<Option> latents_options() {
 
 Options derive_latents(const std::string& mechanism, const Options& options, const Problem& problem,
                        std::int64_t unsaid) {
-  const std::int64_t total = options.integer("latents_total");
-  const std::int64_t said = options.integer("latents_per_head");
-  const std::string at_heads = std::to_string(problem.heads) + " heads; ";
-  if (total % problem.heads != 0) {
-    throw UsageError(mechanism + ": latents_total " + std::to_string(total) +
-                     " cannot be split over " + at_heads + "choose a multiple of the heads.");
+  Sizes sizes;
+  sizes.add("heads", problem.heads);
+  sizes.add("latents_total", options.integer("latents_total"));
+  sizes.add("latents_per_head", options.integer("latents_per_head"));
+  for (const SizeFault& fault : sizes.contradictions()) {
+    throw UsageError(mechanism + ": " + fault.reason + ".");
   }
-  std::int64_t per_head = said;
-  if (said == 0) per_head = total == 0 ? unsaid : total / problem.heads;
-  if (total != 0 && total != per_head * problem.heads) {
-    throw UsageError(mechanism + ": latents_total " + std::to_string(total) +
-                     " and latents_per_head " + std::to_string(said) +
-                     " contradict each other at " + at_heads + "say only one of them.");
-  }
+  std::int64_t per_head = sizes.value("latents_per_head");
+  if (per_head == 0) per_head = unsaid;
   Options derived = options;
   derived.set("latents_per_head", per_head);
   derived.set("latents_total", per_head * problem.heads);

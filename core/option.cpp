@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
-#include <sstream>
 #include <stdexcept>
 
 #include "core/errors.hpp"
+#include "core/option_json.hpp"
+#include "core/text/spelling.hpp"
 
 namespace attnbench {
 namespace {
@@ -31,23 +31,6 @@ std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
   return out;
-}
-
-/// Number of insertions, deletions, replacements and swaps of neighbours between two words.
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return d[a.size()][b.size()];
 }
 
 OptionType type_of(const OptionValue& value) {
@@ -78,18 +61,10 @@ std::string plain(double number) {
 }
 
 void check_range(const Option& option, double number) {
-  const bool low = option.minimum && number < *option.minimum;
-  const bool high = option.maximum && number > *option.maximum;
-  if (!low && !high && std::isfinite(number)) return;
-  std::string range = "finite";
-  if (option.minimum && option.maximum) {
-    range = "from " + plain(*option.minimum) + " to " + plain(*option.maximum);
-  } else if (option.minimum) {
-    range = "at least " + plain(*option.minimum);
-  } else if (option.maximum) {
-    range = "at most " + plain(*option.maximum);
-  }
-  throw UsageError("option " + option.name + " must be " + range + ", not " + plain(number));
+  if (in_range(option, number)) return;
+  const std::string range = range_text(option);
+  throw UsageError("option " + option.name + " must be " + (range.empty() ? "finite" : range) +
+                   ", not " + plain(number));
 }
 
 void check_value(const Option& option, const OptionValue& value) {
@@ -171,21 +146,22 @@ Window Options::window(const std::string& name) const {
   return read<Window>(values_, name, OptionType::window);
 }
 
-std::string closest_word(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t least = 0;
-  for (const auto& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
-    // A beginning of the word counts as near, however much is missing.
-    const bool begins = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
-    const std::size_t cost = begins ? std::min<std::size_t>(distance, 1) : distance;
-    const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
-    if (cost <= limit && (best.empty() || cost < least)) {
-      best = candidate;
-      least = cost;
-    }
+bool in_range(const Option& option, double number) {
+  const bool low = option.minimum && number < *option.minimum;
+  const bool high = option.maximum && number > *option.maximum;
+  return !low && !high && std::isfinite(number);
+}
+
+std::string range_text(const Option& option) {
+  if (option.minimum && option.maximum) {
+    return "from " + plain(*option.minimum) + " to " + plain(*option.maximum);
   }
-  return best;
+  if (option.minimum) return "at least " + plain(*option.minimum);
+  return option.maximum ? "at most " + plain(*option.maximum) : std::string();
+}
+
+std::string closest_word(const std::string& word, const std::vector<std::string>& known) {
+  return suite::nearest_word(word, known);
 }
 
 std::string to_string(const OptionValue& value) {

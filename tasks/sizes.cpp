@@ -1,31 +1,13 @@
 #include "tasks/sizes.hpp"
 
 #include "core/errors.hpp"
+#include "core/sizes.hpp"
 
 namespace attnbench::tasks {
 namespace {
 
 Option size(const char* name, std::int64_t fallback, const char* meaning) {
   return {name, OptionType::integer, fallback, meaning, fallback == 0 ? 0.0 : 1.0, {}, {}};
-}
-
-std::string said(const char* name, std::int64_t value) {
-  return std::string(name) + " " + std::to_string(value);
-}
-
-std::int64_t head_dim_from(const Options& settings, std::int64_t heads) {
-  const std::int64_t width = settings.integer("width");
-  const std::int64_t head_dim = settings.integer("head_dim");
-  if (width == 0) return head_dim == 0 ? 64 : head_dim;
-  if (width % heads != 0) {
-    throw UsageError(said("width", width) + " is not a multiple of " + said("heads", heads) +
-                     ": every head takes an equal share of it.");
-  }
-  if (head_dim != 0 && head_dim * heads != width) {
-    throw UsageError(said("width", width) + " is not " + said("heads", heads) + " times " +
-                     said("head_dim", head_dim) + ": say one of width and head_dim.");
-  }
-  return width / heads;
 }
 
 }  // namespace
@@ -56,29 +38,28 @@ std::vector<Option> size_settings() {
 }
 
 Problem problem_from(const Options& settings) {
-  Problem problem;
-  problem.batch = settings.integer("batch");
-  problem.heads = settings.integer("heads");
-  const std::int64_t kv_heads = settings.integer("kv_heads");
-  problem.kv_heads = kv_heads == 0 ? problem.heads : kv_heads;
-  if (problem.heads % problem.kv_heads != 0) {
-    throw UsageError(said("kv_heads", kv_heads) + " does not divide " +
-                     said("heads", problem.heads) +
-                     ": each serves an equal number of query heads.");
+  Sizes sizes;
+  for (const char* name :
+       {"batch", "heads", "kv_heads", "width", "head_dim", "value_dim", "length", "key_length"}) {
+    sizes.add(name, settings.has(name) ? settings.integer(name) : 0);
   }
-  problem.head_dim = head_dim_from(settings, problem.heads);
-  const std::int64_t value_dim = settings.integer("value_dim");
-  problem.value_dim = value_dim == 0 ? problem.head_dim : value_dim;
+  for (const SizeFault& fault : sizes.contradictions()) throw UsageError(fault.reason + ".");
+  Problem problem;
+  problem.batch = sizes.value("batch");
+  problem.heads = sizes.value("heads");
+  problem.kv_heads = sizes.value("kv_heads");
+  problem.head_dim = sizes.value("head_dim");
+  problem.value_dim = sizes.value("value_dim");
+  problem.length = sizes.value("length");
+  problem.key_length = sizes.value("key_length");
   problem.dtype = dtype_from(settings.text("dtype"));
   problem.pattern =
       settings.has("pattern") ? pattern_from(settings.text("pattern")) : Pattern::causal;
-  problem.length = settings.integer("length");
-  const std::int64_t key_length = settings.has("key_length") ? settings.integer("key_length") : 0;
-  problem.key_length = key_length == 0 ? problem.length : key_length;
   if (problem.key_length != problem.length && problem.pattern != Pattern::cross) {
-    throw UsageError(
-        said("key_length", key_length) + " differs from " + said("length", problem.length) +
-        ", which only the pattern cross allows, not " + to_string(problem.pattern) + ".");
+    throw UsageError("key_length " + std::to_string(problem.key_length) + " differs from length " +
+                     std::to_string(problem.length) +
+                     ", which only the pattern cross allows, not " + to_string(problem.pattern) +
+                     ".");
   }
   return problem;
 }

@@ -13,8 +13,8 @@ namespace attnbench::tasks {
 std::vector<Option> size_settings();
 
 /// The problem of `settings`, which hold those above and `length`; also `key_length` and `pattern`
-/// where the task has them (otherwise: as many keys as queries, causal). kv_heads 0 = heads;
-/// head_dim 0 = width / heads, or 64 where width is 0 as well; value_dim 0 = head_dim.
+/// where the task has them (otherwise: as many keys as queries, causal). Sizes of 0 are derived as
+/// core/sizes.hpp says.
 /// Throws UsageError where sizes contradict each other, saying which.
 Problem problem_from(const Options& settings);
 

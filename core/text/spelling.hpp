@@ -1,5 +1,4 @@
-// Words: for messages that name the nearest valid one. The attention library has a function of its
-// own for this; the program that reads suites does not link it.
+// Spelling: the nearest valid word, for messages about a wrong one.
 #pragma once
 
 #include <string>

@@ -31,8 +31,8 @@ void require_rank(const Array& array, const std::string& what, std::size_t rank,
   }
 }
 
-void require_batch(const Array& array, const std::string& what, const Given& given) {
-  const auto& [role, first] = *given.roles.begin();
+void require_batch(const Array& array, const std::string& what, const InputArrays& arrays) {
+  const auto& [role, first] = *arrays.roles.begin();
   if (array.shape[0] == first.shape[0]) return;
   refuse(array, what + " is " + npy::to_string(array.shape) + ", a batch of " +
                     std::to_string(array.shape[0]) + ", but " + role + " in " +
@@ -40,10 +40,10 @@ void require_batch(const Array& array, const std::string& what, const Given& giv
                     "; expected one batch size throughout");
 }
 
-void require_type(const Array& array, const std::string& what, const Given& given) {
-  if (array.element == given.element()) return;
-  const auto& [role, first] = *given.roles.begin();
-  const std::string type = npy::to_string(given.element());
+void require_type(const Array& array, const std::string& what, const InputArrays& arrays) {
+  if (array.element == arrays.element()) return;
+  const auto& [role, first] = *arrays.roles.begin();
+  const std::string type = npy::to_string(arrays.element());
   refuse(array, what + " is " + npy::to_string(array.element) + ", but " + role + " in " +
                     first.file.string() + " is " + type + "; expected one dtype throughout: save " +
                     "x.astype('" + type + "')");
@@ -59,7 +59,7 @@ Array open_role(const std::string& role, const std::string& file) {
   return array;
 }
 
-Array open_mask(const std::string& file, const Given& given) {
+Array open_mask(const std::string& file, const InputArrays& arrays) {
   Array array = npy::open_array(file);
   if (array.element != Element::boolean && array.element != Element::uint8) {
     refuse(array, std::string("the mask is ") + npy::to_string(array.element) +
@@ -67,11 +67,11 @@ Array open_mask(const std::string& file, const Given& given) {
                       "mask.astype(bool)");
   }
   require_rank(array, "the mask", 2, "[batch, key tokens]");
-  require_batch(array, "the mask", given);
+  require_batch(array, "the mask", arrays);
   return array;
 }
 
-Array open_gradient(const std::string& file, const Given& given) {
+Array open_gradient(const std::string& file, const InputArrays& arrays) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     throw UsageFailure("--gradient " + file + ": no such file; expected the word ones, or an " +
@@ -79,8 +79,8 @@ Array open_gradient(const std::string& file, const Given& given) {
   }
   Array array = npy::open_array(file);
   require_rank(array, "the gradient", 4, "[batch, heads, tokens, value width]");
-  require_type(array, "the gradient", given);
-  require_batch(array, "the gradient", given);
+  require_type(array, "the gradient", arrays);
+  require_batch(array, "the gradient", arrays);
   return array;
 }
 
@@ -91,25 +91,25 @@ std::string flag_of_role(const std::string& role, const std::string& file) {
   return own ? "--" + role + " " + file : "--role " + role + "=" + file;
 }
 
-Given open_given(const Json& request) {
-  Given given;
+InputArrays open_input_arrays(const Json& request) {
+  InputArrays arrays;
   for (const auto& [role, file] : request.at("roles").items()) {
-    given.roles[role] = open_role(role, file);
-    require_type(given.roles[role], role, given);
-    require_batch(given.roles[role], role, given);
+    arrays.roles[role] = open_role(role, file);
+    require_type(arrays.roles[role], role, arrays);
+    require_batch(arrays.roles[role], role, arrays);
   }
-  if (given.roles.empty()) throw UsageFailure("there is no array to apply the mechanism to");
+  if (arrays.roles.empty()) throw UsageFailure("there is no array to apply the mechanism to");
   const Json parameters = request.value("parameters", Json::object());
   for (const auto& [name, file] : parameters.items()) {
     const Array array = npy::open_array(file.get<std::string>());
-    if (is_real(array.element)) require_type(array, "the parameter " + name, given);
-    given.parameters[name] = array;
+    if (is_real(array.element)) require_type(array, "the parameter " + name, arrays);
+    arrays.parameters[name] = array;
   }
   const std::string mask = request.value("mask", "");
-  if (!mask.empty()) given.mask = open_mask(mask, given);
+  if (!mask.empty()) arrays.mask = open_mask(mask, arrays);
   const std::string gradient = request.value("gradient", "");
-  if (!gradient.empty() && gradient != "ones") given.gradient = open_gradient(gradient, given);
-  return given;
+  if (!gradient.empty() && gradient != "ones") arrays.gradient = open_gradient(gradient, arrays);
+  return arrays;
 }
 
 }  // namespace attnbench::apply

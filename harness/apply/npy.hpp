@@ -1,9 +1,9 @@
-// NumPy's .npy files: one array, its type and shape in a header, its numbers after it.
+// NumPy's .npy files: a header with type and shape, then the numbers of one array.
 //
-// A reader of our own, because every malformed file is to be refused with its name, what was found,
-// what was expected and what to do. Debian's xtensor (xnpy.hpp) names no file, wants the header's
-// keys in one order, which the format leaves open, and does not look for missing or further bytes.
-// Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+// A reader of our own, because each malformed file is to be refused with its name, what was found
+// and what was expected. Debian's xtensor (xnpy.hpp) names no file, expects the header's keys in
+// one order, which the format does not fix, and ignores missing or further bytes. Format:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ using Shape = std::vector<std::int64_t>;
 std::string to_string(const Shape& shape);
 std::int64_t count_of(const Shape& shape);
 
-/// A file whose header was read and whose size is what that header says: little-endian numbers in C
-/// order, `count_of(shape)` of them from `offset` on.
+/// A file whose size agrees with its header: `count_of(shape)` little-endian numbers in C order,
+/// from `offset` on.
 struct Array {
   std::filesystem::path file;
   Element element = Element::float32;
@@ -34,15 +34,27 @@ struct Array {
   std::int64_t bytes() const { return count_of(shape) * bytes_of(element); }
 };
 
-/// Reads and holds the header against the file. Throws UsageFailure where it is no such array.
+/// Reads the header and checks it against the file. Throws UsageFailure for any other file.
 Array open_array(const std::filesystem::path& file);
 
-/// Copies its numbers to `destination`, which has room for `array.bytes()`.
-/// Throws EnvironmentFailure where they cannot be read.
+/// Copies the numbers to `destination`, which holds `array.bytes()`. Throws EnvironmentFailure.
 void read_array(const Array& array, void* destination);
 
 /// Writes version 1.0. Throws EnvironmentFailure naming the file and the reason.
 void write_array(const std::filesystem::path& file, Element element, const Shape& shape,
                  const void* values);
+
+/// The header, a Python dictionary of three entries, unchecked.
+struct HeaderText {
+  std::string descr;  ///< "<f8"; "[…" where the type has fields
+  bool fortran_order = false;
+  Shape shape;
+};
+
+/// Throws std::invalid_argument where `text` is no such dictionary.
+HeaderText parse_header(const std::string& text);
+
+/// The dictionary of an array in C order.
+std::string header_text(Element element, const Shape& shape);
 
 }  // namespace attnbench::npy

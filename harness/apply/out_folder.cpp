@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Put there last, so that a folder that has it is whole.
+/// Published last: a folder that has it is complete.
 constexpr const char* last = "apply.json";
 
 constexpr const char* writer = "apply";

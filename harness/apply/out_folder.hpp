@@ -1,4 +1,4 @@
-// The folder that a call's results appear in: all of them, or none.
+// The folder for results: it gets all files of a call, or none.
 #pragma once
 
 #include <filesystem>
@@ -6,25 +6,25 @@
 
 namespace attnbench::apply {
 
-/// What becomes of results that the folder holds already.
-enum class Replacing { never, not_asked, yes };  ///< not_asked: --force would
+/// Whether results in the folder are replaced; not_asked: only with --force.
+enum class Replacing { never, not_asked, yes };
 
 class OutFolder {
  public:
-  /// Makes a staging folder beside `folder`, or in it where it exists already. Throws UsageFailure
-  /// where `folder` holds files and is not to be replaced, or is no folder; EnvironmentFailure
-  /// where nothing can be made there.
+  /// Makes a staging folder beside `folder`, or in it where it exists. Throws UsageFailure where
+  /// `folder` is no folder, or holds files that are not to be replaced; EnvironmentFailure where
+  /// the staging folder cannot be made.
   OutFolder(std::filesystem::path folder, Replacing replacing);
-  /// Removes the staging folder and what is in it.
+  /// Removes the staging folder.
   ~OutFolder();
   OutFolder(const OutFolder&) = delete;
   OutFolder& operator=(const OutFolder&) = delete;
 
-  /// Where files are to be written until they are published.
+  /// Write files here until they are published.
   const std::filesystem::path& staging() const { return staging_; }
 
-  /// Moves everything staged to the folder, apply.json last, and removes what an earlier call left
-  /// there (result::Manifest); other files are left alone. Throws EnvironmentFailure.
+  /// Moves all staged files to the folder, apply.json last, and removes files of earlier calls
+  /// (result::Manifest); other files stay. Throws EnvironmentFailure.
   void publish();
 
  private:

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/apply/input_arrays.hpp"
 #include "core/failure.hpp"
-#include "harness/suite/set_flag.hpp"
-#include "harness/suite/values.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/apply/input_arrays.hpp"
+#include "harness/suite/profile.hpp"
+#include "harness/suite/values.hpp"
 
 namespace attnbench::apply {
 namespace {
@@ -39,17 +39,17 @@ Json resolved(const suite::Catalogue& catalogue, const std::string& name) {
   return {{"mechanism", name}, {"implementation", "auto"}, {"options", Json::object()}};
 }
 
-std::string pattern_of(const suite::MechanismSpec& spec, const std::string& asked) {
-  if (asked.empty() && spec.patterns.size() == 1) return spec.patterns.front();
-  if (asked.empty()) {
+std::string pattern_of(const suite::MechanismSpec& spec, const std::string& pattern) {
+  if (pattern.empty() && spec.patterns.size() == 1) return spec.patterns.front();
+  if (pattern.empty()) {
     throw UsageFailure("--pattern is missing: " + spec.name + " has the patterns " +
                        suite::listed(spec.patterns));
   }
-  if (!among(asked, spec.patterns)) {
-    throw UsageFailure("--pattern " + asked + ": " + spec.name + " has the patterns " +
+  if (!among(pattern, spec.patterns)) {
+    throw UsageFailure("--pattern " + pattern + ": " + spec.name + " has the patterns " +
                        suite::listed(spec.patterns));
   }
-  return asked;
+  return pattern;
 }
 
 /// A --set of one value in the type of the mechanism's option.
@@ -58,7 +58,7 @@ Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, 
                                    [&](const auto& each) { return each.name == flag.key; });
   if (option == spec.options.end()) {
     std::vector<std::string> known;
-    for (const suite::OptionSpec& each : spec.options) known.push_back(each.name);
+    for (const Option& each : spec.options) known.push_back(each.name);
     throw UsageFailure(flag.place + spec.name + " has no option \"" + flag.key + "\"; " +
                        suite::suggestion(flag.key, known));
   }
@@ -68,8 +68,10 @@ Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, 
   std::string complaint;
   const auto typed = suite::typed_value(*option, flag.values.front(), complaint);
   if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
-  if (option->type == "window" && typed->is_number()) return suite::window_of(*typed, causal);
-  if ((option->type == "window" || option->type == "integer") && typed->is_string()) {
+  if (option->type == OptionType::window && typed->is_number())
+    return suite::window_of(*typed, causal);
+  if ((option->type == OptionType::window || option->type == OptionType::integer) &&
+      typed->is_string()) {
     throw UsageFailure(flag.place +
                        "expected a whole number: sizes come from the arrays here, so "
                        "none can be named");
@@ -91,12 +93,12 @@ void add_file(Json& files, const std::string& flag, const std::string& text) {
   files[name] = text.substr(equals + 1);
 }
 
-Json roles_of(const Asked& asked) {
+Json roles_of(const ApplyArguments& arguments) {
   Json roles = Json::object();
-  if (!asked.query.empty()) roles["query"] = asked.query;
-  if (!asked.key.empty()) roles["key"] = asked.key;
-  if (!asked.value.empty()) roles["value"] = asked.value;
-  for (const std::string& text : asked.roles) add_file(roles, "--role", text);
+  if (!arguments.query.empty()) roles["query"] = arguments.query;
+  if (!arguments.key.empty()) roles["key"] = arguments.key;
+  if (!arguments.value.empty()) roles["value"] = arguments.value;
+  for (const std::string& text : arguments.roles) add_file(roles, "--role", text);
   if (roles.empty()) {
     throw UsageFailure(
         "no array was given: say --query FILE --key FILE --value FILE, and --role NAME=FILE for "
@@ -107,32 +109,32 @@ Json roles_of(const Asked& asked) {
 
 }  // namespace
 
-Json request_of(const suite::Catalogue& catalogue, const Asked& asked) {
-  Json request = resolved(catalogue, asked.mechanism);
+Json request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments) {
+  Json request = resolved(catalogue, arguments.mechanism);
   const suite::MechanismSpec& spec = catalogue.mechanisms.at(request["mechanism"]);
   request["type"] = "apply";
-  request["pattern"] = pattern_of(spec, asked.pattern);
-  if (!asked.implementation.empty()) {
+  request["pattern"] = pattern_of(spec, arguments.pattern);
+  if (!arguments.implementation.empty()) {
     std::vector<std::string> known = spec.implementations;
     known.emplace_back("auto");
-    require_known("--implementation ", asked.implementation, known);
-    request["implementation"] = asked.implementation;
+    require_known("--implementation ", arguments.implementation, known);
+    request["implementation"] = arguments.implementation;
   }
-  for (const std::string& text : asked.options) {
+  for (const std::string& text : arguments.options) {
     const suite::SetFlag flag = suite::parse_set_flag(text);
     request["options"][flag.key] = option_value(spec, flag, request["pattern"] == "causal");
   }
-  request["roles"] = roles_of(asked);
+  request["roles"] = roles_of(arguments);
   request["parameters"] = Json::object();
-  for (const std::string& text : asked.parameters) {
+  for (const std::string& text : arguments.parameters) {
     add_file(request["parameters"], "--param", text);
   }
-  if (!asked.mask.empty()) request["mask"] = asked.mask;
-  if (!asked.gradient.empty()) request["gradient"] = asked.gradient;
-  request["seed"] = asked.seed;
-  request["check_rows"] = asked.check_rows;
-  request["allow_nan"] = asked.allow_nan;
-  open_given(request);
+  if (!arguments.mask.empty()) request["mask"] = arguments.mask;
+  if (!arguments.gradient.empty()) request["gradient"] = arguments.gradient;
+  request["seed"] = arguments.seed;
+  request["check_rows"] = arguments.check_rows;
+  request["allow_nan"] = arguments.allow_nan;
+  open_input_arrays(request);
   return request;
 }
 

@@ -1,4 +1,4 @@
-// From what the user asked of `attnbench apply` to the protocol's request.
+// The protocol's request for `attnbench apply`, from its arguments.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace attnbench::apply {
 
 using Json = nlohmann::json;
 
-/// The command line, unread. Lists hold NAME=FILE or NAME=VALUE.
-struct Asked {
+/// Arguments as they are typed. Lists hold NAME=FILE or NAME=VALUE.
+struct ApplyArguments {
   std::string mechanism;  ///< a name or an alias
   std::string pattern;    ///< empty = the mechanism's only one
   std::string implementation;
@@ -28,8 +28,8 @@ struct Asked {
   bool allow_nan = false;
 };
 
-/// The protocol's `apply` without `out` and `limits`. Every array's header has been read. Throws
-/// UsageFailure for names, values and arrays that cannot be meant.
-Json request_of(const suite::Catalogue& catalogue, const Asked& asked);
+/// The protocol's `apply` without `out` and `limits`. Reads the header of each array. Throws
+/// UsageFailure for names, values and arrays that do not fit the mechanism.
+Json request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments);
 
 }  // namespace attnbench::apply

@@ -1,20 +1,18 @@
-// attnbench ab BASE NEW: two mechanisms, implementations or builds measured in turns, and a
-// verdict.
-#include <CLI/CLI.hpp>
+// attnbench ab BASE NEW: a verdict on two mechanisms, implementations or builds, measured in turns.
 #include <iostream>
 #include <memory>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/measuring.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
-#include "harness/commands/terminal.hpp"
-#include "harness/compare/paired.hpp"
 #include "core/failure.hpp"
 #include "core/result/result_file.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/compare/paired.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -26,6 +24,21 @@ struct AbArguments {
   bool gate = false;
   bool json = false;
 };
+
+constexpr const char* explanation =
+    "A round measures each side in a fresh process; every other round is reversed (A B B A). The "
+    "ratio\n"
+    "is taken within each round, of which there are 12 by default. BASE runs a second time as a\n"
+    "control: where it differs from itself there is no verdict. Rounds that other programs "
+    "disturbed\n"
+    "are left out and counted; with too few others the verdict is UNCLEAR. Ends with 0 where each "
+    "size\n"
+    "has a verdict, with 4 where one is UNCLEAR, and where cells failed as `run` does. The folder "
+    "is\n"
+    "that of a run, with ab.json in it.\n"
+    "\n"
+    "Two builds of a plugin: attnbench ab mine mine_new --plugin old/libmine.so --plugin\n"
+    "new=new/libmine.so";
 
 compare::Sides take_sides(SuiteArguments& arguments) {
   std::vector<std::string> names = take_names(arguments);
@@ -41,7 +54,7 @@ compare::Sides take_sides(SuiteArguments& arguments) {
                          " is a suite: `attnbench run` measures it, `attnbench compare` sets two "
                          "results side by side");
     }
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   if (names[0] == names[1]) {
     throw UsageFailure(
@@ -87,36 +100,21 @@ int run_ab(AbArguments& arguments) {
 
 }  // namespace
 
-void add_ab(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("ab", "Measure two mechanisms or implementations in turns, for a verdict");
+void add_ab(CommandLine& line) {
+  Command& command =
+      line.add("ab", "Measure two mechanisms or implementations in turns, for a verdict");
   const auto arguments = std::make_shared<AbArguments>();
-  add_setting_arguments(*command, arguments->suites, "BASE NEW [--SETTING VALUES]…");
-  add_measure_arguments(*command, arguments->measure);
+  add_setting_arguments(command, arguments->suites, "BASE NEW [--SETTING VALUES]…");
+  add_measure_arguments(command, arguments->measure);
   command
-      ->add_option("--margin", arguments->margin,
-                   "Relative change below which nothing is called SLOW or FAST")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command->add_flag("--gate", arguments->gate, "End with 1 where NEW is SLOW");
-  command->add_flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");
-  command->footer(
-      "A round measures each side in a fresh process; every other one goes the opposite way (A B B "
-      "A). "
-      "The ratio\n"
-      "is taken within each round, of which there are 12 unless said. BASE runs once more as a "
-      "control: where it\n"
-      "moves against itself there is no verdict. Rounds in which other programs had the CPU are "
-      "left out and\n"
-      "counted; with too few others the verdict is UNCLEAR. Ends with 0 where each size has a "
-      "verdict, whichever it is, with 4\n"
-      "where one is UNCLEAR, and where cells failed as `run` does. The folder is that of a run, "
-      "with "
-      "ab.json in it.\n"
-      "\n"
-      "Two builds of a plugin: attnbench ab mine mine_new --plugin old/libmine.so --plugin "
-      "new=new/libmine.so");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return run_ab(*arguments); }; });
+      .option("--margin", arguments->margin,
+              "Relative change below which nothing is called SLOW or FAST")
+      .within(0.0, 1.0)
+      .shows_default();
+  command.flag("--gate", arguments->gate, "End with 1 where NEW is SLOW");
+  command.flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");
+  command.footer(explanation);
+  command.runs([arguments] { return run_ab(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -1,36 +1,35 @@
 // attnbench apply: one mechanism on arrays from NumPy files.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "harness/apply/out_folder.hpp"
-#include "harness/apply/request.hpp"
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/command_line.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
 #include "core/result/result_file.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/apply/out_folder.hpp"
+#include "harness/apply/request.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
 
 using Json = nlohmann::json;
 
-// The rest is the program's own, the libraries' and the file cache's.
+// The rest is for the program, its libraries and the file cache.
 constexpr double default_memory_share = 0.8;
 
 struct Arguments {
-  apply::Asked asked;
+  apply::ApplyArguments call;
   std::string out;
   std::string memory_limit;
   std::vector<std::string> plugins;
@@ -67,7 +66,7 @@ class Interrupted : public Failure {
   Interrupted() : Failure(ExitCode::interrupted, "interrupted; nothing was written") {}
 };
 
-/// Why no result came, as the exit code that says so.
+/// Throws the failure of an answer without result, with its exit code.
 [[noreturn]] void fail(const Json& answer, const std::string& mechanism) {
   const std::string status = answer.value("status", "error");
   const std::string reason = answer.value("reason", "the worker gave no reason");
@@ -98,7 +97,7 @@ Json ask(const Arguments& arguments, const Json& request, const run::Interrupts&
   } catch (const run::WorkerRefused& refused) {
     return {{"status", "error"}, {"reason", refused.what()}};
   } catch (const std::exception&) {
-    // Also where a worker that was only starting took it for a failure of its start.
+    // A worker that was starting reports an interrupt as a failure to start.
     if (interrupts.count() > 0) throw Interrupted();
     throw;
   }
@@ -165,8 +164,8 @@ void print(const Json& document, const std::string& out) {
 
 int apply_command(Arguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
-  arguments.asked.mechanism = suite::take_script(arguments.asked.mechanism, "", arguments.plugins);
-  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.asked);
+  arguments.call.mechanism = suite::resolve_script(arguments.call.mechanism, "", arguments.plugins);
+  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *
@@ -181,7 +180,7 @@ int apply_command(Arguments& arguments) {
   request["log"] = log.string();
   const Json answer = ask(arguments, request, interrupts);
   const std::string status = answer.value("status", "error");
-  if (status != "ok" && status != "wrong") fail(answer, arguments.asked.mechanism);
+  if (status != "ok" && status != "wrong") fail(answer, arguments.call.mechanism);
   const Json document = document_of(answer, request);
   std::filesystem::remove(log);
   result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
@@ -192,53 +191,48 @@ int apply_command(Arguments& arguments) {
   return static_cast<int>(ExitCode::failed);
 }
 
-void add_arrays(CLI::App& command, apply::Asked& asked) {
-  command.add_option("--query", asked.query, "The role query, [B, H, T, D]");
-  command.add_option("--key", asked.key, "The role key, [B, H or fewer, S, D]");
-  command.add_option("--value", asked.value, "The role value, [B, as key, S, Dv]");
-  command.add_option("--role", asked.roles, "NAME=FILE: a role of another name (repeatable)")
-      ->allow_extra_args(false);
-  command.add_option("--mask", asked.mask, "bool or uint8 [B, S], true where a key is real");
-  command.add_option("--param", asked.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
-      ->allow_extra_args(false);
-  command.add_option("--gradient", asked.gradient,
-                     "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
-                     "inputs and parameters");
-  command.add_flag("--allow-nan", asked.allow_nan,
-                   "Take NaN and infinity in arrays; output rows they reach are not checked");
+void add_arrays(Command& command, apply::ApplyArguments& call) {
+  command.option("--query", call.query, "The role query, [B, H, T, D]");
+  command.option("--key", call.key, "The role key, [B, H or fewer, S, D]");
+  command.option("--value", call.value, "The role value, [B, as key, S, Dv]");
+  command.option("--role", call.roles, "NAME=FILE: a role of another name (repeatable)")
+      .repeatable();
+  command.option("--mask", call.mask, "bool or uint8 [B, S], true where a key is real");
+  command.option("--param", call.parameters, "NAME=FILE: a parameter or buffer (repeatable)")
+      .repeatable();
+  command.option("--gradient", call.gradient,
+                 "Gradient of the output, [B, H, T, Dv], or the word ones: write those of "
+                 "inputs and parameters");
+  command.flag("--allow-nan", call.allow_nan,
+               "Take NaN and infinity in arrays; output rows they reach are not checked");
 }
 
 }  // namespace
 
-void add_apply(CLI::App& app, Chosen& chosen) {
+void add_apply(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  apply::Asked& asked = arguments->asked;
-  CLI::App* command = app.add_subcommand("apply", "Run one mechanism on arrays from NumPy files");
-  command->footer(explanation);
-  command->add_option("mechanism", asked.mechanism, "A name or alias of `attnbench list`")
-      ->required();
-  command->add_option("--pattern", asked.pattern,
-                      "bidirectional, causal or cross; may be left out where there is one");
-  add_arrays(*command, asked);
-  command->add_option("--set", asked.options, "OPTION=VALUE of the mechanism (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--implementation", asked.implementation, "Default: auto, the fastest");
-  command->add_option("--seed", asked.seed, "Of the parameters that are not given")
-      ->capture_default_str();
+  apply::ApplyArguments& call = arguments->call;
+  Command& command = line.add("apply", "Run one mechanism on arrays from NumPy files");
+  command.footer(explanation);
+  command.option("mechanism", call.mechanism, "A name or alias of `attnbench list`").required();
+  command.option("--pattern", call.pattern,
+                 "bidirectional, causal or cross; may be left out where there is one");
+  add_arrays(command, call);
+  command.option("--set", call.options, "OPTION=VALUE of the mechanism (repeatable)").repeatable();
+  command.option("--implementation", call.implementation, "Default: auto, the fastest");
+  command.option("--seed", call.seed, "Seed of the parameters that are not given").shows_default();
   command
-      ->add_option("--check-rows", asked.check_rows,
-                   "Output rows held against the definition in double; 0 = none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for the results")->required();
-  command->add_flag("--force", arguments->force, "Replace the results that --out holds already");
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option("--threads", arguments->threads, "Default: one for each core")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--memory-limit", arguments->memory_limit,
-                      "Of tensors, such as 20G; default 0.8 of what is free");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return apply_command(*arguments); }; });
+      .option("--check-rows", call.check_rows,
+              "Output rows checked against the definition in double; 0 = none")
+      .not_negative()
+      .shows_default();
+  command.option("--out", arguments->out, "Folder for the results").required();
+  command.flag("--force", arguments->force, "Replace the results that --out holds already");
+  add_plugin_argument(command, arguments->plugins);
+  command.option("--threads", arguments->threads, "Default: one for each core").not_negative();
+  command.option("--memory-limit", arguments->memory_limit,
+                 "Of tensors, such as 20G; default 0.8 of what is free");
+  command.runs([arguments] { return apply_command(*arguments); });
 }
 
 }  // namespace attnbench::commands

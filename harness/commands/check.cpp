@@ -1,29 +1,27 @@
-// attnbench check: every implementation held to its definition, its claims and its growth.
+// attnbench check: implementations against their definition, claims and growth.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/commands/check_report.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/device_argument.hpp"
-#include "harness/commands/measuring.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
-#include "harness/measure/device_cpu.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/run/plan/blas_core.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/findings.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/run/check/checking.hpp"
 #include "harness/run/check/scaling_check.hpp"
+#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/quiet.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/scripts.hpp"
+#include "harness/suite/suite_entries.hpp"
 #include "reports/page/check.hpp"
 
 namespace attnbench::commands {
@@ -40,18 +38,18 @@ struct Arguments {
   double limit_seconds = 60;
 };
 
-std::string text_of(double number) {
+std::string short_text(double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1e", number);
   return text;
 }
 
-/// The property that used up most of its tolerance.
+/// The property that is closest to its tolerance.
 std::string closest(const Json& checked) {
   const Json* worst = reports::closest_to_tolerance(checked);
   if (worst == nullptr) return {};
-  return worst->at("name").get<std::string>() + " " + text_of(worst->value("error", 0.0)) + " of " +
-         text_of(worst->at("tolerance"));
+  return worst->at("name").get<std::string>() + " " + short_text(worst->value("error", 0.0)) +
+         " of " + short_text(worst->at("tolerance"));
 }
 
 std::string last_column(const Json& checked) {
@@ -60,7 +58,7 @@ std::string last_column(const Json& checked) {
   return status + ": " + result::quotable(checked.value("reason", "no reason given"), 600);
 }
 
-/// One line that rewrites itself on a terminal, and nothing elsewhere.
+/// A line that is rewritten on a terminal; nothing is written elsewhere.
 class Line {
  public:
   void show(const std::string& text) {
@@ -84,7 +82,7 @@ void print_row(const Json& checked, const std::string& dtype) {
               result::printable(last_column(checked)).c_str());
 }
 
-/// The dtypes of one implementation and pattern; one line where all are unsupported alike.
+/// The dtypes of one implementation and pattern; one line where all are unsupported for one reason.
 void print_group(const std::vector<Json>& group) {
   bool alike = true;
   for (const Json& each : group) {
@@ -104,7 +102,7 @@ bool same_group(const run::CheckRow& a, const run::CheckRow& b) {
          a.pattern == b.pattern;
 }
 
-/// Every row's answer, printed as the groups come.
+/// The answers of all rows, each group printed when it is complete.
 Json check_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows, double limit) {
   std::printf("%s %s %s held brkn n.a.\n", result::pad_right("mechanism", 22).c_str(),
               result::pad_right("pattern", 13).c_str(), result::pad_right("dtype", 8).c_str());
@@ -152,7 +150,7 @@ bool has_latents(const suite::MechanismSpec& spec) {
   return false;
 }
 
-/// Growth is a matter of the algorithm: one dtype, and the causal pattern where there is one.
+/// Growth depends on the algorithm alone: one dtype, and the causal pattern where there is one.
 std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   std::vector<run::CheckRow> out;
   std::set<std::string> seen;
@@ -168,7 +166,7 @@ std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
   return out;
 }
 
-/// Growth is fitted to times: says who is busy, and waits for quiet.
+/// Growth is fitted to times: reports busy processes and waits for a quiet machine.
 void await_quiet(const WaitArguments& wait) {
   Line line;
   run::QuietSurroundings surroundings = run::real_surroundings();
@@ -182,7 +180,7 @@ void await_quiet(const WaitArguments& wait) {
                       run::longest_wait(wait.most_seconds(), run::on_terminal()));
 }
 
-/// Fills `growth` and, where it is known, `memory_ladder` of the document.
+/// Fills `growth` and, on the CPU, `memory_ladder` of the document.
 void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
               const suite::Catalogue& catalogue, Json& document) {
   run::GrowthPlan plan;
@@ -210,8 +208,7 @@ void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
   }
 }
 
-/// Failures are counted aloud; the exit code says whether there were any. Where nothing was held
-/// because all of it is unsupported, nothing was found out either.
+/// Prints the verdict and returns the exit code; `usage` where everything is unsupported.
 ExitCode conclude(Json& document) {
   int held = 0;
   int broken = 0;
@@ -238,7 +235,7 @@ int check(Arguments& arguments) {
   require_device(arguments.choices.device);
   arguments.reports.validate();
   for (std::string& name : arguments.choices.mechanisms) {
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
@@ -263,42 +260,40 @@ int check(Arguments& arguments) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Chosen& chosen) {
+void add_check(CommandLine& line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand(
-      "check", "Hold mechanisms to their definitions, their claims and their growth");
-  command->add_option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
-  command->add_option("--implementation", arguments->choices.implementation, "Only this one");
-  command->add_option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
+  Command& command =
+      line.add("check", "Check mechanisms against their definitions, claims and growth");
+  command.option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
+  command.option("--implementation", arguments->choices.implementation, "Only this one");
+  command.option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");
   command
-      ->add_option("--dtype", arguments->choices.dtypes,
-                   "float64, float32, bfloat16, float16; several may be named")
-      ->capture_default_str();
-  command->add_option("--device", arguments->choices.device, "cpu, cuda or cuda:N")
-      ->capture_default_str();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
-      ->capture_default_str();
-  command->add_flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
-  add_wait_arguments(*command, arguments->wait);
+      .option("--dtype", arguments->choices.dtypes,
+              "float64, float32, bfloat16, float16; several may be named")
+      .shows_default();
+  command.option("--device", arguments->choices.device, "cpu, cuda or cuda:N").shows_default();
+  add_plugin_argument(command, arguments->plugins);
+  command.option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
+      .shows_default();
+  command.flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
+  add_wait_arguments(command, arguments->wait);
   command
-      ->add_option("--out", arguments->reports.files,
-                   "A file for all that was found, .md or .json (repeatable)")
-      ->allow_extra_args(false);
-  command->add_flag("--force", arguments->reports.force,
-                    "Replace a file of --out that check did not write");
-  command
-      ->add_option("--format", arguments->reports.format, "markdown or json, whatever the ending")
-      ->check(CLI::IsMember(std::vector<std::string>{"markdown", "json"}));
-  command->footer(
+      .option("--out", arguments->reports.files,
+              "A file for all findings, .md or .json (repeatable)")
+      .repeatable();
+  command.flag("--force", arguments->reports.force,
+               "Replace a file of --out that check did not write");
+  command.option("--format", arguments->reports.format, "markdown or json, whatever the ending")
+      .one_of(std::vector<std::string>{"markdown", "json"});
+  command.footer(
       "Examples:\n"
       "  attnbench check latte --pattern causal --no-growth\n"
       "  attnbench check mine --plugin build/libmine.so --out report.md\n"
       "\n"
-      "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing could be "
-      "held,\n"
+      "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing to "
+      "check,\n"
       "3 the machine cannot do it.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return check(*arguments); }; });
+  command.runs([arguments] { return check(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -1,36 +1,121 @@
-// Subcommands: one file each. Each adds itself to the CLI11 application and returns its exit code.
+// Commands: their flags and options, the variable that each one fills, and the list of all
+// commands.
+//
+// Only command.cpp includes CLI11, which takes seconds to compile.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace attnbench::commands {
 
-/// What every help ends with, unless a command has codes of its own.
+/// A declared flag, option or positional. The members add conditions on its value; a value that
+/// breaks one ends the program with exit code 2.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  Argument required() const;
+  /// May be given several times, with one value each time.
+  Argument repeatable() const;
+  /// A value may hold several, separated by commas.
+  Argument comma_separated() const;
+  /// The help shows the present value of the variable.
+  Argument shows_default() const;
+  Argument within(int least, int greatest) const;
+  Argument within(double least, double greatest) const;
+  Argument positive() const;
+  Argument not_negative() const;
+  Argument one_of(const std::vector<std::string>& words) const;
+  Argument excludes(const Argument& other) const;
+
+ private:
+  CLI::Option* option_;
+};
+
+/// A command of the program, such as `run`. Variables must live until the command has run.
+class Command {
+ public:
+  /// `chosen` is set when the command line names this command.
+  Command(CLI::App& app, std::function<int()>& chosen) : app_(app), chosen_(chosen) {}
+
+  Argument flag(const std::string& name, bool& value, const std::string& meaning);
+  /// A name without leading dashes declares a positional. Value is std::string, int, std::int64_t,
+  /// std::uint64_t, double or std::vector<std::string>.
+  template <typename Value>
+  Argument option(const std::string& name, Value& value, const std::string& meaning);
+  /// `take` gets all values while the command line is read.
+  Argument option(const std::string& name,
+                  std::function<void(const std::vector<std::string>&)> take,
+                  const std::string& meaning);
+
+  /// Text at the end of the help, in place of the program's.
+  void footer(const std::string& text);
+  /// Accepts words that no argument declares; the command must declare no positionals. `lines` say
+  /// how the command is called; `note` follows them in the help.
+  void accept_other_words(const std::string& lines, const std::string& note);
+  /// What the command does; returns the exit code.
+  void runs(std::function<int()> body);
+
+  // After parsing:
+  bool given(const std::string& flag) const;
+  std::vector<std::string> other_words() const;
+
+  std::string name() const;
+  /// Long names of the declared flags and options, without dashes.
+  std::vector<std::string> flags() const;
+
+ private:
+  CLI::App& app_;
+  std::function<int()>& chosen_;
+};
+
+class CommandLine {
+ public:
+  /// `footer` ends the help of every command that has none of its own.
+  CommandLine(const std::string& description, const std::string& version,
+              const std::string& footer);
+  ~CommandLine();
+
+  Command& add(const std::string& name, const std::string& meaning);
+  /// Text at the end of the program's own help.
+  void footer(const std::string& text);
+  /// Runs the command that the command line names and returns its exit code. Prints help and
+  /// complaints about arguments. Throws UsageFailure where no command is named, and what the
+  /// command throws.
+  int run(int argc, char** argv);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The end of every help, unless a command has its own exit codes.
 constexpr const char* exit_codes =
     "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
     "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130\n"
     "interrupted.";
 
-/// Adds a subcommand to `app`; when the user chose it, `chosen` is set to what will run it.
-using Chosen = std::function<int()>;
-
-void add_run(CLI::App& app, Chosen& chosen);
-void add_report(CLI::App& app, Chosen& chosen);
-void add_apply(CLI::App& app, Chosen& chosen);
-void add_data(CLI::App& app, Chosen& chosen);
-void add_check(CLI::App& app, Chosen& chosen);
-void add_plan(CLI::App& app, Chosen& chosen);
-void add_validate(CLI::App& app, Chosen& chosen);
-void add_list(CLI::App& app, Chosen& chosen);
-void add_describe(CLI::App& app, Chosen& chosen);
-void add_doctor(CLI::App& app, Chosen& chosen);
-void add_compare(CLI::App& app, Chosen& chosen);
-void add_ab(CLI::App& app, Chosen& chosen);
-void add_import(CLI::App& app, Chosen& chosen);
-void add_new(CLI::App& app, Chosen& chosen);
+void add_run(CommandLine& line);
+void add_report(CommandLine& line);
+void add_apply(CommandLine& line);
+void add_data(CommandLine& line);
+void add_check(CommandLine& line);
+void add_plan(CommandLine& line);
+void add_validate(CommandLine& line);
+void add_list(CommandLine& line);
+void add_describe(CommandLine& line);
+void add_doctor(CommandLine& line);
+void add_compare(CommandLine& line);
+void add_ab(CommandLine& line);
+void add_import(CommandLine& line);
+void add_new(CommandLine& line);
 
 }  // namespace attnbench::commands

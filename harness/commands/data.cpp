@@ -1,17 +1,16 @@
-// attnbench data TASK --out DIR: the examples that a task learns from, for programs of others.
-#include <CLI/CLI.hpp>
+// attnbench data TASK --out DIR: the examples of a task, for other programs.
 #include <iostream>
 #include <memory>
 
-#include "harness/apply/out_folder.hpp"
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
 #include "core/failure.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/apply/out_folder.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/run/worker/worker_client.hpp"
-#include "harness/suite/set_flag.hpp"
+#include "harness/suite/profile.hpp"
 #include "harness/suite/values.hpp"
-#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -52,14 +51,14 @@ const suite::TaskSpec& task_of(const suite::Catalogue& catalogue, const std::str
 
 Json value_of(const suite::TaskSpec& task, const suite::SetFlag& flag) {
   std::vector<std::string> known;
-  for (const suite::OptionSpec& spec : task.data_settings) {
+  for (const Option& spec : task.data_settings) {
     known.push_back(spec.name);
     if (spec.name != flag.key) continue;
     if (flag.values.size() != 1) throw UsageFailure(flag.place + "expected one value");
     std::string complaint;
     const auto typed = suite::typed_value(spec, flag.values.front(), complaint);
     if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
-    if (spec.type == "integer" && typed->is_string()) {
+    if (spec.type == OptionType::integer && typed->is_string()) {
       throw UsageFailure(flag.place + "expected a whole number");
     }
     return *typed;
@@ -110,17 +109,15 @@ int write_data(const DataArguments& arguments) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Chosen& chosen) {
+void add_data(CommandLine& line) {
   auto arguments = std::make_shared<DataArguments>();
-  CLI::App* command = app.add_subcommand("data", "Write the examples that a task learns from");
-  command->footer(explanation);
-  command->add_option("task", arguments->task, "A task that learns, such as mqar")->required();
-  command->add_option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--seed", arguments->seed, "The run's seed")->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for the data: new, or empty")->required();
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return write_data(*arguments); }; });
+  Command& command = line.add("data", "Write the examples that a task learns from");
+  command.footer(explanation);
+  command.option("task", arguments->task, "A task that learns, such as mqar").required();
+  command.option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)").repeatable();
+  command.option("--seed", arguments->seed, "The run's seed").shows_default();
+  command.option("--out", arguments->out, "Folder for the data: new, or empty").required();
+  command.runs([arguments] { return write_data(*arguments); });
 }
 
 }  // namespace attnbench::commands

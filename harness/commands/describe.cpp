@@ -1,18 +1,16 @@
-// attnbench describe NAME: all that a mechanism, alias, task or preset says of itself.
-#include <CLI/CLI.hpp>
+// attnbench describe NAME: details of a mechanism, alias, task or preset.
 #include <iostream>
 #include <memory>
 #include <sstream>
 
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/terminal.hpp"
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
-#include "harness/suite/presets.hpp"
-#include "harness/suite/scripts.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/suite/profile.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -30,7 +28,7 @@ std::string range_of(const Json& option) {
     return suite::listed(option["choices"]);
   }
   const bool low = option.contains("minimum"), high = option.contains("maximum");
-  // The catalogue has bounds as doubles, also those of integers.
+  // In the catalogue, bounds of integers are doubles, too.
   const auto bound = [&](const char* end) {
     const Json& value = option[end];
     const bool integer = option["type"] == "integer";
@@ -86,7 +84,8 @@ std::string claims_of(const Json& mechanism) {
   return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
 }
 
-/// A line "differs from" for each departure from published code, how to undo it behind a semicolon.
+/// A line "differs from" for each departure from published code and, after a semicolon, how to undo
+/// it.
 void add_departures(std::vector<Row>& facts, const Json& item) {
   for (const Json& one : item.value("differs_from", Json::array())) {
     const std::string how = one.value("how", "");
@@ -165,7 +164,7 @@ void print_preset(const std::string& name, const Json& preset) {
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
-/// The mechanism's document, with the alias that led to it noted.
+/// The catalogue's entry of that name; for an alias, that of its mechanism.
 Json find(const suite::Catalogue& catalogue, const std::string& name) {
   const auto alias = catalogue.aliases.find(name);
   const std::string wanted = alias == catalogue.aliases.end() ? name : alias->second.mechanism;
@@ -184,7 +183,7 @@ Json find(const suite::Catalogue& catalogue, const std::string& name) {
 }
 
 int describe(DescribeArguments& arguments) {
-  arguments.name = suite::take_script(arguments.name, "", arguments.plugins);
+  arguments.name = suite::resolve_script(arguments.name, "", arguments.plugins);
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const Json item = find(catalogue, arguments.name);
   if (arguments.json) {
@@ -210,19 +209,18 @@ int describe(DescribeArguments& arguments) {
 
 }  // namespace
 
-void add_describe(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "describe", "Tell all about a mechanism, alias, task or preset: options, ranges, claims");
+void add_describe(CommandLine& line) {
+  Command& command =
+      line.add("describe", "Show a mechanism, alias, task or preset: options, ranges, claims");
   auto arguments = std::make_shared<DescribeArguments>();
-  command->add_option("name", arguments->name, "Its name, as `attnbench list` has it")->required();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_flag("--json", arguments->json, "As JSON");
-  command->footer(
+  command.option("name", arguments->name, "A name from `attnbench list`").required();
+  add_plugin_argument(command, arguments->plugins);
+  command.flag("--json", arguments->json, "As JSON");
+  command.footer(
       "Examples:\n"
       "  attnbench describe latte\n"
       "  attnbench describe kernel");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return describe(*arguments); }; });
+  command.runs([arguments] { return describe(*arguments); });
 }
 
 }  // namespace attnbench::commands

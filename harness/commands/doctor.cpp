@@ -1,24 +1,21 @@
-// attnbench doctor: the machine as a measurement sees it, what would spoil one, and whether all
-// parts are there.
-#include <CLI/CLI.hpp>
+// attnbench doctor: the machine, what would disturb measurements on it, and whether all parts work.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/device_argument.hpp"
-#include "harness/commands/doctor_text.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
-#include "harness/measure/card_noise_sources.hpp"
+#include "core/result/blas.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/findings.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/measure/noise.hpp"
-#include "core/result/blas.hpp"
-#include "harness/run/plan/blas_core.hpp"
+#include "harness/measure/noise_sources.hpp"
 #include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
@@ -30,15 +27,14 @@ constexpr double probe_seconds = 120;
 
 struct DoctorArguments {
   std::vector<std::string> plugins;
-  std::string device;  ///< empty = the CPU, and the first of every other kind that can be used
+  std::string device;  ///< empty = the CPU, and the first usable one of each other kind
   int threads = 0;
   bool quick = false;
   bool json = false;
   bool keep_blas_core = false;
 };
 
-/// Starts a worker and asks it what it is: {works, start_seconds, stamp, plugins} or {works,
-/// reason}.
+/// Starts a worker: {works, start_seconds, stamp, plugins} or {works, reason}.
 Json look_at_worker(run::WorkerClient& worker) {
   const auto begin = std::chrono::steady_clock::now();
   try {
@@ -53,14 +49,14 @@ Json look_at_worker(run::WorkerClient& worker) {
           {"plugins", worker.hello().value("plugins", Json::array())}};
 }
 
-/// What a device beside the CPU is, or why it cannot be used: {card, condition} or {refusal}.
+/// A device other than the CPU: {card, condition}, or {refusal} where it cannot be used.
 Json look_at_device(const measure::Device& device, int index) {
   const std::string refusal = device.refusal(index);
   if (!refusal.empty()) return {{"refusal", refusal}};
   return {{"card", device.card(index)}, {"condition", device.condition(index)}};
 }
 
-/// The device that was named, else the first of each kind.
+/// The named device, else the first of each kind, without the CPU.
 Json devices(const std::string& named) {
   Json found = Json::object();
   for (const auto& device : measure::all_devices()) {
@@ -74,7 +70,7 @@ Json devices(const std::string& named) {
   return found;
 }
 
-/// The words of what will be measured.
+/// The devices to measure.
 std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& devices) {
   if (!arguments.device.empty()) return {arguments.device};
   std::vector<std::string> words = {"cpu"};
@@ -84,8 +80,8 @@ std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& 
   return words;
 }
 
-/// Ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child of
-/// the worker. The CPU's can be had without one.
+/// Adds ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child
+/// of the worker. Without a worker the CPU's ceilings are measured here.
 void probe_into(Json& found, run::WorkerClient& worker, const std::string& word, int threads) {
   Json& ceilings = found["ceilings"][word];
   std::string reason = found["worker"].value("reason", "");
@@ -95,7 +91,7 @@ void probe_into(Json& found, run::WorkerClient& worker, const std::string& word,
                                         {}, probe_seconds);
       ceilings = probe.value("ceilings", Json::object());
       Json torch = probe.value("machine", Json::object());
-      // As it is, not as wanted.
+      // The setting in effect, not the wanted one.
       found["machine"]["blas"].update(torch.value("blas", Json::object()));
       torch.erase("blas");
       found["machine"]["torch"] = torch;
@@ -129,30 +125,30 @@ Json places() {
           {"runs", std::filesystem::absolute("runs", ignored).string()}};
 }
 
-std::vector<std::string> spoilers_of(const Json& found) {
-  std::vector<std::string> spoilers = measure::spoilers(found["machine"]);
+std::vector<std::string> noise_sources_of(const Json& found) {
+  std::vector<std::string> sentences = measure::noise_sources(found["machine"]);
   for (const auto& [word, device] : found["devices"].items()) {
     for (std::string& sentence :
-         measure::card_spoilers(word, device.value("condition", Json::object()))) {
-      spoilers.push_back(std::move(sentence));
+         measure::card_noise_sources(word, device.value("condition", Json::object()))) {
+      sentences.push_back(std::move(sentence));
     }
   }
   const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
   if (const std::string slow = result::blas_warning(ceilings, found["machine"]); !slow.empty()) {
-    spoilers.push_back(slow);
+    sentences.push_back(slow);
   }
   const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
   if (spread > 0.03) {
-    spoilers.push_back("The same work differs from itself by " +
-                       std::to_string(static_cast<int>(100 * spread + 0.5)) +
-                       " % now: small differences between cells will not be told apart.");
+    sentences.push_back("The same work differs from itself by " +
+                        std::to_string(static_cast<int>(100 * spread + 0.5)) +
+                        " % now: small differences between cells will not be told apart.");
   }
-  return spoilers;
+  return sentences;
 }
 
 Json examine(const DoctorArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : run::usable_cores();
-  // The cards first: what else is on them is not to be ourselves.
+  // Look at cards before anything of ours runs on them.
   Json found = {{"machine", measure::machine_card()}, {"devices", devices(arguments.device)}};
   const std::vector<std::string> words = words_of(arguments, found["devices"]);
   run::WorkerOptions options;
@@ -169,11 +165,11 @@ Json examine(const DoctorArguments& arguments) {
   found["worker"] = look_at_worker(worker);
   if (!arguments.quick) measure_into(found, worker, words, threads);
   found["places"] = places();
-  found["machine"]["spoilers"] = spoilers_of(found);
+  found["machine"]["spoilers"] = noise_sources_of(found);
   return found;
 }
 
-/// Whether cells could be measured on what was looked at.
+/// Whether cells can be measured with the worker, the plugins and the devices.
 bool can_measure(const Json& found) {
   bool works = found["worker"]["works"];
   for (const Json& plugin : found["worker"].value("plugins", Json::array())) {
@@ -200,23 +196,22 @@ int doctor(const DoctorArguments& arguments) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Look at the machine: what it can do, what would spoil a measurement");
+void add_doctor(CommandLine& line) {
+  Command& command =
+      line.add("doctor", "Examine the machine: ceilings, and what would disturb measurements");
   auto arguments = std::make_shared<DoctorArguments>();
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_option(
+  add_plugin_argument(command, arguments->plugins);
+  command.option(
       "--device", arguments->device,
-      "Only this: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
-  command->add_option("--threads", arguments->threads, "Threads to measure with (default: all)")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
-  command->add_flag(
-      "--keep-blas-core", arguments->keep_blas_core,
-      "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
-  command->add_flag("--json", arguments->json, "Everything found, as JSON");
-  command->footer("Ends with 0, or with 3 where this installation cannot measure at all.");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return doctor(*arguments); }; });
+      "Only this device: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
+  command.option("--threads", arguments->threads, "Threads to measure with (default: all)")
+      .positive();
+  command.flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
+  command.flag("--keep-blas-core", arguments->keep_blas_core,
+               "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
+  command.flag("--json", arguments->json, "All findings as JSON");
+  command.footer("Ends with 0, or with 3 where this installation cannot measure at all.");
+  command.runs([arguments] { return doctor(*arguments); });
 }
 
 }  // namespace attnbench::commands

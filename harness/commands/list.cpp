@@ -1,18 +1,16 @@
-// attnbench list [WHAT]: what there is to measure, and what to measure it with.
-#include <CLI/CLI.hpp>
+// attnbench list [WHAT]: mechanisms, tasks, suites, devices and presets.
 #include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/known_suites.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/terminal.hpp"
-#include "harness/measure/device.hpp"
-#include "harness/suite/presets.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/suite/profile.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -28,7 +26,7 @@ struct ListArguments {
   bool json = false;
 };
 
-/// Asks the worker for the catalogue only where it is needed: suites are listed without one.
+/// Asks the worker for the catalogue only where it is needed; suites need none.
 class Lister {
  public:
   explicit Lister(const std::vector<std::string>& plugins) : plugins_(plugins) {}
@@ -104,7 +102,7 @@ class Lister {
   std::optional<Json> catalogue_;
 };
 
-/// What a person wants to know beside name and title.
+/// What is shown beside name and title.
 std::string remark(const std::string& kind, const Json& item) {
   if (kind == "mechanisms") {
     std::vector<std::string> names;
@@ -130,7 +128,7 @@ int list(const ListArguments& arguments) {
   Lister lister(arguments.plugins);
   Json all = Json::object();
   for (const std::string& kind : kinds) {
-    // Mechanisms name their implementations; a list of those alone is for who asks.
+    // Mechanisms list their implementations; list those alone only on request.
     const bool wanted = arguments.kind.empty() ? kind != "implementations" : kind == arguments.kind;
     if (wanted) all[kind] = lister.items(kind);
   }
@@ -152,18 +150,17 @@ int list(const ListArguments& arguments) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("list", "List mechanisms, tasks, suites and whatever else there is");
+void add_list(CommandLine& line) {
+  Command& command = line.add("list", "List mechanisms, tasks, suites, devices and presets");
   auto arguments = std::make_shared<ListArguments>();
-  command->add_option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
-      ->check(CLI::IsMember(kinds));
-  add_plugin_argument(*command, arguments->plugins);
-  command->add_flag("--json", arguments->json, "Everything that is known of them, as JSON");
-  command->footer(
+  command.option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
+      .one_of(kinds);
+  add_plugin_argument(command, arguments->plugins);
+  command.flag("--json", arguments->json, "All details, as JSON");
+  command.footer(
       "Example:\n"
       "  attnbench list suites");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return list(*arguments); }; });
+  command.runs([arguments] { return list(*arguments); });
 }
 
 }  // namespace attnbench::commands

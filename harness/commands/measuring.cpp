@@ -1,60 +1,99 @@
 #include "harness/commands/measuring.hpp"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
-#include "harness/commands/command_line.hpp"
+#include "core/failure.hpp"
 #include "core/manifest.hpp"
+#include "core/result/record.hpp"
 #include "core/text/printable.hpp"
+#include "harness/commands/suite_arguments.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
 
 namespace attnbench::commands {
+namespace {
 
-bool MeasureArguments::said(const char* flag) const { return command->count(flag) > 0; }
+std::vector<std::string> own_words() {
+  std::ifstream stream("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(stream, word, '\0');) words.push_back(word);
+  if (!words.empty()) words[0] = std::filesystem::path(words[0]).filename().string();
+  return words;
+}
+
+std::string quoted(const std::string& word) {
+  const char* plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char letter : word) {
+    if (letter == '\'') {
+      out += "'\\''";
+    } else {
+      out += letter;
+    }
+  }
+  return out + "'";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) {
+    if (!out.empty()) out += ' ';
+    out += quoted(word);
+  }
+  return out;
+}
+
+bool is_one_of(const std::string& word, std::initializer_list<const char*> flags) {
+  return std::any_of(flags.begin(), flags.end(), [&](const char* flag) { return word == flag; });
+}
+
+}  // namespace
+
+bool MeasureArguments::given(const char* flag) const { return command->given(flag); }
 
 std::optional<double> WaitArguments::most_seconds() const {
   if (now) return 0;
-  if (command == nullptr || command->count("--wait") == 0) return std::nullopt;
+  if (command == nullptr || !command->given("--wait")) return std::nullopt;
   return seconds;
 }
 
-void add_wait_arguments(CLI::App& command, WaitArguments& arguments) {
+void add_wait_arguments(Command& command, WaitArguments& arguments) {
   arguments.command = &command;
-  CLI::Option* now = command.add_flag(
-      "--now", arguments.now,
-      "Begin at once on a busy machine (on a terminal, what is timed waits for quiet)");
+  const Argument now =
+      command.flag("--now", arguments.now,
+                   "Start at once on a busy machine (on a terminal, timed cells wait for quiet)");
   command
-      .add_option("--wait", arguments.seconds,
-                  "Seconds to wait for quiet at most, on a terminal or not, then begin (0: none)")
-      ->check(CLI::Range(0.0, 1e9))
-      ->excludes(now);
+      .option("--wait", arguments.seconds,
+              "Most seconds to wait for quiet, on a terminal or not (0: none)")
+      .within(0.0, 1e9)
+      .excludes(now);
 }
 
-void add_measure_arguments(CLI::App& command, MeasureArguments& arguments) {
+void add_measure_arguments(Command& command, MeasureArguments& arguments) {
   arguments.command = &command;
-  command.add_option("--out", arguments.out, "Folder of the run (default: runs/NAME-TIME)");
-  command.add_option("--seed", arguments.seed, "Seed of the inputs (default 0)");
-  command.add_option("--threads", arguments.threads, "Threads of a cell (default: all cores)")
-      ->check(CLI::Range(1, 4096));
-  command
-      .add_option("--rounds", arguments.rounds, "Fresh processes per cell (default: the suite's)")
-      ->check(CLI::Range(1, 1000));
-  command.add_option("--cell-timeout", arguments.cell_timeout, "Seconds for one round of a cell")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--memory-limit", arguments.memory_limit,
-                     "Of a cell's tensors, such as 20G (default: 80 % of what is available)");
-  command.add_option("--progress", arguments.progress, "auto, plain or json");
+  command.option("--out", arguments.out, "Folder of the run (default: runs/NAME-TIME)");
+  command.option("--seed", arguments.seed, "Seed of the inputs (default 0)");
+  command.option("--threads", arguments.threads, "Threads of a cell (default: all cores)")
+      .within(1, 4096);
+  command.option("--rounds", arguments.rounds, "Fresh processes per cell (default: the suite's)")
+      .within(1, 1000);
+  command.option("--cell-timeout", arguments.cell_timeout, "Seconds for one round of a cell")
+      .positive();
+  command.option("--memory-limit", arguments.memory_limit,
+                 "Limit for a cell's tensors, such as 20G (default: 80 % of free memory)");
+  command.option("--progress", arguments.progress, "auto, plain or json");
   add_wait_arguments(command, arguments.wait);
-  command.add_flag(
-      "--keep-blas-core", arguments.keep_blas_core,
-      "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH, in "
-      "place of what is fastest here");
-  command.add_flag("--no-ceilings", arguments.no_ceilings,
-                   "Do not measure what the machine can do: no shares of the roofline");
-  command.add_flag("--no-report", arguments.no_report, "No figures and no page at the end");
-  command.add_flag("--force", arguments.force,
-                   "Replace files in --out that attnbench did not write");
+  command.flag("--keep-blas-core", arguments.keep_blas_core,
+               "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH, in "
+               "place of the fastest ones here");
+  command.flag("--no-ceilings", arguments.no_ceilings,
+               "Do not measure ceilings: no shares of the roofline");
+  command.flag("--no-report", arguments.no_report, "No figures and no page at the end");
+  command.flag("--force", arguments.force, "Replace files in --out that attnbench did not write");
 }
 
 run::RunSettings settings_of(const MeasureArguments& arguments) {
@@ -62,8 +101,8 @@ run::RunSettings settings_of(const MeasureArguments& arguments) {
   settings.command = typed_command();
   settings.seed = arguments.seed;
   settings.threads = arguments.threads;
-  if (arguments.said("--rounds")) settings.rounds = arguments.rounds;
-  if (arguments.said("--cell-timeout")) settings.cell_timeout_seconds = arguments.cell_timeout;
+  if (arguments.given("--rounds")) settings.rounds = arguments.rounds;
+  if (arguments.given("--cell-timeout")) settings.cell_timeout_seconds = arguments.cell_timeout;
   if (!arguments.memory_limit.empty()) {
     settings.memory_limit_bytes = run::parse_bytes(arguments.memory_limit);
   }
@@ -97,16 +136,55 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
     }
     std::cout << "page    " << report.page.string() << "\n";
   } catch (const std::exception& error) {
-    // The numbers are safe; `attnbench report` makes the page again.
+    // The results are written; `attnbench report` makes the page again.
     std::cerr << "attnbench: no page: " << result::bounded_message(error.what())
               << "\nmake it with: attnbench report " << folder.string() << "\n";
   }
 }
 
-void tell_of_interruption(const run::RunOutcome& outcome) {
+void print_interruption(const run::RunOutcome& outcome) {
   if (!outcome.interrupted) return;
   std::cerr << "attnbench: interrupted; go on with: attnbench run --resume "
             << outcome.folder.string() << "\n";
+}
+
+std::string typed_command() { return joined(own_words()); }
+
+std::string reproducing_command(const std::string& suite) {
+  return reproducing_command(own_words(), suite);
+}
+
+std::string reproducing_command(const std::vector<std::string>& words, const std::string& suite) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string flag = words[i].substr(0, equals);
+    if (is_one_of(flag, {"--no-report", "--no-ceilings", "--now"})) continue;
+    if (is_one_of(flag, {"--out", "--resume", "--reuse", "--retry", "--fail-on", "--only", "--skip",
+                         "--shard", "--progress", "--wait"})) {
+      if (equals == std::string::npos) ++i;
+      continue;
+    }
+    const bool other_suite = i > 0 && words[i].rfind("--", 0) != 0 &&
+                             words[i - 1].rfind("--", 0) != 0 && names_suite(words[i]) &&
+                             words[i] != suite;
+    if (!other_suite) kept.push_back(words[i]);
+  }
+  return joined(kept);
+}
+
+std::set<std::string> statuses_from(const std::string& flag,
+                                    const std::vector<std::string>& words) {
+  const std::vector<std::string>& known = result::status_words();
+  for (const std::string& word : words) {
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    throw UsageFailure(flag + " " + word + ": expected some of " + [&] {
+      std::string list;
+      for (const std::string& status : known) list += (list.empty() ? "" : ", ") + status;
+      return list;
+    }());
+  }
+  return {words.begin(), words.end()};
 }
 
 }  // namespace attnbench::commands

@@ -1,5 +1,4 @@
-// attnbench plan SUITE…: what would run, what it takes, and what cannot be done and why.
-#include <CLI/CLI.hpp>
+// attnbench plan SUITE…: cells, cost and time of a suite, and unsupported cells with reasons.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -7,14 +6,14 @@
 #include <map>
 #include <memory>
 
-#include "harness/commands/columns.hpp"
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
-#include "harness/suite/estimate.hpp"
+#include "harness/suite/cell.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -87,7 +86,7 @@ Row row_of(const std::string& label, const Totals& totals) {
           hours(totals.seconds)};
 }
 
-/// A suite, expanded and forecast.
+/// An expanded suite with the forecast of each cell.
 struct Planned {
   suite::Expanded suite;
   std::vector<Json> forecasts;
@@ -198,17 +197,16 @@ int plan(PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Show what a suite would run: cells, work, memory, hours");
+void add_plan(CommandLine& line) {
+  Command& command = line.add("plan", "Show what a suite would run: cells, work, memory, hours");
   auto arguments = std::make_shared<PlanArguments>();
-  add_suite_arguments(*command, arguments->suites);
-  command->add_flag("--cells", arguments->cells, "List every cell");
-  command->add_flag("--json", arguments->json, "Everything as JSON");
-  command->footer(
+  add_suite_arguments(command, arguments->suites);
+  command.flag("--cells", arguments->cells, "List every cell");
+  command.flag("--json", arguments->json, "Everything as JSON");
+  command.footer(
       "Example:\n"
       "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
-  command->callback([arguments, &chosen] { chosen = [arguments] { return plan(*arguments); }; });
+  command.runs([arguments] { return plan(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -1,5 +1,4 @@
 // attnbench run SUITE… | MECHANISM…: measures, then shows the table and makes the page.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -7,22 +6,21 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
+#include "core/result/blas.hpp"
+#include "core/result/record.hpp"
+#include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/commands/command_line.hpp"
 #include "harness/commands/measuring.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
-#include "core/failure.hpp"
-#include "core/result/blas.hpp"
-#include "core/text/printable.hpp"
-#include "core/json_file.hpp"
-#include "core/result/record.hpp"
-#include "reports/tables/table.hpp"
+#include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
+#include "reports/tables/table.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -39,7 +37,7 @@ struct RunArguments {
   std::string shard = "1/1";
   int jobs = 1;
 
-  bool said(const char* flag) const { return measure.said(flag); }
+  bool given(const char* flag) const { return measure.given(flag); }
 };
 
 run::RunSettings settings_of(const RunArguments& arguments) {
@@ -58,7 +56,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   return settings;
 }
 
-/// Cells name files of the run's folder by their ids.
+/// Checks cells of a journal. Their ids become names of files in the run's folder.
 void expect_cells(const run::Json& cells) {
   for (const run::Json& cell : cells) {
     const std::string id = cell.at("id").get<std::string>();
@@ -77,16 +75,16 @@ void expect_cells(const run::Json& cells) {
   }
 }
 
-/// What the journal of the run remembers, where the command line does not say otherwise.
+/// Settings from the journal's header, where the command line does not give them.
 void recall_from(const run::Json& header, const RunArguments& arguments,
                  run::RunSettings& settings) {
-  if (!arguments.said("--seed")) settings.seed = header.value("seed", settings.seed);
-  if (!arguments.said("--threads")) settings.threads = header.value("threads", settings.threads);
-  if (!arguments.said("--jobs")) settings.jobs = header.value("jobs", settings.jobs);
-  if (!arguments.said("--rounds") && header.contains("rounds")) {
+  if (!arguments.given("--seed")) settings.seed = header.value("seed", settings.seed);
+  if (!arguments.given("--threads")) settings.threads = header.value("threads", settings.threads);
+  if (!arguments.given("--jobs")) settings.jobs = header.value("jobs", settings.jobs);
+  if (!arguments.given("--rounds") && header.contains("rounds")) {
     settings.rounds = header.at("rounds").get<int>();
   }
-  if (!arguments.said("--plugin")) {
+  if (!arguments.given("--plugin")) {
     settings.plugins = header.value("plugins", std::vector<std::string>{});
   }
   settings.reproduce = header.value("reproduce", "");
@@ -115,8 +113,8 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
                      "); start a new run");
 }
 
-/// Where several processes train together the first one's folder is the run; the others have one
-/// beside it for what they need themselves.
+/// Where several processes train together, the folder of rank 0 is the run; each other rank has a
+/// folder beside it.
 void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
   if (settings.seat.alone()) return;
   if (arguments.measure.out.empty() && arguments.resume.empty()) {
@@ -128,14 +126,14 @@ void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
   if (!settings.resume.empty()) settings.resume += beside;
 }
 
-/// Once more at the end, where the numbers are read.
-void tell_of_slow_blas(const result::Json& document) {
+/// Repeats the warning after the table, where it is seen.
+void print_slow_blas(const result::Json& document) {
   const result::Json& ours = document.at("attnbench");
   const std::string slow =
       result::blas_warning(ours.at("ceilings").value("cpu", result::Json::object()),
                            ours.value("machine", result::Json::object()));
   if (slow.empty()) return;
-  // Past the stream, which lets no escape sequence through.
+  // Not through the stream, which removes escape sequences.
   std::cout.flush();
   std::puts(run::in_red(result::printable(slow), stdout).c_str());
   std::fflush(stdout);
@@ -155,14 +153,14 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
     const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
-  if (first) tell_of_slow_blas(outcome.result);
+  if (first) print_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   std::cout.flush();  // before the next suite's progress, which is another stream's
-  tell_of_interruption(outcome);
+  print_interruption(outcome);
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
 
-/// As run_one; cells that are refused are those of `file`, and stand at `place` in it.
+/// As run_one, but refused cells are reported with `file` and `place`.
 ExitCode run_from(const std::string& file, const std::string& place, const RunArguments& arguments,
                   run::RunSettings settings) {
   try {
@@ -176,7 +174,7 @@ int run_all(RunArguments& arguments) {
   run::RunSettings settings = settings_of(arguments);
   statuses_from("--fail-on", arguments.fail_on);
   if (!arguments.resume.empty()) recall(arguments, settings);
-  if (!arguments.resume.empty() && arguments.suites.command->remaining().empty()) {
+  if (!arguments.resume.empty() && arguments.suites.command->other_words().empty()) {
     const std::string journal = run::find_run_folder(arguments.resume).journal().string();
     return static_cast<int>(run_from(journal, ":1: /cells", arguments, std::move(settings)));
   }
@@ -184,7 +182,7 @@ int run_all(RunArguments& arguments) {
   if (documents.size() > 1 && !arguments.resume.empty()) {
     throw UsageFailure("--resume goes on with one run: name one suite, or none");
   }
-  if (arguments.resume.empty() || arguments.said("--plugin")) {
+  if (arguments.resume.empty() || arguments.given("--plugin")) {
     settings.plugins = arguments.suites.plugins;  // with the modules that the suites name
   }
   const suite::Catalogue catalogue = catalogue_with(settings.plugins);
@@ -216,33 +214,32 @@ constexpr const char* examples =
     "  attnbench run --resume runs/decode-latest\n"
     "\n";
 
-void add_flags(CLI::App& command, RunArguments& arguments) {
+void add_flags(Command& command, RunArguments& arguments) {
   add_measure_arguments(command, arguments.measure);
-  command.add_option("--resume", arguments.resume, "Folder of a run to go on with");
-  command.add_option("--reuse", arguments.reuse, "Folder of a run to take unchanged cells from");
-  command.add_option("--retry", arguments.retry, "Statuses whose cells are measured again")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_option("--fail-on", arguments.fail_on, "Statuses that end the run with exit code 5")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command.add_option("--shard", arguments.shard, "I/N: only this share of the cells");
+  command.option("--resume", arguments.resume, "Folder of a run to resume");
+  command.option("--reuse", arguments.reuse, "Folder of a run to take unchanged cells from");
+  command.option("--retry", arguments.retry, "Statuses whose cells are measured again")
+      .comma_separated()
+      .repeatable();
+  command.option("--fail-on", arguments.fail_on, "Statuses that end the run with exit code 5")
+      .comma_separated()
+      .repeatable();
+  command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
-      .add_option(
-          "--jobs", arguments.jobs,
-          "Trainings at a time, which share the threads (default 1); what is timed runs alone")
-      ->check(CLI::Range(1, 256));
+      .option("--jobs", arguments.jobs,
+              "Trainings at a time, which share the threads (default 1); timed cells run alone")
+      .within(1, 256);
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("run", "Measure the cells of suites or of mechanisms");
+void add_run(CommandLine& line) {
+  Command& command = line.add("run", "Measure the cells of suites or of mechanisms");
   const auto arguments = std::make_shared<RunArguments>();
-  add_suite_arguments(*command, arguments->suites);
-  add_flags(*command, *arguments);
-  command->footer(std::string(examples) + exit_codes);
-  command->callback([arguments, &chosen] { chosen = [arguments] { return run_all(*arguments); }; });
+  add_suite_arguments(command, arguments->suites);
+  add_flags(command, *arguments);
+  command.footer(std::string(examples) + exit_codes);
+  command.runs([arguments] { return run_all(*arguments); });
 }
 
 }  // namespace attnbench::commands

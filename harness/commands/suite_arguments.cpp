@@ -1,71 +1,75 @@
 #include "harness/commands/suite_arguments.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
 
-#include "harness/commands/known_suites.hpp"
-#include "harness/commands/plugin_argument.hpp"
 #include "core/failure.hpp"
-#include "harness/suite/scripts.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/suite/suite.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
 
-/// CLI11 knows of no positionals here, so the usage line has to be told.
-class SuiteFormatter : public CLI::Formatter {
- public:
-  explicit SuiteFormatter(std::string usage) : usage_(std::move(usage)) {}
-
-  std::string make_usage(const CLI::App*, std::string name) const override {
-    std::istringstream lines(usage_);
-    std::string text;
-    for (std::string line; std::getline(lines, line);) {
-      text.append(text.empty() ? "Usage: " : "       ").append(name + " " + line + "\n");
-    }
-    return text +
-           "\nA mechanism or alias by name (`attnbench list`), or with its implementation: "
-           "latte/scan.\n"
-           "A setting of the task or an option of a mechanism takes VALUE, A,B,C, FIRST..LAST "
-           "(doubling)\n"
-           "or FIRST..LAST:STEP.\n";
-  }
-
- private:
-  std::string usage_;
-};
-
-void add_many(CLI::App& command, const char* flag, std::vector<std::string>& values,
-              const char* meaning) {
-  command.add_option(flag, values, meaning)->allow_extra_args(false);
-}
+constexpr const char* usage_note =
+    "A mechanism or alias by name (`attnbench list`), or with its implementation: latte/scan.\n"
+    "A setting of the task or an option of a mechanism takes VALUE, A,B,C, FIRST..LAST (doubling)\n"
+    "or FIRST..LAST:STEP.";
 
 bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
 
+namespace fs = std::filesystem;
+
+/// Recognised by its schema.
+bool is_suites_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "form" / "suite.schema.json", ignored);
+}
+
+fs::path suites_folder() {
+  if (is_suites_folder("suites")) return "suites";
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    for (const fs::path& candidate :
+         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
+      if (is_suites_folder(candidate)) return candidate;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage) {
+void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage) {
   arguments.command = &command;
-  command.allow_extras();
-  command.formatter(std::make_shared<SuiteFormatter>(usage));
-  add_many(command, "--set", arguments.choices.set,
-           "NAME=VALUES: a setting or an option, over the suite's (repeatable)");
-  command.add_option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
+  command.accept_other_words(usage, usage_note);
+  command
+      .option("--set", arguments.choices.set,
+              "NAME=VALUES: a setting or an option, over the suite's (repeatable)")
+      .repeatable();
+  command.option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
   add_plugin_argument(command, arguments.plugins);
 }
 
-void add_suite_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage) {
+void add_suite_arguments(Command& command, SuiteArguments& arguments, const std::string& usage) {
   add_setting_arguments(command, arguments, usage);
   suite::Choices& choices = arguments.choices;
-  command.add_option("--profile", choices.profile, "A profile of the suite, such as quick");
-  add_many(command, "--with", choices.with,
-           "NAME: one more mechanism, beside the suite's own (repeatable)");
-  add_many(command, "--only", choices.only,
-           "Regular expression (RE2's syntax): only cells that it finds (repeatable)");
-  add_many(command, "--skip", choices.skip,
-           "Regular expression (RE2's syntax): no cells that it finds (repeatable)");
+  command.option("--profile", choices.profile, "A profile of the suite, such as quick");
+  command
+      .option("--with", choices.with,
+              "NAME: a further mechanism beside the suite's own (repeatable)")
+      .repeatable();
+  command
+      .option("--only", choices.only,
+              "Regular expression (RE2's syntax): only matching cells (repeatable)")
+      .repeatable();
+  command
+      .option("--skip", choices.skip,
+              "Regular expression (RE2's syntax): no matching cells (repeatable)")
+      .repeatable();
 }
 
 bool names_suite(const std::string& name) {
@@ -99,11 +103,8 @@ void sort_words(const std::vector<std::string>& words, std::vector<std::string>&
 
 std::vector<std::string> take_names(SuiteArguments& arguments) {
   std::vector<std::string> names, sets;
-  sort_words(arguments.command->remaining(), names, sets);
-  std::vector<std::string> flags;
-  for (const CLI::Option* option : arguments.command->get_options()) {
-    for (const std::string& flag : option->get_lnames()) flags.push_back(flag);
-  }
+  sort_words(arguments.command->other_words(), names, sets);
+  const std::vector<std::string> flags = arguments.command->flags();
   for (const std::string& set : sets) {
     const std::string name = set.substr(0, set.find('='));
     const std::string nearest = suite::nearest_word(name, flags);
@@ -118,7 +119,7 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
 
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
   suite::Document document = suite::load(find_suite(name));
-  suite::take_scripts(document, arguments.plugins);
+  suite::resolve_scripts(document, arguments.plugins);
   return document;
 }
 
@@ -128,21 +129,56 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   if (names.empty()) {
     throw UsageFailure(
         "nothing to do: expected a suite file or names of mechanisms, as in `attnbench " +
-        arguments.command->get_name() + " suites/quickstart.json`");
+        arguments.command->name() + " suites/quickstart.json`");
   }
   std::vector<suite::Document> documents;
   for (const std::string& name : names) {
     if (names_suite(name)) {
       documents.push_back(load_suite(name, arguments));
     } else {
-      mechanisms.push_back(suite::take_script(name, "", arguments.plugins));
+      mechanisms.push_back(suite::resolve_script(name, "", arguments.plugins));
     }
   }
   for (std::string& name : arguments.choices.with) {
-    name = suite::take_script(name, "", arguments.plugins);
+    name = suite::resolve_script(name, "", arguments.plugins);
   }
   if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
   return documents;
+}
+
+std::vector<KnownSuite> known_suites() {
+  std::vector<KnownSuite> suites;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(suites_folder(), ignored)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
+      const suite::Document document = suite::load(entry.path());
+      KnownSuite known{
+          entry.path(), document.value.value("title", ""), document.value.value("source", ""), {}};
+      if (document.value.contains("profiles")) {
+        for (const auto& [name, patch] : document.value["profiles"].items()) {
+          known.profiles.push_back(name);
+        }
+      }
+      suites.push_back(known);
+    } catch (const UsageFailure&) {
+      continue;
+    }
+  }
+  std::sort(suites.begin(), suites.end(),
+            [](const KnownSuite& a, const KnownSuite& b) { return a.file < b.file; });
+  return suites;
+}
+
+fs::path find_suite(const std::string& name) {
+  const fs::path file = name;
+  std::error_code ignored;
+  if (fs::exists(file, ignored) || file.is_absolute()) return file;
+  const fs::path folder = file.parent_path();
+  const fs::path ours = suites_folder();
+  if ((!folder.empty() && folder != "suites") || ours.empty()) return file;
+  const fs::path found = ours / file.filename();
+  return fs::exists(found, ignored) ? found : file;
 }
 
 }  // namespace attnbench::commands

@@ -1,51 +1,65 @@
-// What `run`, `plan` and `validate` share: SUITE… or MECHANISM…, and the flags that change a suite.
+// Suites on the command line: what `run`, `plan` and `validate` share, and the suites that come
+// with the program.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "harness/commands/command.hpp"
 #include "harness/suite/suite.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace attnbench::commands {
 
 struct SuiteArguments {
   suite::Choices choices;
   std::vector<std::string> plugins;
-  CLI::App* command = nullptr;
+  const Command* command = nullptr;
 };
 
-/// Adds --set --device --plugin to `command`. Everything else that stands on the command line
-/// (suites, mechanisms, `--length 256..8192`) stays with CLI11 until `take_names`; the command must
-/// therefore declare its own flags, and no positionals. `usage` is how it is called, line after
-/// line.
-void add_setting_arguments(CLI::App& command, SuiteArguments& arguments, const std::string& usage);
+/// Adds --set --device --plugin to `command`, which must declare no positionals. All other words
+/// (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says how the
+/// command is called, line by line.
+void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage);
 
 /// The same with --profile --with --only --skip, for SUITE… or MECHANISM….
-void add_suite_arguments(CLI::App& command, SuiteArguments& arguments,
+void add_suite_arguments(Command& command, SuiteArguments& arguments,
                          const std::string& usage = "SUITE.json…\nMECHANISM… [--SETTING VALUES]…");
 
-/// After parsing: loads every suite named, and makes one more of the mechanisms named. Turns
-/// unknown flags `--NAME VALUE` and `--NAME=VALUE` into --set (a "-" in NAME is read as "_";
-/// without a VALUE it is true). Throws UsageFailure.
+/// After parsing: loads the named suites, and makes a suite of the named mechanisms. Undeclared
+/// flags
+/// `--NAME VALUE` and `--NAME=VALUE` become --set ("-" in NAME becomes "_"; no VALUE means true).
+/// Throws UsageFailure.
 std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 
-/// One suite, by its file or as one that comes with the program; what it names as torchscript:FILE
-/// has gone to `plugins`.
+/// Loads a suite file, or one that comes with the program. Its torchscript:FILE mechanisms are
+/// added to `plugins`.
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
 
-/// The first half of take_documents: the names of suites and mechanisms, the settings having gone
-/// to `choices.set`. An unknown flag that is nearly one of the command's is taken for a slip.
+/// The names of suites and mechanisms; undeclared flags are moved to `choices.set`. A flag that is
+/// close to a declared one is refused.
 std::vector<std::string> take_names(SuiteArguments& arguments);
 
-/// Sorts words as CLI11 leaves them: names go to `names`, settings as NAME=VALUE to `sets`.
+/// Splits undeclared words into `names` and, as NAME=VALUE, `sets`.
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
                 std::vector<std::string>& sets);
 
-/// A name that ends in .json or is a file; all others are mechanisms.
+/// Whether the name ends in .json or is a file; all others are mechanisms.
 bool names_suite(const std::string& name);
+
+struct KnownSuite {
+  std::filesystem::path file;
+  std::string title;   ///< may be empty
+  std::string source;  ///< of the protocol
+  std::vector<std::string> profiles;
+};
+
+/// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
+/// without files that are no suites.
+std::vector<KnownSuite> known_suites();
+
+/// The file `name`; where there is none, the suite of that name that comes with the program; `name`
+/// itself where there is neither. NAME.json and suites/NAME.json name such a suite.
+std::filesystem::path find_suite(const std::string& name);
 
 }  // namespace attnbench::commands

@@ -1,13 +1,12 @@
-// attnbench validate SUITE…: is the suite right, in every profile, and how many cells does it make?
-#include <CLI/CLI.hpp>
+// attnbench validate SUITE…: checks suites in all profiles and counts their cells.
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/plugin_argument.hpp"
-#include "harness/commands/suite_arguments.hpp"
 #include "core/failure.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/worker_arguments.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -36,7 +35,7 @@ std::string verdict(const suite::Document& document, const suite::Catalogue& cat
 int validate(SuiteArguments& arguments) {
   const std::vector<std::string> names = take_names(arguments);
   if (names.empty()) throw UsageFailure("expected a suite file: attnbench validate SUITE.json");
-  // The form of all files is told before a worker is asked for the catalogue.
+  // Check all files against the schema before asking a worker for the catalogue.
   std::string complaints;
   std::vector<suite::Document> documents;
   const auto attempt = [&](const auto& body) {
@@ -64,18 +63,17 @@ int validate(SuiteArguments& arguments) {
 
 }  // namespace
 
-void add_validate(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand(
-      "validate", "Say whether suite files are right: file, line, place and what was expected");
+void add_validate(CommandLine& line) {
+  Command& command =
+      line.add("validate", "Check suite files: file, line, place and what was expected");
   auto arguments = std::make_shared<SuiteArguments>();
-  add_suite_arguments(*command, *arguments, "SUITE.json…");
-  command->footer(
-      "Ends with 0 where every file is right, with 2 otherwise.\n"
+  add_suite_arguments(command, *arguments, "SUITE.json…");
+  command.footer(
+      "Ends with 0 where every file is valid, with 2 otherwise.\n"
       "\n"
       "Example:\n"
       "  attnbench validate suites/*.json");
-  command->callback(
-      [arguments, &chosen] { chosen = [arguments] { return validate(*arguments); }; });
+  command.runs([arguments] { return validate(*arguments); });
 }
 
 }  // namespace attnbench::commands

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
-#include "harness/compare/place_name.hpp"
-#include "harness/compare/provenance.hpp"
-#include "core/statistics.hpp"
 #include "core/result/disturbed.hpp"
+#include "core/statistics.hpp"
+#include "core/text/format.hpp"
 
 namespace attnbench::compare {
 namespace {
+
+const Json* find(const Json& object, const std::string& pointer) {
+  const Json::json_pointer place(pointer);
+  return object.contains(place) ? &object[place] : nullptr;
+}
 
 /// Fewer processes than this on either side say nothing of the next process.
 constexpr std::size_t enough_rounds = 3;
@@ -186,6 +192,60 @@ void add_summary(Comparison& comparison) {
 }
 
 }  // namespace
+
+std::string place_name(const result::Panel& panel, const result::Placed& placed) {
+  std::string name;
+  if (placed.x) name += " " + panel.axis + "=" + result::human_value(*placed.x);
+  if (!panel.facet.empty()) name += " " + panel.facet_text();
+  return name;
+}
+
+std::vector<std::string> differences_of(const Json& base, const Json& changed) {
+  static const std::vector<std::pair<const char*, const char*>> facts{
+      {"/machine/host", "host"},
+      {"/machine/cpu_model", "CPU"},
+      {"/machine/devices", "devices"},
+      {"/run/threads", "threads"},
+      {"/run/seed", "seed"},
+      {"/run/rounds", "rounds"},
+      {"/suite/hash", "suite"},
+      {"/suite/profile", "profile"},
+      {"/machine/governor", "governor"},
+      {"/provenance/compiler", "compiler"},
+      {"/provenance/flags", "compiler flags"},
+      {"/machine/version", "LibTorch"},
+      {"/machine/blas/library", "BLAS"},
+      {"/machine/blas/core_type", "BLAS core type"},
+      {"/provenance/commit", "commit"},
+      {"/provenance/dirty", "uncommitted changes"},
+      {"/provenance/binary", "binary"}};
+  std::vector<std::string> sentences;
+  for (const auto& [pointer, word] : facts) {
+    const Json* before = find(base["attnbench"], pointer);
+    const Json* after = find(changed["attnbench"], pointer);
+    if ((!before && !after) || (before && after && *before == *after)) continue;
+    std::string sentence = word;
+    sentence.append(": ").append(before ? result::human_value(*before) : "not said");
+    sentence.append(", then ").append(after ? result::human_value(*after) : "not said");
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+bool one_machine(const Json& base, const Json& changed) {
+  for (const char* pointer : {"/machine/host", "/machine/cpu_model", "/run/threads"}) {
+    const Json* before = find(base["attnbench"], pointer);
+    const Json* after = find(changed["attnbench"], pointer);
+    if (!before || !after || *before != *after) return false;
+  }
+  const Json* before = find(base["attnbench"], "/machine/devices");
+  const Json* after = find(changed["attnbench"], "/machine/devices");
+  if (!before || !after) return true;
+  for (const auto& [word, card] : after->items()) {
+    if (before->contains(word) && (*before)[word] != card) return false;
+  }
+  return true;
+}
 
 const char* to_string(Verdict verdict) {
   switch (verdict) {

@@ -1,5 +1,5 @@
-// Comparing: two results that were measured apart (which describes, and gates nothing), and two
-// sides that one run measured in turns (which decides).
+// Comparisons: of two results measured apart, which only describe, and of two sides that one run
+// measured in turns, which decide.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,22 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "reports/tables/layout.hpp"
+
 namespace attnbench::compare {
 
 using Json = nlohmann::json;
 
-/// What the measurements allow to say of a cell. Of results measured apart, `slow` and `fast` need
-/// at least 3 rounds in each, one machine, and intervals that lie more than the margin apart,
-/// calibrated as well as not; paired.hpp says what they need in one run. No verdict but `unclear`
-/// comes from rounds or cells that were disturbed, nor from the times of cells that did not end
-/// well.
+/// The verdict on a cell. For results measured apart, `slow` and `fast` need at least 3 rounds in
+/// each, one machine, and intervals more than the margin apart, with and without calibration; see
+/// paired.hpp for one run. Disturbed rounds and cells, and cells without status ok, are `unclear`.
 enum class Verdict { same, slow, fast, unclear, added, gone };
 
 /// "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
 const char* to_string(Verdict verdict);
 
-/// Of an interval for new / base: slow where all of it is above `reach` (1 + margin), fast where
-/// all is below 1 / reach, same where all is between, else unclear.
+/// From an interval of new / base: slow above `reach` (1 + margin), fast below 1 / reach, same
+/// between, else unclear.
 Verdict verdict_of(double low, double high, double reach);
 
 /// A median with the bounds over its rounds, in seconds.
@@ -32,7 +32,7 @@ struct Spread {
   double high = 0;
 };
 
-/// The same code against itself, in the same rounds: what the machine alone does to a ratio.
+/// The base against itself in the same rounds: how the machine alone changes a ratio.
 struct Control {
   double ratio = 1;
   double low = 0;
@@ -45,21 +45,21 @@ struct Pair {
   std::string name;  ///< label and settings, for people
   std::string what;  ///< forward, step, …
   Verdict verdict = Verdict::unclear;
-  std::string reason;  ///< why no more can be said; a status where a side has no time
+  std::string reason;  ///< of `unclear`; a status where a side has no time
   std::optional<Spread> base;
   std::optional<Spread> changed;
   /// New over base: of the medians or, in turns, the median over rounds; 0 where a side has no
-  /// time, or none that was undisturbed.
+  /// undisturbed time.
   double ratio = 0;
-  double ratio_low = 0;  ///< the least and the greatest that both intervals, or the rounds, allow
+  double ratio_low = 0;  ///< bounds from both intervals, or over rounds
   double ratio_high = 0;
   std::optional<Control> control;
   double calibrated_ratio = 0;  ///< of the times in units of each round's calibration probe
-  bool disjoint = false;        ///< the intervals over rounds have nothing in common
-  std::size_t base_rounds = 0;  ///< that count
+  bool disjoint = false;        ///< the intervals over rounds do not overlap
+  std::size_t base_rounds = 0;  ///< rounds that count
   std::size_t changed_rounds = 0;
-  std::size_t rounds = 0;    ///< measured; of both sides together where they were measured apart
-  std::size_t left_out = 0;  ///< of those, in which other programs had the CPU of a side
+  std::size_t rounds = 0;    ///< measured; the sum of both sides where measured apart
+  std::size_t left_out = 0;  ///< rounds disturbed by other programs
 };
 
 /// How two sides were measured in turns.
@@ -67,29 +67,40 @@ struct Turns {
   std::string base;  ///< their labels
   std::string changed;
   double margin = 0;
-  double confidence = 0;  ///< of each interval, the number of pairs allowed for
+  double confidence = 0;  ///< of each interval, corrected for the number of pairs
 };
 
 struct Comparison {
-  std::optional<Turns> turns;            ///< nothing where they were measured apart
-  std::vector<Pair> pairs;               ///< in the base's order, then what is new
+  std::optional<Turns> turns;            ///< nothing where measured apart
+  std::vector<Pair> pairs;               ///< in the base's order, then new ones
   std::vector<std::string> differences;  ///< of machine, flags, seed, binary, …: sentences
   bool same_machine = false;
   std::size_t timed = 0;          ///< pairs with a time on both sides
-  std::size_t disjoint = 0;       ///< of those, with disjoint intervals
-  double disjoint_by_chance = 0;  ///< the share of `timed` to expect if nothing had changed
+  std::size_t disjoint = 0;       ///< pairs with disjoint intervals
+  double disjoint_by_chance = 0;  ///< expected share of `timed` without any change
 };
 
 /// Matches the cells of two result.json values by id. `margin` is the relative change below which
-/// disjoint intervals are not called SLOW or FAST. Rounds that were disturbed are left out.
+/// disjoint intervals are not called SLOW or FAST. Disturbed rounds are left out.
 Comparison compare(const Json& base, const Json& changed, double margin = 0.03);
 
 /// How often the ranges of n and m draws from one distribution are disjoint: 2 n! m! / (n + m)!.
 double disjoint_by_chance(std::size_t n, std::size_t m);
 
+/// "threads: 2, then 4": facts that differ between two result.json values, the most important
+/// first.
+std::vector<std::string> differences_of(const Json& base, const Json& changed);
+
+/// Whether both were measured on one host and CPU model, with the same number of threads and the
+/// same cards under each device that both name.
+bool one_machine(const Json& base, const Json& changed);
+
+/// " length=1024 pass=forward": the value on the axis and the panel's facet, each after a space.
+std::string place_name(const result::Panel& panel, const result::Placed& placed);
+
 Json to_json(const Comparison& comparison);
 
-/// A forest: per pair the ratio and its interval as a bar around 1; `width` columns.
+/// A forest plot: for each pair the ratio and its interval as a bar around 1; `width` columns.
 std::string to_text(const Comparison& comparison, std::size_t width, bool utf8);
 
 }  // namespace attnbench::compare

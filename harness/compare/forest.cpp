@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "harness/compare/compare.hpp"
 #include "core/text/format.hpp"
+#include "harness/compare/compare.hpp"
 
 namespace attnbench::compare {
 namespace {

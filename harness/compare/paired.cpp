@@ -5,9 +5,8 @@
 #include <map>
 #include <set>
 
-#include "harness/compare/place_name.hpp"
-#include "core/statistics.hpp"
 #include "core/result/disturbed.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::compare {
 namespace {

@@ -1,16 +1,75 @@
-// The CPU's ceilings: multiply-adds and exponentials from registers, bandwidth per level of memory.
+#include "harness/measure/ceilings_cpu.hpp"
+
 #include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
 
-#include "harness/measure/caches.hpp"
 #include "harness/measure/cpu_loops.hpp"
-#include "harness/measure/machine.hpp"
-#include "harness/measure/team_times.hpp"
 
 namespace attnbench::measure {
 namespace {
+
+using Json = nlohmann::json;
+
+std::string first_word(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
+/// "32K", "1024K", "2M": bytes; 0 if it is none of these.
+std::int64_t bytes_of(const std::string& size) {
+  std::int64_t number = 0;
+  std::size_t i = 0;
+  for (; i < size.size() && size[i] >= '0' && size[i] <= '9'; ++i) {
+    number = 10 * number + (size[i] - '0');
+  }
+  const std::string unit = size.substr(i);
+  if (unit == "K") return number << 10;
+  if (unit == "M") return number << 20;
+  return unit.empty() ? number : 0;
+}
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+constexpr double least_bytes = 128 << 10;
+constexpr double greatest_bytes = 512 << 20;
+constexpr double copied_a_trial = 64 << 20;  ///< by all threads; a few milliseconds
+constexpr int trials = 6;
+
+Rung rung(int threads, double bytes) {
+  const auto half = static_cast<std::size_t>(bytes / 2 / threads);
+  const int repeats = std::max(1, static_cast<int>(copied_a_trial * 2 / bytes));
+  const auto make = [half, repeats]() -> Body {
+    auto from = std::make_shared<std::vector<char>>(half, '\1');
+    auto to = std::make_shared<std::vector<char>>(half, '\0');
+    return [from, to, repeats] {
+      for (int i = 0; i < repeats; ++i) {
+        std::memcpy(to->data(), from->data(), to->size());
+        // Read through a pointer that the compiler cannot see behind, or one copy would do for all.
+        const volatile char* last = to->data() + to->size() - 1;
+        static_cast<void>(*last);
+      }
+    };
+  };
+  const double copied = static_cast<double>(half) * threads * repeats;
+  return {bytes, copied / time_team(threads, trials, make).together};
+}
 
 /// Results go here, so that the loops that made them stay.
 void keep(float value) {
@@ -89,6 +148,55 @@ double bandwidth(int threads, std::int64_t bytes, Level level) {
 }
 
 }  // namespace
+
+CacheSizes cache_sizes() {
+  CacheSizes sizes;
+  const std::filesystem::path folder = "/sys/devices/system/cpu/cpu0/cache";
+  for (int index = 0; index < 8; ++index) {
+    const std::filesystem::path entry = folder / ("index" + std::to_string(index));
+    const std::string level = first_word(entry / "level");
+    const std::int64_t bytes = bytes_of(first_word(entry / "size"));
+    if (first_word(entry / "type") == "Instruction" || bytes <= 0) continue;
+    if (level == "1") sizes.l1 = bytes;
+    if (level == "2") sizes.l2 = bytes;
+    if (level == "3") sizes.l3 = bytes;
+  }
+  return sizes;
+}
+
+TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_body) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  std::barrier gate(threads);
+  TeamTimes times{none, 0};
+  std::vector<double> own(static_cast<std::size_t>(threads), none);
+  const auto member = [&](int index) {
+    const Body body = make_body();
+    body();
+    double& best = own[static_cast<std::size_t>(index)];
+    for (int trial = 0; trial < trials; ++trial) {
+      gate.arrive_and_wait();
+      const double start = now();
+      body();
+      best = std::min(best, now() - start);
+      gate.arrive_and_wait();
+      if (index == 0) times.together = std::min(times.together, now() - start);
+    }
+  };
+  std::vector<std::thread> team;
+  for (int index = 0; index < threads; ++index) team.emplace_back(member, index);
+  for (std::thread& thread : team) thread.join();
+  for (const double best : own) times.per_second += 1 / best;
+  return times;
+}
+
+std::vector<Rung> memory_ladder(int threads, double most_bytes) {
+  threads = std::max(1, threads);
+  std::vector<Rung> ladder;
+  for (double bytes = least_bytes; bytes <= std::min(most_bytes, greatest_bytes); bytes *= 4) {
+    ladder.push_back(rung(threads, bytes));
+  }
+  return ladder;
+}
 
 Json cpu_ceilings(int threads) {
   threads = std::max(1, threads);

@@ -5,7 +5,7 @@
 
 namespace attnbench::measure {
 
-/// One set of loops. All return a number made of their results, so that nothing is optimised away.
+/// A set of loops. Each returns a number made of its results, so that nothing is optimised away.
 struct CpuLoops {
   const char* isa = "";
   /// `rounds` times 12 independent multiply-adds of a vector, in registers.
@@ -18,10 +18,10 @@ struct CpuLoops {
   float (*read)(const float* from, std::int64_t count) = nullptr;
 };
 
-/// Chosen at run time: AVX-512, AVX2 with FMA, or plain C++.
+/// The fastest set here: AVX-512, AVX2 with FMA, or plain C++.
 const CpuLoops& cpu_loops();
 
-/// The plain one, for machines without either and for tests.
+/// The plain set, for machines without either and for tests.
 const CpuLoops& portable_loops();
 
 }  // namespace attnbench::measure

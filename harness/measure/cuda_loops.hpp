@@ -8,26 +8,26 @@
 
 namespace attnbench::measure {
 
-/// One launch that fills the device, each thread busy with independent chains.
+/// Launches that fill the device; each thread computes independent chains.
 struct CudaLoops {
   explicit CudaLoops(const kernels::cuda::Card& card);
   ~CudaLoops();
   CudaLoops(const CudaLoops&) = delete;
   CudaLoops& operator=(const CudaLoops&) = delete;
 
-  /// Queues them; return how many floating-point operations, or exponentials, that is.
+  /// Queue a launch and return its number of floating-point operations, or of exponentials.
   double multiply_add(std::int64_t rounds, kernels::cuda::Stream stream) const;
   double exponentials(std::int64_t rounds, kernels::cuda::Stream stream) const;
-  /// Cycles per second of a multiprocessor while it is busy with multiply-adds; waits for it.
+  /// The clock of a multiprocessor during multiply-adds, in Hz; waits for the result.
   double clock_hz(kernels::cuda::Stream stream) const;
 
  private:
   int blocks_;
-  float* sink_;           ///< never written, which no compiler can know
+  float* sink_;           ///< never written; no compiler can know that
   std::int64_t* counts_;  ///< cycles and nanoseconds of the first block
 };
 
-/// What the card's clock may rise to, in Hz; 0 where the driver does not say.
+/// The card's maximum clock in Hz; 0 where the driver does not report it.
 double greatest_clock_hz();
 
 }  // namespace attnbench::measure

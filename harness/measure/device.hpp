@@ -16,37 +16,46 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// Why nothing can be measured on number `index` of it here (no driver, no such device); empty
-  /// where it can.
+  /// Why device number `index` cannot be used (no driver, no such device); empty = it can.
   virtual std::string refusal(int index) const = 0;
-  /// Makes that number the one that everything below is about, in this thread.
+  /// Selects the device number, for this thread, that the functions below use.
   virtual void select(int) const {}
-  /// What number `index` is: {name, compute_capability, multiprocessors, memory_bytes, l2_bytes,
-  /// driver, driver_cuda} as far as it is known, `memory_bytes` being its own. Empty where the
-  /// machine card says all, and tensors lie in the host's memory. It need not be selected.
+  /// Properties of number `index`: {name, compute_capability, multiprocessors, memory_bytes,
+  /// l2_bytes, driver, driver_cuda} where known; `memory_bytes` is the device's own memory. Empty
+  /// for the CPU, which the machine card describes. The device need not be selected.
   virtual nlohmann::json card(int index) const;
-  /// What its management library tells of number `index` at this moment (see nvml_condition);
-  /// empty where there is no such library.
+  /// The present condition of number `index` from its management library (see nvml_condition);
+  /// empty without such a library.
   virtual nlohmann::json condition(int index) const;
   virtual std::unique_ptr<Stopwatch> stopwatch() const = 0;
-  /// What it can do at most, measured now; see the record's `ceilings`. GEMM rates are not in it.
+  /// Ceilings, measured now, without GEMM rates; see the record's `ceilings`.
   virtual nlohmann::json ceilings(int threads) const = 0;
-  /// Seconds of a fixed piece of work: how fast it runs at this moment.
+  /// Seconds of a fixed piece of work: the device's present speed.
   virtual double calibration_seconds(int threads) const = 0;
-  /// Its clock, measured now while it is busy, over the greatest that it may have; 0 where that is
-  /// not known.
+  /// The clock under load over its maximum; 0 where unknown.
   virtual double clock_ratio() const { return 0; }
 };
 
-/// All kinds that this program was built with, usable or not.
+/// All kinds of device that this program was built with, usable or not.
 const std::vector<std::unique_ptr<Device>>& all_devices();
 
 /// `word` is a kind, or kind:index such as cuda:1. Throws EnvironmentFailure, with the reason,
 /// where it is unknown or cannot be used.
 const Device& usable_device(const std::string& word);
-/// Its card, or null where it is unknown or cannot be used.
+/// The device's card; null where it is unknown or cannot be used.
 nlohmann::json card_if_usable(const std::string& word);
-/// The number in such a word; 0 where there is none.
+/// The number in `word`; 0 where it has none.
 int device_index(const std::string& word);
+
+/// The CPU; of other kinds the generated table alone knows the function.
+std::unique_ptr<Device> device_cpu();
+
+/// The CPUs this thread may run on, in order.
+std::vector<int> allowed_cpus();
+
+/// Pins this process to `threads` of its allowed CPUs, the present one first, and returns them.
+/// Does nothing where that is all of them or more. Call it before the first parallel operation:
+/// threads inherit the pinning when they start.
+std::vector<int> pin_to_cpus(int threads);
 
 }  // namespace attnbench::measure

@@ -1,13 +1,12 @@
-#include "harness/measure/device_cpu.hpp"
-
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/interference.hpp"
-#include "harness/measure/machine.hpp"
 
 namespace attnbench::measure {
 namespace {

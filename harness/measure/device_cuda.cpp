@@ -1,4 +1,4 @@
-#include "harness/measure/device_cuda.hpp"
+#include "harness/measure/device.hpp"
 
 #include <nlohmann/json.hpp>
 

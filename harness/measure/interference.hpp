@@ -11,28 +11,27 @@
 
 namespace attnbench::measure {
 
-/// What the threads of this process did and lost during one call.
+/// What happened to the threads of this process during one call.
 struct Interference {
   double cpu_seconds = 0;   ///< CPU time of all threads
   long switches = 0;        ///< involuntary context switches
   double lost_seconds = 0;  ///< waited for a CPU, summed over threads
 };
 
-/// A call that lost more than this share of its time was preempted: the median's interval is asked
-/// to be within ±1 %, and what an idle kernel does beside us stays below.
+/// A call that lost more than this share of its time counts as preempted. The median's interval is
+/// to be within ±1 %; an idle kernel's own work stays below this share.
 constexpr double preempted_share = 0.02;
 bool is_preempted(const Interference& beside, double seconds);
 
-/// What waking a thread may take without being a wait for others: twice what it mostly takes here,
-/// found out once by 40 wakes of a thread that sleeps; 3 µs at least, and 50 at most, which is what
-/// it takes to leave a deep sleep of a CPU.
+/// The longest time to wake a thread that does not count as waiting for others: twice the median of
+/// 40 wakes on this machine, within 3 to 50 µs (a CPU leaves deep sleep in 50 µs). Measured once.
 double wake_seconds();
 
-/// What an involuntary switch is taken to cost where the kernel does not tell: a slice.
+/// Assumed cost of an involuntary switch where the kernel does not report it: a time slice.
 constexpr double slice_seconds = 1e-3;
 
-/// Watches all threads of this process, from `begin` to `end`. A few microseconds each, most of
-/// which lie outside what is between them.
+/// Watches all threads of this process from `begin` to `end`. Each takes a few microseconds, mostly
+/// outside the watched interval.
 class ThreadWatch {
  public:
   ThreadWatch() = default;
@@ -43,14 +42,14 @@ class ThreadWatch {
   void begin();
   /// Since the last `begin`.
   Interference end();
-  /// Of this process during the last watch: fresh pages that it was given.
+  /// Page faults of this process during the last watch.
   long page_faults() const { return page_faults_; }
 
  private:
   struct Thread {
     int file = -1;
     double waited_seconds = 0;
-    std::int64_t times = 0;  ///< that it was given a CPU
+    std::int64_t times = 0;  ///< how often it got a CPU
   };
   struct Usage {
     long switches = 0;
@@ -60,7 +59,7 @@ class ThreadWatch {
   static Usage usage();
   void list_threads();
 
-  std::map<int, Thread> threads_;  ///< by their id
+  std::map<int, Thread> threads_;  ///< by thread id
   double listed_at_ = -1;
   Usage before_;
   double cpu_before_ = 0;
@@ -70,14 +69,14 @@ class ThreadWatch {
 /// Time of CPUs, summed over them, since the machine started.
 struct CpuTimes {
   double total_seconds = 0;
-  double busy_seconds = 0;    ///< whoever was at work
-  double stolen_seconds = 0;  ///< another machine was, on the same hardware
+  double busy_seconds = 0;    ///< of all processes
+  double stolen_seconds = 0;  ///< used by other virtual machines
   double own_seconds = 0;     ///< CPU time of this process
 };
-/// Of these CPUs, from /proc/stat, in steps of some 10 ms; zeros where that cannot be read.
+/// Times of these CPUs from /proc/stat, in steps of some 10 ms; zeros where it cannot be read.
 CpuTimes cpu_times(const std::vector<int>& cpus);
 
-/// What happened on CPUs between two moments, as shares of their time.
+/// Use of CPUs between two moments, as shares of their time.
 struct CpuShares {
   bool known = false;
   double stolen = 0;
@@ -86,8 +85,8 @@ struct CpuShares {
   double stolen_seconds = 0;
 };
 CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after);
-/// Whether threads of ours that waited for `lost_seconds` did so although hardly anybody else was
-/// at work there: for one another, being more than there are CPUs. That is no disturbance.
+/// Whether our threads waited for each other (there are more of them than CPUs) rather than for
+/// other processes, which were hardly busy. Such a wait is no disturbance.
 bool waited_for_own(double lost_seconds, const CpuShares& shares);
 
 /// Whether other work kept so many CPUs busy, and threads of ours waited for so much of the samples'

@@ -1,4 +1,5 @@
 #include "harness/measure/machine.hpp"
+#include "harness/measure/noise_sources.hpp"
 
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -12,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "harness/measure/caches.hpp"
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/neighbours.hpp"
 
 namespace attnbench::measure {
@@ -137,15 +138,15 @@ Json machine_card() {
   card["isa"] = instruction_sets(flags);
   card["load"] = load();
   card["environment"] = environment();
-  card["spoilers"] = spoilers(card);
+  card["spoilers"] = noise_sources(card);
   return card;
 }
 
 void note_neighbours(Json& card, const Neighbours& now) {
-  const std::vector<std::string> then = spoilers(card);
+  const std::vector<std::string> then = noise_sources(card);
   card["load"].update(to_json(now));
   Json told = Json::array();
-  for (const std::string& sentence : spoilers(card)) told.push_back(sentence);
+  for (const std::string& sentence : noise_sources(card)) told.push_back(sentence);
   for (const Json& sentence : card.value("spoilers", Json::array())) {
     if (std::find(then.begin(), then.end(), sentence) == then.end()) told.push_back(sentence);
   }

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/device.hpp"
 
 namespace attnbench::measure {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <unistd.h>
-
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>

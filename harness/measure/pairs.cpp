@@ -52,6 +52,15 @@ std::string verdict_of(const Pairs& pairs, const SamplingRule& rule) {
   return interval->low > 1 / reach && interval->high < reach ? "equal" : "";
 }
 
+bool is_short(Stopwatch& stopwatch, const PairedBody& body) {
+  double seconds = 0;
+  for (int call = 0; call < 3; ++call) {  // the first ones also load what they need
+    if (body.before) body.before();
+    seconds = stopwatch.time(body.call);
+  }
+  return seconds <= recorded_below_seconds;
+}
+
 }  // namespace
 
 Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedBody& first,
@@ -97,6 +106,21 @@ std::optional<Interval> ratio_interval(const Pairs& pairs) {
   const std::optional<Interval> logs = median_interval(log_ratios(pairs), pair_confidence);
   if (!logs) return std::nullopt;
   return Interval{std::exp(logs->low), std::exp(logs->high)};
+}
+
+Recording record_if_short(Stopwatch& stopwatch, const PairedBody& body, bool recordable,
+                          const Recorder& recorder) {
+  Recording recording;
+  if (!recordable) {
+    if (!is_short(stopwatch, body)) return recording;
+    if (body.before) {
+      recording.why = "what comes before each call cannot be recorded with it";
+      return recording;
+    }
+  }
+  recording.play = recorder(body, recording.why);
+  if (!recording.play && recording.why.empty()) recording.why = "no reason given";
+  return recording;
 }
 
 }  // namespace attnbench::measure

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/sampler.hpp"
 #include "core/statistics.hpp"
+#include "harness/measure/sampler.hpp"
 
 namespace attnbench::measure {
 
-/// What is timed, and what runs before each call of it, unclocked; that may be empty.
+/// What is timed, and what runs before each call, untimed; `before` may be empty.
 struct PairedBody {
   std::function<void()> call;
   std::function<void()> before;
@@ -20,23 +20,23 @@ struct PairedBody {
 struct Pairs {
   std::vector<double> first_seconds;
   std::vector<double> second_seconds;  ///< as many
-  std::vector<std::size_t> preempted;  ///< indices of pairs of which a side was, rising
-  double lost_seconds = 0;             ///< that threads waited for a CPU, over all
+  std::vector<std::size_t> preempted;  ///< rising indices of pairs with a preempted side
+  double lost_seconds = 0;             ///< threads waited for a CPU, in total
   std::string stop;                    ///< "decided", "equal", "time", "samples" or "disturbed"
 
   std::size_t clean() const { return first_seconds.size() - preempted.size(); }
 };
 
-/// At which ratios are decided. A decision is looked for several times, and a search makes many.
+/// Confidence of decisions. It is tested several times, and a search makes many decisions.
 constexpr double pair_confidence = 0.99;
 /// The fewest pairs that have an interval at that confidence.
 constexpr std::size_t least_pairs = 8;
 
-/// Warms both up, then times pairs in the order ABBA, so that neither always comes first. Looks at
-/// n = 8, 12, 18, 27, …: `decided` when the interval of the ratio leaves 1, `equal` when it is
-/// within ± relative_interval of 1. Ends with max_seconds (after the fewest pairs) or max_samples.
-/// Counted are clean pairs; for want of them it goes on up to `most_patience` times as long, and
-/// ends `disturbed` if fewer than the fewest, or than a quarter, are clean even then.
+/// Warms both up, then times pairs in the order ABBA. Tests at n = 8, 12, 18, 27, …: `decided` when
+/// the interval of the ratio excludes 1, `equal` when it lies within ± relative_interval of 1. Ends
+/// at max_seconds (after `least_pairs`) or max_samples. Only clean pairs count; with too few it
+/// goes on up to `most_patience` times as long, and ends `disturbed` if fewer than `least_pairs`,
+/// or fewer than a quarter, are clean.
 Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedBody& first,
                    const PairedBody& second);
 
@@ -44,5 +44,23 @@ Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedB
 double ratio_median(const Pairs& pairs);
 /// Its order-statistic interval over clean pairs; nothing where they are too few, or disturbed.
 std::optional<Interval> ratio_interval(const Pairs& pairs);
+
+/// Bodies up to this long are recorded, if nothing has to run before each call.
+constexpr double recorded_below_seconds = 1e-4;
+
+/// Returns a function that replays `body.call`; empty where it cannot be recorded, with the reason
+/// in `why`.
+using Recorder = std::function<std::function<void()>(const PairedBody& body, std::string& why)>;
+
+struct Recording {
+  std::function<void()> play;  ///< replaces the body's call; empty = not recorded
+  std::string why;             ///< the reason, where a recording was wanted and failed
+  bool wanted() const { return play || !why.empty(); }
+};
+
+/// Records a body that is `recordable`, or short and with nothing before it: a recording would not
+/// see data that `before` makes anew. To find out whether a body is short, it is called 3 times.
+Recording record_if_short(Stopwatch& stopwatch, const PairedBody& body, bool recordable,
+                          const Recorder& recorder);
 
 }  // namespace attnbench::measure

@@ -9,9 +9,9 @@
 
 namespace attnbench::measure {
 
-/// What one timed body does, for the whole problem.
+/// The work of one timed body.
 struct Work {
-  double flops = 0;  ///< of the model: what no implementation can avoid
+  double flops = 0;  ///< of the model: no implementation can avoid them
   double bytes = 0;  ///< inputs read once, outputs written once
   double exponentials = 0;
   std::string dtype = "float32";
@@ -26,36 +26,34 @@ struct Roofline {
   double exponential_seconds = 0;
 };
 
-/// `ceilings` are those of one device, as in result.json. On a CPU exponentials and FMAs share
-/// ports, so their times add, and only traffic hides behind them: floor = max(compute +
-/// exponentials, memory). Where `exponential_units` is "own", as on a GPU, each hides behind the
-/// others: floor = max(compute, exponentials, memory). Traffic is held against the fastest level of
-/// memory that holds all of it, since a repeated body finds its data there. Nothing where a needed
-/// ceiling is not known.
+/// `ceilings` are those of one device in result.json. On a CPU exponentials and FMAs share ports,
+/// so their times add: floor = max(compute + exponentials, memory). Where `exponential_units` is
+/// "own", as on a GPU, they overlap: floor = max(compute, exponentials, memory). Traffic is
+/// compared with the fastest level of memory that holds all of it: a repeated body finds its data
+/// there. Nothing where a needed ceiling is unknown.
 std::optional<Roofline> roofline(const Work& work, const Json& ceilings);
 
-/// Above which share of its floor a time cannot be believed.
+/// A time whose floor is more than this share of it is impossible.
 constexpr double greatest_share = 1.1;
 
 /// How a piece of work was timed.
 struct Timed {
   double seconds = 0;
-  double calibration_seconds = 0;  ///< beside the samples; 0 = not known
+  double calibration_seconds = 0;  ///< measured beside the samples; 0 = unknown
 };
 
-/// Why `timed` cannot be the time of all of the work, as a sentence with the numbers; nothing where
-/// it can. Held against a floor that is no higher than what could be true:
-/// - traffic: each level of memory serves as much as it holds, so that what is a little larger than
-///   a cache may still be found in it for the most part; what neighbours share (the last cache and
-///   memory behind it) may be half as fast again as it was while they were at work;
-/// - products: on a CPU at the rate of multiply-adds in float32 at least, and in narrow dtypes at
-/// 16
-///   times that (matrix units, which a library that does not know them leaves alone); on a GPU at
-///   the rate of its fastest dtype;
-/// - exponentials of narrow dtypes at twice the rate: fewer digits are needed.
-/// Floors below 5 microseconds say nothing: clocks and caches decide there. Nor does anything where
-/// the ceilings are those of a slower moment: they carry their own `calibration_seconds`, and where
-/// that is not known or more than a tenth above the timed one, no time is called impossible.
+/// Why `timed` is too short for the work, as a sentence with numbers; nothing where it is possible.
+/// The floor it is compared with is a lower bound:
+/// - traffic: each level of memory serves as much as it holds, since most of what is a little
+/// larger
+///   than a cache may still be in it; shared levels (the last cache and memory) may be 1.5 times as
+///   fast as measured, when neighbours were busy;
+/// - products: on a CPU at least at the float32 rate of multiply-adds, in narrow dtypes at 16 times
+///   that (matrix units, which not every library uses); on a GPU at the rate of its fastest dtype;
+/// - exponentials of narrow dtypes at twice the rate: they need fewer digits.
+/// Floors below 5 microseconds are ignored: clocks and caches dominate. So are ceilings measured at
+/// a slower moment: their `calibration_seconds` is unknown or more than a tenth above that of
+/// `timed`.
 std::optional<std::string> impossible(const Work& work, const Json& ceilings, const Timed& timed);
 
 }  // namespace attnbench::measure

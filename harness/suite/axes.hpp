@@ -1,4 +1,4 @@
-// Axes: the values a cell's settings take, and the product of those that take several.
+// Axes: the values of settings and options, and their product.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace attnbench::suite {
 
-/// One value, and the place it was written at (the start of a message about it).
+/// A value, and the start of messages about it.
 struct Term {
   Json value;
   std::string place;
 };
 
-/// Settings that vary together: points[i][k] is what keys[k] is at the axis' i-th point.
+/// Settings that vary together: points[i][k] is the value of keys[k] at the axis' i-th point.
 struct Axis {
   std::vector<std::string> keys;
   std::vector<std::vector<Term>> points;
@@ -24,12 +24,12 @@ struct Axis {
 
 class Axes {
  public:
-  /// Gives `key` these values, at least one, in place of what it had.
+  /// Replaces the values of `key`; at least one.
   void set(const std::string& key, const std::vector<Term>& values);
-  /// Adds an axis of several keys in place of what they had.
+  /// Replaces the values of several keys by one axis.
   void zip(Axis axis);
 
-  /// Number of points of the product; the greatest std::size_t where it would overflow.
+  /// Number of points of the product; the greatest std::size_t on overflow.
   std::size_t count() const;
   /// The `index`-th point of the product; the first axis varies slowest.
   std::map<std::string, const Term*> point(std::size_t index) const;

@@ -1,8 +1,12 @@
 #include "harness/suite/catalogue.hpp"
 
+#include <optional>
 #include <stdexcept>
 
+#include "core/errors.hpp"
 #include "core/json_file.hpp"
+#include "core/option_json.hpp"
+#include "harness/suite/values.hpp"
 
 namespace attnbench::suite {
 namespace {
@@ -11,21 +15,24 @@ std::vector<std::string> texts(const Json& list) {
   return list.is_array() ? list.get<std::vector<std::string>>() : std::vector<std::string>{};
 }
 
-OptionSpec option_from(const Json& json) {
-  OptionSpec option;
-  option.name = json.at("name");
-  option.type = json.at("type");
-  option.fallback = json.at("default");
-  option.meaning = json.value("meaning", "");
-  option.minimum = json.value("minimum", Json());
-  option.maximum = json.value("maximum", Json());
-  option.choices = texts(json.value("choices", Json::array()));
-  return option;
+/// The greatest value of an integer that declares none: no machine has memory or time for more.
+/// Nothing for seeds.
+std::optional<double> usual_maximum(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("seed")) return std::nullopt;
+  if (has("examples") || has("steps") || name == "epochs") return most_repeated;
+  return has("length") || has("window") ? longest_length : greatest_size;
 }
 
-std::vector<OptionSpec> options_from(const Json& list) {
-  std::vector<OptionSpec> options;
-  for (const Json& option : list) options.push_back(option_from(option));
+std::vector<Option> options_from(const Json& list) {
+  std::vector<Option> options;
+  for (const Json& declaration : list) {
+    options.push_back(option_from(declaration));
+    Option& option = options.back();
+    if (option.type == OptionType::integer && !option.maximum) {
+      option.maximum = usual_maximum(option.name);
+    }
+  }
   return options;
 }
 
@@ -76,6 +83,8 @@ Catalogue Catalogue::from_json(const Json& document) {
     }
   } catch (const Json::exception& error) {
     throw std::runtime_error("not a catalogue: " + result::json_complaint(error));
+  } catch (const UsageError& error) {
+    throw std::runtime_error(std::string("not a catalogue: ") + error.what());
   }
   return catalogue;
 }

@@ -1,7 +1,6 @@
-// The catalogue: what there is to measure, as the worker told it. The suite's rulebook beside the
-// schema.
+// Catalogue: mechanisms, tasks, their options and settings, as the worker lists them.
 //
-// JSON form, from the worker or from the cache:
+// JSON, from the worker or from the cache:
 //   mechanisms: [{name, title, citation, origin: "built in" | PLUGIN PATH, patterns: […],
 //                 options: [option…], claims: {…},
 //                 implementations: [{name, title, growth: {…}, differentiable}],
@@ -13,8 +12,7 @@
 //   stamp:      {attnbench, abi, torch, compiler}
 // departure: {what, how}, from published code
 // role: {name, shape, fed_by, patterns}, see harness/worker/roles.hpp
-// option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
-// maximum?, choices?}
+// option: see core/option_json.hpp
 #pragma once
 
 #include <map>
@@ -22,26 +20,18 @@
 #include <string>
 #include <vector>
 
+#include "core/option.hpp"
+
 namespace attnbench::suite {
 
 using Json = nlohmann::json;
-
-struct OptionSpec {
-  std::string name;
-  std::string type;
-  Json fallback;
-  std::string meaning;
-  Json minimum;  ///< null where there is none
-  Json maximum;
-  std::vector<std::string> choices;
-};
 
 struct MechanismSpec {
   std::string name;
   std::string title;
   std::vector<std::string> patterns;
   std::vector<std::string> implementations;
-  std::vector<OptionSpec> options;
+  std::vector<Option> options;
   Json differs_from;  ///< departures from published code; null where none is known
 };
 
@@ -57,17 +47,17 @@ struct TaskSpec {
   std::string title;
   std::string axis;
   std::vector<std::string> figures;          ///< drawn unless a suite says otherwise
-  std::vector<std::string> further_figures;  ///< that a suite may name besides
-  std::vector<OptionSpec> settings;
-  std::vector<OptionSpec> data_settings;  ///< those of its data; empty where it learns from none
-  Json differs_from;                      ///< as a mechanism's
+  std::vector<std::string> further_figures;  ///< a suite may name these as well
+  std::vector<Option> settings;
+  std::vector<Option> data_settings;  ///< settings of its data; empty for a task without data
+  Json differs_from;                  ///< as a mechanism's
 };
 
 struct Catalogue {
   std::map<std::string, MechanismSpec> mechanisms;
   std::map<std::string, AliasSpec> aliases;
   std::map<std::string, TaskSpec> tasks;
-  Json document;  ///< the whole of it, for `list` and `describe`
+  Json document;  ///< the whole catalogue, for `list` and `describe`
 
   /// Throws std::runtime_error if `document` is not a catalogue.
   static Catalogue from_json(const Json& document);

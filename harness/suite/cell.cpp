@@ -1,46 +1,57 @@
 #include "harness/suite/cell.hpp"
 
+#include <re2/re2.h>
 #include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "core/text/format.hpp"
+#include "core/failure.hpp"
 #include "core/hash.hpp"
-#include "harness/suite/expression.hpp"
-#include "harness/suite/sizes.hpp"
+#include "core/option_json.hpp"
+#include "core/sizes.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "harness/suite/values.hpp"
 
 namespace attnbench::suite {
 namespace {
 
-using Said = std::map<std::string, const Term*>;
+using Point = std::map<std::string, const Term*>;
 
 class CellMaker {
  public:
-  CellMaker(const Said& said, const std::string& place, Problems& problems)
-      : said_(said), place_(place), problems_(problems) {}
+  CellMaker(const Point& point, const std::string& place, Problems& problems)
+      : point_(point), place_(place), problems_(problems) {}
 
-  void declare(const std::vector<OptionSpec>& specs) {
-    for (const OptionSpec& spec : specs) {
-      if (spec.type != "integer" || sizes_.has(spec.name)) continue;
-      const Term* term = find(spec.name);
-      sizes_.add(spec.name, term == nullptr ? spec.fallback : term->value);
+  void declare(const std::vector<Option>& options) {
+    for (const Option& option : options) {
+      if (option.type != OptionType::integer || sizes_.has(option.name)) continue;
+      const Term* term = find(option.name);
+      if (term == nullptr) {
+        sizes_.add(option.name, std::get<std::int64_t>(option.fallback));
+      } else if (term->value.is_string()) {
+        sizes_.add(option.name, term->value.get<std::string>());
+      } else {
+        sizes_.add(option.name, term->value.get<std::int64_t>());
+      }
     }
   }
 
   const Term* find(const std::string& name) const {
-    const auto found = said_.find(name);
-    return found == said_.end() ? nullptr : found->second;
+    const auto found = point_.find(name);
+    return found == point_.end() ? nullptr : found->second;
   }
 
-  Json resolved(const OptionSpec& spec, const Term& term) {
+  Json resolved(const Option& option, const Term& term) {
     try {
-      if (spec.type == "integer") {
-        const std::int64_t size = sizes_.said(spec.name);
-        const std::string complaint = range_complaint(spec, static_cast<double>(size));
+      if (option.type == OptionType::integer) {
+        const std::int64_t size = sizes_.given(option.name);
+        const std::string complaint = range_complaint(option, static_cast<double>(size));
         if (!complaint.empty()) file(term.place, complaint);
         return size;
       }
-      if (spec.type == "window") return window(term);
+      if (option.type == OptionType::window) return window(term);
     } catch (const ExpressionError& error) {
       file(term.place, error.what());
     }
@@ -49,8 +60,9 @@ class CellMaker {
 
   void check_sizes() {
     try {
-      check_heads();
-      check_latents();
+      for (const SizeFault& fault : sizes_.contradictions()) {
+        file(place_of(fault.size), fault.reason);
+      }
       check_whole();
     } catch (const ExpressionError& error) {
       file(place_, error.what());
@@ -91,29 +103,7 @@ class CellMaker {
     return window_of(keys, causal);
   }
 
-  void check_heads() {
-    if (!sizes_.has("heads")) return;
-    const std::int64_t heads = sizes_.value("heads");
-    const std::int64_t width = sizes_.has("width") ? sizes_.said("width") : 0;
-    const std::int64_t head_dim = sizes_.has("head_dim") ? sizes_.said("head_dim") : 0;
-    const std::int64_t kv_heads = sizes_.has("kv_heads") ? sizes_.said("kv_heads") : 0;
-    if (heads < 1) return;
-    if (width > 0 && width % heads != 0) {
-      file(place_of("width"), "the width " + std::to_string(width) + " is not divided by " +
-                                  std::to_string(heads) + " heads; expected a multiple of heads");
-    } else if (width > 0 && head_dim > 0 && head_dim != width / heads) {
-      file(place_of("head_dim"),
-           "width " + std::to_string(width) + " and head_dim " + std::to_string(head_dim) +
-               " disagree with " + std::to_string(heads) +
-               " heads; expected width = heads * head_dim, or one of the two");
-    }
-    if (kv_heads > 0 && heads % kv_heads != 0) {
-      file(place_of("kv_heads"), "kv_heads " + std::to_string(kv_heads) + " does not divide " +
-                                     std::to_string(heads) + " heads; expected a divisor of heads");
-    }
-  }
-
-  /// Sizes that are each within bounds may make a cell together that is not.
+  /// Sizes within their bounds can still multiply to a cell that is too large.
   void check_whole() {
     double numbers = 1;
     for (const auto& pair :
@@ -133,59 +123,82 @@ class CellMaker {
     }
   }
 
-  void check_latents() {
-    if (!sizes_.has("latents_total") || !sizes_.has("heads")) return;
-    const std::int64_t heads = sizes_.value("heads");
-    const std::int64_t total = sizes_.said("latents_total");
-    const std::int64_t each = sizes_.has("latents_per_head") ? sizes_.said("latents_per_head") : 0;
-    if (heads < 1 || total < 1) return;
-    if (total % heads != 0) {
-      file(place_of("latents_total"), "latents_total " + std::to_string(total) +
-                                          " is not divided by " + std::to_string(heads) +
-                                          " heads; expected a multiple of heads");
-    } else if (each > 0 && each != total / heads) {
-      file(place_of("latents_per_head"), "latents_total " + std::to_string(total) +
-                                             " and latents_per_head " + std::to_string(each) +
-                                             " disagree with " + std::to_string(heads) +
-                                             " heads; expected one of the two");
-    }
-  }
-
-  const Said& said_;
+  const Point& point_;
   const std::string& place_;
   Problems& problems_;
   Sizes sizes_;
   bool good_ = true;
 };
 
-Json differing(const Json& values, const std::vector<OptionSpec>& specs) {
+Json differing(const Json& values, const std::vector<Option>& options) {
   Json kept = Json::object();
-  for (const OptionSpec& spec : specs) {
-    if (values.contains(spec.name) && values[spec.name] != spec.fallback) {
-      kept[spec.name] = values[spec.name];
+  for (const Option& option : options) {
+    if (values.contains(option.name) && values[option.name] != to_json(option.fallback)) {
+      kept[option.name] = values[option.name];
     }
   }
   return kept;
 }
 
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// RE2 takes time in proportion to the text, whatever the expression.
+using Expressions = std::vector<std::unique_ptr<RE2>>;
+
+constexpr std::int64_t most_memory = 16 << 20;
+
+Expressions compiled(const std::string& flag, const std::vector<std::string>& texts) {
+  RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(most_memory);
+  Expressions expressions;
+  for (const std::string& text : texts) {
+    expressions.push_back(std::make_unique<RE2>(text, options));
+    if (expressions.back()->ok()) continue;
+    throw UsageFailure(flag + " '" + result::quotable(text) + "' is no regular expression: " +
+                       result::quotable(expressions.back()->error()) +
+                       "; expected one of RE2's, as in 'latte|flash' or 'length=(256|512)\\b'");
+  }
+  return expressions;
+}
+
+std::string searched(const Json& cell) {
+  std::string text = describe(cell) + "  " + text_of(cell["mechanism"]) + "/" +
+                     text_of(cell["implementation"]) + " " + text_of(cell["device"]);
+  for (const char* part : {"settings", "options"}) {
+    for (const auto& [name, value] : cell[part].items()) {
+      text.append(" ").append(name).append("=").append(text_of(value));
+    }
+  }
+  return text;
+}
+
+bool any_finds(const Expressions& expressions, const std::string& text) {
+  return std::any_of(expressions.begin(), expressions.end(),
+                     [&](const auto& expression) { return RE2::PartialMatch(text, *expression); });
+}
+
 }  // namespace
 
-std::optional<Json> make_cell(const Group& group, const Entry& entry, const Said& said,
-                              const std::string& device, const std::string& place,
-                              Problems& problems) {
-  CellMaker maker(said, place, problems);
-  maker.declare(group.task->settings);
+std::optional<Json> make_cell(const TaskEntry& task, const MechanismEntry& entry,
+                              const Point& point, const std::string& device,
+                              const std::string& place, Problems& problems) {
+  CellMaker maker(point, place, problems);
+  maker.declare(task.spec->settings);
   maker.declare(entry.mechanism->options);
   Json settings = Json::object(), options = Json::object();
-  for (const OptionSpec& spec : group.task->settings) {
-    const Term* term = maker.find(spec.name);
-    settings[spec.name] = term == nullptr ? spec.fallback : maker.resolved(spec, *term);
+  for (const Option& setting : task.spec->settings) {
+    const Term* term = maker.find(setting.name);
+    settings[setting.name] =
+        term == nullptr ? to_json(setting.fallback) : maker.resolved(setting, *term);
   }
   maker.causal = settings.value("pattern", "causal") == "causal";
-  for (const OptionSpec& spec : entry.mechanism->options) {
-    const Term* term = maker.find(spec.name);
-    if (term != nullptr && !settings.contains(spec.name)) {
-      options[spec.name] = maker.resolved(spec, *term);
+  for (const Option& option : entry.mechanism->options) {
+    const Term* term = maker.find(option.name);
+    if (term != nullptr && !settings.contains(option.name)) {
+      options[option.name] = maker.resolved(option, *term);
     }
   }
   maker.check_sizes();
@@ -193,8 +206,8 @@ std::optional<Json> make_cell(const Group& group, const Entry& entry, const Said
   const Term* implementation = maker.find("implementation");
   const Term* own_device = maker.find("device");
   return Json{{"label", entry.label},
-              {"task", group.task->name},
-              {"task_label", group.label},
+              {"task", task.spec->name},
+              {"task_label", task.label},
               {"mechanism", entry.mechanism->name},
               {"implementation",
                implementation == nullptr ? Json(entry.implementation) : implementation->value},
@@ -203,18 +216,73 @@ std::optional<Json> make_cell(const Group& group, const Entry& entry, const Said
               {"device", own_device == nullptr ? Json(device) : own_device->value}};
 }
 
-Json identity(const Json& cell, const Group& group, const Entry& entry) {
+Json identity(const Json& cell, const TaskEntry& task, const MechanismEntry& entry) {
   return {{"task", cell["task"]},
           {"mechanism", cell["mechanism"]},
           {"implementation", cell["implementation"]},
           {"device", cell["device"]},
-          {"settings", differing(cell["settings"], group.task->settings)},
+          {"settings", differing(cell["settings"], task.spec->settings)},
           {"options", differing(cell["options"], entry.mechanism->options)}};
 }
 
 std::string cell_id(const Json& identity) {
   constexpr std::size_t digits = 12;
   return result::hash_text(identity.dump()).substr(0, digits);
+}
+
+std::vector<Json> filtered(std::vector<Json> cells, const Choices& choices) {
+  const auto only = compiled("--only", choices.only);
+  const auto skip = compiled("--skip", choices.skip);
+  if (only.empty() && skip.empty()) return cells;
+  const std::size_t count = cells.size();
+  std::erase_if(cells, [&](const Json& cell) {
+    const std::string text = searched(cell);
+    return (!only.empty() && !any_finds(only, text)) || any_finds(skip, text);
+  });
+  if (cells.empty()) {
+    throw UsageFailure("--only and --skip leave nothing of " + std::to_string(count) +
+                       " cells; `attnbench plan SUITE --cells` lists them");
+  }
+  return cells;
+}
+
+std::string describe(const Json& cell) {
+  std::string text = cell.value("task_label", cell.value("task", ""));
+  text.append("  ").append(cell.value("label", cell.value("mechanism", "")));
+  std::string separator = "  ";
+  for (const Json& json : cell.value("varies", Json::array({"length"}))) {
+    const std::string name = json;
+    const Json* value = nullptr;
+    for (const char* part : {"settings", "options"}) {
+      if (value == nullptr && cell.contains(part) && cell[part].contains(name)) {
+        value = &cell[part][name];
+      }
+    }
+    if (value == nullptr && cell.contains(name)) value = &cell[name];
+    if (value == nullptr) continue;
+    text.append(separator).append(name).append("=").append(text_of(*value));
+    separator = " ";
+  }
+  return text.append("  [").append(cell.value("id", "")).append("]");
+}
+
+double estimated_call_seconds(const nlohmann::json& cost, const AssumedMachine& machine) {
+  const double flops = cost.value("executed_flops", cost.value("model_flops", 0.0));
+  return std::max(flops / machine.flops_per_second,
+                  cost.value("minimal_bytes", 0.0) / machine.bytes_per_second);
+}
+
+double estimated_cell_seconds(double call_seconds, const nlohmann::json& measure) {
+  constexpr double start_seconds = 0.05, warmup_seconds = 0.05, least_seconds = 0.05;
+  constexpr double usual_samples = 22;  // a quiet machine meets a 1 % interval about here
+  constexpr double first_round_calls = 3;
+  const double rounds = measure.value("rounds", 5);
+  const double samples = std::max(usual_samples, measure.value("min_samples", 10.0));
+  const double limit = measure.value("max_seconds", 1.0);
+  const double warming = std::max(warmup_seconds, 2 * call_seconds);
+  const double sampling =
+      std::min(std::max(samples * call_seconds, least_seconds), limit + call_seconds);
+  return rounds * (start_seconds + warming + sampling) + first_round_calls * call_seconds;
 }
 
 }  // namespace attnbench::suite

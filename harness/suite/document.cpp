@@ -1,14 +1,15 @@
 #include "harness/suite/document.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <limits>
 #include <sstream>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
-#include "harness/suite/encoding.hpp"
-#include "harness/suite/pointer.hpp"
-#include "harness/suite/problems.hpp"
+#include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
@@ -20,7 +21,7 @@ constexpr std::size_t most_bytes = 4u << 20;
 constexpr std::size_t most_values = 100000;
 constexpr std::size_t deepest = 32;
 
-/// How far the parser has read. It is a character ahead after a number, and nowhere else.
+/// How far the parser has read. After a number, and only then, it is one character ahead.
 struct Progress {
   const char* begin = nullptr;
   const char* now = nullptr;
@@ -28,7 +29,7 @@ struct Progress {
   std::size_t line() const { return 1 + newlines - (now != begin && now[-1] == '\n' ? 1 : 0); }
 };
 
-/// Walks over the text and keeps `progress`; the parser copies its iterators, hence the pointer.
+/// An input iterator that updates `progress`; a pointer, because the parser copies its iterators.
 class Reader {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -51,7 +52,7 @@ class Reader {
   Progress* progress_;
 };
 
-/// Builds the value and notes the line of everything in it.
+/// Builds the value and records the line of each part.
 class Builder : public nlohmann::json_sax<Ordered> {
  public:
   Builder(Document& document, Problems& problems, const Progress& progress)
@@ -213,7 +214,48 @@ std::string read_text(const std::filesystem::path& file) {
   return result::read_file(file, "a suite file in JSON", most_bytes);
 }
 
+/// Where the first offending byte is, and why it offends.
+struct EncodingFault {
+  std::size_t position = 0;
+  std::string reason;  ///< empty = there is none
+};
+
+/// The first fault of text that is not UTF-8 without byte order mark and zero bytes.
+EncodingFault encoding_fault(const std::string& text) {
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    return {0, "the file begins with a byte order mark; save it as UTF-8 without one"};
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return {0, "the file is UTF-16; save it as UTF-8"};
+  }
+  for (std::size_t position = 0; position < text.size();) {
+    if (text[position] == '\0') {
+      return {position, "a zero byte stands here; is this a text file?"};
+    }
+    const std::size_t length = result::letter_length(text, position);
+    if (length == 0) {
+      std::array<char, 8> hexadecimal{};
+      std::snprintf(hexadecimal.data(), hexadecimal.size(), "0x%02x",
+                    static_cast<unsigned>(static_cast<unsigned char>(text[position])));
+      return {position, std::string("not UTF-8: byte ") + hexadecimal.data() +
+                            " begins no character; save the file as UTF-8"};
+    }
+    position += length;
+  }
+  return {};
+}
+
+/// 1-based line of the byte at `position`.
+std::size_t line_of(const std::string& text, std::size_t position) {
+  const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(position, text.size()));
+  return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
+}
+
 }  // namespace
+
+std::string child_pointer(const std::string& parent, const std::string& key) {
+  return parent + (Json::json_pointer() / key).to_string();
+}
 
 std::string Document::place(const std::string& pointer) const {
   std::string nearest = pointer;
@@ -250,6 +292,29 @@ Document parse_document(const std::string& name, const std::string& text) {
                      &builder);
   problems.throw_if_any();
   return document;
+}
+
+void Problems::add(const std::string& place, const std::string& what) {
+  constexpr std::size_t longest_place = 300;
+  constexpr std::size_t longest_sentence = 700;
+  const std::string message =
+      result::quotable(place, longest_place) + result::quotable(what, longest_sentence);
+  if (seen_.insert(message).second) messages_.push_back(message);
+}
+
+void Problems::throw_if_any() const {
+  if (messages_.empty()) return;
+  std::string text;
+  std::size_t shown = 0;
+  while (shown < messages_.size() && shown < most_shown &&
+         text.size() + messages_[shown].size() < most_bytes) {
+    text += (shown == 0 ? "" : "\n") + messages_[shown];
+    ++shown;
+  }
+  if (messages_.size() > shown) {
+    text += "\n… and " + std::to_string(messages_.size() - shown) + " more problems";
+  }
+  throw UsageFailure(text);
 }
 
 }  // namespace attnbench::suite

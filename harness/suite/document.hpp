@@ -1,15 +1,36 @@
-// Document: JSON from outside, with the line that every value came from.
+// Document: JSON of a suite file, with the line of each value, and the problems found in it.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace attnbench::suite {
 
 using Json = nlohmann::json;
+
+/// `parent` + "/" + `key`, a JSON pointer (RFC 6901) with "~" and "/" of the key escaped.
+std::string child_pointer(const std::string& parent, const std::string& key);
+
+/// All that is wrong with a suite, so that one run of `validate` shows it.
+class Problems {
+ public:
+  /// `place` is Document::place's text, `what` one sentence. A repeated problem is ignored.
+  void add(const std::string& place, const std::string& what);
+  bool empty() const { return messages_.empty(); }
+  /// Throws UsageFailure with at most 20 problems and 1900 bytes, one problem per line.
+  void throw_if_any() const;
+
+ private:
+  static constexpr std::size_t most_shown = 20;
+  static constexpr std::size_t most_bytes = 1900;
+  std::vector<std::string> messages_;
+  std::set<std::string> seen_;
+};
 
 struct Document {
   std::string name;                          ///< the file as the user named it, or "command line"
@@ -17,8 +38,8 @@ struct Document {
   std::map<std::string, std::size_t> lines;  ///< 1-based line by JSON pointer; a key's own line
   std::string hash;                          ///< of the file's bytes
 
-  /// "suites/x.json:12: /set/length: " — the start of every message about `pointer`. A pointer with
-  /// no line of its own gets its nearest ancestor's.
+  /// "suites/x.json:12: /set/length: ", the start of each message about `pointer`. A pointer
+  /// without a line gets the line of its nearest ancestor.
   std::string place(const std::string& pointer) const;
 };
 

@@ -2,51 +2,50 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
-#include "harness/suite/pointer.hpp"
-#include "harness/suite/presets.hpp"
-#include "harness/suite/values.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/suite/values.hpp"
 
 namespace attnbench::suite {
 namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-OptionSpec word_spec(const std::string& name, std::vector<std::string> choices) {
-  OptionSpec spec;
+Option word_spec(const std::string& name, std::vector<std::string> choices) {
+  Option spec;
   spec.name = name;
-  spec.type = "text";
+  spec.type = OptionType::text;
   spec.choices = std::move(choices);
   return spec;
 }
 
-std::vector<std::string> implementation_words(const Entry& entry) {
+std::vector<std::string> implementation_words(const MechanismEntry& entry) {
   if (entry.alias != nullptr) return {entry.implementation};
   std::vector<std::string> words = entry.mechanism->implementations;
   words.push_back("auto");
   return words;
 }
 
-class Layering {
+class Overrides {
  public:
-  Layering(const ProfiledSuite& suite, const Group& group, const Entry& entry, Problems& problems)
+  Overrides(const ProfiledSuite& suite, const TaskEntry& task, const MechanismEntry& entry,
+            Problems& problems)
       : suite_(suite),
-        group_(group),
+        task_(task),
         entry_(entry),
         problems_(problems),
         implementation_(word_spec("implementation", implementation_words(entry))),
         device_(word_spec("device", {})) {}
 
-  /// A setting, an option, or nothing where this cell has no use for the key. A name that is both
-  /// is the task's.
-  const OptionSpec* find(const std::string& key) const {
+  /// The setting or option of that name; null where there is none. A setting hides an option.
+  const Option* find(const std::string& key) const {
     if (key == "implementation") return &implementation_;
     if (key == "device") return &device_;
-    for (const OptionSpec& setting : group_.task->settings) {
+    for (const Option& setting : task_.spec->settings) {
       if (setting.name == key) return &setting;
     }
-    for (const OptionSpec& option : entry_.mechanism->options) {
+    for (const Option& option : entry_.mechanism->options) {
       if (option.name == key) return &option;
     }
     return nullptr;
@@ -59,9 +58,9 @@ class Layering {
     }
   }
 
-  /// For values that are not the suite's own: all are placed at `place`.
+  /// For values from outside the suite file; messages about them begin with `place`.
   void set_foreign(const std::string& key, const Ordered& values, const std::string& place) {
-    const OptionSpec* spec = find(key);
+    const Option* spec = find(key);
     if (spec == nullptr) return;
     std::vector<Term> terms;
     for (const Ordered& value : values) append(terms, *spec, value, place);
@@ -78,7 +77,7 @@ class Layering {
   Axes axes;
 
  private:
-  void append(std::vector<Term>& terms, const OptionSpec& spec, const Ordered& value,
+  void append(std::vector<Term>& terms, const Option& spec, const Ordered& value,
               const std::string& place) {
     std::string complaint;
     const std::optional<Json> typed = typed_value(spec, value, complaint);
@@ -91,7 +90,7 @@ class Layering {
   }
 
   void set_key(const std::string& key, const Ordered& value, const std::string& pointer) {
-    const OptionSpec* spec = find(key);
+    const Option* spec = find(key);
     if (spec == nullptr) return;
     std::vector<Term> terms;
     if (value.is_array()) {
@@ -122,29 +121,29 @@ class Layering {
     }
     axis.points.resize(length);
     for (const auto& [key, column] : columns.items()) {
-      const OptionSpec* spec = find(key);
+      const Option* spec = find(key);
       if (spec == nullptr) continue;
       axis.keys.push_back(key);
       const std::string place = child_pointer(pointer, key);
       for (std::size_t i = 0; i < length; ++i) {
         append(axis.points[i], *spec, column[i],
                suite_.place(child_pointer(place, std::to_string(i))));
-        if (axis.points[i].size() != axis.keys.size()) return;  // a misfit, already filed
+        if (axis.points[i].size() != axis.keys.size()) return;  // reported already
       }
     }
     if (!axis.keys.empty()) axes.zip(std::move(axis));
   }
 
   const ProfiledSuite& suite_;
-  const Group& group_;
-  const Entry& entry_;
+  const TaskEntry& task_;
+  const MechanismEntry& entry_;
   Problems& problems_;
-  OptionSpec implementation_;
-  OptionSpec device_;
+  Option implementation_;
+  Option device_;
 };
 
-void lay_preset(Layering& layering, const ProfiledSuite& suite, const Ordered& holder,
-                const std::string& pointer, Problems& problems) {
+void apply_preset(Overrides& overrides, const ProfiledSuite& suite, const Ordered& holder,
+                  const std::string& pointer, Problems& problems) {
   if (!holder.contains("preset")) return;
   const std::string name = holder["preset"];
   const std::string place = suite.place(pointer + "/preset");
@@ -153,14 +152,86 @@ void lay_preset(Layering& layering, const ProfiledSuite& suite, const Ordered& h
     return;
   }
   for (const auto& [key, value] : presets()[name]["set"].items()) {
-    layering.set_foreign(key, value.is_array() ? value : Ordered::array({value}), place);
+    overrides.set_foreign(key, value.is_array() ? value : Ordered::array({value}), place);
   }
 }
 
-void lay_block(Layering& layering, const Ordered& holder, const std::string& pointer) {
-  if (holder.contains("set")) layering.set(holder["set"], pointer + "/set");
-  if (holder.contains("zip")) layering.zip(holder["zip"], pointer + "/zip");
+void apply_block(Overrides& overrides, const Ordered& holder, const std::string& pointer) {
+  if (holder.contains("set")) overrides.set(holder["set"], pointer + "/set");
+  if (holder.contains("zip")) overrides.zip(holder["zip"], pointer + "/zip");
 }
+
+using Names = std::set<std::string>;
+
+void append(const std::vector<Option>& specs, Names& names) {
+  for (const Option& spec : specs) names.insert(spec.name);
+}
+
+std::string unknown_key(const std::string& key, const Names& known, const std::string& whose) {
+  if (key == "latents" &&
+      (known.count("latents_total") != 0 || known.count("latents_per_head") != 0)) {
+    return "\"latents\" can be read two ways; expected latents_total, over all heads, or "
+           "latents_per_head";
+  }
+  return "unknown key \"" + key + "\", neither a setting of the task nor an option of " + whose +
+         "; " + suggestion(key, {known.begin(), known.end()});
+}
+
+class KeyCheck {
+ public:
+  KeyCheck(const ProfiledSuite& suite, Problems& problems) : suite_(suite), problems_(problems) {}
+
+  /// `holder` may have "set" and "zip".
+  void block(const Ordered& holder, const std::string& pointer, const Names& known) {
+    Names given;
+    if (holder.contains("set")) {
+      for (const auto& [key, ignored] : holder["set"].items()) {
+        check(key, child_pointer(pointer + "/set", key), known, "a mechanism of this suite");
+        given.insert(key);
+      }
+    }
+    if (holder.contains("zip")) zips(holder["zip"], pointer + "/zip", known, given);
+  }
+
+  void entry(const MechanismEntry& entry, const Names& known) {
+    Names given;
+    for (const auto& [key, ignored] : entry.overrides.items()) {
+      if (key == "use" || key == "zip" || key == "implementation" || key == "device") continue;
+      check(key, child_pointer(entry.pointer, key), known, entry.mechanism->name);
+      given.insert(key);
+    }
+    if (entry.overrides.contains("zip"))
+      zips(entry.overrides["zip"], entry.pointer + "/zip", known, given);
+  }
+
+ private:
+  void check(const std::string& key, const std::string& pointer, const Names& known,
+             const std::string& whose) {
+    if (known.count(key) == 0) {
+      problems_.add(suite_.place(pointer), unknown_key(key, known, whose));
+    }
+  }
+
+  void zips(const Ordered& value, const std::string& pointer, const Names& known, Names& given) {
+    if (value.is_array()) {
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        zips(value[i], child_pointer(pointer, std::to_string(i)), known, given);
+      }
+      return;
+    }
+    for (const auto& [key, ignored] : value.items()) {
+      const std::string place = child_pointer(pointer, key);
+      check(key, place, known, "a mechanism of this suite");
+      if (!given.insert(key).second) {
+        problems_.add(suite_.place(place),
+                      "\"" + key + "\" is given values twice here; expected it in one place");
+      }
+    }
+  }
+
+  const ProfiledSuite& suite_;
+  Problems& problems_;
+};
 
 }  // namespace
 
@@ -171,22 +242,53 @@ std::string device_complaint(const std::string& word) {
   return "there is no device \"" + word + "\"; expected cpu, cuda or cuda:NUMBER";
 }
 
-Axes lay_out(const ProfiledSuite& suite, const Group& group, const Entry& entry,
+Axes axes_of(const ProfiledSuite& suite, const TaskEntry& task, const MechanismEntry& entry,
              const std::vector<SetFlag>& flags, Problems& problems) {
-  Layering layering(suite, group, entry, problems);
-  lay_preset(layering, suite, suite.value(), "", problems);
-  lay_preset(layering, suite, group.said, group.pointer, problems);
-  lay_block(layering, suite.value(), "");
-  lay_block(layering, group.said, group.pointer);
+  Overrides overrides(suite, task, entry, problems);
+  apply_preset(overrides, suite, suite.value(), "", problems);
+  apply_preset(overrides, suite, task.overrides, task.pointer, problems);
+  apply_block(overrides, suite.value(), "");
+  apply_block(overrides, task.overrides, task.pointer);
   if (entry.alias != nullptr) {
     for (const auto& [key, value] : entry.alias->options.items()) {
-      layering.set_foreign(key, Ordered::array({Ordered(value)}), suite.place(entry.pointer));
+      overrides.set_foreign(key, Ordered::array({Ordered(value)}), suite.place(entry.pointer));
     }
   }
-  layering.set(entry.said, entry.pointer);
-  if (entry.said.contains("zip")) layering.zip(entry.said["zip"], entry.pointer + "/zip");
-  for (const SetFlag& flag : flags) layering.set_foreign(flag.key, flag.values, flag.place);
-  return layering.axes;
+  overrides.set(entry.overrides, entry.pointer);
+  if (entry.overrides.contains("zip"))
+    overrides.zip(entry.overrides["zip"], entry.pointer + "/zip");
+  for (const SetFlag& flag : flags) overrides.set_foreign(flag.key, flag.values, flag.place);
+  return overrides.axes;
+}
+
+void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
+                const std::vector<MechanismEntry>& entries, const std::vector<SetFlag>& flags,
+                Problems& problems) {
+  Names settings, options;
+  for (const TaskEntry& task : tasks) append(task.spec->settings, settings);
+  for (const MechanismEntry& entry : entries) append(entry.mechanism->options, options);
+  Names all = settings;
+  all.insert(options.begin(), options.end());
+
+  KeyCheck check(suite, problems);
+  check.block(suite.value(), "", all);
+  for (const TaskEntry& task : tasks) {
+    Names known = options;
+    append(task.spec->settings, known);
+    check.block(task.overrides, task.pointer, known);
+  }
+  for (const MechanismEntry& entry : entries) {
+    Names known = settings;
+    append(entry.mechanism->options, known);
+    check.entry(entry, known);
+  }
+  all.insert({"task", "implementation", "device"});
+  for (const auto& [key, ignored] : default_measure().items()) all.insert(key);
+  for (const SetFlag& flag : flags) {
+    if (all.count(flag.key) == 0) {
+      problems.add(flag.place, unknown_key(flag.key, all, "a mechanism of this suite"));
+    }
+  }
 }
 
 }  // namespace attnbench::suite

@@ -1,24 +1,25 @@
-// Profiles: a suite with one of its merge patches applied, every value knowing where it was
-// written.
+// What is applied to a suite file: a profile, presets, --set, and defaults of its measure block.
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "harness/suite/document.hpp"
 
 namespace attnbench::suite {
 
-/// `document` with a profile merged in. Refers to the document, which must outlive it.
+/// `document` with a profile merged in. The document must outlive it.
 class ProfiledSuite {
  public:
   /// `profile` empty = the document as it is. Throws UsageFailure for one that is not there.
   ProfiledSuite(const Document& document, const std::string& profile);
 
   const nlohmann::ordered_json& value() const { return value_; }
-  /// One more entry of `mechanisms`, by its name; false where the suite has that label already.
+  /// Adds a mechanism by its name; false where the suite has that label already.
   bool add_mechanism(const std::string& name);
-  /// As Document::place; what came from the profile is placed there.
+  /// As Document::place; values from the profile have their place in the profile.
   std::string place(const std::string& pointer) const;
 
  private:
@@ -27,7 +28,32 @@ class ProfiledSuite {
 
   const Document& document_;
   nlohmann::ordered_json value_;
-  std::map<std::string, std::string> origin_;  ///< by pointer, where the document has it
+  std::map<std::string, std::string>
+      origin_;  ///< pointer in the document, by pointer in the merged suite
 };
+
+/// Published protocols, {NAME: {title, source, set}}, from suites/form/presets.json.
+const nlohmann::ordered_json& presets();
+
+std::vector<std::string> preset_names();
+
+/// A parsed --set; it has at least one value.
+struct SetFlag {
+  std::string key;
+  nlohmann::ordered_json values;  ///< a list
+  std::string place;              ///< "--set length=1..4: ", the start of messages
+};
+
+/// "length=1024", "length=1024,2048", "length=256..8192" (doubling), "length=1000..5000:1000"
+/// (steps), "pattern=causal", "window={"left":3,"right":0}". Throws UsageFailure.
+SetFlag parse_set_flag(const std::string& text);
+
+/// {rounds, relative_interval, min_samples, max_samples, max_seconds, cell_timeout_seconds}
+const nlohmann::json& default_measure();
+
+/// How long and how often each cell is measured: the defaults, replaced by the suite's values and
+/// those of --set, which are checked against the schema.
+nlohmann::json measure_block(const ProfiledSuite& suite, const std::vector<SetFlag>& flags,
+                             Problems& problems);
 
 }  // namespace attnbench::suite

@@ -1,11 +1,16 @@
 #include "harness/suite/schema_check.hpp"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
 #include <vector>
 
 #include "core/text/printable.hpp"
-#include "harness/suite/pointer.hpp"
-#include "harness/suite/schema_validator.hpp"
 #include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
@@ -14,8 +19,18 @@ extern const char* const schema_text;  // of suites/form/suite.schema.json, gene
 
 namespace {
 
-using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
+
+/// valijson writes a path as "<root>", "[\"key\"]" or "[3]" for each step.
+std::string pointer_from(const std::vector<std::string>& context) {
+  std::string pointer;
+  for (const std::string& step : context) {
+    if (step.size() < 2 || step.front() != '[') continue;
+    const std::size_t quote = step[1] == '"' ? 1 : 0;
+    pointer = child_pointer(pointer, step.substr(1 + quote, step.size() - 2 - 2 * quote));
+  }
+  return pointer;
+}
 
 const Json& resolved(const Json& rule) {
   if (!rule.is_object() || !rule.contains("$ref")) return rule;
@@ -47,17 +62,17 @@ std::vector<std::string> property_names(const Json& rule) {
 }
 
 /// Takes unknown keys out of `value`, so that validation does not report them again in worse words.
-class Walker {
+class UnknownKeys {
  public:
-  Walker(const Places& place, Problems& problems) : place_(place), problems_(problems) {}
+  UnknownKeys(const Places& place, Problems& problems) : place_(place), problems_(problems) {}
 
-  void take_unknown_keys(Ordered& value, const Json& rule, const std::string& pointer) {
+  void remove_from(Ordered& value, const Json& rule, const std::string& pointer) {
     if (rule.is_null()) return;
     if (value.is_object() && is_closed(rule)) remove_unknown(value, rule, pointer);
     std::size_t index = 0;
     for (auto item = value.begin(); value.is_structured() && item != value.end(); ++item, ++index) {
       const std::string key = value.is_object() ? item.key() : std::to_string(index);
-      take_unknown_keys(*item, child_rule(rule, value, key), child_pointer(pointer, key));
+      remove_from(*item, child_rule(rule, value, key), child_pointer(pointer, key));
     }
   }
 
@@ -81,29 +96,33 @@ class Walker {
   Problems& problems_;
 };
 
+/// The rule for the value of `root` at `pointer`.
+const Json& rule_at(const Ordered& root, const Json::json_pointer& pointer) {
+  if (pointer.empty()) return resolved(schema());
+  const Json::json_pointer parent = pointer.parent_pointer();
+  return child_rule(rule_at(root, parent), root.at(parent), pointer.back());
+}
+
 void report(const Ordered& root, const std::string& pointer, const Places& place,
             Problems& problems) {
-  const Ordered* value = &root;
-  const Json* rule = &resolved(schema());
-  for (const std::string& key : pointer_keys(pointer)) {
-    rule = &child_rule(*rule, *value, key);
-    value = value->is_array() ? &value->at(std::stoul(key)) : &value->at(key);
-  }
+  const Json::json_pointer at(pointer);
+  const Ordered& value = root.at(at);
+  const Json& rule = rule_at(root, at);
   bool missing = false;
-  for (const Json& name : rule->value("required", Json::array())) {
-    if (!value->is_object() || value->contains(name.get<std::string>())) continue;
+  for (const Json& name : rule.value("required", Json::array())) {
+    if (!value.is_object() || value.contains(name.get<std::string>())) continue;
     problems.add(place(pointer), "\"" + name.get<std::string>() + "\" is missing; expected " +
-                                     rule->value("description", "another value"));
+                                     rule.value("description", "another value"));
     missing = true;
   }
   if (missing) return;
   problems.add(place(pointer),
-               "is " + shown(*value) + "; expected " + rule->value("description", "another value"));
+               "is " + shown(value) + "; expected " + rule.value("description", "another value"));
 }
 
 constexpr std::size_t longest_text = 4096;
 
-/// Texts that are too long, which the validator's regular expressions take too deep.
+/// Refuses long texts: the validator's regular expressions would recurse too deep.
 bool refuse_long_texts(const Ordered& value, const std::string& pointer, const Places& place,
                        Problems& problems) {
   bool refused = false;
@@ -125,6 +144,32 @@ bool refuse_long_texts(const Ordered& value, const std::string& pointer, const P
   return refused;
 }
 
+/// Pointers of the values in `value` that break `schema` (JSON Schema draft 7), the innermost ones
+/// only: a list with a bad item fails as well, which says nothing new.
+std::vector<std::string> failing_pointers(const Json& schema, const Json& value) {
+  valijson::Schema rules;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), rules);
+  valijson::ValidationResults results;
+  valijson::Validator validator(valijson::Validator::kStrongTypes);
+  if (validator.validate(rules, valijson::adapters::NlohmannJsonAdapter(value), &results))
+    return {};
+
+  std::vector<std::string> found;
+  for (const auto& error : results) {
+    const std::string pointer = pointer_from(error.context);
+    if (std::find(found.begin(), found.end(), pointer) == found.end()) found.push_back(pointer);
+  }
+  std::vector<std::string> innermost;
+  for (const std::string& pointer : found) {
+    const bool has_inner = std::any_of(found.begin(), found.end(), [&](const std::string& other) {
+      return other.size() > pointer.size() && other.rfind(pointer + "/", 0) == 0;
+    });
+    if (!has_inner) innermost.push_back(pointer);
+  }
+  return innermost;
+}
+
 }  // namespace
 
 const Json& schema() {
@@ -141,10 +186,10 @@ std::string shown(const Ordered& value) {
   return "a text of " + std::to_string(text.size() - 2) + " bytes";
 }
 
-void check_form(const Ordered& value, const Places& place, Problems& problems) {
+void check_schema(const Ordered& value, const Places& place, Problems& problems) {
   if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
-  Walker(place, problems).take_unknown_keys(cleaned, resolved(schema()), "");
+  UnknownKeys(place, problems).remove_from(cleaned, resolved(schema()), "");
   for (const std::string& pointer : failing_pointers(schema(), Json(cleaned))) {
     report(cleaned, pointer, place, problems);
   }

@@ -2,23 +2,239 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/suite/cell.hpp"
+#include "harness/suite/overrides.hpp"
 #include "harness/suite/schema_check.hpp"
-#include "harness/suite/problems.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::suite {
+namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // as reports read it
+constexpr std::size_t most_cells = 20000;
+
+class Expansion {
+ public:
+  Expansion(const Document& document, const Catalogue& catalogue, const Choices& choices)
+      : document_(document),
+        catalogue_(catalogue),
+        choices_(choices),
+        suite_(document, choices.profile) {
+    check_schema(
+        suite_.value(), [this](const std::string& at) { return suite_.place(at); }, problems_);
+    for (const std::string& text : choices.set) flags_.push_back(parse_set_flag(text));
+    problems_.throw_if_any();
+    for (const std::string& name : choices.with) {
+      if (suite_.add_mechanism(name)) continue;
+      problems_.add("--with " + name + ": ", "the suite has a mechanism labelled so already");
+    }
+    tasks_ = read_tasks(suite_, catalogue, flags_, problems_);
+    entries_ = read_mechanisms(suite_, catalogue, problems_);
+    figures_ = figure_names(catalogue);
+  }
+
+  Expanded expanded() {
+    for (const MechanismEntry& entry : entries_) refuse_unused(entry);
+    problems_.throw_if_any();
+    check_keys(suite_, tasks_, entries_, flags_, problems_);
+    device_ = device();
+    Expanded result;
+    result.measure = measure_block(suite_, flags_, problems_);
+    result.gate = suite_.value().value("gate", Ordered());
+    combine_all();
+    result.header = header();
+    problems_.throw_if_any();
+    for (const Combination& combination : combinations_) make_cells(combination, result.cells);
+    problems_.throw_if_any();
+    result.cells = filtered(std::move(result.cells), choices_);
+    const Json departures = differs_from(result.cells);
+    if (!departures.empty()) result.header["differs_from"] = departures;
+    return result;
+  }
+
+ private:
+  struct Combination {
+    const TaskEntry* task;
+    const MechanismEntry* entry;
+    Axes axes;
+  };
+
+  /// By name of mechanism or task: departures from what was published.
+  Json differs_from(const std::vector<Json>& cells) const {
+    Json all = Json::object();
+    const auto note = [&](const std::string& name, const auto& specs) {
+      const auto found = specs.find(name);
+      if (found == specs.end() || found->second.differs_from.empty()) return;
+      all[name] = found->second.differs_from;
+    };
+    for (const Json& cell : cells) {
+      note(cell.at("mechanism"), catalogue_.mechanisms);
+      note(cell.at("task"), catalogue_.tasks);
+    }
+    return all;
+  }
+
+  static std::vector<std::string> figure_names(const Catalogue& catalogue) {
+    std::set<std::string> names;
+    for (const auto& [name, task] : catalogue.tasks) {
+      names.insert(task.figures.begin(), task.figures.end());
+      names.insert(task.further_figures.begin(), task.further_figures.end());
+    }
+    return {names.begin(), names.end()};
+  }
+
+  /// Refuses a mechanism of --with that no task runs: it would add nothing.
+  void refuse_unused(const MechanismEntry& entry) {
+    const auto& with = choices_.with;
+    if (std::find(with.begin(), with.end(), entry.label) == with.end()) return;
+    const bool wanted = std::any_of(tasks_.begin(), tasks_.end(),
+                                    [&](const TaskEntry& task) { return applies_to(task, entry); });
+    if (wanted) return;
+    problems_.add("--with " + entry.label + ": ",
+                  "every task of this suite names its own mechanisms; expected a task for all");
+  }
+
+  std::string device() {
+    const std::string suites = suite_.value().value("device", "cpu");
+    std::string complaint = device_complaint(suites);
+    if (!complaint.empty()) problems_.add(suite_.place("/device"), complaint);
+    if (choices_.device.empty()) return suites;
+    complaint = device_complaint(choices_.device);
+    if (!complaint.empty()) problems_.add("--device: ", complaint);
+    flags_.push_back({"device", Ordered::array({choices_.device}), "--device: "});
+    return choices_.device;
+  }
+
+  void combine_all() {
+    std::size_t cells = 0;
+    for (const TaskEntry& task : tasks_) {
+      for (const MechanismEntry& entry : entries_) {
+        if (!applies_to(task, entry)) continue;
+        combinations_.push_back({&task, &entry, axes_of(suite_, task, entry, flags_, problems_)});
+        const std::size_t count = combinations_.back().axes.count();
+        cells = count > most_cells ? most_cells + 1 : std::min(cells + count, most_cells + 1);
+      }
+    }
+    if (cells > most_cells) {
+      problems_.add(suite_.place("/set"), "the axes make more than " + std::to_string(most_cells) +
+                                              " cells; expected fewer or shorter lists");
+    }
+  }
+
+  void make_cells(const Combination& combination, std::vector<Json>& cells) {
+    const std::vector<std::string> varies = combination.axes.varying();
+    const std::string place = suite_.place(combination.entry->pointer);
+    for (std::size_t i = 0; i < combination.axes.count(); ++i) {
+      auto cell = make_cell(*combination.task, *combination.entry, combination.axes.point(i),
+                            device_, place, problems_);
+      if (!cell) continue;
+      (*cell)["varies"] = varies;
+      if (give_id(*cell, combination)) cells.push_back(std::move(*cell));
+    }
+  }
+
+  /// False where the suite has the cell already. A cell under two labels counts twice: the id of
+  /// the second includes its label.
+  bool give_id(Json& cell, const Combination& combination) {
+    Json identity = suite::identity(cell, *combination.task, *combination.entry);
+    const std::string labels = cell["task_label"].dump() + cell["label"].dump();
+    std::string id = cell_id(identity);
+    const auto [known, fresh] = labels_.emplace(id, labels);
+    if (!fresh && known->second == labels) return false;
+    if (!fresh) {
+      identity["label"] = cell["label"];
+      identity["task_label"] = cell["task_label"];
+      id = cell_id(identity);
+      if (!labels_.emplace(id, labels).second) return false;
+    }
+    cell["id"] = id;
+    return true;
+  }
+
+  Json figures_of(const TaskEntry& task) {
+    const bool own = task.overrides.contains("figures");
+    const std::string pointer = (own ? task.pointer : std::string()) + "/figures";
+    const Ordered& holder = own ? task.overrides : suite_.value();
+    if (!holder.contains("figures")) return task.spec->figures;
+    std::size_t index = 0;
+    for (const Ordered& figure : holder["figures"]) {
+      const std::string name = figure;
+      if (std::find(figures_.begin(), figures_.end(), name) == figures_.end()) {
+        problems_.add(suite_.place(pointer + "/" + std::to_string(index)),
+                      "there is no figure \"" + name + "\"; " + suggestion(name, figures_));
+      }
+      ++index;
+    }
+    return Json(holder["figures"]);
+  }
+
+  /// The task's own axis where it varies or is no setting, else the first setting that varies.
+  std::string axis_of(const TaskEntry& task) const {
+    std::vector<std::string> varying;
+    for (const Combination& combination : combinations_) {
+      if (combination.task != &task) continue;
+      for (const std::string& key : combination.axes.varying()) varying.push_back(key);
+    }
+    const std::string& usual = task.spec->axis;
+    const auto& settings = task.spec->settings;
+    const bool is_setting = std::any_of(settings.begin(), settings.end(),
+                                        [&](const auto& one) { return one.name == usual; });
+    if (!is_setting) return usual;
+    const bool usual_varies = std::find(varying.begin(), varying.end(), usual) != varying.end();
+    return usual_varies || varying.empty() ? usual : varying.front();
+  }
+
+  Json header() {
+    const Ordered& value = suite_.value();
+    Json header = {{"name", value["name"]}, {"hash", document_.hash}, {"tasks", Json::object()}};
+    for (const char* key : {"title", "source", "published", "notes"}) {
+      if (value.contains(key)) header[key] = value[key];
+    }
+    if (value.contains("published")) {
+      const std::filesystem::path beside = std::filesystem::path(document_.name).parent_path();
+      header["published"] = (beside / value["published"].get<std::string>()).string();
+    }
+    if (!choices_.profile.empty()) header["profile"] = choices_.profile;
+    for (const TaskEntry& task : tasks_) {
+      header["tasks"][task.label] = {{"task", task.spec->name},
+                                     {"title", task.overrides.value("title", task.spec->title)},
+                                     {"axis", axis_of(task)},
+                                     {"figures", figures_of(task)}};
+    }
+    header["labels"] = Json::array();
+    for (const MechanismEntry& entry : entries_) header["labels"].push_back(entry.label);
+    return header;
+  }
+
+  const Document& document_;
+  const Catalogue& catalogue_;
+  const Choices& choices_;
+  ProfiledSuite suite_;
+  Problems problems_;
+  std::vector<SetFlag> flags_;
+  std::vector<TaskEntry> tasks_;
+  std::vector<MechanismEntry> entries_;
+  std::vector<std::string> figures_;
+  std::string device_;
+  std::vector<Combination> combinations_;
+  std::map<std::string, std::string> labels_;  ///< by id
+};
+
+}  // namespace
+
+constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // what reports accept
 
 Document load(const std::filesystem::path& file) {
   Document document = read_document(file);
   Problems problems;
-  check_form(
+  check_schema(
       document.value, [&](const std::string& at) { return document.place(at); }, problems);
   if (document.value.is_object() && document.value.contains("published") &&
       document.value["published"].is_string()) {
@@ -67,6 +283,10 @@ Document pair_from_command_line(const std::string& base, const std::string& chan
   document.value.erase("profiles");
   document.hash = result::hash_text(document.value.dump());
   return document;
+}
+
+Expanded expand(const Document& document, const Catalogue& catalogue, const Choices& choices) {
+  return Expansion(document, catalogue, choices).expanded();
 }
 
 }  // namespace attnbench::suite

@@ -22,7 +22,7 @@ struct Choices {
   std::string device;             ///< empty = the suite's, else cpu
 };
 
-/// A suite expanded: what runs, and what is kept for the result.
+/// A suite expanded into cells.
 struct Expanded {
   Json header;              ///< result.json's attnbench.suite
   std::vector<Json> cells;  ///< see core/protocol.hpp; unique ids, in the suite's order
@@ -31,26 +31,26 @@ struct Expanded {
   Json gate;                ///< thresholds of a regression suite, or null
 };
 
-/// Reads and checks the form of a suite file. Throws UsageFailure naming file, line, pointer,
-/// expectation and the nearest valid word, for every problem found (at most 20).
+/// Reads a suite file and checks it against the schema. Throws UsageFailure with file, line,
+/// pointer, expectation and the nearest valid word of each problem (at most 20).
 Document load(const std::filesystem::path& file);
 
 /// A suite made of mechanism names and `--set`s, as `attnbench run latte flash --length 256..8192`.
 Document from_command_line(const std::vector<std::string>& mechanisms);
 
-/// The same of two mechanisms that are to be measured in turns, labelled as they are named, and of
-/// the first once more, labelled `control`; with more and shorter rounds.
+/// A suite of two mechanisms that are measured in turns, labelled by their names, and of the first
+/// again, labelled `control`; with more and shorter rounds.
 Document pair_from_command_line(const std::string& base, const std::string& changed,
                                 const std::string& control);
 
-/// Profiles, presets, axes, entries, sizes, ids, filters. Throws UsageFailure as `load` does; a
-/// filter that leaves nothing is an error. A --set may also name `implementation`, `task`, or a
-/// value of the measure block, such as rounds.
+/// Applies profile, presets, axes, --set and filters. Throws UsageFailure as `load` does, also
+/// where filters leave no cell. A --set may also name `implementation`, `task`, or a value of the
+/// measure block, such as rounds.
 Expanded expand(const Document& document, const Catalogue& catalogue, const Choices& choices);
 
-/// One line that names a cell for people and for --only and --skip:
-/// "kernel  latte, scan  length=1024 pass=forward  [3f9c…]". It shows what varies, which expansion
-/// notes in the cell as `varies`: names of settings and options, in the suite's order.
+/// One line that describes a cell, which --only and --skip search:
+/// "kernel  latte, scan  length=1024 pass=forward  [3f9c…]". It shows the settings and
+/// options in the cell's `varies`, in the suite's order.
 std::string describe(const Json& cell);
 
 }  // namespace attnbench::suite

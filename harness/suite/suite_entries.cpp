@@ -1,13 +1,16 @@
 #include "harness/suite/suite_entries.hpp"
 
 #include <algorithm>
+#include <cctype>
 
-#include "harness/suite/pointer.hpp"
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
 namespace {
 
+namespace fs = std::filesystem;
 using Ordered = nlohmann::ordered_json;
 
 template <typename Map>
@@ -20,13 +23,13 @@ std::string unknown(const std::string& kind, const std::string& word,
   return "there is no " + kind + " \"" + word + "\"; " + suggestion(word, known);
 }
 
-class GroupReader {
+class TaskReader {
  public:
-  GroupReader(const Catalogue& catalogue, Problems& problems)
+  TaskReader(const Catalogue& catalogue, Problems& problems)
       : catalogue_(catalogue), problems_(problems) {}
 
   void add(const std::string& label, const std::string& task, const std::string& place,
-           const std::string& pointer, const Ordered& said) {
+           const std::string& pointer, const Ordered& overrides) {
     const auto found = catalogue_.tasks.find(task);
     if (found == catalogue_.tasks.end()) {
       std::vector<std::string> names;
@@ -34,27 +37,27 @@ class GroupReader {
       problems_.add(place, unknown("task", task, names));
       return;
     }
-    groups.push_back({label, &found->second, pointer, said});
+    tasks.push_back({label, &found->second, pointer, overrides});
   }
 
-  std::vector<Group> groups;
+  std::vector<TaskEntry> tasks;
 
  private:
   const Catalogue& catalogue_;
   Problems& problems_;
 };
 
-void check_restriction(const ProfiledSuite& suite, const Group& group, Problems& problems) {
+void check_restriction(const ProfiledSuite& suite, const TaskEntry& task, Problems& problems) {
   std::vector<std::string> labels;
   const Ordered& mechanisms = suite.value()["mechanisms"];
   for (const auto& [key, entry] : mechanisms.items()) {
     labels.push_back(mechanisms.is_array() ? entry.get<std::string>() : key);
   }
   std::size_t index = 0;
-  for (const Ordered& label : group.said.value("mechanisms", Ordered::array())) {
+  for (const Ordered& label : task.overrides.value("mechanisms", Ordered::array())) {
     const std::string word = label;
     if (std::find(labels.begin(), labels.end(), word) == labels.end()) {
-      problems.add(suite.place(group.pointer + "/mechanisms/" + std::to_string(index)),
+      problems.add(suite.place(task.pointer + "/mechanisms/" + std::to_string(index)),
                    unknown("mechanism labelled", word, labels));
     }
     ++index;
@@ -63,7 +66,7 @@ void check_restriction(const ProfiledSuite& suite, const Group& group, Problems&
 
 /// Looks up "latte", "flash" or "latte/scan" and fills `entry`; false where there is no such thing.
 bool look_up(const Catalogue& catalogue, const std::string& use, const std::string& place,
-             Entry& entry, Problems& problems) {
+             MechanismEntry& entry, Problems& problems) {
   const std::size_t slash = use.find('/');
   const std::string name = use.substr(0, slash);
   const auto alias = catalogue.aliases.find(name);
@@ -95,11 +98,63 @@ bool look_up(const Catalogue& catalogue, const std::string& use, const std::stri
   return true;
 }
 
+constexpr std::string_view prefix = "torchscript:";
+
+bool can_be_name(const std::string& stem) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !stem.empty() && std::islower(static_cast<unsigned char>(stem[0])) != 0 &&
+         std::all_of(stem.begin(), stem.end(), fits);
+}
+
+class ScriptResolver {
+ public:
+  ScriptResolver(const Document& document, std::vector<std::string>& plugins)
+      : document_(document), folder_(fs::path(document.name).parent_path()), plugins_(plugins) {}
+
+  /// `pointer` is the word's place in the suite.
+  std::string resolve(const std::string& word, const std::string& pointer) const {
+    try {
+      return resolve_script(word, folder_, plugins_);
+    } catch (const UsageFailure& failure) {
+      throw UsageFailure(result::quotable(document_.place(pointer), 300) + failure.what());
+    }
+  }
+
+  /// The member "mechanisms" of a suite or a profile, which is at `pointer`.
+  void resolve_in(Ordered& holder, const std::string& pointer) const {
+    if (!holder.is_object() || !holder.contains("mechanisms")) return;
+    Ordered& mechanisms = holder["mechanisms"];
+    if (mechanisms.is_array()) {
+      for (std::size_t i = 0; i < mechanisms.size(); ++i) {
+        Ordered& entry = mechanisms[i];
+        if (!entry.is_string()) continue;
+        entry = resolve(entry.get<std::string>(), pointer + "/mechanisms/" + std::to_string(i));
+      }
+    }
+    if (!mechanisms.is_object()) return;
+    for (auto member = mechanisms.begin(); member != mechanisms.end(); ++member) {
+      Ordered& entry = member.value();
+      if (!entry.is_object()) continue;
+      const bool named = entry.contains("use") && entry["use"].is_string();
+      const std::string use = named ? entry["use"].get<std::string>() : member.key();
+      const std::string at = child_pointer(pointer + "/mechanisms", member.key());
+      if (use.starts_with(prefix)) entry["use"] = resolve(use, named ? at + "/use" : at);
+    }
+  }
+
+ private:
+  const Document& document_;
+  fs::path folder_;
+  std::vector<std::string>& plugins_;
+};
+
 }  // namespace
 
-std::vector<Group> read_groups(const ProfiledSuite& suite, const Catalogue& catalogue,
-                               const std::vector<SetFlag>& flags, Problems& problems) {
-  GroupReader reader(catalogue, problems);
+std::vector<TaskEntry> read_tasks(const ProfiledSuite& suite, const Catalogue& catalogue,
+                                  const std::vector<SetFlag>& flags, Problems& problems) {
+  TaskReader reader(catalogue, problems);
   const Ordered& value = suite.value();
   const bool several = value.contains("tasks");
   for (const SetFlag& flag : flags) {
@@ -107,12 +162,12 @@ std::vector<Group> read_groups(const ProfiledSuite& suite, const Catalogue& cata
     if (several) {
       problems.add(flag.place, "this suite has tasks of its own; choose among them with --only");
     }
-    reader.groups.clear();
+    reader.tasks.clear();
     for (const Ordered& task : flag.values) {
       const std::string name = task.is_string() ? task.get<std::string>() : task.dump();
       reader.add(name, name, flag.place, "", Ordered::object());
     }
-    return reader.groups;
+    return reader.tasks;
   }
   if (several && value.contains("task")) {
     problems.add(suite.place("/tasks"), "stands beside \"task\"; expected one of the two");
@@ -123,41 +178,75 @@ std::vector<Group> read_groups(const ProfiledSuite& suite, const Catalogue& cata
         "\"task\" is missing; expected \"task\": \"kernel\" or another task, or \"tasks\"");
   }
   if (several) {
-    for (const auto& [label, said] : value["tasks"].items()) {
+    for (const auto& [label, overrides] : value["tasks"].items()) {
       const std::string pointer = child_pointer("/tasks", label);
-      const bool named = said.contains("task");
-      reader.add(label, named ? said["task"].get<std::string>() : label,
-                 suite.place(named ? pointer + "/task" : pointer), pointer, said);
+      const bool named = overrides.contains("task");
+      reader.add(label, named ? overrides["task"].get<std::string>() : label,
+                 suite.place(named ? pointer + "/task" : pointer), pointer, overrides);
     }
   } else if (value.contains("task")) {
     const std::string task = value["task"];
     reader.add(task, task, suite.place("/task"), "", Ordered::object());
   }
-  for (const Group& group : reader.groups) check_restriction(suite, group, problems);
-  return reader.groups;
+  for (const TaskEntry& task : reader.tasks) check_restriction(suite, task, problems);
+  return reader.tasks;
 }
 
-std::vector<Entry> read_entries(const ProfiledSuite& suite, const Catalogue& catalogue,
-                                Problems& problems) {
-  std::vector<Entry> entries;
+std::vector<MechanismEntry> read_mechanisms(const ProfiledSuite& suite, const Catalogue& catalogue,
+                                            Problems& problems) {
+  std::vector<MechanismEntry> entries;
   const Ordered& mechanisms = suite.value()["mechanisms"];
   for (const auto& [key, json] : mechanisms.items()) {
-    Entry entry;
+    MechanismEntry entry;
     entry.label = mechanisms.is_array() ? json.get<std::string>() : key;
     entry.pointer = child_pointer("/mechanisms", key);
-    entry.said = json.is_object() ? json : Ordered::object();
-    const bool named = entry.said.contains("use");
-    const std::string use = named ? entry.said["use"].get<std::string>() : entry.label;
+    entry.overrides = json.is_object() ? json : Ordered::object();
+    const bool named = entry.overrides.contains("use");
+    const std::string use = named ? entry.overrides["use"].get<std::string>() : entry.label;
     const std::string place = suite.place(named ? entry.pointer + "/use" : entry.pointer);
     if (look_up(catalogue, use, place, entry, problems)) entries.push_back(entry);
   }
   return entries;
 }
 
-bool is_for(const Group& group, const Entry& entry) {
-  const Ordered labels = group.said.value("mechanisms", Ordered::array());
+bool applies_to(const TaskEntry& task, const MechanismEntry& entry) {
+  const Ordered labels = task.overrides.value("mechanisms", Ordered::array());
   return labels.empty() ||
          std::find(labels.begin(), labels.end(), Ordered(entry.label)) != labels.end();
+}
+
+std::string resolve_script(const std::string& word, const fs::path& folder,
+                           std::vector<std::string>& plugins) {
+  if (!word.starts_with(prefix)) return word;
+  const fs::path file = folder / word.substr(prefix.size());
+  const std::string stem = file.stem();
+  std::error_code ignored;
+  if (file.extension() != ".pt") {
+    throw UsageFailure(result::quotable(word) +
+                       ": expected a file of torch.jit.save whose name ends in .pt");
+  }
+  if (!fs::is_regular_file(file, ignored)) {
+    throw UsageFailure(result::quotable(word) + ": there is no file " +
+                       result::quotable(file.string()));
+  }
+  if (!can_be_name(stem)) {
+    throw UsageFailure(result::quotable(word) +
+                       ": the file's name becomes the mechanism's: lower-case letters, digits "
+                       "and _, beginning with a letter");
+  }
+  if (std::find(plugins.begin(), plugins.end(), file.string()) == plugins.end()) {
+    plugins.push_back(file.string());
+  }
+  return stem;
+}
+
+void resolve_scripts(Document& document, std::vector<std::string>& plugins) {
+  const ScriptResolver resolver(document, plugins);
+  resolver.resolve_in(document.value, "");
+  if (!document.value.is_object() || !document.value.contains("profiles")) return;
+  for (auto& [name, profile] : document.value["profiles"].items()) {
+    resolver.resolve_in(profile, child_pointer("/profiles", name));
+  }
 }
 
 }  // namespace attnbench::suite

@@ -1,43 +1,54 @@
-// Members: the tasks and mechanism entries of a suite, their names looked up in the catalogue.
+// Entries of a suite: its tasks and mechanisms, their names looked up in the catalogue.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "harness/suite/catalogue.hpp"
-#include "harness/suite/problems.hpp"
+#include "harness/suite/document.hpp"
 #include "harness/suite/profile.hpp"
-#include "harness/suite/set_flag.hpp"
 
 namespace attnbench::suite {
 
-/// One task of a suite. Points into the suite and the catalogue.
-struct Group {
+/// A task of a suite. Points into the catalogue.
+struct TaskEntry {
   std::string label;
-  const TaskSpec* task = nullptr;
-  std::string pointer;          ///< "/tasks/LABEL", or empty for a suite's only task
-  nlohmann::ordered_json said;  ///< the task's own object, {} for a suite's only task
+  const TaskSpec* spec = nullptr;
+  std::string pointer;               ///< "/tasks/LABEL", or empty for a suite's only task
+  nlohmann::ordered_json overrides;  ///< the task's own object, {} for a suite's only task
 };
 
-/// One mechanism entry of a suite. Points into the catalogue.
-struct Entry {
+/// A mechanism of a suite. Points into the catalogue.
+struct MechanismEntry {
   std::string label;
   const MechanismSpec* mechanism = nullptr;
-  const AliasSpec* alias = nullptr;  ///< where `use` names one
-  std::string implementation;   ///< of the alias, or after the "/" of "latte/scan"; else "auto"
-  std::string pointer;          ///< "/mechanisms/LABEL"
-  nlohmann::ordered_json said;  ///< what the entry overrides
+  const AliasSpec* alias = nullptr;  ///< where `use` names an alias
+  std::string implementation;  ///< of the alias, or after the "/" of "latte/scan"; else "auto"
+  std::string pointer;         ///< "/mechanisms/LABEL"
+  nlohmann::ordered_json overrides;  ///< what the entry overrides
 };
 
-/// The suite's tasks in order; `flags` may name others with --set task=….
-std::vector<Group> read_groups(const ProfiledSuite& suite, const Catalogue& catalogue,
-                               const std::vector<SetFlag>& flags, Problems& problems);
+/// The suite's tasks in order, or those of --set task=….
+/// Both functions add unknown names to `problems`.
+std::vector<TaskEntry> read_tasks(const ProfiledSuite& suite, const Catalogue& catalogue,
+                                  const std::vector<SetFlag>& flags, Problems& problems);
 
-std::vector<Entry> read_entries(const ProfiledSuite& suite, const Catalogue& catalogue,
-                                Problems& problems);
+std::vector<MechanismEntry> read_mechanisms(const ProfiledSuite& suite, const Catalogue& catalogue,
+                                            Problems& problems);
 
-/// Whether the task is for that entry: a task may name the labels it is for.
-bool is_for(const Group& group, const Entry& entry);
+/// Whether the task runs that mechanism: a task may list the labels that it runs.
+bool applies_to(const TaskEntry& task, const MechanismEntry& entry);
+
+/// For "torchscript:PATH/mine.pt", a mechanism written in Python: appends the file to `plugins` and
+/// returns "mine", the mechanism's name. Returns any other `word` as it is. PATH is relative to
+/// `folder`. Throws UsageFailure where there is no such file or its name is no mechanism's.
+std::string resolve_script(const std::string& word, const std::filesystem::path& folder,
+                           std::vector<std::string>& plugins);
+
+/// The same for all mechanisms of a suite and its profiles, relative to the suite's folder. Labels
+/// stay as they are.
+void resolve_scripts(Document& document, std::vector<std::string>& plugins);
 
 }  // namespace attnbench::suite

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "harness/suite/schema_check.hpp"
+#include "core/option_json.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/suite/schema_check.hpp"
 
 namespace attnbench::suite {
 namespace {
@@ -22,16 +22,16 @@ std::optional<std::int64_t> whole_number(const Ordered& value) {
   return static_cast<std::int64_t>(number);
 }
 
-std::string misfit(const OptionSpec& spec, const Ordered& value) {
-  return "is " + shown(value) + "; expected " + expectation(spec);
+std::string misfit(const Option& option, const Ordered& value) {
+  return "is " + shown(value) + "; expected " + expectation(option);
 }
 
-std::optional<Json> in_range(const OptionSpec& spec, Json typed, std::string& complaint) {
-  complaint = range_complaint(spec, typed.get<double>());
+std::optional<Json> within_range(const Option& option, Json typed, std::string& complaint) {
+  complaint = range_complaint(option, typed.get<double>());
   return complaint.empty() ? std::optional<Json>(std::move(typed)) : std::nullopt;
 }
 
-std::optional<Json> window_value(const OptionSpec& spec, const Ordered& value,
+std::optional<Json> window_value(const Option& option, const Ordered& value,
                                  std::string& complaint) {
   if (value.is_string()) return Json(value);
   if (const auto keys = whole_number(value)) {
@@ -44,98 +44,70 @@ std::optional<Json> window_value(const OptionSpec& spec, const Ordered& value,
     };
     if (fits(value["left"]) && fits(value["right"])) return Json(value);
   }
-  complaint = misfit(spec, value);
+  complaint = misfit(option, value);
   return std::nullopt;
 }
 
-std::optional<Json> text_value(const OptionSpec& spec, const Ordered& value,
-                               std::string& complaint) {
-  const auto& choices = spec.choices;
+std::optional<Json> text_value(const Option& option, const Ordered& value, std::string& complaint) {
+  const auto& choices = option.choices;
   if (!value.is_string()) {
-    complaint = misfit(spec, value);
+    complaint = misfit(option, value);
     return std::nullopt;
   }
   const std::string word = value;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), word) == choices.end()) {
     const std::string nearest = nearest_word(word, choices);
-    complaint = misfit(spec, value);
+    complaint = misfit(option, value);
     if (!nearest.empty()) complaint += "; did you mean \"" + nearest + "\"?";
     return std::nullopt;
   }
   return Json(word);
 }
 
-/// What no machine has memory or time for, whatever the mechanism: said here, before a forecast
-/// takes minutes to say it.
-std::int64_t greatest_of(const std::string& name) {
-  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("seed")) return std::numeric_limits<std::int64_t>::max();
-  if (has("examples") || has("steps") || name == "epochs") return most_repeated;
-  return has("length") || has("window") ? longest_length : greatest_size;
-}
-
-/// The greatest value that is taken; null where there is none.
-Json maximum_of(const OptionSpec& spec) {
-  if (!spec.maximum.is_null() || spec.type != "integer" || greatest_of(spec.name) > most_repeated) {
-    return spec.maximum;
-  }
-  return greatest_of(spec.name);
-}
-
-/// 1 for a bound that the catalogue has as 1.0.
-std::string number_text(const Json& number) {
-  const auto whole = whole_number(Ordered(number));
-  return whole ? std::to_string(*whole) : number.dump();
-}
-
 }  // namespace
 
-std::string expectation(const OptionSpec& spec) {
-  if (spec.type == "text") {
-    return spec.choices.empty() ? "a word" : "one of " + listed(spec.choices);
+std::string expectation(const Option& option) {
+  switch (option.type) {
+    case OptionType::text:
+      return option.choices.empty() ? "a word" : "one of " + listed(option.choices);
+    case OptionType::boolean:
+      return "true or false";
+    case OptionType::window:
+      return "a window: a count of keys of at least 1, or {\"left\": …, \"right\": …} of at "
+             "least 0, each at most " +
+             std::to_string(longest_length);
+    case OptionType::integer:
+    case OptionType::number:
+      break;
   }
-  if (spec.type == "boolean") return "true or false";
-  if (spec.type == "window") {
-    return "a window: a count of keys of at least 1, or {\"left\": …, \"right\": …} of at least 0, "
-           "each at most " +
-           std::to_string(longest_length);
-  }
-  std::string text = spec.type == "integer" ? "an integer" : "a number";
-  const Json maximum = maximum_of(spec);
-  if (!spec.minimum.is_null() && !maximum.is_null()) {
-    text += " from " + number_text(spec.minimum) + " to " + number_text(maximum);
-  } else if (!spec.minimum.is_null()) {
-    text += " of at least " + number_text(spec.minimum);
-  } else if (!maximum.is_null()) {
-    text += " of at most " + number_text(maximum);
-  }
-  if (spec.type == "integer") text += ", or a size such as \"length/2\"";
-  return text;
+  const bool integer = option.type == OptionType::integer;
+  std::string range = range_text(option);
+  if (!range.empty()) range.insert(0, option.minimum && option.maximum ? " " : " of ");
+  return (integer ? "an integer" : "a number") + range +
+         (integer ? ", or a size such as \"length/2\"" : "");
 }
 
-std::string range_complaint(const OptionSpec& spec, double value) {
-  const bool below = !spec.minimum.is_null() && value < spec.minimum.get<double>();
-  const Json maximum = maximum_of(spec);
-  const bool above = !maximum.is_null() && value > maximum.get<double>();
-  if (!below && !above) return {};
+std::string range_complaint(const Option& option, double value) {
+  if (in_range(option, value)) return {};
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
-  const Ordered number = whole ? Ordered(static_cast<std::int64_t>(value)) : Ordered(value);
-  return misfit(spec, number);
+  return misfit(option, whole ? Ordered(static_cast<std::int64_t>(value)) : Ordered(value));
 }
 
-std::optional<Json> typed_value(const OptionSpec& spec, const Ordered& value,
+std::optional<Json> typed_value(const Option& option, const Ordered& value,
                                 std::string& complaint) {
-  if (spec.type == "window") return window_value(spec, value, complaint);
-  if (spec.type == "text") return text_value(spec, value, complaint);
-  if (spec.type == "boolean" && value.is_boolean()) return Json(value);
-  if (spec.type == "number" && value.is_number()) {
-    return in_range(spec, Json(value.get<double>()), complaint);
+  if (option.type == OptionType::window) return window_value(option, value, complaint);
+  if (option.type == OptionType::text) return text_value(option, value, complaint);
+  if (option.type == OptionType::boolean && value.is_boolean()) return Json(value);
+  if (option.type == OptionType::number && value.is_number()) {
+    return within_range(option, Json(value.get<double>()), complaint);
   }
-  if (spec.type == "integer") {
+  if (option.type == OptionType::integer) {
     if (value.is_string()) return Json(value);
-    if (const auto number = whole_number(value)) return in_range(spec, Json(*number), complaint);
+    if (const auto number = whole_number(value)) {
+      return within_range(option, Json(*number), complaint);
+    }
   }
-  complaint = misfit(spec, value);
+  complaint = misfit(option, value);
   return std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// Values: what a suite says, held against the declaration of the setting or option it is for.
+// Values of settings and options, checked against their declarations.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/option.hpp"
 
 namespace attnbench::suite {
 
@@ -14,23 +14,23 @@ namespace attnbench::suite {
 constexpr std::int64_t greatest_size = std::int64_t{1} << 20;   ///< of batch, heads, widths, …
 constexpr std::int64_t longest_length = std::int64_t{1} << 26;  ///< tokens, and keys of a window
 constexpr std::int64_t most_repeated = std::int64_t{1} << 32;   ///< examples, steps, epochs
-/// Numbers in a cell's queries, or in its keys or values.
+/// Elements of a cell's queries, or of its keys or values.
 constexpr std::int64_t most_numbers = std::int64_t{1} << 40;
 
-/// `value` in the type of `spec`: an integer written as 1e3 becomes one, an integer for a number is
-/// widened. A size expression stays text, to be evaluated cell by cell. Nothing, and the reason in
-/// `complaint`, where the value does not fit type, range or choices.
-std::optional<Json> typed_value(const OptionSpec& spec, const nlohmann::ordered_json& value,
-                                std::string& complaint);
+/// `value` in the type of `option`: 1e3 becomes an integer, an integer becomes a number where one
+/// is declared. Size expressions stay text; they are evaluated for each cell. Nothing, with the
+/// reason in `complaint`, where the value does not fit type, range or choices.
+std::optional<nlohmann::json> typed_value(const Option& option, const nlohmann::ordered_json& value,
+                                          std::string& complaint);
 
-/// Empty, or why the number is out of the range of `spec`.
-std::string range_complaint(const OptionSpec& spec, double value);
+/// Why the number is out of the range of `option`; empty = it is not.
+std::string range_complaint(const Option& option, double value);
 
-/// A window of `keys` keys, the token itself included, as {"left", "right"}: all of them before the
-/// token when causal, else half on either side, the larger half on the left.
-Json window_of(std::int64_t keys, bool causal);
+/// A window of `keys` keys, the token itself included, as {"left", "right"}: all before the token
+/// when causal, else half on each side, the larger half on the left.
+nlohmann::json window_of(std::int64_t keys, bool causal);
 
 /// "an integer from 1 to 64", "one of forward, backward", …
-std::string expectation(const OptionSpec& spec);
+std::string expectation(const Option& option);
 
 }  // namespace attnbench::suite

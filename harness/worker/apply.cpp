@@ -8,8 +8,8 @@
 #include "harness/worker/arrays.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/cell.hpp"
-#include "harness/worker/shape_inference.hpp"
 #include "harness/worker/role_sizes.hpp"
+#include "harness/worker/shape_inference.hpp"
 #include "tasks/bits.hpp"
 #include "tasks/check.hpp"
 
@@ -111,7 +111,7 @@ Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::T
   return section;
 }
 
-Json parameters_json(const Mechanism& mechanism, const apply::Given& given) {
+Json parameters_json(const Mechanism& mechanism, const apply::InputArrays& given) {
   Json out = Json::object();
   for (const auto& [name, tensor] : parameters_of(mechanism)) {
     const auto said = given.parameters.find(name);
@@ -121,7 +121,7 @@ Json parameters_json(const Mechanism& mechanism, const apply::Given& given) {
   return out;
 }
 
-Json roles_json(const apply::Given& given) {
+Json roles_json(const apply::InputArrays& given) {
   Json out = Json::object();
   for (const auto& [role, array] : given.roles) {
     out[role] = {{"file", array.file.string()}, {"shape", array.shape}};
@@ -171,7 +171,7 @@ std::string with_sizes_explained(const std::string& reason) {
 
 Json applied(const Registry& registry, const Json& request) {
   const Entry& entry = registry.entry(request.at("mechanism"));
-  const apply::Given given = apply::open_given(request);
+  const apply::InputArrays given = apply::open_input_arrays(request);
   const bool gradient = !request.value("gradient", "").empty();
   const bool allow_nan = request.value("allow_nan", false);
   const auto seed = request.value("seed", std::uint64_t{0});

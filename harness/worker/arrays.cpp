@@ -70,7 +70,7 @@ at::Tensor mask_from(const Array& array, const Problem& problem) {
 
 }  // namespace
 
-Inputs inputs_from(const apply::Given& given, const Mechanism& mechanism, bool allow_nan) {
+Inputs inputs_from(const apply::InputArrays& given, const Mechanism& mechanism, bool allow_nan) {
   Inputs inputs;
   if (given.mask) inputs.key_mask = mask_from(*given.mask, mechanism.problem);
   const at::Tensor hidden = given.mask ? inputs.key_mask.logical_not() : at::Tensor();
@@ -90,7 +90,7 @@ Inputs inputs_from(const apply::Given& given, const Mechanism& mechanism, bool a
   return inputs;
 }
 
-at::Tensor upstream_from(const apply::Given& given, const Problem& problem, bool allow_nan) {
+at::Tensor upstream_from(const apply::InputArrays& given, const Problem& problem, bool allow_nan) {
   const npy::Shape wanted{problem.batch, problem.heads, problem.length, problem.value_dim};
   if (!given.gradient) return at::ones(wanted, at::TensorOptions(scalar_type(problem.dtype)));
   if (given.gradient->shape != wanted) {
@@ -102,7 +102,7 @@ at::Tensor upstream_from(const apply::Given& given, const Problem& problem, bool
   return tensor;
 }
 
-void set_parameters(const apply::Given& given, Mechanism& mechanism, bool allow_nan) {
+void set_parameters(const apply::InputArrays& given, Mechanism& mechanism, bool allow_nan) {
   const at::NoGradGuard no_grad;
   for (auto& [name, tensor] : parameters_of(mechanism)) {
     const auto found = given.parameters.find(name);

@@ -8,20 +8,9 @@
 namespace attnbench::worker {
 namespace {
 
-Json option_json(const Option& option) {
-  Json out = {{"name", option.name},
-              {"type", to_string(option.type)},
-              {"default", to_json(option.fallback)},
-              {"meaning", option.meaning}};
-  if (option.minimum) out["minimum"] = *option.minimum;
-  if (option.maximum) out["maximum"] = *option.maximum;
-  if (!option.choices.empty()) out["choices"] = option.choices;
-  return out;
-}
-
 Json options_json(const std::vector<Option>& options) {
   Json out = Json::array();
-  for (const Option& option : options) out.push_back(option_json(option));
+  for (const Option& option : options) out.push_back(to_json(option));
   return out;
 }
 

@@ -2,25 +2,13 @@
 
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 #include <utility>
 
-#include "core/errors.hpp"
 #include "attention/torch/cuda.hpp"
+#include "core/errors.hpp"
 
 namespace attnbench::worker {
 namespace {
-
-std::int64_t integer_from(const Json& value, const std::string& where) {
-  if (value.is_number_unsigned() &&
-      value.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()) {
-    throw UsageError(where + ": " + value.dump() + " is too large for a whole number");
-  }
-  if (!value.is_number_integer()) {
-    throw UsageError(where + ": expected a whole number, not " + value.dump());
-  }
-  return value.get<std::int64_t>();
-}
 
 std::map<std::string, OptionValue> values_from(const Json& cell, const char* section) {
   std::map<std::string, OptionValue> values;
@@ -40,31 +28,6 @@ Json finite_numbers(std::initializer_list<std::pair<const char*, double>> number
 }
 
 }  // namespace
-
-OptionValue value_from(const Json& value, const std::string& where) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return value.get<double>();
-  if (value.is_number()) return integer_from(value, where);
-  if (value.is_object() && value.size() == 2 && value.contains("left") && value.contains("right")) {
-    return Window{integer_from(value.at("left"), where + ".left"),
-                  integer_from(value.at("right"), where + ".right")};
-  }
-  throw UsageError(where + ": expected a number, a word, true, false or {left, right}, not " +
-                   value.dump());
-}
-
-Json to_json(const OptionValue& value) {
-  return std::visit(
-      [](const auto& held) -> Json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, Window>) {
-          return {{"left", held.left}, {"right", held.right}};
-        } else {
-          return held;
-        }
-      },
-      value);
-}
 
 Json to_json(const Options& options) {
   Json out = Json::object();

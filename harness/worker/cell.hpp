@@ -3,16 +3,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/option_json.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
 
 using tasks::Json;
 
-/// Integers, numbers, booleans and texts as they are; {"left": L, "right": R} is a window.
-/// Throws UsageError naming `where` for anything else.
-OptionValue value_from(const Json& value, const std::string& where);
-Json to_json(const OptionValue& value);
+using attnbench::to_json;
+using attnbench::value_from;
+
 Json to_json(const Options& options);
 Json to_json(const Problem& problem);
 /// Numbers that are not finite are left out: JSON has none.

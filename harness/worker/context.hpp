@@ -67,7 +67,7 @@ class ChildContext final : public tasks::Context {
   /// Those samples that count; `timing` gets all, and what was beside them.
   std::vector<double> counted_samples(const tasks::Body& body, Json& timing);
   /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
-  /// (see measure/recording.hpp); `timing` says so.
+  /// (see measure/pairs.hpp); `timing` says so.
   measure::Samples sampled(const tasks::Body& body, Json& timing);
 
   RunSettings settings_;

@@ -5,23 +5,23 @@
 namespace attnbench::worker {
 namespace {
 
-using apply::Given;
+using apply::InputArrays;
 using npy::Array;
 
-const Array* role_of(const Given& given, const std::string& name) {
+const Array* role_of(const InputArrays& given, const std::string& name) {
   const auto found = given.roles.find(name);
   return found == given.roles.end() ? nullptr : &found->second;
 }
 
 /// The first of these roles that was given, or any.
-const Array& one_of(const Given& given, std::initializer_list<const char*> names) {
+const Array& one_of(const InputArrays& given, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (const Array* array = role_of(given, name)) return *array;
   }
   return given.roles.begin()->second;
 }
 
-std::int64_t greatest(const Given& given, std::size_t dimension) {
+std::int64_t greatest(const InputArrays& given, std::size_t dimension) {
   std::int64_t most = 1;
   for (const auto& [role, array] : given.roles) most = std::max(most, array.shape[dimension]);
   return most;
@@ -52,7 +52,7 @@ std::string listed(const std::vector<Role>& roles) {
 }
 
 /// The first role of this source; the others must have its heads and tokens.
-const Array* side(const std::vector<Role>& roles, const Given& given, Source source) {
+const Array* side(const std::vector<Role>& roles, const InputArrays& given, Source source) {
   const Array* first = nullptr;
   std::string name;
   for (const Role& role : roles) {
@@ -86,7 +86,7 @@ void require_going_together(const Problem& problem, const Array& query, const Ar
 
 }  // namespace
 
-Problem guessed_problem(const Given& given, Pattern pattern, bool gradient) {
+Problem guessed_problem(const InputArrays& given, Pattern pattern, bool gradient) {
   Problem problem;
   problem.batch = given.roles.begin()->second.shape[0];
   problem.heads = greatest(given, 1);
@@ -109,7 +109,7 @@ Problem guessed_problem(const Given& given, Pattern pattern, bool gradient) {
   return problem;
 }
 
-void require_roles(const Mechanism& mechanism, const Given& given) {
+void require_roles(const Mechanism& mechanism, const InputArrays& given) {
   const std::vector<Role> roles = mechanism.roles();
   std::vector<std::string> names;
   for (const Role& role : roles) names.push_back(role.name);
@@ -128,7 +128,7 @@ void require_roles(const Mechanism& mechanism, const Given& given) {
   }
 }
 
-Problem problem_of(const Mechanism& mechanism, const Given& given) {
+Problem problem_of(const Mechanism& mechanism, const InputArrays& given) {
   const std::vector<Role> roles = mechanism.roles();
   const Array* query = side(roles, given, Source::query_tokens);
   const Array* key = side(roles, given, Source::key_tokens);
@@ -144,7 +144,7 @@ Problem problem_of(const Mechanism& mechanism, const Given& given) {
   return problem;
 }
 
-std::vector<std::int64_t Problem::*> open_widths(const Given& given) {
+std::vector<std::int64_t Problem::*> open_widths(const InputArrays& given) {
   std::vector<std::int64_t Problem::*> widths;
   if (role_of(given, "query") == nullptr && role_of(given, "key") == nullptr) {
     widths.push_back(&Problem::head_dim);

@@ -8,7 +8,7 @@
 namespace attnbench::worker {
 namespace {
 
-using apply::Given;
+using apply::InputArrays;
 using npy::Array;
 using npy::Shape;
 using Values = std::map<std::string, OptionValue>;
@@ -57,7 +57,7 @@ std::optional<Fitted> tried(const Entry& entry, const Values& said, const Proble
   }
 }
 
-Misfits misfits_of(const Fitted& fitted, const Given& given) {
+Misfits misfits_of(const Fitted& fitted, const InputArrays& given) {
   Misfits misfits;
   const auto compare = [&](const std::string& what, const Array& array, const Shape& wanted) {
     if (array.shape != wanted) misfits.push_back({what, &array, wanted});
@@ -89,7 +89,7 @@ std::vector<std::string> undecided(const Entry& entry, const Values& said) {
 
 /// One undecided number set so that the shapes come nearer to what was given.
 std::optional<Fitted> nearer(const Entry& entry, const Fitted& from, Values& said,
-                             const Given& given, const Misfits& misfits) {
+                             const InputArrays& given, const Misfits& misfits) {
   const std::size_t before = distance(misfits);
   for (const Misfit& misfit : misfits) {
     for (const std::string& name : undecided(entry, said)) {
@@ -128,7 +128,7 @@ std::optional<Fitted> nearer(const Entry& entry, const Fitted& from, Values& sai
                    ": change the array, or the options that decide its shape");
 }
 
-void require_known_parameters(const Fitted& fitted, const Given& given) {
+void require_known_parameters(const Fitted& fitted, const InputArrays& given) {
   std::vector<std::string> known;
   for (const auto& [name, tensor] : parameters_of(*fitted.mechanism)) known.push_back(name);
   for (const auto& [name, array] : given.parameters) {
@@ -146,7 +146,7 @@ void require_known_parameters(const Fitted& fitted, const Given& given) {
 }  // namespace
 
 Fitted fit(const Entry& entry, const Values& options, Pattern pattern, bool gradient,
-           const Given& given) {
+           const InputArrays& given) {
   Values said = options;
   Problem problem = guessed_problem(given, pattern, gradient);
   // Which roles there are, and whose tokens they hold, is known only of a mechanism that was made.

@@ -23,6 +23,6 @@ struct Fitted {
 /// Throws UsageError (roles or parameters that are missing, unknown or of another shape, sizes that
 /// do not go together) and UnsupportedError.
 Fitted fit(const Entry& entry, const std::map<std::string, OptionValue>& said, Pattern pattern,
-           bool gradient, const apply::Given& given);
+           bool gradient, const apply::InputArrays& given);
 
 }  // namespace attnbench::worker

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/machine.hpp"
 
 int main(int argc, char** argv) {

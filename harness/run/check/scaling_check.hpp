@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/measure/memory_ladder.hpp"
+#include "harness/measure/ceilings_cpu.hpp"
 #include "reports/tables/growth.hpp"
 #include "harness/run/check/checking.hpp"
 

@@ -2,11 +2,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "harness/measure/roofline.hpp"
-#include "core/statistics.hpp"
 #include "core/result/crossover.hpp"
-#include "harness/run/folder/disturbance.hpp"
 #include "core/result/record.hpp"
+#include "core/sizes.hpp"
+#include "core/statistics.hpp"
+#include "harness/measure/roofline.hpp"
+#include "harness/run/folder/disturbance.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -152,7 +153,10 @@ void fill_derived(Json& record) {
     if (value != 0) continue;
     if (problem.contains(name)) value = problem[name];
     if (name == "width" && problem.contains("heads") && problem.contains("head_dim")) {
-      value = problem["heads"].get<long>() * problem["head_dim"].get<long>();
+      Sizes sizes;
+      sizes.add("width", 0);
+      for (const char* size : {"heads", "head_dim"}) sizes.add(size, problem[size].get<long>());
+      value = sizes.value("width");
     }
   }
 }

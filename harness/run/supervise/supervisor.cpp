@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "harness/measure/card_noise_sources.hpp"
+#include "harness/measure/noise_sources.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "core/result/document.hpp"
@@ -114,7 +114,7 @@ void Supervisor::note_device(const std::string& device) {
   if (card.empty()) return;
   machine_["devices"][device] = card;
   identity_["devices"][device] = card;
-  for (const std::string& sentence : measure::card_spoilers(device, kind.condition(index))) {
+  for (const std::string& sentence : measure::card_noise_sources(device, kind.condition(index))) {
     machine_["spoilers"].push_back(sentence);
   }
 }

@@ -3,7 +3,6 @@
 #include <array>
 #include <numeric>
 
-#include "harness/apply/npy_header.hpp"
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "harness/compare/provenance.hpp"
 #include "core/result/document.hpp"
 #include "tests/support/catch.hpp"
 

@@ -3,8 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/cpu_loops.hpp"
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "tests/support/catch.hpp"
 
@@ -73,4 +74,16 @@ TEST_CASE("the CPU's stopwatch runs, and pinning to all CPUs changes nothing", "
   const std::vector<int> cpus = allowed_cpus();
   CHECK(pin_to_cpus(static_cast<int>(cpus.size())) == cpus);
   CHECK(allowed_cpus() == cpus);
+}
+
+TEST_CASE("a ladder has a rate at every rung, up to what was allowed", "[ladder]") {
+  const auto ladder = memory_ladder(2, 3e6);
+  REQUIRE(ladder.size() == 3);
+  CHECK(ladder[0].bytes == 131072);
+  CHECK(ladder[2].bytes == 2097152);
+  for (const Rung& rung : ladder) {
+    CHECK(rung.bytes_per_second > 0);
+    CHECK(std::isfinite(rung.bytes_per_second));
+  }
+  CHECK(memory_ladder(1, 0).empty());
 }

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;

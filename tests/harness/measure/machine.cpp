@@ -1,4 +1,5 @@
 #include "harness/measure/machine.hpp"
+#include "harness/measure/noise_sources.hpp"
 
 #include "harness/measure/neighbours.hpp"
 
@@ -37,36 +38,36 @@ TEST_CASE("each spoiler is said once it holds", "[machine]") {
                      {"allowed_cpus", {0, 1}},
                      {"load", {{"busy_cpus_beside_us", 0.05}}},
                      {"environment", Json::object()}};
-  CHECK(spoilers(calm).empty());
+  CHECK(noise_sources(calm).empty());
 
   Json card = calm;
   card["load"]["busy_cpus_beside_us"] = 1.2;
-  CHECK(any_mentions(spoilers(card), "1.2 of 2 CPUs"));
+  CHECK(any_mentions(noise_sources(card), "1.2 of 2 CPUs"));
 
   card = calm;
   card["environment"]["OPENBLAS_CORETYPE"] = "Haswell";
-  CHECK(any_mentions(spoilers(card), "env -u OPENBLAS_CORETYPE"));
+  CHECK(any_mentions(noise_sources(card), "env -u OPENBLAS_CORETYPE"));
 
   card = calm;
   card["governor"] = "powersave";
-  CHECK(any_mentions(spoilers(card), "powersave"));
+  CHECK(any_mentions(noise_sources(card), "powersave"));
   card["governor"] = "performance";
-  CHECK(spoilers(card).empty());
+  CHECK(noise_sources(card).empty());
 
   card = calm;
   card["cpu_quota"] = 1.5;
-  CHECK(any_mentions(spoilers(card), "--threads 1"));
+  CHECK(any_mentions(noise_sources(card), "--threads 1"));
 
   card = calm;
   card["environment"]["OMP_WAIT_POLICY"] = "passive";
-  CHECK(any_mentions(spoilers(card), "env -u OMP_WAIT_POLICY"));
+  CHECK(any_mentions(noise_sources(card), "env -u OMP_WAIT_POLICY"));
 }
 
 TEST_CASE("who is busy now takes the place of who was", "[machine]") {
   Json card = {{"threads", 2},
                {"load", {{"busy_cpus_beside_us", 1.9}, {"average_1_minute", 3.0}}},
                {"governor", "powersave"}};
-  card["spoilers"] = spoilers(card);
+  card["spoilers"] = noise_sources(card);
   card["spoilers"].push_back("the card is warm");
   REQUIRE(card["spoilers"].size() == 3);
   note_neighbours(card, {0.01, {}});

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "harness/measure/device_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;

@@ -1,4 +1,4 @@
-#include "harness/suite/problems.hpp"
+#include "harness/suite/document.hpp"
 
 #include "tests/harness/suite/malformed.hpp"
 

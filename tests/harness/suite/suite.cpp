@@ -3,8 +3,7 @@
 #include <set>
 
 #include "harness/suite/schema_check.hpp"
-#include "harness/suite/measure_block.hpp"
-#include "harness/suite/presets.hpp"
+#include "harness/suite/profile.hpp"
 #include "tests/harness/suite/malformed.hpp"
 #include "tests/support/files.hpp"
 

@@ -1,0 +1,27 @@
+// Options as JSON, the form in which the worker declares them and cells hold their values:
+// {name, type: integer | number | boolean | text | window, default, meaning, minimum?, maximum?,
+// choices?}.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/option.hpp"
+
+namespace attnbench {
+
+/// Integers, numbers, booleans and texts as they are; {"left": L, "right": R} is a window.
+/// Throws UsageError naming `where` for anything else.
+OptionValue value_from(const nlohmann::json& value, const std::string& where);
+nlohmann::json to_json(const OptionValue& value);
+
+/// Throws UsageError, or an exception of the JSON library, for what declares no option.
+Option option_from(const nlohmann::json& declaration);
+nlohmann::json to_json(const Option& option);
+
+/// Whether `number` is finite and within the bounds of `option`.
+bool in_range(const Option& option, double number);
+/// "from 1 to 4096", "at least 1" or "at most 4096"; empty where `option` has no bounds.
+std::string range_text(const Option& option);
+
+}  // namespace attnbench

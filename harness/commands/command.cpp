@@ -1,0 +1,197 @@
+#include "harness/commands/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <list>
+#include <sstream>
+
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/spelling.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+/// For commands that accept other words: CLI11 knows of no positionals that the usage could show.
+class UsageFormatter : public CLI::Formatter {
+ public:
+  UsageFormatter(std::string lines, std::string note)
+      : lines_(std::move(lines)), note_(std::move(note)) {}
+
+  std::string make_usage(const CLI::App*, std::string name) const override {
+    std::istringstream lines(lines_);
+    std::string text;
+    for (std::string line; std::getline(lines, line);) {
+      text.append(text.empty() ? "Usage: " : "       ").append(name + " " + line + "\n");
+    }
+    return text + "\n" + note_ + "\n";
+  }
+
+ private:
+  std::string lines_, note_;
+};
+
+/// Refuses a first word that is no command; CLI11 would only say that one is required.
+void expect_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) {
+    throw UsageFailure("expected a command, such as run; `attnbench --help` lists them");
+  }
+  const std::string word = argv[1];
+  if (word.empty() || word.front() == '-') return;
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  throw UsageFailure("there is no command \"" + result::quotable(word) + "\"; " +
+                     suite::suggestion(word, known));
+}
+
+/// Prints the help, or a complaint: CLI11 quotes a wrong command line whole, so it is shortened.
+int end_with(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out, complaint;
+  // CLI11 has exit codes of its own, from 100 up.
+  const int code = app.exit(error, out, complaint);
+  std::cout << out.str();
+  if (!complaint.str().empty()) {
+    std::cerr << result::bounded_message(complaint.str()) << std::flush;
+  }
+  return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+}
+
+}  // namespace
+
+Argument Argument::required() const {
+  option_->required();
+  return *this;
+}
+
+Argument Argument::repeatable() const {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Argument Argument::comma_separated() const {
+  option_->delimiter(',');
+  return *this;
+}
+
+Argument Argument::shows_default() const {
+  option_->capture_default_str();
+  return *this;
+}
+
+Argument Argument::within(int least, int greatest) const {
+  option_->check(CLI::Range(least, greatest));
+  return *this;
+}
+
+Argument Argument::within(double least, double greatest) const {
+  option_->check(CLI::Range(least, greatest));
+  return *this;
+}
+
+Argument Argument::positive() const {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Argument Argument::not_negative() const {
+  option_->check(CLI::NonNegativeNumber);
+  return *this;
+}
+
+Argument Argument::one_of(const std::vector<std::string>& words) const {
+  option_->check(CLI::IsMember(words));
+  return *this;
+}
+
+Argument Argument::excludes(const Argument& other) const {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Argument Command::flag(const std::string& name, bool& value, const std::string& meaning) {
+  return Argument(app_.add_flag(name, value, meaning));
+}
+
+template <typename Value>
+Argument Command::option(const std::string& name, Value& value, const std::string& meaning) {
+  return Argument(app_.add_option(name, value, meaning));
+}
+
+template Argument Command::option(const std::string&, std::string&, const std::string&);
+template Argument Command::option(const std::string&, int&, const std::string&);
+template Argument Command::option(const std::string&, std::int64_t&, const std::string&);
+template Argument Command::option(const std::string&, std::uint64_t&, const std::string&);
+template Argument Command::option(const std::string&, double&, const std::string&);
+template Argument Command::option(const std::string&, std::vector<std::string>&,
+                                  const std::string&);
+
+Argument Command::option(const std::string& name,
+                         std::function<void(const std::vector<std::string>&)> take,
+                         const std::string& meaning) {
+  return Argument(
+      app_.add_option_function<std::vector<std::string>>(name, std::move(take), meaning));
+}
+
+void Command::footer(const std::string& text) { app_.footer(text); }
+
+void Command::accept_other_words(const std::string& lines, const std::string& note) {
+  app_.allow_extras();
+  app_.formatter(std::make_shared<UsageFormatter>(lines, note));
+}
+
+void Command::runs(std::function<int()> body) {
+  app_.callback([this, body = std::move(body)] { chosen_ = body; });
+}
+
+bool Command::given(const std::string& flag) const { return app_.count(flag) > 0; }
+
+std::vector<std::string> Command::other_words() const { return app_.remaining(); }
+
+std::string Command::name() const { return app_.get_name(); }
+
+std::vector<std::string> Command::flags() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_.get_options()) {
+    const auto& own = option->get_lnames();
+    names.insert(names.end(), own.begin(), own.end());
+  }
+  return names;
+}
+
+struct CommandLine::State {
+  CLI::App app;
+  std::function<int()> chosen;
+  std::list<Command> commands;
+};
+
+CommandLine::CommandLine(const std::string& description, const std::string& version,
+                         const std::string& footer)
+    : state_(new State{CLI::App(description, "attnbench"), {}, {}}) {
+  state_->app.require_subcommand(1);
+  state_->app.set_version_flag("--version", version);
+  state_->app.footer(footer);
+}
+
+CommandLine::~CommandLine() = default;
+
+Command& CommandLine::add(const std::string& name, const std::string& meaning) {
+  CLI::App& app = *state_->app.add_subcommand(name, meaning);
+  return state_->commands.emplace_back(app, state_->chosen);
+}
+
+void CommandLine::footer(const std::string& text) { state_->app.footer(text); }
+
+int CommandLine::run(int argc, char** argv) {
+  try {
+    expect_command(state_->app, argc, argv);
+    state_->app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return end_with(state_->app, error);
+  }
+  return state_->chosen();
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,28 @@
+// Arguments of commands that need the worker: --plugin and --device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/commands/command.hpp"
+#include "harness/suite/catalogue.hpp"
+
+namespace attnbench::commands {
+
+/// Adds --plugin, which may be repeated. `plugins` gets those of ATTNBENCH_PLUGIN_PATH, then those
+/// of
+/// --plugin, without duplicates.
+void add_plugin_argument(Command& command, std::vector<std::string>& plugins);
+
+/// The catalogue with those plugins. Reports on standard error which are left out, and why.
+suite::Catalogue catalogue_with(const std::vector<std::string>& plugins);
+
+/// Plugins of a list of files and folders, separated by colons; of a folder all *.so, sorted by
+/// name. Missing files stay in the list: the worker reports them and goes on.
+std::vector<std::string> plugins_on_path(const std::string& path);
+
+/// Throws UsageFailure where `word` names no device, EnvironmentFailure with the reason where the
+/// device cannot be used.
+void require_device(const std::string& word);
+
+}  // namespace attnbench::commands
