@@ -10,7 +10,7 @@
 #include "harness/worker/cell.hpp"
 #include "harness/worker/shape_inference.hpp"
 #include "harness/worker/role_sizes.hpp"
-#include "tasks/bits.hpp"
+#include "tasks/output_checks.hpp"
 #include "tasks/check.hpp"
 
 namespace attnbench::worker {

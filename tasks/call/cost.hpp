@@ -1,28 +1,23 @@
-// From the cost of one forward mix to that of what a call times, and the memory it takes.
+// Forecasts of timed calls: their cost and memory, from those of one forward mix.
+//
+// FLOPs and bytes are those of the timed passes and of the projections inside the clock. A backward
+// pass reads the inputs, the saved tensors and the output's gradient, and writes the inputs'
+// gradients; it need not compute exponentials again, so none are counted for it. The memory of a
+// whole model adds what its blocks save; norms and activations add no FLOPs.
 #pragma once
 
 #include "tasks/call/settings.hpp"
 
 namespace attnbench::tasks::call {
 
-/// What fills a mechanism's inputs: its roles, and the rows of its latent stream if it has one.
-struct Filling {
-  std::vector<Role> roles;
-  std::int64_t latents = 0;
-};
+/// The forecast of the call of `settings`; `support` is no, with the reason, where the cell cannot
+/// run. `cost` is that of the timed passes, `peak_bytes` the greatest size of all live tensors,
+/// both by the mix's own predictions. Throws UsageError for invalid options.
+Forecast forecast_call(const Registry& registry, const Cell& cell, const Settings& settings);
 
-/// `mix`: of one forward mix. FLOPs and bytes of the passes and, by what fills the roles, of the
-/// projections inside the clock. A backward pass reads the inputs, what was saved and the output's
-/// gradient, and writes the inputs' gradients; that it computes exponentials again is a choice, not
-/// a need, so none are counted for it.
-Cost timed_cost(const Cost& mix, const Settings& settings, const Filling& filling);
-
-/// All tensors that live at the worst moment of the pass, by the mix's own predictions.
-double predicted_peak_bytes(const Cost& mix, const Settings& settings, const Filling& filling);
-
-/// Both of them filled into a forecast of the mix alone, for the call that `settings` say. Does
-/// nothing where the forecast is a no.
-void price(Forecast& forecast, const Registry& registry, const Cell& cell,
-           const Settings& settings);
+/// Turns the forecast of a mix alone (forecast_mix) into that of the call of `settings`. Does
+/// nothing where it is unsupported.
+void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cell,
+                   const Settings& settings);
 
 }  // namespace attnbench::tasks::call

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
@@ -25,7 +25,7 @@ int free_port() {
 }
 
 std::map<std::string, std::string> seat(int rank, int port) {
-  auto variables = School::environment();
+  auto variables = TrainingSuite::environment();
   variables["RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = "2";
   variables["MASTER_ADDR"] = "127.0.0.1";
@@ -39,9 +39,9 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
   // In float64, so that sums in another order stay close. The last batch of an epoch is a single
   // example, of which one process has no share.
   const Json set = {{"dtype", "float64"}, {"train_examples", 41}, {"epochs", 4}};
-  const School one(set);
-  REQUIRE(run(one.command(), 120, School::environment()).exit_code == 0);
-  const School two(set);
+  const TrainingSuite one(set);
+  REQUIRE(run(one.command(), 120, TrainingSuite::environment()).exit_code == 0);
+  const TrainingSuite two(set);
   const int port = free_port();
   Running second(two.command(), two / "output", seat(1, port));
   const Finished first = run(two.command(), 120, seat(0, port));
@@ -73,7 +73,7 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
 }
 
 TEST_CASE("what cannot be done by several processes is refused", "[train]") {
-  const School school;
+  const TrainingSuite suite;
   const auto refused = [&](const std::vector<std::string>& command,
                            std::map<std::string, std::string> variables, const char* why) {
     const Finished bad = run(command, 60, variables);
@@ -81,13 +81,13 @@ TEST_CASE("what cannot be done by several processes is refused", "[train]") {
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));
   };
-  refused({program(), "run", school.suite()}, seat(1, 29500), "--out");
-  refused(school.command({"--jobs", "2"}), seat(0, 29500), "choose");
-  refused({program(), "run", "softmax", "--out", school / "timed"}, seat(0, 29500), "is timed");
+  refused({program(), "run", suite.file()}, seat(1, 29500), "--out");
+  refused(suite.command({"--jobs", "2"}), seat(0, 29500), "choose");
+  refused({program(), "run", "softmax", "--out", suite / "timed"}, seat(0, 29500), "is timed");
   auto wrong = seat(0, 29500);
   wrong["RANK"] = "7";
-  refused(school.command(), wrong, "RANK=7");
+  refused(suite.command(), wrong, "RANK=7");
   auto nowhere = seat(0, 29500);
   nowhere["MASTER_ADDR"] = "garbage in it";
-  refused(school.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
+  refused(suite.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
 }

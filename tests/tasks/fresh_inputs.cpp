@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "tasks/bits.hpp"
+#include "tasks/output_checks.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 
-#include "tasks/crossover/efficiency.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::tasks::crossover;
@@ -46,7 +45,7 @@ TEST_CASE("a crossing inside is found to the resolution, wherever it lies", "[cr
   for (const double length : {65.5, 127.0, 129.5, 700.0, 1024.5, 3333.0, 16000.0}) {
     INFO(length);
     std::vector<std::int64_t> tried;
-    const Found found = search(usual, exactly(quadratic, line_through(length), 0, &tried));
+    const SearchResult found = search(usual, exactly(quadratic, line_through(length), 0, &tried));
     CHECK(found.verdict == "found");
     REQUIRE(found.low);
     REQUIRE(found.high);
@@ -66,7 +65,7 @@ TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are 
           "[crossover]") {
   // The ratio is within 10 % of 1 from about 644 to 778.
   const Seconds line = line_through(700);
-  const Found found = search(usual, exactly(quadratic, line, std::log(1.1)));
+  const SearchResult found = search(usual, exactly(quadratic, line, std::log(1.1)));
   REQUIRE(found.verdict == "found");
   const auto ratio = [&](std::int64_t length) {
     return line(static_cast<double>(length)) / quadratic(static_cast<double>(length));
@@ -78,28 +77,30 @@ TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are 
 }
 
 TEST_CASE("what lies outside of the lengths searched is said so", "[crossover]") {
-  const Found below = search(usual, exactly(quadratic, line_through(30)));
+  const SearchResult below = search(usual, exactly(quadratic, line_through(30)));
   CHECK(below.verdict == "below");
   CHECK(below.high == 64);
   CHECK_FALSE(below.low);
-  const Found above = search(usual, exactly(quadratic, line_through(50000)));
+  const SearchResult above = search(usual, exactly(quadratic, line_through(50000)));
   CHECK(above.verdict == "above");
   CHECK(above.low == 16384);
   CHECK_FALSE(above.high);
 }
 
 TEST_CASE("a mechanism that does not catch up has no crossover, not one far away", "[crossover]") {
-  const Found same = search(usual, exactly(quadratic, [](double n) { return 3 * quadratic(n); }));
+  const SearchResult same =
+      search(usual, exactly(quadratic, [](double n) { return 3 * quadratic(n); }));
   CHECK(same.verdict == "none");
-  const Found cubic = search(usual, exactly(quadratic, [](double n) { return 1e-6 * n * n * n; }));
+  const SearchResult cubic =
+      search(usual, exactly(quadratic, [](double n) { return 1e-6 * n * n * n; }));
   CHECK(cubic.verdict == "none");
   // One length shows no trend.
-  const Found one = search({64, 64, 0.05}, exactly(quadratic, line_through(30000)));
+  const SearchResult one = search({64, 64, 0.05}, exactly(quadratic, line_through(30000)));
   CHECK(one.verdict == "above");
 }
 
 TEST_CASE("a mechanism that is overtaken is not said to overtake", "[crossover]") {
-  const Found found = search(usual, exactly(line_through(1000), quadratic));
+  const SearchResult found = search(usual, exactly(line_through(1000), quadratic));
   CHECK(found.verdict == "reverse");
   CHECK(*found.low <= 1000);
   CHECK(*found.high >= 1000);
@@ -109,7 +110,7 @@ TEST_CASE("more than one change of sign is reported, each one narrowed", "[cross
   const Seconds wavy = [](double n) {
     return quadratic(n) * (n > 200 && n < 900 ? 0.5 : n > 5000 ? 0.5 : 2);
   };
-  const Found found = search(usual, exactly(quadratic, wavy));
+  const SearchResult found = search(usual, exactly(quadratic, wavy));
   CHECK(found.verdict == "several");
   REQUIRE(found.crossings.size() == 3);
   const double at[] = {200, 900, 5000};
@@ -138,7 +139,7 @@ TEST_CASE("noise that the comparison leaves undecided never moves the interval o
                                                        : Faster::exact;
       return Trial{length, faster, std::exp(log_ratio)};
     };
-    const Found found = search(usual, noisy);
+    const SearchResult found = search(usual, noisy);
     REQUIRE(found.verdict == "found");
     CHECK(*found.low < 1500);
     CHECK(*found.high > 1500);
@@ -147,7 +148,7 @@ TEST_CASE("noise that the comparison leaves undecided never moves the interval o
 }
 
 TEST_CASE("nothing decided is undecided", "[crossover]") {
-  const Found found = search(usual, exactly(quadratic, quadratic));
+  const SearchResult found = search(usual, exactly(quadratic, quadratic));
   CHECK((found.verdict == "none" || found.verdict == "undecided"));
   CHECK(search(usual, exactly(quadratic, quadratic, 0.01)).verdict == "undecided");
 }
@@ -159,11 +160,11 @@ TEST_CASE("a search that has to end says what it knows", "[crossover]") {
     return left-- > 0 ? compare(length) : std::nullopt;
   };
   left = 3;  // 64, 128, 256
-  const Found early = search(usual, limited);
+  const SearchResult early = search(usual, limited);
   CHECK(early.verdict == "above");
   CHECK(early.low == 256);
   left = 10;  // the coarse ones and one between
-  const Found late = search(usual, limited);
+  const SearchResult late = search(usual, limited);
   CHECK(late.verdict == "found");
   CHECK(late.low == 724);
   CHECK(late.high == 1024);
@@ -174,7 +175,7 @@ TEST_CASE("a search that has to end says what it knows", "[crossover]") {
 TEST_CASE("a length too long to be tried does not keep shorter ones from being searched",
           "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const Found found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length > 4096 ? std::nullopt : compare(length);
   });
   CHECK(found.verdict == "found");
@@ -183,7 +184,7 @@ TEST_CASE("a length too long to be tried does not keep shorter ones from being s
 
 TEST_CASE("lengths that one side does not support are passed over", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const Found found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length < 300 ? Trial{length, Faster::untried, 1} : compare(length);
   });
   CHECK(found.verdict == "found");

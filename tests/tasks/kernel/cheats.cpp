@@ -3,7 +3,7 @@
 #include <memory>
 #include <thread>
 
-#include "tasks/call/subject.hpp"
+#include "tasks/call/timed_call.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tasks/run_cell.hpp"
 
@@ -224,15 +224,15 @@ TEST_CASE("where copies do not fit, it is said that timed calls were not checked
   const auto cell = make_cell("kernel", "softmax", "composite",
                               {{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}});
   const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
-  tasks::call::Subject subject(registry(), cell, forecast,
-                               tasks::call::settings_from(cell.settings));
-  subject.prepare(1);
+  tasks::call::TimedCall timed_call(registry(), cell, forecast,
+                                    tasks::call::settings_from(cell.settings));
+  timed_call.prepare(1);
   worker::set_memory_limit(worker::cpu_memory().live_bytes() + 1024);
-  const tasks::Body body = subject.body();
+  const tasks::Body body = timed_call.body();
   worker::set_memory_limit(0);
   body.refresh();
   body.call();
-  const test::Json found = subject.timed_check(1, 0);
+  const test::Json found = timed_call.timed_check(1, 0);
   CHECK(found["verdict"] == "ok");
   CHECK(found["skipped"] == "copies of its inputs did not fit in memory");
 }

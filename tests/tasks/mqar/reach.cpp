@@ -20,8 +20,8 @@ mqar::Plan plan_of(const std::string& test) {
   return plan;
 }
 
-learning::ModelOptions layout_of(learning::Layout layout, int64_t taps = 3) {
-  learning::ModelOptions model;
+training::ModelOptions layout_of(training::Layout layout, int64_t taps = 3) {
+  training::ModelOptions model;
   model.layout = layout;
   model.taps = taps;
   return model;
@@ -77,7 +77,7 @@ TEST_CASE("segments of a test count by their examples, not by their questions", 
 }
 
 TEST_CASE("a convolution below lets a window reach farther by the tokens that it sees", "[mqar]") {
-  using learning::Layout;
+  using training::Layout;
   CHECK(mqar::farthest_found(16, layout_of(Layout::mechanism)) == 15);
   CHECK(mqar::farthest_found(16, layout_of(Layout::convolution_first)) == 16);
   CHECK(mqar::farthest_found(16, layout_of(Layout::convolution_first, 4)) == 17);
@@ -86,7 +86,7 @@ TEST_CASE("a convolution below lets a window reach farther by the tokens that it
 
 TEST_CASE("the line of reach rises to 1 in small steps, a key's bytes each", "[mqar]") {
   const LookBack look_back(plan_of("256x16:200"));
-  const auto model = layout_of(learning::Layout::convolution_first);
+  const auto model = layout_of(training::Layout::convolution_first);
   const Json line = mqar::reach_line(look_back, model, 256, 100, 6400, 10);
   const auto keys = line["keys"].get<std::vector<int64_t>>();
   REQUIRE(keys.size() > 60);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/errors.hpp"
+#include "tasks/mqar/data.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

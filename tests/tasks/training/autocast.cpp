@@ -1,6 +1,6 @@
 #include "attention/torch/autocast.hpp"
 
-#include "tasks/training/outcome.hpp"
+#include "tasks/training/trainer.hpp"
 #include "tests/tasks/training/small_training.hpp"
 
 using namespace attnbench;
@@ -25,7 +25,7 @@ Json learned(const ModelOptions& how) {
   options.checkpoint_seconds = 1e9;
   Trainer trainer(*model, data, options, nullptr);
   trainer.train();
-  return outcome(*model, data, trainer, 8, 32);
+  return training_record(*model, data, trainer, 8, 32);
 }
 
 }  // namespace

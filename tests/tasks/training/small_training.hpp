@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/training/trainer.hpp"
 #include "tasks/mqar/data.hpp"
+#include "tasks/training/trainer.hpp"
 #include "tests/support/files.hpp"
 #include "tests/tasks/training/model_of.hpp"
 
@@ -92,7 +92,7 @@ inline std::pair<std::string, Json> trained(const std::string& mechanism,
     }
     CHECK(trainer.notes().empty());
     CHECK(trainer.resumed_from() == (steps.empty() ? 0 : steps.back()));
-    return {hash_of(weights_of(*model)), trainer.progressed().curve};
+    return {hash_of(weights_of(*model)), trainer.state().curve};
   }
   return {};
 }

@@ -72,7 +72,7 @@ TEST_CASE("training ends where validation is good enough", "[trainer]") {
   options.optimiser.learning_rate = 1e-2;
   Trainer trainer(*model, data, options, nullptr);
   trainer.train();
-  CHECK(trainer.progressed().stopped == "accuracy");
-  CHECK(trainer.progressed().step < 250);
-  CHECK(has_converged(trainer.progressed()));
+  CHECK(trainer.state().stopped == "accuracy");
+  CHECK(trainer.state().step < 250);
+  CHECK(has_converged(trainer.state()));
 }

@@ -33,7 +33,7 @@ TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
     const auto model = small_model("softmax", comparison());
     Trainer trainer(*model, data, quick(), &checkpoints);
     trainer.train();
-    return std::pair(hash_of(weights_of(*model)), trainer.progressed().curve);
+    return std::pair(hash_of(weights_of(*model)), trainer.state().curve);
   };
   const auto want = trained("softmax", {});
   const auto whole = finish([](Checkpoint&) {});
@@ -100,18 +100,18 @@ TEST_CASE("a checkpoint that does not fit gives way to the one before, to the sa
     REQUIRE(trainer.notes().size() == 1);
     CHECK_THAT(trainer.notes()[0], Catch::Matchers::Contains("checkpoint.pt "));
     CHECK(hash_of(weights_of(*model)) == want.first);
-    CHECK(trainer.progressed().curve == want.second);
+    CHECK(trainer.state().curve == want.second);
   }
 }
 
 TEST_CASE("training has converged when accuracy grows no more", "[trainer]") {
   const auto curve = [](const std::vector<double>& accuracies) {
-    Progressed progressed;
-    progressed.stopped = "epochs";
+    TrainingState state;
+    state.stopped = "epochs";
     for (const double one : accuracies) {
-      progressed.curve.push_back({{"validation_accuracy", one}});
+      state.curve.push_back({{"validation_accuracy", one}});
     }
-    return progressed;
+    return state;
   };
   CHECK_FALSE(has_converged(curve({0.5, 0.5, 0.5})));
   CHECK(has_converged(curve({0.5, 0.9, 0.905, 0.906})));
