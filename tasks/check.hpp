@@ -4,9 +4,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tasks/output_checks.hpp"
 #include "tasks/reference_rows.hpp"
 #include "tasks/task.hpp"
-#include "tasks/verdict.hpp"
 
 namespace attnbench::tasks {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/crossover/pairwise_timing.hpp"
 #include "tasks/forecast.hpp"
 

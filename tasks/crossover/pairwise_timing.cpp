@@ -5,7 +5,7 @@
 #include <cmath>
 #include <new>
 
-#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/call/timed_call.hpp"
 #include "tasks/forecast.hpp"
 

@@ -2,7 +2,7 @@
 // timed size; growth and roofline share are derived from those.
 #include <nlohmann/json.hpp>
 
-#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/call/timed_call.hpp"
 #include "tasks/forecast.hpp"
 

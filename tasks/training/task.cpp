@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/settings.hpp"
 #include "tasks/training/random.hpp"
