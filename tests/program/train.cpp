@@ -1,4 +1,4 @@
-// Trainings as a user runs them: once each, and gone on with after a kill.
+// Trainings as a user runs them, killed and resumed.
 #include <signal.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What stands there now: nothing, perhaps, for a save renames two files.
+/// The content now; may be empty, since a save renames two files.
 std::string contents(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -23,7 +23,7 @@ std::string contents(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a training is run once, and told of", "[train]") {
+TEST_CASE("a training runs once, whatever the rounds, and is reported", "[train]") {
   const TrainingSuite suite;
   const Finished run =
       attnbench::test::run(suite.command({"--rounds", "5"}), 120, TrainingSuite::environment());
@@ -36,12 +36,12 @@ TEST_CASE("a training is run once, and told of", "[train]") {
   CHECK(cell["check"]["verdict"] == "ok");
   CHECK(cell["training"]["steps"] == 500);
   CHECK(cell["training"]["curve"].size() == 10);
-  CHECK(cell["settings"]["schedule"] == "cosine");  // said or not, every choice is there
+  CHECK(cell["settings"]["schedule"] == "cosine");  // defaults are recorded, too
   CHECK(cell["metrics"]["state_bytes"].get<int>() > 0);
   CHECK_FALSE(std::filesystem::exists(suite.checkpoint()));
 }
 
-TEST_CASE("a run killed at any moment goes on to the same bits", "[train]") {
+TEST_CASE("a run killed at any moment resumes to the same bits", "[train]") {
   const TrainingSuite unbroken;
   REQUIRE(run(unbroken.command(), 120, TrainingSuite::environment()).exit_code == 0);
   const std::string want = unbroken.cell()["training"]["weights_hash"];
@@ -72,10 +72,10 @@ TEST_CASE("a run killed at any moment goes on to the same bits", "[train]") {
   CHECK(broken.cell()["training"]["resumed_from_step"].get<int>() > 0);
 }
 
-TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[train]") {
+TEST_CASE("a damaged checkpoint is reported, and the previous one used", "[train]") {
   const TrainingSuite suite;
   std::string whole;
-  // A kill between the two renames of a save leaves nothing to damage: once more, then.
+  // Repeat after a kill between the two renames of a save, which leaves nothing to damage.
   for (auto command = suite.command(); whole.empty(); command = suite.resume()) {
     Running at_work(command, suite / "output", TrainingSuite::environment());
     REQUIRE(wait_until([&] {
@@ -86,7 +86,7 @@ TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[trai
     const pid_t child = child_of(at_work);
     at_work.signal(SIGKILL);
     at_work.wait(10);
-    // It outlives its parents by moments, and might save once more.
+    // It outlives its parents by moments, and might save again.
     REQUIRE(wait_until([&] { return !alive(child); }));
     whole = contents(suite.checkpoint());
   }
@@ -98,7 +98,7 @@ TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[trai
              Contains("checkpoint.pt is cut short"));
 }
 
-TEST_CASE("what another build of a plugin began is not gone on with", "[train]") {
+TEST_CASE("a training of another build of a plugin is not resumed", "[train]") {
   const TrainingSuite suite;
   const std::string plugin = suite / "plugin.so";
   write_file(plugin, read_file(misbehave_plugin()));
@@ -121,7 +121,7 @@ TEST_CASE("what another build of a plugin began is not gone on with", "[train]")
   CHECK_THAT(training["checkpoint_notes"].at(0).get<std::string>(), Contains("built anew"));
 }
 
-TEST_CASE("a loss that is no number is an error, with the step", "[train]") {
+TEST_CASE("a loss that is not finite is an error that names the step", "[train]") {
   const TrainingSuite suite({{"learning_rate", 1e30}, {"clip", 0}});
   const Finished done = run(suite.command(), 120, TrainingSuite::environment());
   INFO(done.err);

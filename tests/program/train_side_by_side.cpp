@@ -16,7 +16,7 @@ const Json three = {{"latte", Json::object()},
 
 }  // namespace
 
-TEST_CASE("trainings side by side have the bits of trainings alone with as many threads",
+TEST_CASE("trainings side by side give the bits of trainings alone with as many threads",
           "[train]") {
   const TrainingSuite alone(TrainingSuite::Mechanisms{three}, no_clipping);
   run(alone.command({"--threads", "1"}), 120, TrainingSuite::environment());
@@ -37,7 +37,7 @@ TEST_CASE("trainings side by side have the bits of trainings alone with as many 
   CHECK_FALSE(want["latte"].contains("side_by_side"));
 }
 
-TEST_CASE("Ctrl-C ends all trainings, and they go on to the same bits", "[train]") {
+TEST_CASE("Ctrl-C ends all trainings, and they resume to the same bits", "[train]") {
   const Json two = {{"latte", Json::object()}, {"linear", Json::object()}};
   const Json longer = {{"epochs", 20}};  // so that neither is over before the other has begun
   const TrainingSuite unbroken(TrainingSuite::Mechanisms{two}, longer);

@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// One that nobody listens at, a moment ago.
+/// A port that was free a moment ago.
 int free_port() {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -24,7 +24,7 @@ int free_port() {
   return bound ? ntohs(address.sin_port) : 29771;
 }
 
-std::map<std::string, std::string> seat(int rank, int port) {
+std::map<std::string, std::string> process_rank(int rank, int port) {
   auto variables = TrainingSuite::environment();
   variables["RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = "2";
@@ -43,8 +43,8 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
   REQUIRE(run(one.command(), 120, TrainingSuite::environment()).exit_code == 0);
   const TrainingSuite two(set);
   const int port = free_port();
-  Running second(two.command(), two / "output", seat(1, port));
-  const Finished first = run(two.command(), 120, seat(0, port));
+  Running second(two.command(), two / "output", process_rank(1, port));
+  const Finished first = run(two.command(), 120, process_rank(0, port));
   const int second_code = second.wait(60);
   INFO(first.err << "\n" << read_file(two / "output"));
   const Json cell = two.cell();
@@ -72,7 +72,7 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
   CHECK(other["training"]["weights_hash"] == cell["training"]["weights_hash"]);
 }
 
-TEST_CASE("what cannot be done by several processes is refused", "[train]") {
+TEST_CASE("options that several processes exclude are refused", "[train]") {
   const TrainingSuite suite;
   const auto refused = [&](const std::vector<std::string>& command,
                            std::map<std::string, std::string> variables, const char* why) {
@@ -81,13 +81,14 @@ TEST_CASE("what cannot be done by several processes is refused", "[train]") {
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));
   };
-  refused({program(), "run", suite.file()}, seat(1, 29500), "--out");
-  refused(suite.command({"--jobs", "2"}), seat(0, 29500), "choose");
-  refused({program(), "run", "softmax", "--out", suite / "timed"}, seat(0, 29500), "is timed");
-  auto wrong = seat(0, 29500);
+  refused({program(), "run", suite.file()}, process_rank(1, 29500), "--out");
+  refused(suite.command({"--jobs", "2"}), process_rank(0, 29500), "choose");
+  refused({program(), "run", "softmax", "--out", suite / "timed"}, process_rank(0, 29500),
+          "is timed");
+  auto wrong = process_rank(0, 29500);
   wrong["RANK"] = "7";
   refused(suite.command(), wrong, "RANK=7");
-  auto nowhere = seat(0, 29500);
+  auto nowhere = process_rank(0, 29500);
   nowhere["MASTER_ADDR"] = "garbage in it";
   refused(suite.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
 }

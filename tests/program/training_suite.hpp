@@ -5,15 +5,15 @@
 
 namespace attnbench::test {
 
-/// Trainings of a few seconds each, of tiny models.
+/// Trainings of tiny models, a few seconds each.
 class TrainingSuite {
  public:
-  /// What "mechanisms" of the suite holds.
+  /// The member "mechanisms" of the suite.
   struct Mechanisms {
     Json entries;
   };
 
-  /// One training, of Latte; `more` goes into the suite's "set".
+  /// One training, of Latte; `more` is added to the suite's "set".
   explicit TrainingSuite(const Json& more = Json::object());
   TrainingSuite(const Mechanisms& mechanisms, const Json& more);
 
@@ -21,8 +21,7 @@ class TrainingSuite {
   std::string run_folder() const { return folder_ / "run"; }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  /// attnbench run SUITE --out FOLDER, with `more` after it; two threads unless that says
-  /// otherwise.
+  /// attnbench run SUITE --out FOLDER MORE; two threads unless `more` sets them.
   std::vector<std::string> command(const std::vector<std::string>& more = {}) const;
   /// attnbench run --resume FOLDER.
   std::vector<std::string> resume(const std::vector<std::string>& more = {}) const;
@@ -31,7 +30,7 @@ class TrainingSuite {
   Json result() const;                        ///< result.json's "attnbench"
   Json cell() const;                          ///< its first cell
   std::map<std::string, Json> cells() const;  ///< all of them by label
-  /// Of the first training that has one; empty without any.
+  /// The checkpoint of the first training that has one; empty without any.
   std::filesystem::path checkpoint() const;
 
  private:

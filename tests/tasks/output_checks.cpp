@@ -33,7 +33,7 @@ class Thread {
 
 }  // namespace
 
-TEST_CASE("a snapshot names what was changed in place, one bit of it included", "[output]") {
+TEST_CASE("a snapshot names a tensor changed in place, even by one bit", "[output]") {
   const at::Tensor query = at::randn({2, 3, 5, 4});
   const at::Tensor value = at::randn({2, 3, 5, 4}).to(at::kBFloat16);
   const at::Tensor strided = at::randn({4, 6}).transpose(0, 1);
@@ -47,7 +47,7 @@ TEST_CASE("a snapshot names what was changed in place, one bit of it included", 
   CHECK(tasks::Snapshot({{"value", value}}).changed().empty());
 }
 
-TEST_CASE("bits are the same or not, NaN and zeros of either sign among them", "[output]") {
+TEST_CASE("same_bits compares NaN and signed zeros by their bits", "[output]") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const at::Tensor a = at::tensor({1.0F, nan, 0.0F});
   CHECK(tasks::same_bits(a, a.clone()));
@@ -64,7 +64,7 @@ TEST_CASE("numbers that are not finite are counted in the whole tensor", "[outpu
   CHECK(tasks::count_not_finite(a) == 14);
 }
 
-TEST_CASE("an output of another form is described by both", "[output]") {
+TEST_CASE("a mismatch of form names both forms", "[output]") {
   const at::Device cpu("cpu");
   const std::vector<std::int64_t> shape{2, 3};
   const auto departure = [&](const at::Tensor& output) {
@@ -91,7 +91,8 @@ TEST_CASE("the rows that differ most are found, the worst first", "[output]") {
   CHECK(tasks::count_differing_rows(b, a, 1e-3) == 2);
 }
 
-TEST_CASE("a small row is no nearer than usual ones, a large one by its own size", "[output]") {
+TEST_CASE("errors of small rows are relative to the whole output, of large ones to the row",
+          "[output]") {
   at::Tensor a = at::ones({1, 1, 100, 4});
   a[0][0][3] = 1e-6;
   a[0][0][4] = 1000;
@@ -102,7 +103,7 @@ TEST_CASE("a small row is no nearer than usual ones, a large one by its own size
   CHECK(tasks::count_differing_rows(b, a, 0.5e-3) == 1);
 }
 
-TEST_CASE("a call that is over leaves nothing behind", "[output]") {
+TEST_CASE("a finished call passes the check after the call", "[output]") {
   tasks::AfterCallCheck after_call;
   const at::Tensor a = at::randn({300, 300});
   const at::Tensor output = at::mm(a, a);
@@ -111,14 +112,14 @@ TEST_CASE("a call that is over leaves nothing behind", "[output]") {
   CHECK(after_call.failure(output).empty());
 }
 
-TEST_CASE("a thread that a call started and left at work is seen", "[output]") {
+TEST_CASE("a thread that a call left working is noted", "[output]") {
   const at::Tensor output = at::ones({8});
   const Thread before(true);
   tasks::AfterCallCheck after_call;
   CHECK(after_call.failure(output).empty());
   CHECK(after_call.note().empty());
   const Thread busy(true);
-  // On one core with others at work a thread may get nothing for some milliseconds.
+  // On a busy core a thread may not run for some milliseconds.
   std::string seen;
   for (int i = 0; i < 20 && after_call.note().empty(); ++i) seen += after_call.failure(output);
   CHECK(seen.empty());
@@ -126,7 +127,7 @@ TEST_CASE("a thread that a call started and left at work is seen", "[output]") {
         "1 thread that it started went on working after the call had returned");
 }
 
-TEST_CASE("an output that changes after it was handed over is seen", "[output]") {
+TEST_CASE("an output that changes after the call is found", "[output]") {
   tasks::AfterCallCheck after_call;
   const at::Tensor output = at::zeros({1000});
   std::thread late([&] {

@@ -28,7 +28,7 @@ std::string refusal(const std::map<std::string, OptionValue>& said) {
 
 }  // namespace
 
-TEST_CASE("what is not said is derived", "[sizes]") {
+TEST_CASE("sizes that are not set are derived", "[sizes]") {
   const Problem problem = problem_of({});
   CHECK(problem.heads == 4);
   CHECK(problem.kv_heads == 4);

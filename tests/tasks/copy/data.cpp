@@ -22,7 +22,7 @@ Plan plan_of(std::int64_t length = 128) {
 
 }  // namespace
 
-TEST_CASE("a sequence, the separator, the sequence, and nothing more", "[copy]") {
+TEST_CASE("an example is a sequence, the separator, the sequence and padding", "[copy]") {
   std::map<std::int64_t, int> lengths;
   std::map<std::int64_t, int> symbols;
   const int examples = 20000;
@@ -96,7 +96,7 @@ TEST_CASE("examples to copy follow seed, split and number alone", "[copy]") {
   CHECK(tokens(1, Split::train, 5) != tokens(1, Split::train, 6));
 }
 
-TEST_CASE("what cannot be copied is refused, and what barely can is not", "[copy]") {
+TEST_CASE("sizes that leave nothing to copy are refused, the smallest others are not", "[copy]") {
   CHECK_THROWS_WITH(CopyData(plan_of(3)), Contains("length 3"));
   Plan plan = plan_of();
   plan.vocabulary = 2;

@@ -61,8 +61,7 @@ TEST_CASE("a crossing inside is found to the resolution, wherever it lies", "[cr
   }
 }
 
-TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are looked for",
-          "[crossover]") {
+TEST_CASE("undecided lengths lie inside the interval, whose edges are searched", "[crossover]") {
   // The ratio is within 10 % of 1 from about 644 to 778.
   const Seconds line = line_through(700);
   const SearchResult found = search(usual, exactly(quadratic, line, std::log(1.1)));
@@ -76,7 +75,7 @@ TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are 
   CHECK(ratio(*found.high) > 1 / 1.1 / 1.06);
 }
 
-TEST_CASE("what lies outside of the lengths searched is said so", "[crossover]") {
+TEST_CASE("a crossing outside the range is reported as below or above", "[crossover]") {
   const SearchResult below = search(usual, exactly(quadratic, line_through(30)));
   CHECK(below.verdict == "below");
   CHECK(below.high == 64);
@@ -87,7 +86,7 @@ TEST_CASE("what lies outside of the lengths searched is said so", "[crossover]")
   CHECK_FALSE(above.high);
 }
 
-TEST_CASE("a mechanism that does not catch up has no crossover, not one far away", "[crossover]") {
+TEST_CASE("a mechanism that does not catch up has no crossover", "[crossover]") {
   const SearchResult same =
       search(usual, exactly(quadratic, [](double n) { return 3 * quadratic(n); }));
   CHECK(same.verdict == "none");
@@ -99,7 +98,7 @@ TEST_CASE("a mechanism that does not catch up has no crossover, not one far away
   CHECK(one.verdict == "above");
 }
 
-TEST_CASE("a mechanism that is overtaken is not said to overtake", "[crossover]") {
+TEST_CASE("a mechanism that falls behind has a reverse crossover", "[crossover]") {
   const SearchResult found = search(usual, exactly(line_through(1000), quadratic));
   CHECK(found.verdict == "reverse");
   CHECK(*found.low <= 1000);
@@ -124,8 +123,7 @@ TEST_CASE("more than one change of sign is reported, each one narrowed", "[cross
   CHECK_FALSE(found.low);
 }
 
-TEST_CASE("noise that the comparison leaves undecided never moves the interval off the crossing",
-          "[crossover]") {
+TEST_CASE("undecided noise never moves the interval off the crossing", "[crossover]") {
   std::mt19937 random(7);
   std::normal_distribution<double> noise(0, 0.02);
   for (int repeat = 0; repeat < 50; ++repeat) {
@@ -147,13 +145,13 @@ TEST_CASE("noise that the comparison leaves undecided never moves the interval o
   }
 }
 
-TEST_CASE("nothing decided is undecided", "[crossover]") {
+TEST_CASE("a search without decisions is undecided", "[crossover]") {
   const SearchResult found = search(usual, exactly(quadratic, quadratic));
   CHECK((found.verdict == "none" || found.verdict == "undecided"));
   CHECK(search(usual, exactly(quadratic, quadratic, 0.01)).verdict == "undecided");
 }
 
-TEST_CASE("a search that has to end says what it knows", "[crossover]") {
+TEST_CASE("a search that ends early reports its bounds", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
   int left = 0;
   const Compare limited = [&](std::int64_t length) -> std::optional<Trial> {
@@ -172,8 +170,7 @@ TEST_CASE("a search that has to end says what it knows", "[crossover]") {
   CHECK(search(usual, limited).verdict == "undecided");
 }
 
-TEST_CASE("a length too long to be tried does not keep shorter ones from being searched",
-          "[crossover]") {
+TEST_CASE("a length that cannot be tried does not end the search of shorter ones", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
   const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length > 4096 ? std::nullopt : compare(length);
@@ -182,7 +179,7 @@ TEST_CASE("a length too long to be tried does not keep shorter ones from being s
   CHECK(*found.high <= 1.05 * static_cast<double>(*found.low));
 }
 
-TEST_CASE("lengths that one side does not support are passed over", "[crossover]") {
+TEST_CASE("lengths that one side does not support are skipped", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
   const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length < 300 ? Trial{length, Faster::untried, 1} : compare(length);
@@ -202,7 +199,7 @@ TEST_CASE("the efficiency length of CAB's own sample data is the published one",
   CHECK(found->r2_mechanism > 0.9);
 }
 
-TEST_CASE("fits that do not cross, or are no parabola, have no efficiency length", "[crossover]") {
+TEST_CASE("fits that do not cross, or lack a parabola, have no efficiency length", "[crossover]") {
   const std::vector<double> n{256, 512, 1024, 2048};
   const auto times = [&](const Seconds& seconds) {
     std::vector<double> values;

@@ -1,4 +1,4 @@
-// What holds for every exercise: what is learned, what an example follows, which sizes can be made.
+// Properties of all exercises: training labels, seeds, possible sizes.
 #include <vector>
 
 #include "core/errors.hpp"
@@ -15,7 +15,7 @@ constexpr std::uint64_t seed = 3;
 
 }  // namespace
 
-TEST_CASE("recall is learned from every next token, the others from what is asked", "[mad]") {
+TEST_CASE("recall is learned from every next token, the others from the scored labels", "[mad]") {
   for (const std::string& name : exercise_names()) {
     const Rules rules = baseline(exercise_from(name));
     INFO(name);
@@ -53,7 +53,7 @@ TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
   CHECK_THROWS_WITH(exercise_from("recall"), Contains("in_context_recall"));
 }
 
-TEST_CASE("exercises of any size that is allowed can be made, others are refused", "[mad]") {
+TEST_CASE("exercises of all allowed sizes can be made, others are refused", "[mad]") {
   const auto with = [](Exercise exercise, auto change) {
     Rules rules = baseline(exercise);
     change(rules);

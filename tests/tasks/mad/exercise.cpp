@@ -1,5 +1,4 @@
-// The six exercises held against their rules as mad-lab states them, example by example and by
-// their statistics.
+// The six exercises checked against mad-lab's rules, example by example and by their statistics.
 #include "tasks/mad/exercise.hpp"
 
 #include <cmath>
@@ -19,16 +18,16 @@ Example example_of(const Rules& rules, std::uint64_t number, Split split = Split
   return make_example(rules, seed, split, number);
 }
 
-std::size_t spot(std::int64_t place) { return static_cast<std::size_t>(place); }
+std::size_t index_of(std::int64_t place) { return static_cast<std::size_t>(place); }
 
 /// Five standard errors of a share counted over `count`.
 double bar(double share, double count) { return 5 * std::sqrt(share * (1 - share) / count); }
 
-/// Whether every question's answer is the token after it, and stands `distance` before it.
-bool answers_stand(const Example& example) {
+/// Whether every question's answer is the token after it and the token `distance` before it.
+bool answers_match(const Example& example) {
   for (const Question& question : example.questions) {
-    if (example.tokens[spot(question.position + 1)] != question.answer) return false;
-    if (example.tokens[spot(question.position - question.distance)] != question.answer)
+    if (example.tokens[index_of(question.position + 1)] != question.answer) return false;
+    if (example.tokens[index_of(question.position - question.distance)] != question.answer)
       return false;
     if (question.distance < 1) return false;
   }
@@ -37,7 +36,7 @@ bool answers_stand(const Example& example) {
 
 }  // namespace
 
-TEST_CASE("in-context recall asks for each key that was there before", "[mad]") {
+TEST_CASE("in-context recall asks for each repeated key", "[mad]") {
   const Rules rules = baseline(Exercise::in_context_recall);
   CHECK((rules.vocabulary == 16 && rules.length == 128 && rules.train == 12800));
   std::map<std::int64_t, int> values;
@@ -61,7 +60,7 @@ TEST_CASE("in-context recall asks for each key that was there before", "[mad]") 
       REQUIRE(example.questions[q].position == wanted[q]);
     }
     REQUIRE(wanted.back() == 126);  // the last pair's key was there
-    REQUIRE(answers_stand(example));
+    REQUIRE(answers_match(example));
     asked += static_cast<double>(wanted.size());
   }
   // 63 keys drawn among 8, and one more that is known: 64 less the keys that are there.
@@ -90,7 +89,7 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
       REQUIRE(noisy == (example.tokens[t + 1] >= 16));
       noise += noisy;
     }
-    REQUIRE(answers_stand(example));
+    REQUIRE(answers_match(example));
     REQUIRE(example.questions.back().position == 126);
   }
   // Of 64 pairs the last and one other are never noise.
@@ -98,7 +97,7 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
   CHECK(std::abs(noise / pairs - 0.2) < bar(0.2, pairs));
   Rules loud = rules;
   loud.noise = 0.99;
-  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_stand(example_of(loud, i)));
+  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_match(example_of(loud, i)));
 }
 
 TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest", "[mad]") {
@@ -110,7 +109,7 @@ TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest"
     for (std::uint64_t i = 0; i < 2000; ++i) {
       const Example example = example_of(rules, i, split);
       REQUIRE(example.tokens.size() == 128);
-      REQUIRE(answers_stand(example));
+      REQUIRE(answers_match(example));
       REQUIRE(example.questions.back().position == 126);
       // Runs of keys (0 to 6) and values (7 to 14) after the padding (15).
       std::size_t t = 0;
@@ -160,7 +159,7 @@ TEST_CASE("selective copying asks for the symbols in their order, at the blanks"
       const Question& question = example.questions[q];
       REQUIRE((question.position == 240 + static_cast<std::int64_t>(q) &&
                example.tokens[240 + q] == 14 && question.answer == symbols[q]));
-      REQUIRE(example.tokens[spot(question.position - question.distance)] == question.answer);
+      REQUIRE(example.tokens[index_of(question.position - question.distance)] == question.answer);
     }
     std::size_t t = 0;
     while (example.tokens[t] == 14) ++t;
@@ -202,8 +201,8 @@ TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad
       const Example example = example_of(rules, i, split);
       REQUIRE((example.tokens.size() == 32 && example.questions.size() == 16));
       for (const Question& question : example.questions) {
-        REQUIRE((question.position % 2 == 1 && example.tokens[spot(question.position)] == 255));
-        const std::int64_t key = example.tokens[spot(question.position - 1)];
+        REQUIRE((question.position % 2 == 1 && example.tokens[index_of(question.position)] == 255));
+        const std::int64_t key = example.tokens[index_of(question.position - 1)];
         REQUIRE((key >= 0 && key < 127 && question.answer >= 127 && question.answer < 255));
         REQUIRE(value_of.emplace(key, question.answer).first->second == question.answer);
         REQUIRE(question.distance == 0);

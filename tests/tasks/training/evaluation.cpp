@@ -5,7 +5,7 @@
 using namespace attnbench;
 using namespace attnbench::test;
 
-TEST_CASE("scores are those of the whole logits", "[trainer]") {
+TEST_CASE("scores equal those from the logits of all positions", "[trainer]") {
   const RecallData data = small_data();
   const auto model = small_model("latte", comparison());
   std::vector<std::int64_t> all(20);
@@ -29,8 +29,8 @@ TEST_CASE("scores are those of the whole logits", "[trainer]") {
   CHECK(scores.right + scores.wrong_from_context + scores.wrong_from_elsewhere == 40);
 }
 
-TEST_CASE("a model learns what it is shown, and the record says so", "[trainer]") {
-  // Two pairs and few tokens: small enough to learn by heart in a second.
+TEST_CASE("a model learns its training data, and the record reports it", "[trainer]") {
+  // Two pairs and few tokens: small enough to memorise in a second.
   const RecallData data = small_data();
   const auto model = small_model("softmax", comparison());
   TrainerOptions options = quick();

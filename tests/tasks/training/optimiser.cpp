@@ -41,7 +41,7 @@ TEST_CASE("a step is AdamW's of the mean cross-entropy", "[trainer]") {
   }
 }
 
-TEST_CASE("gradients are clipped to their norm together", "[trainer]") {
+TEST_CASE("gradients are clipped by their common norm", "[trainer]") {
   const auto model = small_model("softmax", comparison(), Dtype::float64);
   for (const bool clipped : {false, true}) {
     OptimiserOptions options;

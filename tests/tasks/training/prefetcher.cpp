@@ -92,7 +92,7 @@ TEST_CASE("an epoch has every example once, in batches of one segment", "[traini
   CHECK(texts(order_of(true).epoch(3)) != texts(order_of(true).epoch(4)));
 }
 
-TEST_CASE("a fresh order shows no example twice, and all that there are", "[training]") {
+TEST_CASE("a fresh order has every example once over all epochs", "[training]") {
   BatchOrder order = order_of(true);
   order.fresh = true;
   std::set<std::pair<std::size_t, std::int64_t>> seen;
@@ -125,7 +125,7 @@ TEST_CASE("a prefetcher gives the order's batches from any step on", "[training]
   }
 }
 
-TEST_CASE("a prefetcher hands on what went wrong, and makes no more than is wanted", "[training]") {
+TEST_CASE("a prefetcher rethrows errors, and makes few batches ahead", "[training]") {
   Numbers broken;
   broken.fails_at = 3;
   Prefetcher prefetcher(broken, order_of(true), 0, 5);

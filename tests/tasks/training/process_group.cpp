@@ -7,7 +7,7 @@
 
 using namespace attnbench;
 
-TEST_CASE("who meets nobody waits as long as was said, and no longer", "[process_group]") {
+TEST_CASE("joining a process group alone fails after the time limit", "[process_group]") {
   if (!tasks::training::has_process_groups()) return;
   tasks::ProcessRank own;
   own.size = 2;

@@ -63,10 +63,10 @@ inline TrainerOptions quick() {
   return options;
 }
 
-/// What a test throws to end a training between two steps.
+/// Thrown by tests to end a training between two steps.
 struct Killed {};
 
-/// Kills a training after each of `steps`, begins anew from its folder each time, and returns the
+/// Kills a training after each of `steps` and resumes it from its folder; returns the hash of the
 /// trained weights and the curve.
 inline std::pair<std::string, Json> trained(const std::string& mechanism,
                                             const std::vector<int>& steps,

@@ -8,9 +8,9 @@
 using namespace attnbench;
 using namespace attnbench::test;
 
-TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
-  // What the test of killed trainings would see if a resume forgot it: each is spoilt in a
-  // checkpoint that is whole otherwise, and the weights come out differently.
+TEST_CASE("every part of a checkpoint changes the resumed bits", "[trainer]") {
+  // Changes one part of an otherwise whole checkpoint at a time: the resumed weights must differ,
+  // so that the test of killed trainings would notice a resume without that part.
   const RecallData data = small_data();
   const auto finish = [&](const std::function<void(Checkpoint&)>& spoil) {
     const test::TemporaryFolder folder;
@@ -63,11 +63,11 @@ TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
   CHECK((sums.first == want.first && sums.second != want.second));
 }
 
-TEST_CASE("a checkpoint that does not fit gives way to the one before, to the same bits",
+TEST_CASE("a checkpoint that does not fit is replaced by the previous one, with the same bits",
           "[trainer]") {
   const RecallData data = small_data();
   const auto want = trained("softmax", {});
-  // What the trainer cannot take up is whole otherwise: sealed, and of this training.
+  // The checkpoint is valid except for the part that does not fit.
   const std::vector<std::function<void(Checkpoint&)>> ways{
       [](Checkpoint& one) { one.facts["step"] = "seven"; },
       [](Checkpoint& one) { one.facts.erase("curve"); },
