@@ -11,9 +11,7 @@
 #include <stdexcept>
 
 #include "attention/conformance/tolerance.hpp"
-#include "tasks/aftermath.hpp"
-#include "tasks/bits.hpp"
-#include "tasks/rows_apart.hpp"
+#include "tasks/output_checks.hpp"
 
 namespace attnbench::tasks {
 namespace {
@@ -43,7 +41,7 @@ double greatest_difference(const std::vector<double>& got, const std::vector<dou
   return size > 0 ? greatest / size : greatest;
 }
 
-/// An output that is not of the form that was asked for has no rows to look at.
+/// An output of another form than expected has no rows to compare.
 class WrongForm : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -55,15 +53,14 @@ void require_form(const MixCase& mix, const Implementation& implementation,
   const std::vector<std::int64_t> shape{problem.batch, problem.heads, problem.length,
                                         problem.value_dim};
   const std::string departure =
-      departure_from(output, shape, scalar_type(problem.dtype), at::Device(problem.device));
+      form_mismatch(output, shape, scalar_type(problem.dtype), at::Device(problem.device));
   if (departure.empty()) return;
   throw WrongForm(mix.entry.name + "/" + implementation.name + " returned " + departure);
 }
 
-/// The whole output of the composite form at the same size and dtype, on inputs of its own, so that
-/// what it does to them is nobody else's matter. Undefined where it does not fit or cannot, and for
-/// the composite itself, which is no judge of its own. No other form is asked: one that crashes
-/// must cost its own cell alone.
+/// The whole output of the composite form at the same size and dtype, on copies of the inputs,
+/// which it may change. Undefined where it does not fit or is unsupported, and for the composite
+/// form itself. No other form is used: one that crashes must cost its own cell alone.
 at::Tensor composite_output(const MixCase& mix) {
   const Implementation& composite = mix.entry.implementations.front();
   if (mix.implementation.name == composite.name) return {};
@@ -86,33 +83,33 @@ at::Tensor composite_output(const MixCase& mix) {
   }
 }
 
-/// None where there is no such output.
-std::vector<double> rows_if_any(const at::Tensor& output, const Rows& rows) {
+/// Empty where the output is undefined.
+std::vector<double> rows_or_none(const at::Tensor& output, const Rows& rows) {
   return output.defined() ? rows_of(output, rows) : std::vector<double>{};
 }
 
-/// The definition's rows with every input moved by up to one rounding of the dtype.
-std::vector<double> moved_rows(const MixCase& mix, const Problem& problem,
-                               const reference::ReferenceInputs& exact, const Rows& rows) {
+/// The definition's rows with every input changed by up to one rounding of the dtype.
+std::vector<double> rows_of_rounded(const MixCase& mix, const Problem& problem,
+                                    const reference::ReferenceInputs& exact, const Rows& rows) {
   const double roundoff = tolerance(problem.dtype).unit_roundoff;
-  reference::ReferenceInputs moved = exact;
+  reference::ReferenceInputs rounded = exact;
   std::mt19937_64 random(mix.seed);
-  for (auto& [role, array] : moved.roles) {
+  for (auto& [role, array] : rounded.roles) {
     for (double& value : array.values) {
       const double share = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
       value *= 1 + roundoff * share;
     }
   }
-  return reference_rows(mix.reference, mix.mechanism.options, problem, moved, rows);
+  return reference_rows(mix.reference, mix.mechanism.options, problem, rounded, rows);
 }
 
-/// Not a number and infinity have no place in JSON: such an error is left out.
+/// Leaves out errors that are not finite, which JSON cannot hold.
 void put(Json& section, const char* key, double value) {
   if (std::isfinite(value)) section[key] = value;
 }
 
-/// What is known of some rows: where they are and what they must be.
-struct Known {
+/// Rows and their values by the definition.
+struct ExpectedRows {
   const MixCase& mix;
   const Problem& problem;
   const reference::ReferenceInputs& exact;
@@ -120,69 +117,71 @@ struct Known {
   std::vector<double> want;
 };
 
-Known known_rows(const MixCase& mix, const Problem& problem,
-                 const reference::ReferenceInputs& exact, const Rows& rows) {
+ExpectedRows expected_rows(const MixCase& mix, const Problem& problem,
+                           const reference::ReferenceInputs& exact, const Rows& rows) {
   return {mix, problem, exact, rows,
           reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows)};
 }
 
-/// A single row may be this many bars away from the definition: the worst of a million rows is
-/// several times as far off as most, and a row that is wrong a hundred times.
-constexpr double row_bars = 8;
+/// The tolerance of a single row, in tolerances of the mean: the worst of a million rows has
+/// several times the usual error, a wrong row a hundred times.
+constexpr double row_factor = 8;
 constexpr std::size_t most_suspects = 8;
 
-/// Error of row number `index` over its size; a small row is no nearer than `usual` ones.
-double row_error(const Known& known, const std::vector<double>& got, std::size_t index,
-                 double usual) {
-  const auto width = static_cast<std::size_t>(known.problem.value_dim);
+/// The error of row `index` over its size or, where greater, `typical_size`.
+double row_error(const ExpectedRows& expected, const std::vector<double>& got, std::size_t index,
+                 double typical_size) {
+  const auto width = static_cast<std::size_t>(expected.problem.value_dim);
   double squares = 0;
   double size = 0;
   for (std::size_t d = index * width; d < (index + 1) * width; ++d) {
-    squares += (got[d] - known.want[d]) * (got[d] - known.want[d]);
-    size += known.want[d] * known.want[d];
+    squares += (got[d] - expected.want[d]) * (got[d] - expected.want[d]);
+    size += expected.want[d] * expected.want[d];
   }
   const auto count = static_cast<double>(width);
-  const double scale = std::max(std::sqrt(size / count), usual);
+  const double scale = std::max(std::sqrt(size / count), typical_size);
   return std::sqrt(squares / count) / (scale > 0 ? scale : 1);
 }
 
 using Naive = std::function<std::vector<double>(const Rows&)>;
 
-/// The first row that is wrong for itself, as a sentence; empty where none is. Their mean may hide
-/// it: at the beginning of a causal sequence rows are much larger than later. Rows that depend so
-/// much on the last digit of the inputs that a naive run is off as well are excused.
-std::string wrong_row(const Known& known, const std::vector<double>& got, double usual, double bar,
-                      const Naive& naive) {
-  const Tolerance bars = tolerance(known.problem.dtype);
-  for (std::size_t i = 0; i < known.rows.size(); ++i) {
-    const double error = row_error(known, got, i, usual);
-    if (error <= row_bars * bar) continue;
-    const Known one = known_rows(known.mix, known.problem, known.exact, {known.rows[i]});
+/// A sentence on the first row that is wrong by itself; empty if there is none. The mean may hide
+/// it: the first rows of a causal sequence are much larger than later ones. Rows are excused where
+/// they depend so much on the last digit of the inputs that a naive run is as far off.
+std::string wrong_row(const ExpectedRows& expected, const std::vector<double>& got,
+                      double typical_size, double bar, const Naive& naive) {
+  const Tolerance bars = tolerance(expected.problem.dtype);
+  for (std::size_t i = 0; i < expected.rows.size(); ++i) {
+    const double error = row_error(expected, got, i, typical_size);
+    if (error <= row_factor * bar) continue;
+    const ExpectedRows one =
+        expected_rows(expected.mix, expected.problem, expected.exact, {expected.rows[i]});
     double excused =
-        row_error(one, moved_rows(one.mix, one.problem, one.exact, one.rows), 0, usual);
+        row_error(one, rows_of_rounded(one.mix, one.problem, one.exact, one.rows), 0, typical_size);
     if (const std::vector<double> other = naive(one.rows); !other.empty()) {
-      excused = std::max(excused, row_error(one, other, 0, usual));
+      excused = std::max(excused, row_error(one, other, 0, typical_size));
     }
-    if (error <= row_bars * allowed(bar, bars, excused)) continue;
-    const auto& [b, h, t] = known.rows[i];
+    if (error <= row_factor * allowed(bar, bars, excused)) continue;
+    const auto& [b, h, t] = expected.rows[i];
     return "its row of batch " + std::to_string(b) + ", head " + std::to_string(h) + ", token " +
            std::to_string(t) + " differs from the reference by more than the tolerance";
   }
   return "";
 }
 
-/// check_rows, and each row for itself, on inputs that are converted already; the naive run is
-/// asked for, and the rounding error computed, only where the plain bar does not do.
-Json compared(const Known& known, const std::vector<double>& got, const Naive& naive) {
-  const Tolerance bars = tolerance(known.problem.dtype);
-  const double error = relative_rms(got, known.want);
+/// check_rows, and each row by itself, on converted inputs. Uses the naive run and the rounding
+/// error only where the plain tolerance is exceeded.
+Json compared(const ExpectedRows& expected, const std::vector<double>& got, const Naive& naive) {
+  const Tolerance bars = tolerance(expected.problem.dtype);
+  const double error = relative_rms(got, expected.want);
   if (!(error <= bars.value)) {
-    return check_rows(known.mix, known.problem, known.rows, got, naive(known.rows));
+    return check_rows(expected.mix, expected.problem, expected.rows, got, naive(expected.rows));
   }
-  Json section = {{"verdict", "ok"}, {"rows", known.rows.size()}, {"tolerance", bars.value}};
+  Json section = {{"verdict", "ok"}, {"rows", expected.rows.size()}, {"tolerance", bars.value}};
   put(section, "error", error);
-  const std::string wrong = wrong_row(known, got, root_mean_square(known.want), bars.value, naive);
-  if (!wrong.empty()) section.update({{"verdict", "wrong"}, {"reason", wrong}});
+  const std::string wrong =
+      wrong_row(expected, got, root_mean_square(expected.want), bars.value, naive);
+  if (!wrong.empty()) mark_wrong(section, wrong);
   return section;
 }
 
@@ -204,10 +203,9 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
       reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
   const Tolerance bars = tolerance(problem.dtype);
   const double error = relative_rms(got, want);
-  const double rounding = relative_rms(moved_rows(mix, problem, exact, rows), want);
+  const double rounding = relative_rms(rows_of_rounded(mix, problem, exact, rows), want);
   const double naive_error = naive.empty() ? rounding : relative_rms(naive, want);
-  // A naive run that is off by half knows nothing (of denormal numbers that are flushed to zero,
-  // for one) and excuses nothing.
+  // A naive run that is off by half excuses nothing: it may flush denormal numbers to zero.
   const double excused = naive_error > 0.5 ? rounding : naive_error;
   const double bar = allowed(bars.value, bars, excused);
 
@@ -225,80 +223,65 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
   return section;
 }
 
-Json found_wrong(const std::string& reason) {
-  return {{"verdict", "wrong"}, {"reason", reason}, {"rows", 0}};
-}
-
-Json worse_of(Json a, Json b) {
-  const auto use_of = [](const Json& section) {
-    return section.value("error", 0.0) / section.value("tolerance", 1.0);
-  };
-  const bool a_wrong = a["verdict"] != "ok";
-  const bool b_wrong = b["verdict"] != "ok";
-  if (a_wrong != b_wrong) return a_wrong ? a : b;
-  return use_of(a) >= use_of(b) ? a : b;
-}
-
 Json check_values(const MixCase& mix) {
   const at::NoGradGuard no_grad;
   const Problem problem = mix.problem();
   const Snapshot before(read_by(mix.mechanism, mix.inputs));
-  Aftermath aftermath;
+  AfterCallCheck after_call;
   const at::Tensor output = mix.implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
   require_form(mix, mix.implementation, output);
-  if (const std::string seen = aftermath.after(output); !seen.empty()) return found_wrong(seen);
+  if (const std::string why = after_call.failure(output); !why.empty()) return found_wrong(why);
   if (const std::string name = before.changed(); !name.empty()) {
     return found_wrong("it changed its input \"" + name + "\" in place");
   }
-  if (const std::int64_t bad = count_not_finite(output); bad > 0) {
-    return found_wrong("it returned numbers that are not finite: " + std::to_string(bad) + " of " +
-                       std::to_string(output.numel()));
+  if (const std::string bad = not_finite_in(output); !bad.empty()) {
+    return found_wrong("it returned " + bad);
   }
   const Rows rows = sampled_rows(problem, least_rows, mix.seed);
   const at::Tensor composite = composite_output(mix);
   Json section =
-      check_rows(mix, problem, rows, rows_of(output, rows), rows_if_any(composite, rows));
-  if (!aftermath.said().empty()) section["after_call"] = aftermath.said();
-  if (section["verdict"] != "ok" || !composite.defined()) return section;
-  // Rows that were not sampled: those that differ most from the composite form's.
+      check_rows(mix, problem, rows, rows_of(output, rows), rows_or_none(composite, rows));
+  if (!after_call.note().empty()) section["after_call"] = after_call.note();
+  if (!is_right(section) || !composite.defined()) return section;
+  // Unsampled rows: those that differ most from the composite form's.
   const double bar = section["tolerance"];
-  const Rows suspects = rows_apart(output, composite, 2 * row_bars * bar, most_suspects);
+  const Rows suspects = differing_rows(output, composite, 2 * row_factor * bar, most_suspects);
   if (suspects.empty()) return section;
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
-  const std::string wrong = wrong_row(known_rows(mix, problem, exact, suspects),
-                                      rows_of(output, suspects), usual_size(composite), bar,
-                                      [&](const Rows& some) { return rows_of(composite, some); });
-  if (!wrong.empty()) section.update({{"verdict", "wrong"}, {"reason", wrong}});
+  const std::string wrong =
+      wrong_row(expected_rows(mix, problem, exact, suspects), rows_of(output, suspects),
+                root_mean_square_of(composite), bar,
+                [&](const Rows& some) { return rows_of(composite, some); });
+  if (!wrong.empty()) mark_wrong(section, wrong);
   return section;
 }
 
 Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
                   const Rows& first, double seconds) {
   const at::NoGradGuard no_grad;
-  if (const std::int64_t bad = count_not_finite(output); bad > 0) {
-    return found_wrong("it returned numbers that are not finite: " + std::to_string(bad) + " of " +
-                       std::to_string(output.numel()));
+  if (const std::string bad = not_finite_in(output); !bad.empty()) {
+    return found_wrong("it returned " + bad);
   }
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
-  const auto look_at = [&](const Rows& rows) {
-    return compared(known_rows(mix, problem, exact, rows), rows_of(output, rows),
-                    [&](const Rows& some) { return rows_if_any(composite_output(mix), some); });
+  const auto check = [&](const Rows& rows) {
+    return compared(expected_rows(mix, problem, exact, rows), rows_of(output, rows),
+                    [&](const Rows& some) { return rows_or_none(composite_output(mix), some); });
   };
   Rows rows = sampled_rows(problem, fewest_timed_rows, mix.seed);
   rows.insert(rows.end(), first.begin(), first.end());
   const double start = seconds_now();
-  const Json section = look_at(rows);
+  const Json section = check(rows);
   const double once = (seconds_now() - start) / static_cast<double>(rows.size());
   const auto affordable = static_cast<std::int64_t>(
       std::min(static_cast<double>(most_timed_rows), seconds / std::max(once, 1e-9)));
-  if (section["verdict"] != "ok" || affordable < 2 * fewest_timed_rows) return section;
-  return look_at(sampled_rows(problem, affordable, mix.seed + 1));
+  if (!is_right(section) || affordable < 2 * fewest_timed_rows) return section;
+  return check(sampled_rows(problem, affordable, mix.seed + 1));
 }
 
 Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                       const std::vector<double>& got) {
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
-  return compared(known_rows(mix, problem, exact, rows), got,
+  return compared(expected_rows(mix, problem, exact, rows), got,
                   [](const Rows&) { return std::vector<double>{}; });
 }
 
@@ -311,7 +294,7 @@ Json check_mix(const MixCase& mix, bool with_gradient) {
     return found_wrong(wrong.what());
   }
   if (!with_gradient) return section;
-  // The values took the reference twice over their rows; the gradient takes it twice for each role.
+  // The values need the reference twice for their rows, the gradient twice for each role.
   const double once = (seconds_now() - start) / 2;
   const auto roles = static_cast<double>(mix.inputs.tensors.size());
   const double affordable = 2.0 / std::max(1e-9, 2 * roles * once) * least_rows;
@@ -319,15 +302,12 @@ Json check_mix(const MixCase& mix, bool with_gradient) {
   try {
     section["gradient"] = check_gradient(mix, rows);
   } catch (const std::bad_alloc&) {
-    // The pass itself may fit where the check, which holds gradients in double, does not.
+    // The pass itself may fit where this check, with gradients in double, does not.
     section["gradient"] = {{"skipped", "its check did not fit in memory"}};
     return section;
   }
   const Json& gradient = section["gradient"];
-  if (section["verdict"] == "ok" && gradient["verdict"] != "ok") {
-    section["verdict"] = "wrong";
-    section["reason"] = gradient["reason"];
-  }
+  if (is_right(section) && !is_right(gradient)) mark_wrong(section, gradient["reason"]);
   return section;
 }
 

@@ -1,15 +1,16 @@
 // Correctness of one mix at its timed size: sampled rows and their gradients against the definition
-// in double, beside what a naive run in the same dtype achieves.
+// in double, beside the error of a naive run in the same dtype.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "tasks/output_checks.hpp"
 #include "tasks/reference_rows.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks {
 
-/// One mix to be checked. All references must outlive the check.
+/// One mix to check. All references must outlive the check.
 struct MixCase {
   const Entry& entry;
   const Implementation& implementation;
@@ -22,55 +23,48 @@ struct MixCase {
   Problem problem() const;
 };
 
-/// Rows of an output as somebody computed them, held against the definition on `mix.inputs`:
-/// {verdict, reason?, rows, error, max_error, tolerance, naive_error?, rounding_error, reference}.
-/// error is the relative root mean square, max_error the greatest difference over the root mean
-/// square. The tolerance is that of attention/conformance/tolerance.hpp; where inputs are such that the dtype
-/// can do no better it follows naive_error, that of `naive` rows, or, where there are none,
-/// rounding_error: how far the definition moves when its inputs are rounded once more.
+/// Compares rows of an output with the definition on `mix.inputs`: {verdict, reason?, rows, error,
+/// max_error, tolerance, naive_error?, rounding_error, reference}. error is the relative root mean
+/// square, max_error the greatest difference over the root mean square. The tolerance is that of
+/// attention/conformance/tolerance.hpp. Where the inputs allow no better in the dtype, it follows
+/// naive_error, that of the `naive` rows, or without them rounding_error: the change of the
+/// definition when its inputs are rounded once more.
 Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                 const std::vector<double>& got, const std::vector<double>& naive = {});
 
-/// check_rows of the mix itself, on at least 32 rows unless there are fewer. The naive run is that
-/// of the composite form, where it is not itself the one checked, and fits.
+/// check_rows of the mix itself, on at least 32 rows unless there are fewer. The naive run is the
+/// composite form, unless that is the one checked or it does not fit.
 ///
-/// Besides, the output must be of the shape, dtype and device that were asked for and finite
-/// throughout, must stay as it was when the call returned, and what the call read must be as it was
-/// before. Where there is a naive run, the whole output is held against its: rows that differ are
-/// held against the definition, each for itself.
+/// The output must have the expected shape, dtype and device, must be finite everywhere and must
+/// not change after the call returned; the inputs must be unchanged. Where there is a naive run,
+/// all rows of the output are compared with it, and those that differ with the definition, one by
+/// one.
 Json check_values(const MixCase& mix);
 
-/// The output [B, H, T, Dv] of a call that is over, on inputs as they were for that call: finite
-/// throughout, rows `first` and sampled ones right. Takes as many rows, 8 to 4096, as the
-/// definition answers in `seconds`. Asks for the naive run, and how far rounding moves the
-/// definition, only where an error is above the plain bar. {verdict, reason?, rows, error,
-/// tolerance}.
+/// Checks the output [B, H, T, Dv] of a finished call, on the inputs of that call: finite
+/// everywhere, the rows `first` and sampled ones right. Takes as many rows, 8 to 4096, as the
+/// definition computes in `seconds`. Uses the naive run and rounding_error only where an error is
+/// above the plain tolerance. {verdict, reason?, rows, error, tolerance}.
 Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
                   const Rows& first, double seconds);
 
-/// The same of rows that somebody has taken from outputs.
+/// The same for rows already taken from outputs.
 Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                       const std::vector<double>& got);
-
-/// {verdict: wrong, reason, rows: 0}.
-Json found_wrong(const std::string& reason);
-
-/// Of two checks of one cell the one that speaks for both: the wrong one, or the one nearer to it.
-Json worse_of(Json a, Json b);
 
 /// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}.
 /// For each role the derivative of a random function of sampled output rows along a random
 /// direction, against the central difference of the definition, relative to the gradient's norm;
-/// `error` is the root mean square over roles. What the passes read must be as it was before them.
+/// `error` is the root mean square over roles. The inputs of the passes must be unchanged.
 ///
-/// A gradient may be small beside what cancels in it: that of queries over slots which are nearly
-/// equal, as they are before training. So where `error` is above the bar, whole gradients are held
-/// against those of the composite form in double, which must follow the definition itself
-/// (`exact_error`). Then `error` is that of the worst role, and its bar follows `naive_error`, that
-/// of the composite form in the same dtype, or, where that is the one checked, of another form.
+/// A gradient may be small beside terms that cancel: that of queries over nearly equal slots, as
+/// before training. So where `error` is above the tolerance, whole gradients are compared with
+/// those of the composite form in double, which must agree with the definition (`exact_error`).
+/// Then `error` is that of the worst role, and its tolerance follows `naive_error`, that of the
+/// composite form in the same dtype or, where that is the one checked, of another form.
 Json check_gradient(const MixCase& mix, std::int64_t rows);
 
-/// The verdict of values and, where there is one, of the gradient, in one section.
+/// The verdict of values and, if asked for, of the gradient, in one section.
 Json check_mix(const MixCase& mix, bool with_gradient);
 
 }  // namespace attnbench::tasks

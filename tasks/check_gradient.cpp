@@ -5,26 +5,26 @@
 #include <optional>
 
 #include "attention/conformance/tolerance.hpp"
-#include "tasks/bits.hpp"
 #include "tasks/check.hpp"
+#include "tasks/output_checks.hpp"
 
 namespace attnbench::tasks {
 namespace {
 
-/// The composite form in double judges others only if it follows the definition this much more
-/// closely than they have to. Not more: a central difference resolves little of a small gradient.
-constexpr double judge_share = 0.1;
+/// The composite form in double is the standard for others only if its error is at most this share
+/// of their tolerance. Not less: a central difference resolves little of a small gradient.
+constexpr double standard_share = 0.1;
 
-/// Of the composite form in double that judges others.
-constexpr double judge_bytes_limit = 2.0 * (1 << 30);
+/// The memory limit of the composite form in double.
+constexpr double standard_bytes_limit = 2.0 * (1 << 30);
 
 using Gradients = std::map<std::string, at::Tensor>;
 
 /// A random function of sampled rows: sum over rows of weights . output row.
 struct RowFunction {
   Rows rows;
-  std::vector<double> weights;  ///< in the rows' order, as the dtype rounds them
-  at::Tensor upstream;          ///< the same as a gradient of the output, in double
+  std::vector<double> weights;  ///< in the order of rows, rounded to the dtype
+  at::Tensor upstream;          ///< the weights as a gradient of the output, in double
 };
 
 RowFunction row_function(const MixCase& mix, std::int64_t count) {
@@ -43,7 +43,7 @@ RowFunction row_function(const MixCase& mix, std::int64_t count) {
   return function;
 }
 
-/// Copies of inputs, which get gradients.
+/// Copies of inputs that require gradients.
 using Leaves = Inputs;
 
 Leaves leaves_of(const Inputs& inputs, at::ScalarType type) {
@@ -55,7 +55,7 @@ Leaves leaves_of(const Inputs& inputs, at::ScalarType type) {
   return leaves;
 }
 
-/// Their gradients by the implementation's own backward, in double.
+/// Their gradients by the implementation's own backward pass, in double.
 Gradients gradients_of(const Implementation& implementation, Mechanism& mechanism,
                        const Leaves& leaves, const RowFunction& function) {
   const at::AutoGradMode with_grad(true);
@@ -89,13 +89,13 @@ Gradients exact_gradients(const MixCase& mix, const RowFunction& function) {
                       function);
 }
 
-/// A form other than the checked one that can take the same problem. None where there is none, or
-/// where the composite form in double, which is to judge both, would not fit.
+/// A form other than the checked one that supports the problem. Null where there is none, or where
+/// the composite form in double, the standard for both, would not fit.
 const Implementation* another_form(const MixCase& mix) {
   Problem wide = mix.problem();
   wide.dtype = Dtype::float64;
   const Cost cost = mix.entry.implementations.front().cost(mix.mechanism.options, wide);
-  if (cost.minimal_bytes + cost.workspace_bytes >= judge_bytes_limit) return nullptr;
+  if (cost.minimal_bytes + cost.workspace_bytes >= standard_bytes_limit) return nullptr;
   for (const Implementation& form : mix.entry.implementations) {
     if (form.name != mix.implementation.name && form.differentiable &&
         form.supports(mix.mechanism.options, mix.problem())) {
@@ -105,25 +105,24 @@ const Implementation* another_form(const MixCase& mix) {
   return nullptr;
 }
 
-/// Where a function is taken for its derivative, in steps from the centre, and with which weights.
-struct Difference {
+/// The points of a finite difference, in steps from the centre, with their weights.
+struct FiniteDifference {
   double step;
   std::vector<std::pair<double, double>> places;
 };
 
-/// Steps small enough that logits of a hundred leave the error of the difference below 1e-6, and
-/// large enough that double's rounding does as well. A gradient in double is held to 1e-10, for
-/// which the difference has to be one of fourth order.
-Difference difference_for(Dtype dtype) {
+/// The step keeps both the truncation error, for logits of a hundred, and the rounding error below
+/// 1e-6. A gradient in double has the tolerance 1e-10, which needs a difference of fourth order.
+FiniteDifference difference_for(Dtype dtype) {
   if (dtype != Dtype::float64) return {1e-5, {{1, 0.5}, {-1, -0.5}}};
   return {1e-4, {{1, 2.0 / 3}, {-1, -2.0 / 3}, {2, -1.0 / 12}, {-2, 1.0 / 12}}};
 }
 
-/// The function by the definition, along `direction` of one role.
+/// The derivative of the function, by the definition, along `direction` of one role.
 double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
                           const std::string& role, const at::Tensor& direction,
                           const RowFunction& function) {
-  const Difference by = difference_for(mix.problem().dtype);
+  const FiniteDifference by = difference_for(mix.problem().dtype);
   std::vector<double>& values = inputs.roles.at(role).values;
   const std::vector<double> centre = values;
   const std::vector<double> towards = to_array(direction).values;
@@ -143,29 +142,29 @@ double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs
 }
 
 /// One role's derivative along a direction, by the definition.
-struct Slope {
+struct DirectionalDerivative {
   at::Tensor direction;
   double difference;
 };
+using Derivatives = std::map<std::string, DirectionalDerivative>;
 
-std::map<std::string, Slope> slopes_of(const MixCase& mix, const Gradients& like,
-                                       const RowFunction& function) {
+Derivatives derivatives_of(const MixCase& mix, const Gradients& like, const RowFunction& function) {
   reference::ReferenceInputs inputs = to_reference(mix.mechanism, mix.inputs);
-  std::map<std::string, Slope> slopes;
+  Derivatives derivatives;
   std::uint64_t seed = mix.seed + 3;
   for (const auto& [role, gradient] : like) {
     const at::Tensor direction = seeded_normal(gradient.sizes(), seed++, 1, at::kDouble);
-    slopes[role] = {direction, central_difference(mix, inputs, role, direction, function)};
+    derivatives[role] = {direction, central_difference(mix, inputs, role, direction, function)};
   }
-  return slopes;
+  return derivatives;
 }
 
 using Errors = std::map<std::string, double>;
 
-Errors errors_along(const Gradients& gradients, const std::map<std::string, Slope>& slopes) {
+Errors errors_along(const Gradients& gradients, const Derivatives& derivatives) {
   Errors errors;
   for (const auto& [role, gradient] : gradients) {
-    const auto& [direction, difference] = slopes.at(role);
+    const auto& [direction, difference] = derivatives.at(role);
     const double along = (gradient * direction).sum().item<double>();
     const double scale = std::max(gradient.norm().item<double>(), std::abs(difference));
     errors[role] = scale > 0 ? std::abs(along - difference) / scale : std::abs(along - difference);
@@ -190,32 +189,32 @@ double root_mean_square(const Errors& errors) {
   return errors.empty() ? 0 : std::sqrt(squares / static_cast<double>(errors.size()));
 }
 
-/// An error and what is allowed of it.
-struct Judgement {
+/// An error and its tolerance.
+struct ErrorAndBar {
   double error;
   double bar;
 };
 
-/// Replaces errors by those of whole gradients and judges each role by what another form achieves;
-/// the role that is worst of all speaks. Nothing where there is no other form, or where the
-/// composite in double does not follow the definition itself.
-std::optional<Judgement> judged_by_other_forms(const MixCase& mix, const RowFunction& function,
-                                               const Gradients& gradients,
-                                               const std::map<std::string, Slope>& slopes,
-                                               Json& section, Errors& errors) {
+/// Replaces errors by those of whole gradients and compares each role with the error of another
+/// form; returns the worst role. Nothing where there is no other form, or where the composite form
+/// in double does not agree with the definition.
+std::optional<ErrorAndBar> compared_with_other_form(const MixCase& mix, const RowFunction& function,
+                                                    const Gradients& gradients,
+                                                    const Derivatives& derivatives, Json& section,
+                                                    Errors& errors) {
   const Implementation* const other = another_form(mix);
   if (other == nullptr) return std::nullopt;
   const Dtype dtype = mix.problem().dtype;
   const Tolerance bars = tolerance(dtype);
   const Gradients exact = exact_gradients(mix, function);
-  const double exact_error = root_mean_square(errors_along(exact, slopes));
+  const double exact_error = root_mean_square(errors_along(exact, derivatives));
   if (std::isfinite(exact_error)) section["exact_error"] = exact_error;
-  if (!(exact_error <= judge_share * bars.gradient)) return std::nullopt;
+  if (!(exact_error <= standard_share * bars.gradient)) return std::nullopt;
   errors = errors_from(gradients, exact);
   const Errors naive = errors_from(
       gradients_of(*other, mix.mechanism, leaves_of(mix.inputs, scalar_type(dtype)), function),
       exact);
-  Judgement worst{0, bars.gradient};
+  ErrorAndBar worst{0, bars.gradient};
   for (const auto& [role, error] : errors) {
     const double bar = allowed(bars.gradient, bars, naive.at(role));
     if (error / bar <= worst.error / worst.bar) continue;
@@ -237,29 +236,28 @@ Json check_gradient(const MixCase& mix, std::int64_t count) {
     return found_wrong("its backward pass changed the input \"" + name + "\" in place");
   }
   for (const auto& [role, gradient] : gradients) {
-    const std::int64_t bad = count_not_finite(gradient);
-    if (bad == 0) continue;
-    return found_wrong("its gradient of \"" + role + "\" holds numbers that are not finite: " +
-                       std::to_string(bad) + " of " + std::to_string(gradient.numel()));
+    const std::string bad = not_finite_in(gradient);
+    if (!bad.empty()) return found_wrong("its gradient of \"" + role + "\" holds " + bad);
   }
-  const std::map<std::string, Slope> slopes = slopes_of(mix, gradients, function);
-  Errors errors = errors_along(gradients, slopes);
+  const Derivatives derivatives = derivatives_of(mix, gradients, function);
+  Errors errors = errors_along(gradients, derivatives);
   Json section = {{"rows", function.rows.size()}, {"roles", Json::object()}};
-  Judgement judgement{root_mean_square(errors), tolerance(dtype).gradient};
-  if (judgement.error > judgement.bar && std::isfinite(judgement.error)) {
-    const auto other = judged_by_other_forms(mix, function, gradients, slopes, section, errors);
-    judgement = other.value_or(judgement);
+  ErrorAndBar result{root_mean_square(errors), tolerance(dtype).gradient};
+  if (result.error > result.bar && std::isfinite(result.error)) {
+    const auto other =
+        compared_with_other_form(mix, function, gradients, derivatives, section, errors);
+    result = other.value_or(result);
   }
-  const auto [error, bar] = judgement;
+  const auto [error, bar] = result;
   section["tolerance"] = bar;
   for (const auto& [role, off] : errors) {
     if (std::isfinite(off)) section["roles"][role] = off;
   }
   if (std::isfinite(error)) section["error"] = error;
-  section["verdict"] = error <= bar ? "ok" : "wrong";
+  section["verdict"] = "ok";
   if (!(error <= bar)) {
-    section["reason"] =
-        "its gradient differs from that of the reference by more than the tolerance";
+    mark_wrong(section,
+               "its gradient differs from that of the reference by more than the tolerance");
   }
   return section;
 }

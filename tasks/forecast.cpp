@@ -1,5 +1,7 @@
 #include "tasks/forecast.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace attnbench::tasks {
 
 SingleThread::SingleThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }
@@ -24,6 +26,16 @@ Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem&
     forecast.support = Support::no(error.what());
   }
   return forecast;
+}
+
+Forecast supported_forecast(const Task& task, const Registry& registry, const Cell& cell) {
+  Forecast forecast = task.forecast(registry, cell);
+  if (!forecast.support) throw UnsupportedError(forecast.support.reason);
+  return forecast;
+}
+
+Json chosen_section(const Forecast& forecast) {
+  return {{"implementation", forecast.implementation}, {"reason", forecast.choice_reason}};
 }
 
 std::int64_t output_elements(const Problem& problem) {

@@ -1,4 +1,4 @@
-// What is known of a cell before it runs: shared by tasks that put one mechanism to one problem.
+// Forecasts of cells: shared by tasks that run one mechanism on one problem.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace attnbench::tasks {
 
-/// While it lives, this thread's tensor operations stay on this thread. A worker answers forecasts
-/// in the process that forks its children, and a fork after a parallel operation hangs.
+/// Keeps this thread's tensor operations on this thread. A worker answers forecasts in the process
+/// that forks its children, and a fork after a parallel operation hangs.
 class SingleThread {
  public:
   SingleThread();
@@ -20,20 +20,26 @@ class SingleThread {
   int threads_;
 };
 
-/// Options resolved and derived, the implementation chosen, the cost of one forward mix and the
-/// growth it claims; `support` is no, with the reason, where the cell cannot be done. The caller
-/// turns the cost into that of what it times, and predicts peak_bytes.
-/// Throws UsageError for options that make no sense.
+/// Options resolved and derived, the implementation chosen, the cost of one forward mix and its
+/// claimed growth; `support` is no, with the reason, where the cell cannot run. The caller replaces
+/// the cost by that of what it times, and predicts peak_bytes. Throws UsageError for invalid
+/// options.
 Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem& problem);
 
-/// B * H * T * Dv: the numbers that one mix returns.
+/// The task's forecast of a supported cell. Throws UnsupportedError with the reason for others.
+Forecast supported_forecast(const Task& task, const Registry& registry, const Cell& cell);
+
+/// The record's section `chosen`: {implementation, reason}.
+Json chosen_section(const Forecast& forecast);
+
+/// B * H * T * Dv: how many numbers one mix returns.
 std::int64_t output_elements(const Problem& problem);
 
 /// A mechanism for the forecast's problem and options.
 std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& cell,
                                           const Forecast& forecast);
 
-/// The same on the CPU: for what is asked of a mechanism before its device is taken.
+/// The same on the CPU: for queries before the device is set up.
 std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const Cell& cell,
                                        const Forecast& forecast);
 

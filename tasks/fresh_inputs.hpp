@@ -1,4 +1,4 @@
-// Fresh inputs: other numbers for every call, in the same memory.
+// Inputs of timed calls: new numbers for every call, in the same memory.
 #pragma once
 
 #include <cstdint>
@@ -9,44 +9,43 @@
 
 namespace attnbench::tasks {
 
-/// A tensor that a call reads, and the dimension along which its tokens lie.
-struct Given {
+/// A tensor that a call reads, and the dimension of its tokens.
+struct CallInput {
   std::string name;
   at::Tensor tensor;
   std::int64_t token_dim = 0;
 };
 
-/// Before every call one token of each tensor gets other numbers, and a copy of the tensor the
-/// same: so no call finds the numbers of another one, and what they were is known however a
-/// mechanism treats its inputs. One token, because rewriting all of them would move them into the
-/// cache of one core between any two calls and so change the times; its new numbers are drawn, with
-/// a random sign, from those that the tensor began with.
+/// Before every call one token of each tensor gets new numbers, and so does a copy of the tensor.
+/// No call finds the numbers of an earlier one, and the inputs of the last call are known even if a
+/// mechanism changes its own. Rewriting more than one token would move the tensors into the cache
+/// of one core between calls and so change the times. New numbers are drawn, with a random sign,
+/// from the tensor's first ones.
 class FreshInputs {
  public:
-  /// Takes the memory of the copies. Numbers follow `seed`.
-  FreshInputs(std::vector<Given> given, std::uint64_t seed);
+  /// Allocates the copies. `seed` determines the numbers.
+  FreshInputs(std::vector<CallInput> inputs, std::uint64_t seed);
 
-  /// Tokens from `begin` to `end` - 1 may be renewed from now on; all, unless said.
+  /// From now on only the tokens [begin, end) are renewed.
   void limit(std::int64_t begin, std::int64_t end);
   void renew();
 
-  const std::vector<Given>& live() const { return live_; }
-  /// What the live ones must hold, in the same order.
-  const std::vector<Given>& kept() const { return kept_; }
-  /// The token of number `index` that was renewed last; -1 before the first time.
+  /// What the inputs must hold, in the same order.
+  const std::vector<CallInput>& copies() const { return copies_; }
+  /// The token of input `index` that was renewed last; -1 before the first time.
   std::int64_t last_token(std::size_t index) const { return last_[index]; }
-  /// The name of the first tensor that holds something else than was put there; empty: none does.
+  /// The name of the first input that differs from its copy; empty if none does.
   std::string changed() const;
 
  private:
   std::uint64_t random();
-  std::int64_t some_token(const Given& given);
-  void write(const Given& given, std::int64_t token, const at::Tensor& row);
+  std::int64_t random_token(const CallInput& input);
+  void write(const CallInput& input, std::int64_t token, const at::Tensor& row);
 
-  std::vector<Given> live_;
-  std::vector<Given> kept_;
-  std::vector<at::Tensor> pools_;  ///< in the host's memory: numbers to draw from
-  std::vector<at::Tensor> rows_;   ///< likewise, of one token: nothing is allocated between calls
+  std::vector<CallInput> inputs_;
+  std::vector<CallInput> copies_;
+  std::vector<at::Tensor> pools_;  ///< on the CPU: numbers to draw from
+  std::vector<at::Tensor> rows_;   ///< on the CPU: one token each, so that calls need no allocation
   std::vector<std::int64_t> last_;
   std::uint64_t state_;
   std::int64_t begin_ = 0;

@@ -16,7 +16,7 @@ class IntoTable final : public TaskTaker {
   TaskTable& table_;
 };
 
-/// Records would cross between two layouts of one class otherwise.
+/// Two versions of the library may lay out the class of records differently.
 void require_json(const PluginLibrary& plugin) {
   const auto* theirs = static_cast<const char*>(plugin.find("attnbench_plugin_json"));
   if (theirs == nullptr) plugin.refuse_without("attnbench_plugin_json");

@@ -1,5 +1,5 @@
 // Tasks of plugins. A plugin that has some exports, beside its stamp (attention/plugin/plugin.hpp),
-//   extern "C" const char attnbench_plugin_json[];   the JSON library that its Work speaks
+//   extern "C" const char attnbench_plugin_json[];   the JSON library that its Work uses
 //   extern "C" void attnbench_plugin_register_tasks(attnbench::tasks::TaskTaker&);
 // ATTNBENCH_TASKS(register_function) writes both. `name`, `settings` and the other descriptions of
 // a task must not change once it is registered.
@@ -13,7 +13,7 @@
 
 namespace attnbench::tasks {
 
-/// What a plugin hands its tasks to.
+/// Receives the tasks of a plugin.
 class TaskTaker {
  public:
   virtual ~TaskTaker() = default;
@@ -21,8 +21,8 @@ class TaskTaker {
   virtual void add(std::shared_ptr<const Task> task) = 0;
 };
 
-/// Lets the plugin add tasks to a copy of `tasks`, which replaces it only if all went well. False
-/// where the plugin has none. Throws PluginError.
+/// Adds the plugin's tasks to `tasks`; leaves it unchanged on failure. False where the plugin has
+/// none. Throws PluginError.
 bool register_into(TaskTable& tasks, const PluginLibrary& plugin);
 
 #define ATTNBENCH_TEXT_OF(x) #x
@@ -34,8 +34,8 @@ constexpr char json_version[] = ATTNBENCH_VERSION_TEXT_OF(
 
 }  // namespace attnbench::tasks
 
-/// Gives a plugin tasks; `register_function` takes an attnbench::tasks::TaskTaker&. Stands beside
-/// ATTNBENCH_PLUGIN or, where there are no mechanisms, ATTNBENCH_PLUGIN_STAMP.
+/// Exports a plugin's tasks; `register_function` takes an attnbench::tasks::TaskTaker&. Used beside
+/// ATTNBENCH_PLUGIN or, without mechanisms, ATTNBENCH_PLUGIN_STAMP.
 #define ATTNBENCH_TASKS(register_function)                                                    \
   extern "C" {                                                                                \
   extern const char attnbench_plugin_json[] __attribute__((visibility("default")));           \

@@ -21,7 +21,7 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
   std::mt19937_64 random(seed);
   Rows rows;
   for (std::int64_t i = 0; i < count; ++i) {
-    // Strata of the flattened (t, b, h) keep the rows distinct; the ends are always taken.
+    // Strata of the flattened (t, b, h) keep the rows distinct; both ends are included.
     const std::int64_t begin = i * total / count;
     const std::int64_t end = (i + 1) * total / count;
     std::int64_t at = std::uniform_int_distribution<std::int64_t>(begin, end - 1)(random);
@@ -35,8 +35,8 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
 
 namespace {
 
-/// While it lives, this thread and those that it starts take denormal numbers as they are: whatever
-/// a mechanism's library has set must not blind those who check it.
+/// Turns off flushing of denormal numbers in this thread and those it starts, whatever mode a
+/// mechanism's library has set.
 class WithDenormals {
 #ifdef __SSE2__
  public:
@@ -52,8 +52,8 @@ class WithDenormals {
 #endif
 };
 
-/// Converted in this thread, which is why it is not LibTorch that does it: its threads keep the
-/// state they were started with.
+/// Converted in this thread rather than by LibTorch, whose threads keep the floating-point mode
+/// they were started with.
 std::vector<double> doubles(const at::Tensor& tensor) {
   [[maybe_unused]] const WithDenormals exact;
   at::Tensor plain = tensor.detach().cpu().contiguous();
@@ -61,7 +61,7 @@ std::vector<double> doubles(const at::Tensor& tensor) {
     return {plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel()};
   }
   if (plain.scalar_type() == at::kBFloat16) {
-    // A bfloat16 is the upper half of a float32: no arithmetic that could flush it.
+    // A bfloat16 is the upper half of a float32: a shift cannot flush it.
     const auto* halves = static_cast<const std::uint16_t*>(plain.data_ptr());
     std::vector<double> values(static_cast<std::size_t>(plain.numel()));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -134,9 +134,9 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
                   values.begin() + static_cast<std::ptrdiff_t>((first + k * threads) * width));
     }
   };
-  std::vector<std::thread> team;
+  std::vector<std::thread> workers;
   for (std::size_t index = 0; index < threads; ++index) {
-    team.emplace_back([&, index] {
+    workers.emplace_back([&, index] {
       try {
         share(index);
       } catch (...) {
@@ -144,7 +144,7 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
       }
     });
   }
-  for (std::thread& thread : team) thread.join();
+  for (std::thread& thread : workers) thread.join();
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }

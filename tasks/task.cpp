@@ -10,7 +10,7 @@ void append_tasks(std::vector<std::unique_ptr<Task>>& tasks);
 
 namespace {
 
-/// Letters, digits and _, in words joined by dots: lra.listops.
+/// Lower-case letters, digits, _ and dots: lra.listops.
 bool well_formed(const std::string& name) {
   if (name.empty() || name.front() < 'a' || name.front() > 'z' || name.back() == '.') return false;
   return std::all_of(name.begin(), name.end(), [](char c) {

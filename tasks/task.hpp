@@ -1,8 +1,8 @@
-// The one interface of tasks: what a mechanism is put to.
+// The interface of tasks: what a mechanism is used for.
 //
-// A task describes itself, answers for one cell whether it can be done and what it will cost, and
-// hands over `Work`. The worker runs the work in a process of its own and gives it a `Context`:
-// clock, memory meter, progress, cancellation. Tasks know nothing of the harness.
+// A task describes itself, forecasts whether a cell is supported and what it costs, and makes its
+// `Work`. The worker runs the work in a process of its own and gives it a `Context`: clock, memory
+// meter, progress, cancellation. Tasks do not depend on the harness.
 #pragma once
 
 #include <cstdint>
@@ -21,41 +21,40 @@ namespace attnbench::tasks {
 
 using Json = nlohmann::json;
 
-/// One point of a suite, every value resolved. What the suite's expansion sends.
+/// One point of a suite, every value resolved.
 struct Cell {
   std::string id;
   std::string mechanism;  ///< the entry's name, aliases already resolved
   std::string implementation = "auto";
-  std::map<std::string, OptionValue> said;  ///< options of the mechanism that were said
+  std::map<std::string, OptionValue> said;  ///< options of the mechanism that the suite sets
   Options settings;                         ///< of the task, defaults filled in
   std::string device = "cpu";
 };
 
-/// Bytes in use through the counting allocator. Library-internal buffers (OpenBLAS's own) are not
-/// seen.
+/// Bytes in use through the counting allocator; not those of buffers inside libraries (OpenBLAS).
 class MemoryMeter {
  public:
   virtual ~MemoryMeter() = default;
   virtual std::int64_t live_bytes() const = 0;
   virtual std::int64_t peak_bytes() const = 0;  ///< since the last reset
   virtual void reset_peak() = 0;
-  /// Beyond which an allocation throws std::bad_alloc; 0 = no limit.
+  /// An allocation beyond it throws std::bad_alloc; 0 = no limit.
   virtual std::int64_t limit_bytes() const = 0;
 };
 
-/// What is timed, and what comes before each call of it, unclocked.
+/// What is timed, and what precedes each call, unclocked.
 struct Body {
   std::function<void()> call;
   std::function<void()> before = {};  ///< may be empty
-  /// Many short calls of which a device may record one and play it again: `before` fills whatever
-  /// memory `call` reads, always in the same place, and nothing of the host decides what is done.
+  /// Whether a device may record one call and replay it: `before` fills the memory that `call`
+  /// reads, always at the same addresses, and no host value changes what `call` does.
   bool recordable = false;
-  /// May be empty: comes first of all, unclocked, and puts other numbers where `call` and `before`
-  /// read them, always in the same place, so that a recording finds them, too.
+  /// May be empty: runs first, unclocked, and writes new numbers into the inputs of `call` and
+  /// `before`, always at the same addresses, so that a recording reads them, too.
   std::function<void()> refresh = {};
 };
 
-/// Two bodies timed in turns, so that what slows the machine down slows both.
+/// Two bodies timed in turns, so that disturbances of the machine affect both.
 struct Comparison {
   double first_seconds = 0;  ///< medians
   double second_seconds = 0;
@@ -64,48 +63,50 @@ struct Comparison {
   double ratio_low = 0;
   double ratio_high = std::numeric_limits<double>::infinity();
   std::size_t pairs = 0;
-  /// "decided", "equal", "time", "samples" or "disturbed": other processes took the CPU from too
-  /// many pairs, the ratio has no interval and decides nothing.
+  /// "decided", "equal", "time", "samples" or "disturbed": other processes used the CPU during too
+  /// many pairs, and the ratio has no interval.
   std::string stop;
 };
 
-/// The place of this process among those that train together (torchrun's RANK, WORLD_SIZE,
-/// MASTER_ADDR, MASTER_PORT). Alone, it is the first of one.
-struct Seat {
+/// This process among those that train together (torchrun's RANK, WORLD_SIZE, MASTER_ADDR,
+/// MASTER_PORT). A process alone has rank 0 of 1.
+struct ProcessRank {
   int rank = 0;
   int size = 1;
-  std::string address;  ///< where the first one listens
+  std::string address;  ///< where the first process listens
   int port = 0;
 };
+using Seat = ProcessRank;  ///< the former name, for plugins
 
-/// What the worker gives to work while it runs.
+/// What the worker provides to work while it runs.
 class Context {
  public:
   virtual ~Context() = default;
-  /// Warms up, then calls `body` until the stopping rule is met, and files the samples in the
-  /// round's record under `timing[what]`. Returns their median, in seconds.
+  /// Warms up, then calls `body` until the stopping rule is met; writes the samples to the round's
+  /// record under `timing[what]`. Returns their median, in seconds.
   virtual double measure(const std::string& what, const Body& body) = 0;
-  /// Warms both up, then times them in turns until the interval of their ratio leaves 1 or cannot
-  /// matter any more, or the sampling rule's limits are hit, `patience` (0 to 1) times its seconds.
-  /// Files nothing.
+  /// Warms both up, then times them in turns until the interval of their ratio excludes 1 or is
+  /// narrow around it, or the sampling rule's limits are reached: its samples, or `patience` (0 to
+  /// 1) times its seconds. Writes nothing to the record.
   virtual Comparison compare(const Body& first, const Body& second, double patience) = 0;
   virtual MemoryMeter& memory() = 0;
-  /// `done` of `total` of whatever `what` counts; shown to the user, at most ten times a second.
+  /// `done` of `total`, in units of `what`; shown to the user, at most ten times a second.
   virtual void progress(double done, double total, std::string_view what) = 0;
   virtual bool cancelled() const = 0;
-  /// For work that can go on where it was stopped; kept with the run.
+  /// For work that can resume; kept with the run.
   virtual std::filesystem::path checkpoint_folder() const = 0;
-  /// Fingerprint of what computes: the worker, its library and the plugins. What another binary
-  /// began is not gone on with.
+  /// Fingerprint of the worker, its library and the plugins. Checkpoints of another binary are not
+  /// resumed.
   virtual std::string binary() const { return {}; }
-  /// Rounds are fresh processes; the first one also checks and meters memory.
+  /// Rounds are separate processes; the first one also checks and meters memory.
   virtual int round() const = 0;
   virtual std::uint64_t seed() const = 0;
   virtual const Registry& registry() const = 0;
-  virtual Seat seat() const { return {}; }
+  virtual ProcessRank process_rank() const { return {}; }
+  ProcessRank seat() const { return process_rank(); }  ///< the former name, for plugins
 };
 
-/// One cell, ready to be done. Called in the order prepare, check, run; each at most once.
+/// The work of one cell. Called in the order prepare, check, run; each at most once.
 class Work {
  public:
   virtual ~Work() = default;
@@ -114,8 +115,8 @@ class Work {
   virtual Json check(Context& context) = 0;
   /// Measures through the context; returns sections for the record besides timing, such as
   /// {"memory": {…}, "metrics": {…}}, units in the key names. In every round "timed_check", of the
-  /// form of `check`, may say what became of the calls that were timed; it becomes the check's part
-  /// "timed", and where it is wrong, so is the cell.
+  /// form of `check`, may hold a check of the timed calls; it becomes the check's part "timed", and
+  /// where it is wrong, so is the cell.
   virtual Json run(Context& context) = 0;
 };
 
@@ -123,25 +124,25 @@ class Work {
 struct Forecast {
   Support support;
   Cost cost;                   ///< of one timed body, whole problem
-  double peak_bytes = 0;       ///< predicted, all tensors together
+  double peak_bytes = 0;       ///< predicted, all tensors
   std::string implementation;  ///< chosen
   std::string choice_reason;
   Growth growth;    ///< claimed by that implementation
   Options options;  ///< of the mechanism, resolved and derived
   Problem problem;
-  /// Training: done in one round, however many the run has; its cost is that of all of it.
+  /// Training: done in one round, whatever the number of rounds; `cost` is that of all steps.
   bool once = false;
 };
 
-/// The data that a task learns from. As with Task, no function is defined elsewhere: a plugin's
-/// task must find all of it in this header.
+/// The training data of a task. As with Task, all functions are defined in this header, which is
+/// all that a plugin has.
 class TaskData {
  public:
   virtual ~TaskData() = default;
-  /// Those that decide the data; at least one.
+  /// Those that determine the data; at least one.
   virtual std::vector<Option> settings() const = 0;
-  /// Writes them into `folder`, which exists, as JSON Lines, one file for each split. Returns
-  /// {files: [{file, examples}…], …}. Throws UsageError, and Error where the disk refuses.
+  /// Writes the data into the existing `folder` as JSON Lines, one file for each split. Returns
+  /// {files: [{file, examples}…], …}. Throws UsageError, and Error where a file cannot be written.
   virtual Json write(const Options& settings, std::uint64_t seed,
                      const std::filesystem::path& folder) const = 0;
 };
@@ -152,31 +153,30 @@ class Task {
   virtual std::string name() const = 0;
   virtual std::string title() const = 0;
   virtual std::vector<Option> settings() const = 0;
-  /// Default figures by name, which reports know how to draw: time, memory, slopes, roofline,
-  /// state.
+  /// Default figures by name, as reports know them: time, memory, slopes, roofline, state.
   virtual std::vector<std::string> figures() const = 0;
-  /// Those that a suite may name besides.
+  /// Other figures that a suite may name.
   virtual std::vector<std::string> further_figures() const { return {}; }
   /// The setting that is the x axis where several vary.
   virtual std::string axis() const = 0;
-  /// Known departures from published code; told to users.
+  /// Known departures from published code, for users.
   virtual std::vector<Departure> differs_from() const { return {}; }
   virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
   virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
-  /// What it learns from; null where it learns from nothing. Lives as long as the task.
+  /// The training data; null for tasks without. Lives as long as the task.
   virtual const TaskData* data() const { return nullptr; }
 };
 
-/// Names to tasks: the built-in ones, from a table that is generated from the folders of tasks/,
-/// and those of plugins. Copies share the tasks.
+/// Tasks by name: the built-in ones, from a table generated from the folders of tasks/, and those
+/// of plugins. Copies share the tasks.
 class TaskTable {
  public:
   static TaskTable with_builtins();
 
-  /// Throws PluginError where the name is taken or malformed, a setting has no default of its type,
-  /// or no figure is named.
+  /// Throws PluginError where the name is taken or malformed, the default of a setting has another
+  /// type, or no figure is named.
   void add(std::shared_ptr<const Task> task);
-  /// Throws UsageError naming the closest.
+  /// Throws UsageError naming the closest one.
   const Task& find(const std::string& name) const;
   const std::vector<std::shared_ptr<const Task>>& all() const { return tasks_; }  ///< by name
 
@@ -186,7 +186,7 @@ class TaskTable {
 
 /// The built-in ones.
 const TaskTable& builtin_tasks();
-/// One of them; throws UsageError naming the closest.
+/// One of them; throws UsageError naming the closest one.
 const Task& find_task(const std::string& name);
 
 }  // namespace attnbench::tasks

@@ -10,8 +10,8 @@
 #include "harness/worker/cell.hpp"
 #include "harness/worker/role_sizes.hpp"
 #include "harness/worker/shape_inference.hpp"
-#include "tasks/bits.hpp"
 #include "tasks/check.hpp"
+#include "tasks/output_checks.hpp"
 
 namespace attnbench::worker {
 namespace {

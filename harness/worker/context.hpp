@@ -28,7 +28,7 @@ struct RunSettings {
   std::filesystem::path checkpoint;
   std::string binary;             ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
-  tasks::Seat seat;
+  tasks::ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
 
@@ -55,7 +55,7 @@ class ChildContext final : public tasks::Context {
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
-  tasks::Seat seat() const override { return settings_.seat; }
+  tasks::ProcessRank process_rank() const override { return settings_.process_rank; }
 
   /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?,
   /// lost_share?}: what the context saw; the last is of all its life, on the CPU, the time that

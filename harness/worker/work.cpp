@@ -16,9 +16,9 @@ RunSettings settings_of(const Json& request) {
   settings.rule = sampling_rule_from(request.value("measure", Json::object()));
   settings.checkpoint = request.value("checkpoint", "");
   settings.binary = request.value("binary", "");
-  if (request.contains("seat")) {
-    const Json& seat = request.at("seat");
-    settings.seat = {seat.at("rank"), seat.at("size"), seat.at("address"), seat.at("port")};
+  if (request.contains("process_rank")) {
+    const Json& process_rank = request.at("process_rank");
+    settings.process_rank = {process_rank.at("rank"), process_rank.at("size"), process_rank.at("address"), process_rank.at("port")};
   }
   settings.pinned = request.value("pinned", true);
   settings.device = request.at("cell").value("device", "cpu");

@@ -7,9 +7,9 @@
 namespace attnbench::tasks::call {
 namespace {
 
-class MixCalled final : public Called {
+class MixTarget final : public BenchmarkTarget {
  public:
-  MixCalled(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
+  MixTarget(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
             const Settings& settings, std::uint64_t seed)
       : mechanism_(std::move(mechanism)),
         implementation_(implementation),
@@ -27,12 +27,12 @@ class MixCalled final : public Called {
     const Problem& problem = mechanism_->problem;
     return {problem.batch, problem.heads, problem.length, problem.value_dim};
   }
-  std::vector<Given> given() const override {
-    std::vector<Given> all;
+  std::vector<CallInput> inputs() const override {
+    std::vector<CallInput> all;
     for (const auto& [role, tensor] : inputs_.tensors) all.push_back({role, tensor, 2});
     return all;
   }
-  void exchange(std::vector<Given>& others) override {
+  void exchange(std::vector<CallInput>& others) override {
     auto other = others.begin();
     for (auto& [role, tensor] : inputs_.tensors) std::swap(tensor, (other++)->tensor);
   }
@@ -45,9 +45,9 @@ class MixCalled final : public Called {
   Inputs inputs_;
 };
 
-class LayerCalled final : public Called {
+class LayerTarget final : public BenchmarkTarget {
  public:
-  LayerCalled(const std::shared_ptr<Mechanism>& mechanism, const Implementation& implementation,
+  LayerTarget(const std::shared_ptr<Mechanism>& mechanism, const Implementation& implementation,
               const Settings& settings, std::uint64_t seed)
       : mechanism_(mechanism),
         scope_(settings.scope),
@@ -79,13 +79,13 @@ class LayerCalled final : public Called {
     if (scope_ == Scope::layer) return {problem.batch, problem.length, problem.width()};
     return {problem.batch, problem.heads, problem.length, problem.value_dim};
   }
-  std::vector<Given> given() const override {
-    std::vector<Given> all{{"tokens", tokens_, 1}};
+  std::vector<CallInput> inputs() const override {
+    std::vector<CallInput> all{{"tokens", tokens_, 1}};
     if (!memory_.is_same(tokens_)) all.push_back({"key tokens", memory_, 1});
     if (latents_.defined()) all.push_back({"latents", latents_, 1});
     return all;
   }
-  void exchange(std::vector<Given>& others) override {
+  void exchange(std::vector<CallInput>& others) override {
     const bool one_sequence = memory_.is_same(tokens_);
     auto other = others.begin();
     std::swap(tokens_, (other++)->tensor);
@@ -111,12 +111,12 @@ class LayerCalled final : public Called {
   at::Tensor latents_;  ///< the stream, where the mechanism has one
 };
 
-/// Random token numbers in, logits of all tokens out.
-class ModelCalled final : public Called {
+/// Random token ids in, logits of all tokens out.
+class ModelTarget final : public BenchmarkTarget {
  public:
-  ModelCalled(const std::function<std::shared_ptr<Mechanism>()>& make,
+  ModelTarget(const std::function<std::shared_ptr<Mechanism>()>& make,
               const Implementation& implementation, const Settings& settings, std::uint64_t seed)
-      : model_(std::make_shared<learning::Model>(make, implementation, *settings.model, seed)),
+      : model_(std::make_shared<training::Model>(make, implementation, *settings.model, seed)),
         shape_{settings.problem.batch, settings.problem.length, settings.model->vocabulary},
         ids_(at::randint(settings.model->vocabulary,
                          {settings.problem.batch, settings.problem.length},
@@ -126,9 +126,9 @@ class ModelCalled final : public Called {
   at::Tensor forward() override { return model_->forward(ids_); }
   std::vector<at::Tensor> leaves() const override { return model_->parameters(); }
   std::vector<std::int64_t> output_shape() const override { return shape_; }
-  std::vector<Given> given() const override { return {{"token ids", ids_, 1}}; }
-  void exchange(std::vector<Given>& others) override { std::swap(ids_, others.front().tensor); }
-  /// The first and the last block's: one is given embeddings, the other all that came of them.
+  std::vector<CallInput> inputs() const override { return {{"token ids", ids_, 1}}; }
+  void exchange(std::vector<CallInput>& others) override { std::swap(ids_, others.front().tensor); }
+  /// The first and the last block's.
   std::size_t mixes() const override { return model_->mixes() > 1 ? 2 : 1; }
   InnerMix mix(std::size_t index) override {
     const at::NoGradGuard no_grad;
@@ -137,23 +137,23 @@ class ModelCalled final : public Called {
   }
 
  private:
-  std::shared_ptr<learning::Model> model_;
+  std::shared_ptr<training::Model> model_;
   std::vector<std::int64_t> shape_;
   at::Tensor ids_;
 };
 
 }  // namespace
 
-std::unique_ptr<Called> make_called(const std::function<std::shared_ptr<Mechanism>()>& make,
-                                    const Implementation& implementation, const Settings& settings,
-                                    std::uint64_t seed) {
+std::unique_ptr<BenchmarkTarget> make_target(
+    const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
+    const Settings& settings, std::uint64_t seed) {
   if (settings.model) {
-    return std::make_unique<ModelCalled>(make, implementation, settings, seed);
+    return std::make_unique<ModelTarget>(make, implementation, settings, seed);
   }
   if (settings.scope == Scope::mix) {
-    return std::make_unique<MixCalled>(make(), implementation, settings, seed);
+    return std::make_unique<MixTarget>(make(), implementation, settings, seed);
   }
-  return std::make_unique<LayerCalled>(make(), implementation, settings, seed);
+  return std::make_unique<LayerTarget>(make(), implementation, settings, seed);
 }
 
 }  // namespace attnbench::tasks::call

@@ -1,4 +1,4 @@
-// What a call calls: a mix alone, an attention layer, a whole model.
+// BenchmarkTarget: what the timed call runs: a mix alone, an attention layer or a whole model.
 #pragma once
 
 #include <functional>
@@ -10,35 +10,35 @@
 
 namespace attnbench::tasks::call {
 
-/// One mix inside of what is called, with what it is given there.
+/// One mix inside a target, with its inputs there.
 struct InnerMix {
   Mechanism& mechanism;
   Inputs inputs;
 };
 
-class Called {
+class BenchmarkTarget {
  public:
-  virtual ~Called() = default;
+  virtual ~BenchmarkTarget() = default;
   /// The timed body.
   virtual at::Tensor forward() = 0;
-  /// Every tensor that the pass reads and that gets a gradient where there is a backward pass.
+  /// Every tensor that the pass reads and that gets a gradient in a backward pass.
   virtual std::vector<at::Tensor> leaves() const = 0;
   virtual std::vector<std::int64_t> output_shape() const = 0;
-  /// Of those that every call reads anew, not the weights: what may hold other numbers each time.
-  virtual std::vector<Given> given() const = 0;
-  /// Exchanges the tensors of given() for others of the same form, in the same order.
-  virtual void exchange(std::vector<Given>& others) = 0;
-  /// Whether what forward() returns is what its only mix does.
+  /// The inputs whose numbers may differ between calls; not the weights.
+  virtual std::vector<CallInput> inputs() const = 0;
+  /// Swaps the tensors of inputs() with others of the same form, in the same order.
+  virtual void exchange(std::vector<CallInput>& others) = 0;
+  /// Whether forward() returns the output of its only mix.
   virtual bool is_mix() const { return false; }
   virtual std::size_t mixes() const { return 1; }
-  /// What mix number `index` is given; the mechanism is its own.
+  /// The mechanism and the inputs of mix `index`.
   virtual InnerMix mix(std::size_t index) = 0;
 };
 
-/// What the settings' scope calls; numbers follow the seed alone. `make` returns a mechanism
-/// for the problem.
-std::unique_ptr<Called> make_called(const std::function<std::shared_ptr<Mechanism>()>& make,
-                                    const Implementation& implementation, const Settings& settings,
-                                    std::uint64_t seed);
+/// The target of the settings' scope; the seed alone determines its numbers. `make` returns a
+/// mechanism for the problem.
+std::unique_ptr<BenchmarkTarget> make_target(
+    const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
+    const Settings& settings, std::uint64_t seed);
 
 }  // namespace attnbench::tasks::call

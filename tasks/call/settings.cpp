@@ -1,91 +1,249 @@
 #include "tasks/call/settings.hpp"
 
-#include "tasks/training/settings.hpp"
-#include "tasks/sizes.hpp"
+#include <algorithm>
+
+#include "tasks/forecast.hpp"
+#include "tasks/settings.hpp"
 
 namespace attnbench::tasks::call {
 namespace {
 
-Option word(const char* name, const char* fallback, const char* meaning,
-            std::vector<std::string> choices) {
-  return {name, OptionType::text, std::string(fallback), meaning, {}, {}, std::move(choices)};
+constexpr Names<Pass, 3> passes = {{"forward", Pass::forward},
+                                   {"backward", Pass::backward},
+                                   {"forward+backward", Pass::forward_backward}};
+
+/// A mechanism's roles, and the rows of its latent stream if it has one.
+struct RoleInputs {
+  std::vector<Role> roles;
+  std::int64_t latents = 0;
+};
+
+/// FLOPs, weights and tokens of the projections inside the clock.
+struct Projections {
+  double flops = 0;
+  double weight_bytes = 0;
+  double token_bytes = 0;   ///< x, and the key tokens where they are another tensor
+  double output_bytes = 0;  ///< of the output projection
+};
+
+Projections projections_of(const Settings& settings, const RoleInputs& inputs) {
+  Projections sum;
+  if (settings.scope == Scope::mix) return sum;
+  const Problem& problem = settings.problem;
+  const auto width = static_cast<double>(problem.width());
+  const auto bytes = static_cast<double>(bytes_of(problem.dtype));
+  const auto tokens = [&](Source source) {
+    const std::int64_t each = source == Source::key_tokens      ? problem.key_length
+                              : source == Source::latent_stream ? inputs.latents
+                                                                : problem.length;
+    return static_cast<double>(problem.batch * each);
+  };
+  for (const Role& role : inputs.roles) {
+    if (role.feed == Feed::slice) continue;
+    const auto heads =
+        static_cast<double>(role.source == Source::key_tokens ? problem.kv_heads : problem.heads);
+    const double out = heads * static_cast<double>(role.width);
+    sum.flops += 2 * tokens(role.source) * width * out;
+    sum.weight_bytes += width * out * bytes;
+  }
+  sum.token_bytes = (tokens(Source::query_tokens) + tokens(Source::latent_stream)) * width * bytes;
+  if (problem.pattern == Pattern::cross) {
+    sum.token_bytes += tokens(Source::key_tokens) * width * bytes;
+  }
+  if (settings.scope == Scope::layer) {
+    const auto in = static_cast<double>(problem.heads * problem.value_dim);
+    sum.flops += 2 * tokens(Source::query_tokens) * in * width;
+    sum.weight_bytes += in * width * bytes;
+    sum.output_bytes = tokens(Source::query_tokens) * width * bytes;
+  }
+  return sum;
 }
 
-/// What scope `model` alone reads.
-std::vector<Option> model_settings() {
-  const auto count = [](const char* name, std::int64_t fallback, const char* meaning) {
-    const double least = fallback == 0 ? 0 : 1;
-    return Option{name, OptionType::integer, fallback, meaning, least, {}, {}};
-  };
-  return {count("layers", 2, "blocks, for the scope model"),
-          count("vocabulary", 256, "different tokens, for the scope model"),
-          word("mlp", "plain", "for the scope model; plain: GELU between two products; gated: SiLU",
-               {"plain", "gated"}),
-          count("mlp_width", 0, "hidden numbers of the MLP, for the scope model; 0 = 4 * width"),
-          word("norm", "layer", "for the scope model; layer: LayerNorm; rms: RMSNorm",
-               {"layer", "rms"}),
-          {"tied_head",
-           OptionType::boolean,
-           true,
-           "for the scope model: logits from the embedding's own weights",
-           {},
-           {},
-           {}}};
+struct ModelSizes {
+  explicit ModelSizes(const Settings& settings)
+      : layers(static_cast<double>(settings.model->layers)),
+        tokens(static_cast<double>(settings.problem.batch * settings.problem.length)),
+        width(static_cast<double>(settings.problem.width())),
+        hidden(static_cast<double>(training::mlp_width(*settings.model, settings.problem))),
+        vocabulary(static_cast<double>(settings.model->vocabulary)),
+        bytes(static_cast<double>(bytes_of(settings.problem.dtype))),
+        products(settings.model->mlp == training::Mlp::gated ? 3 : 2) {}
+
+  double logits_bytes() const { return tokens * vocabulary * bytes; }
+
+  double layers, tokens, width, hidden, vocabulary, bytes;
+  double products;  ///< of the MLP; as many hidden tensors live there at once
+};
+
+double weights_bytes(double layer_weight_bytes, const Settings& settings) {
+  const auto around =
+      static_cast<double>(training::weights_around(*settings.model, settings.problem));
+  const ModelSizes n(settings);
+  return n.layers * layer_weight_bytes + around * n.bytes;
+}
+
+/// `layer`: of the timed pass of one attention layer; `weight_bytes`: of all its weights. Adds
+/// MLPs, head and their backward passes, but not norms and activations, which cost a few operations
+/// per number. The minimal bytes are those of weights and logits: tensors between blocks need not
+/// leave the chip.
+Cost model_cost(const Cost& layer, double weight_bytes, const Settings& settings) {
+  const ModelSizes n(settings);
+  const double forward = settings.pass == Pass::backward ? 0 : 1;
+  const double backward = settings.has_backward() ? 1 : 0;
+  const double once = 2 * n.tokens * n.width * (n.layers * n.products * n.hidden + n.vocabulary);
+  const double around = once * (forward + 2 * backward);
+  Cost cost = layer;
+  cost.model_flops = n.layers * layer.model_flops + around;
+  cost.executed_flops = n.layers * layer.executed_flops + around;
+  cost.exponentials = n.layers * layer.exponentials;
+  cost.state_bytes = n.layers * layer.state_bytes;
+  cost.saved_bytes = n.layers * layer.saved_bytes;
+  // Backward: the weights and the logits' gradient are read, the weights' gradients written.
+  const double weights = weights_bytes(weight_bytes, settings);
+  cost.minimal_bytes =
+      (weights + n.logits_bytes()) * forward + (2 * weights + n.logits_bytes()) * backward;
+  return cost;
+}
+
+/// `mix_bytes`: the prediction for one mix and its projected inputs; `mix_saved_bytes`: what it
+/// keeps for its backward pass; `weight_bytes`: the weights of one layer.
+double model_peak_bytes(double mix_bytes, double mix_saved_bytes, double weight_bytes,
+                        const Settings& settings) {
+  const ModelSizes n(settings);
+  const double weights = weights_bytes(weight_bytes, settings);
+  const double token_bytes = n.tokens * n.width * n.bytes;
+  const double hidden_bytes = n.products * n.tokens * n.hidden * n.bytes;
+  // Beside the mix: the stream, its norm, the merged heads, the projected output.
+  // Beside the MLP: the stream before and after the mix, a norm, the MLP's output, the sum.
+  const double forward = std::max({mix_bytes + 4 * token_bytes, hidden_bytes + 5 * token_bytes,
+                                   n.logits_bytes() + 2 * token_bytes});
+  if (!settings.has_backward()) return weights + forward;
+  const double saved = n.layers * (mix_bytes + mix_saved_bytes + hidden_bytes + 6 * token_bytes);
+  return 2 * weights + saved + forward + 2 * n.logits_bytes();
+}
+
+double output_bytes(const Settings& settings) {
+  return static_cast<double>(output_elements(settings.problem) * bytes_of(settings.problem.dtype));
+}
+
+/// The least bytes that the forward pass of the scope reads and writes.
+double forward_bytes(const Cost& mix, const Settings& settings, const Projections& projections) {
+  if (settings.scope == Scope::mix) return mix.minimal_bytes;
+  const double out =
+      settings.scope == Scope::layer ? projections.output_bytes : output_bytes(settings);
+  return projections.token_bytes + projections.weight_bytes + out;
+}
+
+Cost timed_cost(const Cost& mix, const Settings& settings, const RoleInputs& inputs) {
+  const Projections projections = projections_of(settings, inputs);
+  const double forward = settings.pass == Pass::backward ? 0 : 1;
+  const double backward = settings.has_backward() ? 1 : 0;
+  Cost cost = mix;
+  // The backward pass of a product is two products of its size.
+  const double projected = projections.flops * (forward + 2 * backward);
+  const double mixes = forward + mix.backward_flops * backward;
+  cost.model_flops = mix.model_flops * mixes + projected;
+  cost.executed_flops = mix.executed_flops * mixes + projected;
+  cost.exponentials = mix.exponentials * forward;
+  const double once = forward_bytes(mix, settings, projections);
+  const double out =
+      settings.scope == Scope::layer ? projections.output_bytes : output_bytes(settings);
+  // Backward: the inputs and the output's gradient are read, the inputs' gradients written.
+  cost.minimal_bytes = once * forward + (2 * (once - out) + out) * backward;
+  if (settings.model) return model_cost(cost, projections.weight_bytes, settings);
+  return cost;
+}
+
+double predicted_peak_bytes(const Cost& mix, const Settings& settings, const RoleInputs& inputs) {
+  const Projections projections = projections_of(settings, inputs);
+  const double outputs = output_bytes(settings);
+  const double input_bytes = mix.minimal_bytes - outputs;
+  if (settings.model) {
+    return model_peak_bytes(input_bytes + outputs + mix.workspace_bytes, mix.saved_bytes,
+                            projections.weight_bytes, settings);
+  }
+  const double around =
+      projections.token_bytes + projections.weight_bytes + projections.output_bytes;
+  double peak = input_bytes + outputs + around + mix.workspace_bytes;
+  if (settings.has_backward()) {
+    // The gradients of inputs and output, the saved tensors and a workspace of the same size.
+    peak += input_bytes + outputs + around + mix.saved_bytes;
+  }
+  return peak;
 }
 
 }  // namespace
 
-const char* to_string(Pass pass) {
-  switch (pass) {
-    case Pass::forward:
-      return "forward";
-    case Pass::backward:
-      return "backward";
-    case Pass::forward_backward:
-      return "forward+backward";
-  }
-  return "";
-}
+const char* to_string(Pass pass) { return name_of(passes, pass); }
 
 std::vector<Option> declared_kinds() {
-  std::vector<Option> kinds = {
-      word("pattern", "causal", "which keys a query sees", {"bidirectional", "causal", "cross"}),
-      word("pass", "forward", "what is timed", {"forward", "backward", "forward+backward"}),
-      word("scope", "mix",
-           "mix: the mixing alone; projected: the input projections too; layer: the "
-           "output projection as well; model: a whole one around it",
-           {"mix", "projected", "layer", "model"})};
-  for (Option& setting : model_settings()) kinds.push_back(std::move(setting));
-  return kinds;
+  return {text_setting("pattern", "causal", "which keys a query sees",
+                       {"bidirectional", "causal", "cross"}),
+          text_setting("pass", "forward", "what is timed", all_names(passes)),
+          text_setting("scope", "mix",
+                       "mix: the mixing alone; projected: the input projections too; layer: the "
+                       "output projection as well; model: a whole model around it",
+                       {"mix", "projected", "layer", "model"}),
+          integer_setting("layers", 2, "blocks, for the scope model"),
+          integer_setting("vocabulary", 256, "different tokens, for the scope model"),
+          text_setting("mlp", "plain",
+                       "for the scope model; plain: GELU between two products; gated: SiLU",
+                       {"plain", "gated"}),
+          integer_setting("mlp_width", 0,
+                          "hidden numbers of the MLP, for the scope model; 0 = 4 * width", 0),
+          text_setting("norm", "layer", "for the scope model; layer: LayerNorm; rms: RMSNorm",
+                       {"layer", "rms"}),
+          boolean_setting("tied_head", true,
+                          "for the scope model: logits from the embedding's own weights")};
 }
 
 std::vector<Option> declared_settings() {
   std::vector<Option> settings = size_settings();
+  settings.push_back(integer_setting("length", 1024, "query tokens T"));
   settings.push_back(
-      {"length", OptionType::integer, std::int64_t{1024}, "query tokens T", 1.0, {}, {}});
-  settings.push_back({"key_length",
-                      OptionType::integer,
-                      std::int64_t{0},
-                      "key tokens, for the pattern cross; 0 = length",
-                      0.0,
-                      {},
-                      {}});
-  for (Option& kind : declared_kinds()) settings.push_back(std::move(kind));
+      integer_setting("key_length", 0, "key tokens, for the pattern cross; 0 = length", 0));
+  append(settings, declared_kinds());
   return settings;
 }
 
 Settings settings_from(const Options& said) {
   Settings settings;
   settings.problem = problem_from(said);
-  for (const Pass pass : {Pass::forward, Pass::backward, Pass::forward_backward}) {
-    if (said.text("pass") == to_string(pass)) settings.pass = pass;
-  }
+  settings.pass = value_named("pass", passes, said.text("pass"));
   settings.problem.gradient = settings.has_backward();
   const std::string& scope = said.text("scope");
-  if (scope == "model") settings.model = learning::model_options_from(said);
+  if (scope == "model") settings.model = training::model_options_from(said);
   settings.scope = settings.model ? Scope::layer : scope_from(scope);
   settings.input_scale = said.number("input_scale");
   return settings;
+}
+
+Forecast forecast_call(const Registry& registry, const Cell& cell, const Settings& settings) {
+  Forecast forecast = forecast_mix(registry, cell, settings.problem);
+  add_call_cost(forecast, registry, cell, settings);
+  return forecast;
+}
+
+void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cell,
+                   const Settings& settings) {
+  if (!forecast.support) return;
+  if (settings.model && settings.problem.pattern == Pattern::cross) {
+    forecast.support = Support::no(
+        "the scope model has one sequence and so no cross attention: say causal or bidirectional");
+    return;
+  }
+  RoleInputs inputs;
+  if (settings.scope != Scope::mix) {
+    const SingleThread alone;
+    const auto mechanism = make_on_cpu(registry, cell, forecast);
+    inputs.roles = mechanism->roles();
+    for (const Role& role : inputs.roles) {
+      if (role.source != Source::latent_stream) continue;
+      inputs.latents = mechanism->options.integer("latents_per_head");
+    }
+  }
+  forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, inputs);
+  forecast.cost = timed_cost(forecast.cost, settings, inputs);
 }
 
 }  // namespace attnbench::tasks::call

@@ -1,11 +1,15 @@
-// One timed call: the settings that say what is inside the clock, read.
+// Settings of a timed call, which say what is inside the clock, and its forecast.
+//
+// Its FLOPs and bytes are those of the timed passes and of the projections inside the clock. A
+// backward pass reads the inputs, the saved tensors and the output's gradient, and writes the
+// inputs' gradients; it need not compute exponentials again, so none are counted for it.
 #pragma once
 
 #include <optional>
 
 #include "attention/layer.hpp"
-#include "tasks/training/model.hpp"
 #include "tasks/task.hpp"
+#include "tasks/training/model.hpp"
 
 namespace attnbench::tasks::call {
 
@@ -14,25 +18,33 @@ enum class Pass { forward, backward, forward_backward };
 
 const char* to_string(Pass pass);
 
-/// What a cell's settings say.
 struct Settings {
   Problem problem;  ///< `gradient` is set where the pass has a backward
   Pass pass = Pass::forward;
-  Scope scope = Scope::mix;                     ///< of the attention; `layer` inside of a model
-  std::optional<learning::ModelOptions> model;  ///< what scope `model` puts around it
+  Scope scope = Scope::mix;                     ///< of the attention; `layer` inside a model
+  std::optional<training::ModelOptions> model;  ///< of the scope `model`
   double input_scale = 1;
 
   bool has_backward() const { return pass != Pass::forward; }
 };
 
-/// The declaration of them all: sizes, length, key_length and declared_kinds().
+/// All settings: sizes, length, key_length and declared_kinds().
 std::vector<Option> declared_settings();
-/// Those of them that say what is timed, whatever the length: pattern, pass, scope, and what scope
-/// `model` alone reads.
+/// Those that do not depend on the length: pattern, pass, scope, and those of the scope `model`.
 std::vector<Option> declared_kinds();
 
-/// From settings that hold `length` and those above. Throws UsageError where sizes contradict each
+/// Reads `length` and those above. Throws UsageError where sizes contradict each
 /// other.
 Settings settings_from(const Options& settings);
+
+/// The forecast of the call of `settings`; `support` is no, with the reason, where the cell cannot
+/// run. `cost` is that of the timed passes, `peak_bytes` the greatest size of all live tensors,
+/// both by the mix's own predictions. Throws UsageError for invalid options.
+Forecast forecast_call(const Registry& registry, const Cell& cell, const Settings& settings);
+
+/// Turns the forecast of a mix alone (forecast_mix) into that of the call of `settings`. Does
+/// nothing where it is unsupported.
+void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cell,
+                   const Settings& settings);
 
 }  // namespace attnbench::tasks::call

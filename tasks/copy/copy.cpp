@@ -1,31 +1,27 @@
-// The copy task: does a mechanism learn to repeat a sequence, and how fast does its loss fall
-// (Katharopoulos et al. 2020, Figure 2)?
+// The copy task: accuracy and loss curve of learning to repeat a sequence (Katharopoulos et al.
+// 2020, Figure 2).
 #include <nlohmann/json.hpp>
 
 #include "tasks/copy/data.hpp"
-#include "tasks/training/draws.hpp"
+#include "tasks/settings.hpp"
 #include "tasks/training/task.hpp"
 
 namespace attnbench::tasks {
 namespace copy {
 namespace {
 
-Option count(const char* name, std::int64_t fallback, const char* meaning, double least = 1) {
-  return {name, OptionType::integer, fallback, meaning, least, {}, {}};
-}
-
-class CopyTask final : public learning::TrainingTask {
+class CopyTask final : public training::TrainingTask {
  public:
   std::string name() const override { return "copy"; }
   std::string title() const override { return "Repeating a sequence of symbols, after training"; }
   std::vector<Option> data_settings() const override {
-    return {count("vocabulary", 11, "the separator and the symbols", 3),
-            count("length", 128, "tokens T of a sequence with its copy and what fills it up", 4),
-            count("train_examples", 6400, "examples of an epoch"),
-            count("validation_examples", 1280, "for the choice of the learning rate"),
-            count("test_examples", 1280, "scored at the end")};
+    return {integer_setting("vocabulary", 11, "the separator and the symbols", 3),
+            integer_setting("length", 128, "tokens T: a sequence, its copy and padding", 4),
+            integer_setting("train_examples", 6400, "examples of an epoch"),
+            integer_setting("validation_examples", 1280, "they decide the learning rate"),
+            integer_setting("test_examples", 1280, "scored at the end")};
   }
-  std::unique_ptr<learning::DataSet> data_set(const Options& settings,
+  std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override {
     Plan plan;
     plan.length = settings.integer("length");
@@ -33,8 +29,7 @@ class CopyTask final : public learning::TrainingTask {
     plan.train = settings.integer("train_examples");
     plan.validation = settings.integer("validation_examples");
     plan.test = settings.integer("test_examples");
-    plan.seed =
-        learning::key_of({run_seed, static_cast<std::uint64_t>(settings.integer("data_seed"))});
+    plan.seed = training::data_seed(settings, run_seed);
     return std::make_unique<CopyData>(plan);
   }
   std::vector<std::string> figures() const override {
@@ -43,9 +38,9 @@ class CopyTask final : public learning::TrainingTask {
   }
   std::vector<std::string> further_figures() const override { return {"accuracy_by_look_back"}; }
 
-  /// Symbols are uniform: who knows nothing of the sequence finds one of them by chance.
-  Json facts(const Cell&, const Forecast&, const learning::DataSet& data,
-             const learning::StateBytes&) const override {
+  /// Symbols are uniform: chance is the accuracy of any constant answer.
+  Json facts(const Cell&, const Forecast&, const training::DataSet& data,
+             const training::StateBytes&) const override {
     const Plan& plan = dynamic_cast<const CopyData&>(data).plan();
     return {{"chance", 1.0 / static_cast<double>(plan.vocabulary - 1)}};
   }

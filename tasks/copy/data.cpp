@@ -3,48 +3,46 @@
 #include <algorithm>
 
 #include "core/errors.hpp"
-#include "tasks/training/draws.hpp"
+#include "tasks/training/random.hpp"
 
 namespace attnbench::tasks::copy {
 namespace {
 
-/// Symbols of an example: from `fewest` on, below `bound`.
+/// The number of symbols of an example is at least `fewest` and below `bound`.
 std::int64_t fewest(const Plan& plan) { return plan.length / 4; }
 std::int64_t bound(const Plan& plan) { return std::max(fewest(plan) + 1, (plan.length - 1) / 2); }
 
 /// The question whose answer is the token at `position` + 1.
-learning::Question next_token(const Example& example, std::int64_t position) {
-  const std::int64_t answer = example.tokens[static_cast<std::size_t>(position + 1)];
-  const bool symbol = position >= example.symbols;
-  return {position, answer, symbol ? example.symbols : 0};
+training::Question next_token(const Sequence& sequence, std::int64_t position) {
+  const std::int64_t answer = sequence.tokens[static_cast<std::size_t>(position + 1)];
+  const bool symbol = position >= sequence.symbols;
+  return {position, answer, symbol ? sequence.symbols : 0};
 }
 
-/// The next tokens from position `first` to the last symbol's.
-learning::Sheet sheet_of(const Example& example, std::int64_t first) {
-  learning::Sheet sheet;
-  const std::int64_t n = example.symbols;
-  for (std::int64_t i = first; i < 2 * n; ++i) sheet.questions.push_back(next_token(example, i));
-  sheet.candidates.assign(example.tokens.begin(), example.tokens.begin() + n);
-  std::sort(sheet.candidates.begin(), sheet.candidates.end());
-  sheet.candidates.erase(std::unique(sheet.candidates.begin(), sheet.candidates.end()),
-                         sheet.candidates.end());
-  sheet.tokens = example.tokens;
-  return sheet;
+/// With the next tokens from position `first` to that before the last symbol.
+Example example_from(const Sequence& sequence, std::int64_t first) {
+  Example example;
+  const std::int64_t n = sequence.symbols;
+  for (std::int64_t i = first; i < 2 * n; ++i) example.questions.push_back(next_token(sequence, i));
+  example.candidates =
+      training::sorted_unique({sequence.tokens.begin(), sequence.tokens.begin() + n});
+  example.tokens = sequence.tokens;
+  return example;
 }
 
 }  // namespace
 
-Example make_example(const Plan& plan, Split split, std::uint64_t number) {
-  learning::Draws draws(learning::key_of({plan.seed, static_cast<std::uint64_t>(split)}), number);
-  Example example;
-  example.symbols = fewest(plan) + draws.below(bound(plan) - fewest(plan));
-  example.tokens.assign(static_cast<std::size_t>(plan.length), 0);
-  for (std::int64_t i = 0; i < example.symbols; ++i) {
-    const std::int64_t symbol = 1 + draws.below(plan.vocabulary - 1);
-    example.tokens[static_cast<std::size_t>(i)] = symbol;
-    example.tokens[static_cast<std::size_t>(example.symbols + 1 + i)] = symbol;
+Sequence make_sequence(const Plan& plan, Split split, std::uint64_t number) {
+  training::Random random(training::key_of({plan.seed, static_cast<std::uint64_t>(split)}), number);
+  Sequence sequence;
+  sequence.symbols = fewest(plan) + random.below(bound(plan) - fewest(plan));
+  sequence.tokens.assign(static_cast<std::size_t>(plan.length), 0);
+  for (std::int64_t i = 0; i < sequence.symbols; ++i) {
+    const std::int64_t symbol = 1 + random.below(plan.vocabulary - 1);
+    sequence.tokens[static_cast<std::size_t>(i)] = symbol;
+    sequence.tokens[static_cast<std::size_t>(sequence.symbols + 1 + i)] = symbol;
   }
-  return example;
+  return sequence;
 }
 
 CopyData::CopyData(const Plan& plan) : plan_(plan) {
@@ -59,20 +57,19 @@ CopyData::CopyData(const Plan& plan) : plan_(plan) {
   }
 }
 
-std::vector<learning::SegmentSize> CopyData::segments(Split split) const {
+std::vector<training::SegmentSize> CopyData::segments(Split split) const {
   const double symbols = static_cast<double>(fewest(plan_) + bound(plan_) - 1) / 2;
   return {{std::to_string(plan_.length), plan_.length, plan_.of(split), symbols + 1}};
 }
 
-learning::Sheet CopyData::asked(Split split, std::size_t, std::uint64_t number) const {
-  const Example example = make_example(plan_, split, number);
-  return sheet_of(example, example.symbols);
+Example CopyData::scored(Split split, std::size_t, std::uint64_t number) const {
+  const Sequence sequence = make_sequence(plan_, split, number);
+  return example_from(sequence, sequence.symbols);
 }
 
-/// The separator, too.
-learning::Sheet CopyData::learned(Split split, std::size_t, std::uint64_t number) const {
-  const Example example = make_example(plan_, split, number);
-  return sheet_of(example, example.symbols - 1);
+Example CopyData::learned(Split split, std::size_t, std::uint64_t number) const {
+  const Sequence sequence = make_sequence(plan_, split, number);
+  return example_from(sequence, sequence.symbols - 1);
 }
 
 }  // namespace attnbench::tasks::copy

@@ -1,39 +1,35 @@
-// The crossover task: from which length on a mechanism is faster than the fastest exact attention,
-// found by search with an interval, for one scope and size of the mechanism.
+// The crossover task: searches the length from which on a mechanism is faster than the fastest
+// exact attention, with an interval, for one scope and size of the mechanism.
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
 
-#include "tasks/call/cost.hpp"
-#include "tasks/crossover/settings.hpp"
-#include "tasks/crossover/work.hpp"
+#include "tasks/call/settings.hpp"
+#include "tasks/crossover/pairwise_timing.hpp"
 #include "tasks/forecast.hpp"
 
 namespace attnbench::tasks {
 namespace crossover {
 namespace {
 
-/// At the shortest coarse length that the cell supports, else the last refusal.
+/// At the shortest coarse length that the cell supports, otherwise the last refusal.
 Forecast forecast_at_shortest(const Registry& registry, const Cell& cell, const Range& range) {
   Forecast forecast;
   for (const std::int64_t length : coarse_lengths(range.minimum, range.maximum)) {
-    const call::Settings settings = call_at(cell, length);
-    forecast = forecast_mix(registry, cell, settings.problem);
-    call::price(forecast, registry, cell, settings);
+    forecast = call::forecast_call(registry, cell, call_at(cell, length));
     if (forecast.support) break;
   }
   return forecast;
 }
 
-/// Of a call of the mechanism and one of an exact form at each coarse length: what an estimate of
-/// the time needs. Lengths that are not supported cost nothing; what is not counted is not a
-/// number.
+/// The FLOPs of one call of the mechanism and one of an exact form at each coarse length, for an
+/// estimate of the time. Unsupported lengths add nothing; the other costs are NaN.
 Cost cost_of_all(const Registry& registry, const Settings& settings) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   Cost cost{0, 0, unknown, unknown, unknown, unknown, unknown};
   for (const std::int64_t length : coarse_lengths(settings.range.minimum, settings.range.maximum)) {
     for (const Cell& cell : {settings.mechanism, settings.exact.back()}) {
-      const call::Settings call = call_at(cell, length);
-      Forecast forecast = forecast_mix(registry, cell, call.problem);
-      call::price(forecast, registry, cell, call);
+      const Forecast forecast = call::forecast_call(registry, cell, call_at(cell, length));
       if (!forecast.support) continue;
       cost.model_flops += forecast.cost.model_flops;
       cost.executed_flops += forecast.cost.executed_flops;
@@ -41,6 +37,109 @@ Cost cost_of_all(const Registry& registry, const Settings& settings) {
   }
   return cost;
 }
+
+/// The shortest length of CAB's fits.
+constexpr std::int64_t shortest_fitted = 256;
+
+/// The timing that is shown beside the verdict: at the length from which on the mechanism is
+/// faster, otherwise at the longest one compared.
+const LengthTiming* shown_of(const SearchResult& found, const PairwiseTiming& timing) {
+  if (found.high) return &timing.timings().at(*found.high);
+  const LengthTiming* longest = nullptr;
+  for (const auto& [length, one] : timing.timings()) {
+    if (one.trial.faster != Faster::untried) longest = &one;
+  }
+  return longest;
+}
+
+Json crossings_of(const SearchResult& found) {
+  Json list = Json::array();
+  for (const Crossing& crossing : found.crossings) {
+    const Faster to = crossing.from == Faster::exact ? Faster::mechanism : Faster::exact;
+    list.push_back(
+        {{"low", crossing.low}, {"high", crossing.high}, {"faster_from_high", to_string(to)}});
+  }
+  return list;
+}
+
+void add_efficiency(Json& section, const PairwiseTiming& timing, const Range& range) {
+  std::vector<double> lengths;
+  std::vector<double> exact;
+  std::vector<double> mechanism;
+  for (const std::int64_t length : coarse_lengths(range.minimum, range.maximum)) {
+    const auto found = timing.timings().find(length);
+    if (length < shortest_fitted || found == timing.timings().end()) continue;
+    if (found->second.trial.faster == Faster::untried) continue;
+    lengths.push_back(static_cast<double>(length));
+    exact.push_back(found->second.times.first_seconds);
+    mechanism.push_back(found->second.times.second_seconds);
+  }
+  const auto efficiency = efficiency_length(lengths, exact, mechanism);
+  if (!efficiency) return;
+  section["efficiency"] = {{"length", efficiency->length},
+                           {"r2_exact", efficiency->r2_exact},
+                           {"r2_mechanism", efficiency->r2_mechanism}};
+}
+
+class CrossoverWork final : public Work {
+ public:
+  CrossoverWork(const Registry& registry, const Cell& cell)
+      : registry_(registry), settings_(settings_from(registry, cell)) {}
+
+  void prepare(Context& context) override { timing_.emplace(registry_, settings_, context); }
+
+  /// Searches first: the check is at the length that the search finds.
+  Json check(Context&) override {
+    run_search();
+    return timing_->check(*shown_);
+  }
+
+  Json run(Context&) override {
+    run_search();
+    Json section = {{"verdict", found_->verdict},
+                    {"crossings", crossings_of(*found_)},
+                    {"implementation", shown_->implementation},
+                    {"against", shown_->exact.mechanism + "/" + shown_->exact.implementation},
+                    {"length_minimum", found_->trials.front().length},
+                    {"length_maximum", found_->trials.back().length},
+                    {"lengths", Json::array()}};
+    if (found_->low) section["low"] = *found_->low;
+    if (found_->high) section["high"] = *found_->high;
+    if (!timing_->stopped().empty()) section["stopped"] = timing_->stopped();
+    for (const auto& [length, one] : timing_->timings()) {
+      section["lengths"].push_back(one.to_json());
+    }
+    add_efficiency(section, *timing_, settings_.range);
+    return {{"chosen",
+             {{"implementation", shown_->implementation},
+              {"reason", "at length " + std::to_string(shown_->trial.length) +
+                             ", where the verdict is shown"}}},
+            {"crossover", std::move(section)},
+            {"timed_check", timing_->timed_check()}};
+  }
+
+ private:
+  void run_search() {
+    if (found_) return;
+    found_ = search(settings_.range, [this](std::int64_t length) { return timing_->at(length); });
+    shown_ = shown_of(*found_, *timing_);
+    if (shown_ != nullptr) return;
+    throw UnsupportedError(timing_->stopped().empty()
+                               ? "no length can be compared: " + reason_untried()
+                               : "no length could be compared: " + timing_->stopped());
+  }
+
+  std::string reason_untried() const {
+    return timing_->timings().empty() ? "none was tried"
+                                      : timing_->timings().begin()->second.reason;
+  }
+
+  const Registry& registry_;
+  const Settings settings_;
+  std::optional<PairwiseTiming> timing_;
+  std::optional<SearchResult> found_;
+  const LengthTiming* shown_ = nullptr;
+};
 
 class CrossoverTask final : public Task {
  public:
@@ -61,9 +160,8 @@ class CrossoverTask final : public Task {
   }
 
   std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    const Forecast known = forecast(registry, cell);
-    if (!known.support) throw UnsupportedError(known.support.reason);
-    return make_work(registry, cell);
+    supported_forecast(*this, registry, cell);
+    return std::make_unique<CrossoverWork>(registry, cell);
   }
 };
 

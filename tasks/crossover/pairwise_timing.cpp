@@ -5,33 +5,27 @@
 #include <cmath>
 #include <new>
 
-#include "tasks/call/cost.hpp"
-#include "tasks/call/subject.hpp"
+#include "tasks/call/settings.hpp"
+#include "tasks/call/timed_call.hpp"
 #include "tasks/forecast.hpp"
 
 namespace attnbench::tasks::crossover {
 namespace {
 
-/// An exact form this many times slower than the fastest at one length is not tried at longer ones,
-/// if that length takes so long that fixed costs do not decide.
-constexpr double left_behind_ratio = 2.5;
-constexpr double left_behind_seconds = 1e-3;
-/// Share of the sampling time that choosing between exact forms gets.
+/// An exact form slower than the fastest by this ratio at one length is not tried at longer ones,
+/// provided that the length takes long enough for fixed costs not to matter.
+constexpr double too_slow_ratio = 2.5;
+constexpr double too_slow_seconds = 1e-3;
+/// The share of the sampling time for choosing between exact forms.
 constexpr double choosing_patience = 0.25;
-/// A search has many lengths, and each is checked on a few rows only.
+/// A search has many lengths; each is checked on few rows.
 constexpr double timed_check_seconds = 0.01;
-/// Calls of each side that a comparison makes at least, warm-up included.
+/// The least number of calls of each side in a comparison, warm-up included.
 constexpr double least_calls = 10;
 
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
-}
-
-Forecast forecast_at(const Registry& registry, const Cell& cell, const call::Settings& settings) {
-  Forecast forecast = forecast_mix(registry, cell, settings.problem);
-  call::price(forecast, registry, cell, settings);
-  return forecast;
 }
 
 Faster faster_of(const Comparison& times) {
@@ -45,7 +39,7 @@ std::string mebibytes(double bytes) {
 
 }  // namespace
 
-Json Fought::to_json() const {
+Json LengthTiming::to_json() const {
   Json row = {{"length", trial.length}, {"faster", to_string(trial.faster)}};
   if (trial.faster == Faster::untried) {
     row["reason"] = reason;
@@ -65,44 +59,45 @@ Json Fought::to_json() const {
   return row;
 }
 
-Duels::Duels(const Registry& registry, const Settings& settings, Context& context)
+PairwiseTiming::PairwiseTiming(const Registry& registry, const Settings& settings, Context& context)
     : registry_(registry), settings_(settings), context_(context), begin_(now()) {}
 
-double Duels::elapsed_seconds() const { return now() - begin_; }
+double PairwiseTiming::elapsed_seconds() const { return now() - begin_; }
 
-bool Duels::has_time_for(std::int64_t length) {
+bool PairwiseTiming::has_time_for(std::int64_t length) {
   if (context_.cancelled()) {
     stopped_ = "it was cancelled";
     return false;
   }
-  const Fought* near = nullptr;  // the next longer one, else the longest
-  for (const auto& [tried, fought] : fought_) {
-    if (fought.trial.faster != Faster::untried) near = &fought;
+  const LengthTiming* nearest = nullptr;  // the next longer one, else the longest
+  for (const auto& [tried, timing] : timings_) {
+    if (timing.trial.faster != Faster::untried) nearest = &timing;
     if (tried >= length) break;
   }
-  if (near == nullptr) return true;
+  if (nearest == nullptr) return true;
   const double growth =
-      std::max(1.0, static_cast<double>(length) / static_cast<double>(near->trial.length));
+      std::max(1.0, static_cast<double>(length) / static_cast<double>(nearest->trial.length));
   const double once =
-      near->times.first_seconds * growth * growth + near->times.second_seconds * growth;
+      nearest->times.first_seconds * growth * growth + nearest->times.second_seconds * growth;
   if (elapsed_seconds() + least_calls * once <= settings_.round_seconds) return true;
   stopped_ = "length " + std::to_string(length) + " would have taken more than the round's " +
              std::to_string(std::lround(settings_.round_seconds)) + " s (round_seconds)";
   return false;
 }
 
-std::vector<Duels::Contender> Duels::exact_at(std::int64_t length, double mechanism_bytes,
-                                              std::string& why) {
+std::vector<PairwiseTiming::Contender> PairwiseTiming::exact_at(std::int64_t length,
+                                                                double mechanism_bytes,
+                                                                std::string& why) {
   const auto limit = static_cast<double>(context_.memory().limit_bytes());
   std::vector<Contender> contenders;
   for (const Cell& cell : settings_.exact) {
-    Forecast forecast = forecast_at(registry_, cell, call_at(cell, length));
+    Forecast forecast = call::forecast_call(registry_, cell, call_at(cell, length));
     if (!forecast.support) {
       why = forecast.support.reason;
       continue;
     }
-    const auto behind = left_behind_.find(forecast.implementation);
-    if (behind != left_behind_.end() && behind->second < length) continue;
+    const auto behind = too_slow_from_.find(forecast.implementation);
+    if (behind != too_slow_from_.end() && behind->second < length) continue;
     const double wanted = forecast.peak_bytes + mechanism_bytes;
     if (limit > 0 && wanted > limit) {
       why = "length " + std::to_string(length) + " would take " + mebibytes(wanted) + " of the " +
@@ -116,112 +111,112 @@ std::vector<Duels::Contender> Duels::exact_at(std::int64_t length, double mechan
   return contenders;
 }
 
-std::optional<Trial> Duels::at(std::int64_t length) {
+std::optional<Trial> PairwiseTiming::at(std::int64_t length) {
   if (!has_time_for(length)) return std::nullopt;
-  Fought fought;
-  fought.trial.length = length;
+  LengthTiming timing;
+  timing.trial.length = length;
   const Cell& cell = settings_.mechanism;
-  const Contender mechanism{cell, forecast_at(registry_, cell, call_at(cell, length))};
+  const Contender mechanism{cell, call::forecast_call(registry_, cell, call_at(cell, length))};
   std::vector<Contender> exact;
   if (mechanism.forecast.support) {
-    exact = exact_at(length, mechanism.forecast.peak_bytes, fought.reason);
+    exact = exact_at(length, mechanism.forecast.peak_bytes, timing.reason);
   } else {
-    fought.reason = mechanism.forecast.support.reason;
+    timing.reason = mechanism.forecast.support.reason;
   }
   if (!stopped_.empty()) return std::nullopt;
   if (!exact.empty()) {
     try {
-      fought = fight(length, mechanism, exact);
+      timing = time_pair(length, mechanism, exact);
     } catch (const std::bad_alloc& error) {
       stopped_ = "length " + std::to_string(length) + " did not fit in memory: " + error.what();
       return std::nullopt;
     }
   }
-  context_.progress(static_cast<double>(fought_.size()), static_cast<double>(fought_.size() + 1),
+  context_.progress(static_cast<double>(timings_.size()), static_cast<double>(timings_.size() + 1),
                     "length " + std::to_string(length));
-  fought_[length] = fought;
-  return fought.trial;
+  timings_[length] = timing;
+  return timing.trial;
 }
 
-Fought Duels::fight(std::int64_t length, const Contender& mechanism,
-                    const std::vector<Contender>& exact) {
-  const auto subject_of = [&](const Contender& contender) {
-    auto subject = std::make_unique<call::Subject>(registry_, contender.cell, contender.forecast,
-                                                   call_at(contender.cell, length));
-    subject->prepare(context_.seed());
-    return subject;
+LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mechanism,
+                                       const std::vector<Contender>& exact) {
+  const auto prepared = [&](const Contender& contender) {
+    auto timed_call = std::make_unique<call::TimedCall>(
+        registry_, contender.cell, contender.forecast, call_at(contender.cell, length));
+    timed_call->prepare(context_.seed());
+    return timed_call;
   };
   const Contender* fastest = &exact.front();
-  auto best = subject_of(*fastest);
-  bool unknown = false;  // which of the exact forms is the fastest
+  auto best = prepared(*fastest);
+  bool unknown = false;  // whether the fastest exact form is unknown
   for (std::size_t i = 1; i < exact.size(); ++i) {
-    auto other = subject_of(exact[i]);
+    auto other = prepared(exact[i]);
     const Comparison times = context_.compare(best->body(), other->body(), choosing_patience);
     unknown = unknown || times.stop == "disturbed";
     const bool better = times.ratio < 1;
     const double lead = better ? 1 / times.ratio : times.ratio;
     const double seconds = std::min(times.first_seconds, times.second_seconds);
-    if (times.stop != "disturbed" && lead > left_behind_ratio && seconds > left_behind_seconds) {
-      left_behind_[(better ? *fastest : exact[i]).forecast.implementation] = length;
+    if (times.stop != "disturbed" && lead > too_slow_ratio && seconds > too_slow_seconds) {
+      too_slow_from_[(better ? *fastest : exact[i]).forecast.implementation] = length;
     }
     if (!better) continue;
     fastest = &exact[i];
     best = std::move(other);
   }
-  const auto subject = subject_of(mechanism);
-  Fought fought;
-  fought.times = context_.compare(best->body(), subject->body(), 1);
+  const auto timed_call = prepared(mechanism);
+  LengthTiming timing;
+  timing.times = context_.compare(best->body(), timed_call->body(), 1);
   if (unknown) {
     const Comparison nothing;
-    fought.times.stop = "disturbed";
-    fought.times.ratio_low = nothing.ratio_low;
-    fought.times.ratio_high = nothing.ratio_high;
+    timing.times.stop = "disturbed";
+    timing.times.ratio_low = nothing.ratio_low;
+    timing.times.ratio_high = nothing.ratio_high;
   }
-  fought.trial = {length, faster_of(fought.times), fought.times.ratio};
-  fought.implementation = mechanism.forecast.implementation;
-  fought.exact = fastest->cell;
-  fought.exact.implementation = fastest->forecast.implementation;
-  const auto look_at = [&](call::Subject& one, const std::string& name) {
+  timing.trial = {length, faster_of(timing.times), timing.times.ratio};
+  timing.implementation = mechanism.forecast.implementation;
+  timing.exact = fastest->cell;
+  timing.exact.implementation = fastest->forecast.implementation;
+  const auto check_calls = [&](call::TimedCall& one, const std::string& name) {
     const Json found = one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
-    if (found["verdict"] == "ok" || !fought.wrong.empty()) return;
-    fought.wrong = name + " at length " + std::to_string(length) + ": " +
+    if (is_right(found) || !timing.wrong.empty()) return;
+    timing.wrong = name + " at length " + std::to_string(length) + ": " +
                    found.value("reason", "its values are wrong");
   };
-  look_at(*subject, mechanism.cell.mechanism + "/" + fought.implementation);
-  look_at(*best, fought.exact.mechanism + "/" + fought.exact.implementation);
-  return fought;
+  check_calls(*timed_call, mechanism.cell.mechanism + "/" + timing.implementation);
+  check_calls(*best, timing.exact.mechanism + "/" + timing.exact.implementation);
+  return timing;
 }
 
-Json Duels::timed_check() const {
+Json PairwiseTiming::timed_check() const {
   Json section = {{"verdict", "ok"}, {"lengths", 0}};
   int lengths = 0;
-  for (const auto& [length, fought] : fought_) {
-    if (fought.trial.faster == Faster::untried) continue;
+  for (const auto& [length, timing] : timings_) {
+    if (timing.trial.faster == Faster::untried) continue;
     section["lengths"] = ++lengths;
-    if (fought.wrong.empty() || section.contains("reason")) continue;
-    section.update({{"verdict", "wrong"}, {"reason", fought.wrong}});
+    if (timing.wrong.empty() || section.contains("reason")) continue;
+    mark_wrong(section, timing.wrong);
   }
   return section;
 }
 
-Json Duels::check(const Fought& fought) {
-  const std::int64_t length = fought.trial.length;
+Json PairwiseTiming::check(const LengthTiming& timing) {
+  const std::int64_t length = timing.trial.length;
   const auto checked = [&](const Cell& cell) {
     const call::Settings settings = call_at(cell, length);
-    call::Subject subject(registry_, cell, forecast_at(registry_, cell, settings), settings);
-    subject.prepare(context_.seed());
-    return subject.check(context_.seed());
+    call::TimedCall timed_call(registry_, cell, call::forecast_call(registry_, cell, settings),
+                               settings);
+    timed_call.prepare(context_.seed());
+    return timed_call.check(context_.seed());
   };
   Cell mechanism = settings_.mechanism;
-  mechanism.implementation = fought.implementation;
+  mechanism.implementation = timing.implementation;
   Json section = checked(mechanism);
   section["length"] = length;
-  section["exact"] = checked(fought.exact);
-  if (section["verdict"] == "ok" && section["exact"]["verdict"] != "ok") {
-    section["verdict"] = "wrong";
-    section["reason"] =
-        fought.exact.mechanism + "/" + fought.exact.implementation +
-        ", which it is compared with: " + section["exact"].value("reason", "its values are wrong");
+  section["exact"] = checked(timing.exact);
+  if (is_right(section) && !is_right(section["exact"])) {
+    mark_wrong(section, timing.exact.mechanism + "/" + timing.exact.implementation +
+                            ", which it is compared with: " +
+                            section["exact"].value("reason", "its values are wrong"));
   }
   return section;
 }

@@ -1,4 +1,5 @@
-// Duel: at one length, the fastest exact form found by measurement, then mechanism against it.
+// PairwiseTiming: at one length, finds the fastest exact form by measurement, then times the
+// mechanism in turns with it.
 #pragma once
 
 #include <map>
@@ -10,14 +11,14 @@
 
 namespace attnbench::tasks::crossover {
 
-/// What was measured at one length.
-struct Fought {
+/// The result at one length.
+struct LengthTiming {
   Trial trial;
-  Comparison times;            ///< first is the exact one
+  Comparison times;            ///< `first` is the exact form
   std::string implementation;  ///< of the mechanism
-  Cell exact;                  ///< the fastest, its implementation resolved
+  Cell exact;                  ///< the fastest exact form, its implementation resolved
   std::string reason;          ///< where untried
-  /// Why a timed call of either side was wrong; empty where all were right.
+  /// Why a timed call of either side was wrong; empty if none was.
   std::string wrong;
 
   /// {length, faster, seconds, exact_seconds, ratio, ratio_low?, ratio_high?, pairs, stop,
@@ -25,23 +26,23 @@ struct Fought {
   Json to_json() const;
 };
 
-class Duels {
+class PairwiseTiming {
  public:
-  /// All must outlive the duels. `begin` counts against the round's seconds.
-  Duels(const Registry& registry, const Settings& settings, Context& context);
+  /// All must outlive this object. The round's seconds count from here.
+  PairwiseTiming(const Registry& registry, const Settings& settings, Context& context);
 
-  /// Compares at one length; nothing, and `stopped` says why, where there is no more time or
-  /// memory.
+  /// Compares at one length; nothing where time or memory is exhausted, with the reason in
+  /// `stopped`.
   std::optional<Trial> at(std::int64_t length);
 
-  /// Both sides at that length against their definitions: {verdict, reason?, length, exact: {…}}
-  /// and all that the mechanism's check says.
-  Json check(const Fought& fought);
+  /// Checks both sides at that length against their definitions: the mechanism's check, with length
+  /// and exact: {…} added.
+  Json check(const LengthTiming& timing);
 
-  /// Of all lengths' timed calls: {verdict, reason?, lengths}.
+  /// The check of the timed calls at all lengths: {verdict, reason?, lengths}.
   Json timed_check() const;
 
-  const std::map<std::int64_t, Fought>& fought() const { return fought_; }
+  const std::map<std::int64_t, LengthTiming>& timings() const { return timings_; }
   const std::string& stopped() const { return stopped_; }
 
  private:
@@ -51,19 +52,19 @@ class Duels {
   };
 
   bool has_time_for(std::int64_t length);
-  /// The exact forms that are tried at this length; empty with the reason in `why`.
+  /// The exact forms to try at this length; if none, the reason in `why`.
   std::vector<Contender> exact_at(std::int64_t length, double mechanism_bytes, std::string& why);
-  Fought fight(std::int64_t length, const Contender& mechanism,
-               const std::vector<Contender>& exact);
+  LengthTiming time_pair(std::int64_t length, const Contender& mechanism,
+                         const std::vector<Contender>& exact);
   double elapsed_seconds() const;
 
   const Registry& registry_;
   const Settings& settings_;
   Context& context_;
   const double begin_;
-  std::map<std::int64_t, Fought> fought_;
-  /// By implementation: from which length on it is too slow to be the fastest.
-  std::map<std::string, std::int64_t> left_behind_;
+  std::map<std::int64_t, LengthTiming> timings_;
+  /// By implementation: the length from which on it is too slow to be the fastest.
+  std::map<std::string, std::int64_t> too_slow_from_;
   std::string stopped_;
 };
 

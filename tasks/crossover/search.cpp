@@ -2,20 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+
+#include "attention/torch/torch.hpp"
+#include "tasks/settings.hpp"
 
 namespace attnbench::tasks::crossover {
 namespace {
 
-/// A ratio that falls by less than this power of the length is not on its way to 1.
+constexpr Names<Faster, 4> faster_names = {{"exact", Faster::exact},
+                                           {"mechanism", Faster::mechanism},
+                                           {"undecided", Faster::undecided},
+                                           {"untried", Faster::untried}};
+
+/// A ratio that falls by a smaller power of the length does not approach 1.
 constexpr double least_gain = 0.1;
-/// Of how many of the longest lengths the trend is taken.
+/// The number of longest lengths that determine the trend.
 constexpr std::size_t trend_lengths = 3;
 
 bool is_decided(const Trial& trial) {
   return trial.faster == Faster::exact || trial.faster == Faster::mechanism;
 }
 
-/// The exponent by which the ratio falls with the length, over the longest ones; 0 without two.
+/// The exponent with which the ratio falls with the length, over the longest; 0 without two.
 double gain_of(const std::vector<Trial>& decided) {
   const std::size_t count = std::min(trend_lengths, decided.size());
   double mean_x = 0;
@@ -35,7 +44,7 @@ double gain_of(const std::vector<Trial>& decided) {
   return variance > 0 ? -covariance / variance : 0;
 }
 
-/// Between two lengths, in logarithms; nothing where there is no whole number in between.
+/// The geometric mean of two lengths; nothing where there is no whole number in between.
 std::optional<std::int64_t> between(std::int64_t low, std::int64_t high) {
   if (high - low < 2) return std::nullopt;
   const double middle = std::sqrt(static_cast<double>(low) * static_cast<double>(high));
@@ -46,13 +55,13 @@ double width(std::int64_t low, std::int64_t high) {
   return static_cast<double>(high) / static_cast<double>(low);
 }
 
-/// Narrows one crossing. Lengths that stay undecided form a zone in its middle, whose two edges are
-/// then looked for apart.
+/// Narrows one crossing. Undecided lengths form a zone in its middle, whose two edges are then
+/// searched separately.
 class Narrowing {
  public:
   Narrowing(const Range& range, Crossing crossing) : range_(range), crossing_(crossing) {}
 
-  /// `trials` gets what was tried. False where the search has to end.
+  /// Appends to `trials`. False where the search must end.
   bool run(const Compare& compare, std::vector<Trial>& trials) {
     while (const auto next = next_length()) {
       const std::optional<Trial> trial = compare(*next);
@@ -77,9 +86,9 @@ class Narrowing {
     const std::int64_t second_begin = zone_high_.value_or(crossing_.high);
     const double first = width(crossing_.low, first_end);
     const double second = width(second_begin, crossing_.high);
-    const bool take_first = first >= second;
+    const bool broadcast = first >= second;
     if (std::max(first, second) <= 1 + range_.resolution) return std::nullopt;
-    return take_first ? between(crossing_.low, first_end) : between(second_begin, crossing_.high);
+    return broadcast ? between(crossing_.low, first_end) : between(second_begin, crossing_.high);
   }
 
   void take(const Trial& trial) {
@@ -88,7 +97,7 @@ class Narrowing {
       return;
     }
     (trial.faster == crossing_.from ? crossing_.low : crossing_.high) = trial.length;
-    // A decision beyond the zone contradicts it: what is decided counts.
+    // A decision inside the zone overrides it.
     if (!zone_low_ || (crossing_.low < *zone_low_ && *zone_high_ < crossing_.high)) return;
     zone_low_.reset();
     zone_high_.reset();
@@ -118,31 +127,9 @@ std::vector<Narrowing> changes(const Range& range, const std::vector<Trial>& coa
   return found;
 }
 
-}  // namespace
-
-const char* to_string(Faster faster) {
-  switch (faster) {
-    case Faster::exact:
-      return "exact";
-    case Faster::mechanism:
-      return "mechanism";
-    case Faster::undecided:
-      return "undecided";
-    case Faster::untried:
-      return "untried";
-  }
-  return "";
-}
-
-std::vector<std::int64_t> coarse_lengths(std::int64_t minimum, std::int64_t maximum) {
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t length = minimum; length < maximum; length *= 2) lengths.push_back(length);
-  lengths.push_back(maximum);
-  return lengths;
-}
-
-Found judged(std::vector<Trial> trials, std::vector<Crossing> crossings) {
-  Found found;
+/// The verdict over trials, in order of length, and refined crossings.
+SearchResult result_of(std::vector<Trial> trials, std::vector<Crossing> crossings) {
+  SearchResult found;
   found.trials = std::move(trials);
   found.crossings = std::move(crossings);
   std::vector<Trial> decided;
@@ -160,14 +147,63 @@ Found judged(std::vector<Trial> trials, std::vector<Crossing> crossings) {
     found.verdict = "below";
     found.high = decided.front().length;
   } else {
-    // One length shows no trend: it is not said that there is none.
+    // One length shows no trend.
     found.verdict = decided.size() > 1 && gain_of(decided) < least_gain ? "none" : "above";
     found.low = decided.back().length;
   }
   return found;
 }
 
-Found search(const Range& range, const Compare& compare) {
+struct Fit {
+  std::vector<double> coefficients;  ///< of x^0, x^1, …
+  double r2 = 0;
+};
+
+/// Least squares of a polynomial.
+Fit fit(const std::vector<double>& x, const std::vector<double>& y, std::int64_t degree) {
+  const auto rows = static_cast<std::int64_t>(x.size());
+  at::Tensor powers = at::ones({rows, degree + 1}, at::kDouble);
+  at::Tensor values = at::empty({rows, 1}, at::kDouble);
+  double mean = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto at_i = static_cast<std::size_t>(i);
+    for (std::int64_t power = 1; power <= degree; ++power) {
+      powers[i][power] = std::pow(x[at_i], static_cast<double>(power));
+    }
+    values[i][0] = y[at_i];
+    mean += y[at_i] / static_cast<double>(rows);
+  }
+  const at::Tensor solution = std::get<0>(at::linalg_lstsq(powers, values));
+  Fit result;
+  for (std::int64_t power = 0; power <= degree; ++power) {
+    result.coefficients.push_back(solution[power][0].item<double>());
+  }
+  double residual = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    double fitted = 0;
+    for (std::size_t power = result.coefficients.size(); power-- > 0;) {
+      fitted = fitted * x[i] + result.coefficients[power];
+    }
+    residual += (y[i] - fitted) * (y[i] - fitted);
+    total += (y[i] - mean) * (y[i] - mean);
+  }
+  result.r2 = total > 0 ? 1 - residual / total : 1;
+  return result;
+}
+
+}  // namespace
+
+const char* to_string(Faster faster) { return name_of(faster_names, faster); }
+
+std::vector<std::int64_t> coarse_lengths(std::int64_t minimum, std::int64_t maximum) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t length = minimum; length < maximum; length *= 2) lengths.push_back(length);
+  lengths.push_back(maximum);
+  return lengths;
+}
+
+SearchResult search(const Range& range, const Compare& compare) {
   std::vector<Trial> trials;
   bool goes_on = true;
   for (const std::int64_t length : coarse_lengths(range.minimum, range.maximum)) {
@@ -176,7 +212,7 @@ Found search(const Range& range, const Compare& compare) {
     if (!goes_on) break;
     trials.push_back(*trial);
   }
-  // What ended the way up (a length that does not fit) need not end the way between.
+  // A length that did not fit ends the coarse search, but not the search between shorter ones.
   std::vector<Crossing> crossings;
   std::vector<Narrowing> found = changes(range, trials);
   goes_on = true;
@@ -186,7 +222,29 @@ Found search(const Range& range, const Compare& compare) {
   }
   std::sort(trials.begin(), trials.end(),
             [](const Trial& a, const Trial& b) { return a.length < b.length; });
-  return judged(std::move(trials), std::move(crossings));
+  return result_of(std::move(trials), std::move(crossings));
+}
+
+std::optional<Efficiency> efficiency_length(const std::vector<double>& lengths,
+                                            const std::vector<double>& exact,
+                                            const std::vector<double>& mechanism) {
+  constexpr std::size_t least_lengths = 4;
+  constexpr double least_share = 0.01;
+  if (lengths.size() < least_lengths) return std::nullopt;
+  // Lengths relative to the longest: squares of lengths would span twelve decades.
+  const double unit = lengths.back();
+  std::vector<double> x;
+  for (const double length : lengths) x.push_back(length / unit);
+  const Fit parabola = fit(x, exact, 2);
+  const Fit line = fit({x.begin() + 1, x.end()}, {mechanism.begin() + 1, mechanism.end()}, 1);
+  const double a = parabola.coefficients[2];
+  const double b = parabola.coefficients[1] - line.coefficients[1];
+  const double c = parabola.coefficients[0] - line.coefficients[0];
+  const double discriminant = b * b - 4 * a * c;
+  if (!(a > least_share * exact.back()) || !(discriminant >= 0)) return std::nullopt;
+  const double root = (-b + std::sqrt(discriminant)) / (2 * a);
+  if (!(root > 0)) return std::nullopt;
+  return Efficiency{root * unit, parabola.r2, line.r2};
 }
 
 }  // namespace attnbench::tasks::crossover

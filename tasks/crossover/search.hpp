@@ -1,4 +1,4 @@
-// The search for the length at which a mechanism overtakes the exact one: no clock, no tensors.
+// The search for the length from which on a mechanism is faster than exact attention. No clock.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace attnbench::tasks::crossover {
 
-/// Who is faster at a length. `untried`: one of the two does not support it.
+/// Which side is faster at a length. `untried`: one of the two does not support it.
 enum class Faster { exact, mechanism, undecided, untried };
 const char* to_string(Faster faster);
 
 struct Trial {
   std::int64_t length = 0;
   Faster faster = Faster::untried;
-  double ratio = 1;  ///< the mechanism's time over the exact one's; of no meaning where untried
+  double ratio = 1;  ///< the mechanism's time over the exact one's; meaningless where untried
 };
 
-/// Compares at one length; nothing where the search has to end (no time, no memory).
+/// Compares at one length; nothing where the search must end (no time, no memory).
 using Compare = std::function<std::optional<Trial>(std::int64_t length)>;
 
 struct Range {
   std::int64_t minimum = 1;
   std::int64_t maximum = 1;
-  double resolution = 0.05;  ///< an interval [low, high] is narrow enough at high <= (1 + this) low
+  double resolution = 0.05;  ///< the search stops at high <= (1 + resolution) * low
 };
 
-/// A change of who is faster: of one decided at `low` to the other decided at `high`, the longest
-/// and the shortest such lengths. What was undecided lies between.
+/// A change of the faster side: one is decided at `low`, the other at `high`; these are the longest
+/// and the shortest such lengths. Undecided lengths lie between.
 struct Crossing {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  Faster from = Faster::exact;  ///< who is faster at `low`; the other one is at `high`
+  Faster from = Faster::exact;  ///< the faster side at `low`; the other is faster at `high`
 };
 
 /// found      slower up to low, faster from high on
@@ -43,7 +43,7 @@ struct Crossing {
 /// reverse    faster up to low, slower from high on
 /// several    the sign changes more than once: see crossings
 /// undecided  no length is decided
-struct Found {
+struct SearchResult {
   std::string verdict;
   std::optional<std::int64_t> low;
   std::optional<std::int64_t> high;
@@ -54,11 +54,24 @@ struct Found {
 /// Every power-of-two multiple of `minimum` up to `maximum`, and `maximum`.
 std::vector<std::int64_t> coarse_lengths(std::int64_t minimum, std::int64_t maximum);
 
-/// Tries the coarse lengths in ascending order, all of them, since more than one change must not go
-/// unseen; then halves, in logarithms, what lies between decided lengths of different sign.
-Found search(const Range& range, const Compare& compare);
+/// Tries all coarse lengths in ascending order, to see every change; then bisects, in logarithms,
+/// between decided lengths of different sign.
+SearchResult search(const Range& range, const Compare& compare);
 
-/// The verdict over trials and refined crossings; `trials` in order of length.
-Found judged(std::vector<Trial> trials, std::vector<Crossing> crossings);
+struct Efficiency {
+  double length = 0;    ///< where the line crosses the parabola
+  double r2_exact = 0;  ///< coefficients of determination of the two fits
+  double r2_mechanism = 0;
+};
+
+/// The efficiency length of Zhang et al. 2023 (CAB: Comprehensive Attention Benchmarking on Long
+/// Sequence Modeling): least-squares fits of the times, softmax's by a n^2 + b n + c, the
+/// mechanism's by d n + e, the latter without the shortest length, whose fixed costs hide the
+/// growth; the positive root of a n^2 + (b - d) n + (c - e), the greater one of two. `lengths`
+/// ascend. Nothing with fewer than four of them, where a n^2 is under 1 % of the exact time at the
+/// longest, or without such a root.
+std::optional<Efficiency> efficiency_length(const std::vector<double>& lengths,
+                                            const std::vector<double>& exact,
+                                            const std::vector<double>& mechanism);
 
 }  // namespace attnbench::tasks::crossover

@@ -1,18 +1,14 @@
 #include "tasks/crossover/settings.hpp"
 
-#include "tasks/sizes.hpp"
+#include "tasks/settings.hpp"
 
 namespace attnbench::tasks::crossover {
 namespace {
 
 constexpr const char* exact_mechanism = "softmax";
 
-Option length(const char* name, std::int64_t fallback, const char* meaning) {
-  return {name, OptionType::integer, fallback, meaning, 1.0, {}, {}};
-}
-
-Cell rival(const Cell& cell, std::string mechanism, std::string implementation,
-           std::map<std::string, OptionValue> options) {
+Cell with_mechanism(const Cell& cell, std::string mechanism, std::string implementation,
+                    std::map<std::string, OptionValue> options) {
   Cell other = cell;
   other.mechanism = std::move(mechanism);
   other.implementation = std::move(implementation);
@@ -20,46 +16,32 @@ Cell rival(const Cell& cell, std::string mechanism, std::string implementation,
   return other;
 }
 
-/// "softmax", "flash", "softmax/chunked": a mechanism or alias, and an implementation where one is
-/// meant.
-Cell named_rival(const Registry& registry, const Cell& cell, const std::string& name) {
+/// The cell with another mechanism: a name or alias, with or without an implementation, such as
+/// "softmax", "flash", "softmax/chunked".
+Cell named_exact(const Registry& registry, const Cell& cell, const std::string& name) {
   const std::size_t slash = name.find('/');
   const Resolved found = registry.resolve(name.substr(0, slash));
   const std::string implementation =
       slash == std::string::npos ? found.implementation : name.substr(slash + 1);
   if (implementation != "auto") found.entry->implementation(implementation);
-  return rival(cell, found.entry->name, implementation, found.options);
+  return with_mechanism(cell, found.entry->name, implementation, found.options);
 }
 
 }  // namespace
 
 std::vector<Option> declared_settings() {
   std::vector<Option> settings = size_settings();
-  for (Option& kind : call::declared_kinds()) settings.push_back(std::move(kind));
-  settings.push_back(length("length_minimum", 64, "the shortest length that is tried"));
-  settings.push_back(length("length_maximum", 16384, "the longest length that is tried"));
-  settings.push_back({"resolution",
-                      OptionType::number,
-                      0.05,
-                      "how narrow a round's interval is to be, as a share of the length",
-                      0.001,
-                      1.0,
-                      {}});
-  settings.push_back({"round_seconds",
-                      OptionType::number,
-                      60.0,
-                      "after which a round's search ends with what it knows",
-                      0.0,
-                      {},
-                      {}});
-  settings.push_back({"against",
-                      OptionType::text,
-                      std::string(fastest_exact),
-                      "what is to be overtaken: fastest_exact (at each length the fastest of "
-                      "softmax's implementations), or a name such as flash or softmax/composite",
-                      {},
-                      {},
-                      {}});
+  append(settings, call::declared_kinds());
+  append(
+      settings,
+      {integer_setting("length_minimum", 64, "the shortest length that is tried"),
+       integer_setting("length_maximum", 16384, "the longest length that is tried"),
+       number_setting("resolution", 0.05,
+                      "greatest width of a round's interval, as a share of the length", 0.001, 1),
+       number_setting("round_seconds", 60, "time limit of a round's search"),
+       text_setting("against", fastest_exact,
+                    "fastest_exact (at each length the fastest of softmax's implementations), "
+                    "or a name such as flash or softmax/composite")});
   return settings;
 }
 
@@ -76,11 +58,11 @@ Settings settings_from(const Registry& registry, const Cell& cell) {
   settings.mechanism = cell;
   const std::string& against = cell.settings.text("against");
   if (against != fastest_exact) {
-    settings.exact.push_back(named_rival(registry, cell, against));
+    settings.exact.push_back(named_exact(registry, cell, against));
     return settings;
   }
   for (const Implementation& one : registry.entry(exact_mechanism).implementations) {
-    settings.exact.push_back(rival(cell, exact_mechanism, one.name, {}));
+    settings.exact.push_back(with_mechanism(cell, exact_mechanism, one.name, {}));
   }
   return settings;
 }

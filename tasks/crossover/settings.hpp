@@ -1,4 +1,4 @@
-// The crossover task's settings, read.
+// The settings of the crossover task.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace attnbench::tasks::crossover {
 
-/// What `against` says where it names nobody.
+/// The value of `against` for the fastest exact form.
 inline constexpr const char* fastest_exact = "fastest_exact";
 
 struct Settings {
   Range range;
   double round_seconds = 0;
-  Cell mechanism;           ///< as the suite names it
-  std::vector<Cell> exact;  ///< the forms of attention it may have to overtake
+  Cell mechanism;           ///< as in the suite
+  std::vector<Cell> exact;  ///< the exact forms it is compared with
 };
 
 std::vector<Option> declared_settings();
 
-/// Throws UsageError for lengths that contradict each other and for an `against` that names nothing
-/// the registry has.
+/// Throws UsageError for a minimum that is not below the maximum and for an `against` that the
+/// registry does not have.
 Settings settings_from(const Registry& registry, const Cell& cell);
 
-/// What is timed at one length.
+/// The settings of the timed call at one length.
 call::Settings call_at(const Cell& cell, std::int64_t length);
 
 }  // namespace attnbench::tasks::crossover

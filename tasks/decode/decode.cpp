@@ -1,16 +1,23 @@
-// The decode task: one token at a time from a state. What a step costs and what the state weighs,
-// against the length of the context; prefill and generation beside them.
-#include "tasks/decode/work.hpp"
+// The decode task: one token at a time from a state. The time of a step and the size of the state
+// against the length of the context, with prefill and generation beside them.
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tasks/check.hpp"
+#include "tasks/decode/generation.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/reference_rows.hpp"
-#include "tasks/sizes.hpp"
+#include "tasks/output_checks.hpp"
+#include "tasks/settings.hpp"
 
 namespace attnbench::tasks {
 namespace decode {
 namespace {
 
-/// What `cost` says of the context with one token more, less the context itself, is the step's own.
-/// It must read the state, and a token in and out; its few exponentials hide behind that.
+/// The time that the definition may take for rows of the context.
+constexpr double prefill_seconds = 0.1;
+
+/// The cost of the context with one more token, less that of the context. A step must read the
+/// state and one token, and write one; its few exponentials are not counted.
 Cost step_cost(const Implementation& implementation, const Options& options,
                const Problem& context) {
   Problem longer = context;
@@ -25,7 +32,7 @@ Cost step_cost(const Implementation& implementation, const Options& options,
   return cost;
 }
 
-/// Asked with room for one token, so that the answer costs nothing.
+/// Makes a state with room for one token, which costs nothing.
 Support has_state(const Mechanism& mechanism, const Problem& problem) {
   try {
     mechanism.empty_state(problem.batch, 1, at::TensorOptions().dtype(scalar_type(problem.dtype)));
@@ -35,26 +42,216 @@ Support has_state(const Mechanism& mechanism, const Problem& problem) {
   }
 }
 
+/// Rows of the outputs of single tokens, and their places in the sequence.
+struct StepRows {
+  Rows rows;
+  std::vector<double> values;
+
+  void add(const Generation& generation, const std::vector<at::Tensor>& outputs,
+           std::int64_t step) {
+    const Problem problem = generation.problem_of(1);
+    Rows of_output;
+    for (std::int64_t b = 0; b < problem.batch; ++b) {
+      for (std::int64_t h = 0; h < problem.heads; ++h) {
+        rows.push_back({b, h, generation.context_length() + step});
+        of_output.push_back({b, h, 0});
+      }
+    }
+    for (const double value : rows_of(outputs[static_cast<std::size_t>(step)], of_output)) {
+      values.push_back(value);
+    }
+  }
+};
+
+class DecodeWork final : public Work {
+ public:
+  DecodeWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+      : registry_(registry),
+        cell_(cell),
+        forecast_(forecast),
+        implementation_(chosen(registry, cell, forecast)) {}
+
+  void prepare(Context& context) override {
+    const at::NoGradGuard no_grad;
+    generation_.emplace(registry_, cell_, forecast_, context.seed());
+    if (context.round() == 0) {
+      before_.emplace(read_by(generation_->mechanism(), generation_->inputs()));
+    }
+    const at::Tensor output = generation_->read_context();
+    if (context.round() == 0) prefill_output_ = output;
+  }
+
+  /// The output of the context, and those of the first and the last generated token.
+  Json check(Context& context) override {
+    const at::NoGradGuard no_grad;
+    AfterCallCheck after_call;
+    const at::Tensor first = generation_->first_step();
+    if (const std::string why = after_call.failure(first); !why.empty()) return found_wrong(why);
+    const std::vector<at::Tensor> outputs = generation_->all_steps();
+    if (const std::string name = before_->changed(); !name.empty()) {
+      return found_wrong("it changed its input \"" + name + "\" in place");
+    }
+    before_.reset();
+    const at::Tensor prefill = std::exchange(prefill_output_, {});
+    for (const auto& [output, length] : {std::pair{prefill, generation_->context_length()},
+                                         std::pair{outputs.front(), std::int64_t{1}},
+                                         std::pair{outputs.back(), std::int64_t{1}}}) {
+      if (const std::string wrong = mismatch(output, length); !wrong.empty()) {
+        return found_wrong(wrong);
+      }
+    }
+    const MixCase mix = case_of(generation_->inputs(), context);
+    const std::int64_t steps = generation_->steps();
+    StepRows taken;
+    taken.add(*generation_, outputs, 0);
+    if (steps > 1) taken.add(*generation_, outputs, steps - 1);
+    Json section = check_rows(mix, whole_problem(), taken.rows, taken.values);
+    Json of_context = check_output(mix, generation_->problem_of(generation_->context_length()),
+                                   prefill, {}, prefill_seconds);
+    if (is_right(section) && !is_right(of_context)) {
+      mark_wrong(section, "prefill: " + of_context.value("reason", "its values are wrong"));
+    }
+    section["prefill"] = std::move(of_context);
+    if (!after_call.note().empty()) section["after_call"] = after_call.note();
+    return section;
+  }
+
+  Json run(Context& context) override {
+    const at::NoGradGuard no_grad;
+    Json sections = {{"chosen", chosen_section(forecast_)}};
+    if (context.round() == 0) sections["memory"] = generation_->metered_step(context.memory());
+    generation_->make_fresh(context.seed());
+    Json timed = {{"verdict", "ok"}};
+    context.measure("step", generation_->step_body());
+    add_check(timed, "step", check_step(context));
+    const double generation = context.measure("generation", generation_->generation_body());
+    add_check(timed, "generation", check_generation(context));
+    const double prefill = context.measure("prefill", generation_->prefill_body());
+    add_check(timed, "prefill", check_prefill(context));
+    sections["timed_check"] = std::move(timed);
+    const auto batch = static_cast<double>(forecast_.problem.batch);
+    const auto steps = static_cast<double>(generation_->steps());
+    const std::int64_t length = generation_->context_length();
+    sections["metrics"] = {
+        {"state_bytes", generation_->empty_state(length).bytes()},
+        {"tokens_per_second", batch * steps / generation},
+        {"prefill_tokens_per_second", batch * static_cast<double>(length) / prefill}};
+    return sections;
+  }
+
+ private:
+  Problem whole_problem() const {
+    return generation_->problem_of(generation_->context_length() + generation_->steps());
+  }
+
+  MixCase case_of(const Inputs& inputs, const Context& context) const {
+    return {registry_.entry(cell_.mechanism),
+            implementation_,
+            registry_.reference(cell_.mechanism),
+            generation_->mechanism(),
+            inputs,
+            context.seed() + 1000 * static_cast<std::uint64_t>(context.round())};
+  }
+
+  /// How an output of `length` tokens differs from the expected form; empty if it does not.
+  std::string mismatch(const at::Tensor& output, std::int64_t length) const {
+    const Problem& problem = forecast_.problem;
+    const std::vector<std::int64_t> shape{problem.batch, problem.heads, length, problem.value_dim};
+    const std::string found =
+        form_mismatch(output, shape, scalar_type(problem.dtype), at::Device(problem.device));
+    return found.empty() ? "" : cell_.mechanism + "/" + implementation_.name + " returned " + found;
+  }
+
+  /// Adds the check of one kind of call to that of all.
+  static void add_check(Json& timed, const char* what, Json found) {
+    if (is_right(timed) && !is_right(found)) {
+      mark_wrong(timed, std::string("a timed ") + what + ": " +
+                            found.value("reason", "its values are wrong"));
+    }
+    timed[what] = std::move(found);
+  }
+
+  /// The result where the outputs of the last call cannot be checked; null where they can.
+  Json early_result() const {
+    if (!generation_->fresh() || !generation_->outputs().front().defined()) {
+      return {{"verdict", "ok"}, {"skipped", "copies of its inputs did not fit in memory"}};
+    }
+    const std::string name = generation_->fresh()->changed();
+    if (!name.empty()) return found_wrong("it changed its input \"" + name + "\" in place");
+    return nullptr;
+  }
+
+  Json check_step(Context& context) {
+    if (Json early = early_result(); !early.is_null()) return early;
+    const std::vector<at::Tensor>& outputs = generation_->outputs();
+    if (const std::string wrong = mismatch(outputs[0], 1); !wrong.empty()) {
+      return found_wrong(wrong);
+    }
+    const Inputs inputs = generation_->last_inputs();
+    StepRows taken;
+    taken.add(*generation_, outputs, 0);
+    Json found =
+        check_taken_rows(case_of(inputs, context), whole_problem(), taken.rows, taken.values);
+    if (!is_right(found)) return found;
+    AfterCallCheck after_call;
+    const at::Tensor repeated = generation_->first_step();
+    const std::string why = after_call.failure(repeated);
+    if (!why.empty()) return found_wrong(why);
+    if (!after_call.note().empty()) found["after_call"] = after_call.note();
+    return found;
+  }
+
+  Json check_generation(Context& context) {
+    if (Json early = early_result(); !early.is_null()) return early;
+    const std::vector<at::Tensor>& outputs = generation_->outputs();
+    for (const at::Tensor& output : outputs) {
+      if (const std::string wrong = mismatch(output, 1); !wrong.empty()) return found_wrong(wrong);
+      if (count_not_finite(output) == 0) continue;
+      return found_wrong("it returned numbers that are not finite");
+    }
+    const Inputs inputs = generation_->last_inputs();
+    const std::int64_t steps = generation_->steps();
+    StepRows taken;
+    taken.add(*generation_, outputs, 0);
+    if (steps > 2) taken.add(*generation_, outputs, 1 + context.round() % (steps - 2));
+    if (steps > 1) taken.add(*generation_, outputs, steps - 1);
+    return check_taken_rows(case_of(inputs, context), whole_problem(), taken.rows, taken.values);
+  }
+
+  Json check_prefill(Context& context) {
+    if (Json early = early_result(); !early.is_null()) return early;
+    const std::int64_t length = generation_->context_length();
+    const at::Tensor& output = generation_->outputs()[0];
+    if (const std::string wrong = mismatch(output, length); !wrong.empty()) {
+      return found_wrong(wrong);
+    }
+    const Inputs inputs = generation_->last_inputs();
+    const Problem problem = generation_->problem_of(length);
+    const FreshInputs& fresh = *generation_->fresh();
+    Rows renewed;
+    for (std::size_t i = 0; i < fresh.copies().size(); ++i) {
+      renewed.push_back({problem.batch - 1, problem.heads - 1, fresh.last_token(i)});
+    }
+    return check_output(case_of(inputs, context), problem, output, renewed, prefill_seconds);
+  }
+
+  const Registry& registry_;
+  const Cell cell_;
+  const Forecast forecast_;
+  const Implementation implementation_;
+  std::optional<Generation> generation_;
+  std::optional<Snapshot> before_;  ///< the inputs before the context was read, in the first round
+  at::Tensor prefill_output_;       ///< until it is checked
+};
+
 class DecodeTask final : public Task {
  public:
   std::string name() const override { return "decode"; }
   std::string title() const override { return "Time per token and state after a context"; }
   std::vector<Option> settings() const override {
     std::vector<Option> declared = size_settings();
-    declared.push_back({"length",
-                        OptionType::integer,
-                        std::int64_t{1024},
-                        "tokens of context before the step",
-                        1.0,
-                        {},
-                        {}});
-    declared.push_back({"steps",
-                        OptionType::integer,
-                        std::int64_t{16},
-                        "tokens generated one after the other",
-                        1.0,
-                        {},
-                        {}});
+    declared.push_back(integer_setting("length", 1024, "tokens of context before the step"));
+    declared.push_back(integer_setting("steps", 16, "tokens generated one after the other"));
     return declared;
   }
   std::vector<std::string> figures() const override { return {"step_time", "state"}; }
@@ -74,8 +271,7 @@ class DecodeTask final : public Task {
     const Implementation& implementation = chosen(registry, cell, forecast);
     const Cost prefill = forecast.cost;
     forecast.cost = step_cost(implementation, forecast.options, forecast.problem);
-    // Inputs of the steps beside those of the context, its output, and a state saved and one at
-    // work.
+    // Inputs of context and steps, the context's output, a saved state and a working one.
     const double more = static_cast<double>(cell.settings.integer("steps")) /
                         static_cast<double>(forecast.problem.length);
     forecast.peak_bytes =
@@ -84,9 +280,7 @@ class DecodeTask final : public Task {
   }
 
   std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    const Forecast known = forecast(registry, cell);
-    if (!known.support) throw UnsupportedError(known.support.reason);
-    return make_work(registry, cell, known);
+    return std::make_unique<DecodeWork>(registry, cell, supported_forecast(*this, registry, cell));
   }
 };
 

@@ -1,13 +1,37 @@
 // The kernel task: one mechanism at one size. Time per pass and scope, memory, correctness at the
-// timed size; growth and roofline share follow from those.
-#include "tasks/call/cost.hpp"
+// timed size; growth and roofline share are derived from those.
+#include <nlohmann/json.hpp>
+
 #include "tasks/call/settings.hpp"
+#include "tasks/call/timed_call.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/kernel/work.hpp"
 
 namespace attnbench::tasks {
 namespace kernel {
 namespace {
+
+class KernelWork final : public Work {
+ public:
+  KernelWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+      : settings_(call::settings_from(cell.settings)),
+        timed_call_(registry, cell, forecast, settings_) {}
+
+  void prepare(Context& context) override { timed_call_.prepare(context.seed()); }
+
+  Json check(Context& context) override { return timed_call_.check(context.seed()); }
+
+  Json run(Context& context) override {
+    Json sections = {{"chosen", chosen_section(timed_call_.forecast())}};
+    if (context.round() == 0) sections["memory"] = timed_call_.metered(context.memory());
+    context.measure(to_string(settings_.pass), timed_call_.body());
+    sections["timed_check"] = timed_call_.timed_check(context.seed(), context.round());
+    return sections;
+  }
+
+ private:
+  const call::Settings settings_;
+  call::TimedCall timed_call_;
+};
 
 class KernelTask final : public Task {
  public:
@@ -23,16 +47,11 @@ class KernelTask final : public Task {
   std::string axis() const override { return "length"; }
 
   Forecast forecast(const Registry& registry, const Cell& cell) const override {
-    const call::Settings settings = call::settings_from(cell.settings);
-    Forecast forecast = forecast_mix(registry, cell, settings.problem);
-    call::price(forecast, registry, cell, settings);
-    return forecast;
+    return call::forecast_call(registry, cell, call::settings_from(cell.settings));
   }
 
   std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    const Forecast known = forecast(registry, cell);
-    if (!known.support) throw UnsupportedError(known.support.reason);
-    return make_work(registry, cell, known);
+    return std::make_unique<KernelWork>(registry, cell, supported_forecast(*this, registry, cell));
   }
 };
 

@@ -1,22 +1,20 @@
 #include "tasks/mad/exercise.hpp"
 
-#include <algorithm>
 #include <limits>
 
-#include "core/errors.hpp"
+#include "tasks/settings.hpp"
 
 namespace attnbench::tasks::mad {
 namespace {
 
-constexpr std::pair<const char*, Exercise> table[] = {
-    {"in_context_recall", Exercise::in_context_recall},
-    {"noisy_recall", Exercise::noisy_recall},
-    {"fuzzy_recall", Exercise::fuzzy_recall},
-    {"selective_copying", Exercise::selective_copying},
-    {"compression", Exercise::compression},
-    {"memorization", Exercise::memorization}};
+constexpr Names<Exercise, 6> exercises = {{"in_context_recall", Exercise::in_context_recall},
+                                          {"noisy_recall", Exercise::noisy_recall},
+                                          {"fuzzy_recall", Exercise::fuzzy_recall},
+                                          {"selective_copying", Exercise::selective_copying},
+                                          {"compression", Exercise::compression},
+                                          {"memorization", Exercise::memorization}};
 
-/// Whether every next token is learned.
+/// Whether training has every next token as a label.
 bool predicts_all(Exercise exercise) {
   return exercise == Exercise::in_context_recall || exercise == Exercise::noisy_recall ||
          exercise == Exercise::fuzzy_recall;
@@ -24,27 +22,9 @@ bool predicts_all(Exercise exercise) {
 
 }  // namespace
 
-const char* to_string(Exercise exercise) {
-  for (const auto& [word, value] : table) {
-    if (value == exercise) return word;
-  }
-  return "";
-}
-
-std::vector<std::string> exercise_words() {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : table) words.emplace_back(word);
-  return words;
-}
-
-Exercise exercise_from(const std::string& word) {
-  std::string known;
-  for (const auto& [one, value] : table) {
-    if (word == one) return value;
-    known += (known.empty() ? "" : ", ") + std::string(one);
-  }
-  throw UsageError("exercise must be one of " + known + ", not \"" + word + "\"");
-}
+const char* to_string(Exercise exercise) { return name_of(exercises, exercise); }
+std::vector<std::string> exercise_names() { return all_names(exercises); }
+Exercise exercise_from(const std::string& name) { return value_named("exercise", exercises, name); }
 
 Rules baseline(Exercise exercise) {
   Rules rules;
@@ -140,43 +120,37 @@ double labels(const Rules& rules) {
   return rules.exercise == Exercise::memorization ? length / 2 : length - 1;
 }
 
-Sheet make_example(const Rules& rules, std::uint64_t seed, Split split, std::uint64_t number) {
-  Draws draws(learning::key_of({seed, static_cast<std::uint64_t>(split),
-                                static_cast<std::uint64_t>(rules.exercise)}),
-              number);
+Example make_example(const Rules& rules, std::uint64_t seed, Split split, std::uint64_t number) {
+  Random random(training::key_of({seed, static_cast<std::uint64_t>(split),
+                                  static_cast<std::uint64_t>(rules.exercise)}),
+                number);
   switch (rules.exercise) {
     case Exercise::in_context_recall:
     case Exercise::noisy_recall:
-      return in_context_recall(rules, draws);
+      return in_context_recall(rules, random);
     case Exercise::fuzzy_recall:
-      return fuzzy_recall(rules, split, draws);
+      return fuzzy_recall(rules, split, random);
     case Exercise::selective_copying:
-      return selective_copying(rules, draws);
+      return selective_copying(rules, random);
     case Exercise::compression:
-      return compression(rules, draws);
+      return compression(rules, random);
     case Exercise::memorization:
-      return memorization(rules, seed, draws);
+      return memorization(rules, seed, random);
   }
   return {};
 }
 
-Sheet learned(const Rules& rules, Sheet asked) {
-  if (!predicts_all(rules.exercise)) return asked;
-  std::vector<learning::Question> all;
-  auto known = asked.questions.begin();
-  for (std::size_t i = 0; i + 1 < asked.tokens.size(); ++i) {
+Example with_learned_labels(const Rules& rules, Example example) {
+  if (!predicts_all(rules.exercise)) return example;
+  std::vector<training::Question> all;
+  auto scored = example.questions.begin();
+  for (std::size_t i = 0; i + 1 < example.tokens.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
-    const bool is_asked = known != asked.questions.end() && known->position == position;
-    all.push_back(is_asked ? *known++ : learning::Question{position, asked.tokens[i + 1], 0});
+    const bool is_scored = scored != example.questions.end() && scored->position == position;
+    all.push_back(is_scored ? *scored++ : training::Question{position, example.tokens[i + 1], 0});
   }
-  asked.questions = std::move(all);
-  return asked;
-}
-
-Tokens different(Tokens tokens) {
-  std::sort(tokens.begin(), tokens.end());
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
+  example.questions = std::move(all);
+  return example;
 }
 
 }  // namespace attnbench::tasks::mad

@@ -1,17 +1,44 @@
-// The mad task: one of six small exercises, each of which asks for one thing that a mechanism has
-// to be able to do (Poli et al. 2024, Mechanistic Design and Scaling of Hybrid Architectures).
+// The mad task: one of six small exercises, each of which tests one ability of a mechanism (Poli et
+// al. 2024, Mechanistic Design and Scaling of Hybrid Architectures).
 #include <nlohmann/json.hpp>
 
+#include "tasks/mad/exercise.hpp"
+#include "tasks/settings.hpp"
 #include "tasks/training/task.hpp"
-#include "tasks/mad/data.hpp"
 
 namespace attnbench::tasks {
 namespace mad {
 namespace {
 
-Option count(const char* name, std::int64_t fallback, const char* meaning) {
-  return {name, OptionType::integer, fallback, meaning, 0.0, {}, {}};
-}
+/// 0 = the exercise's own.
+Option count(const char* name, const char* meaning) { return integer_setting(name, 0, meaning, 0); }
+
+/// The number of examples of each split, and what they have in common.
+struct Plan : training::BySplit<std::int64_t> {
+  Rules rules;
+  std::uint64_t seed = 0;
+};
+
+class MadData final : public training::ExampleDataSet {
+ public:
+  /// Throws UsageError where the rules cannot be kept.
+  explicit MadData(const Plan& plan) : plan_(plan) { check(plan.rules); }
+  std::vector<training::SegmentSize> segments(Split split) const override {
+    const Rules& rules = plan_.rules;
+    return {{to_string(rules.exercise), rules.length, plan_.of(split), labels(rules)}};
+  }
+  const Rules& rules() const { return plan_.rules; }
+
+ private:
+  Example scored(Split split, std::size_t, std::uint64_t number) const override {
+    return make_example(plan_.rules, plan_.seed, split, number);
+  }
+  Example learned(Split split, std::size_t segment, std::uint64_t number) const override {
+    return with_learned_labels(plan_.rules, scored(split, segment, number));
+  }
+
+  Plan plan_;
+};
 
 Rules rules_from(const Options& settings) {
   Rules rules = baseline(exercise_from(settings.text("exercise")));
@@ -30,7 +57,7 @@ Rules rules_from(const Options& settings) {
   return rules;
 }
 
-class MadTask final : public learning::TrainingTask {
+class MadTask final : public training::TrainingTask {
  public:
   std::string name() const override { return "mad"; }
   std::string title() const override {
@@ -55,41 +82,23 @@ class MadTask final : public learning::TrainingTask {
   }
 
   std::vector<Option> data_settings() const override {
-    Option positive = count("validation_examples", 1280, "by which learning rates are chosen");
-    Option test = count("test_examples", 1280, "scored at the end");
-    positive.minimum = test.minimum = 1;
-    return {{"exercise",
-             OptionType::text,
-             std::string("in_context_recall"),
-             "what is to be learned",
-             {},
-             {},
-             exercise_words()},
-            count("vocabulary", 0, "different tokens; 0 = the exercise's own, as all zeros here"),
-            count("length", 0, "tokens T of a sequence"),
-            count("train_examples", 0, "different examples to learn from"),
-            positive,
-            test,
-            count("noise_tokens", 0, "of noisy_recall: so many of the vocabulary are noise"),
-            {"noise",
-             OptionType::number,
-             0.0,
-             "of noisy_recall: share of the pairs that are noise",
-             0.0,
-             0.99,
-             {}},
-            count("motif", 0, "of fuzzy_recall: most tokens of a key or a value"),
-            count("symbols", 0, "of selective_copying: how many are to be copied"),
-            {"pattern",
-             OptionType::text,
-             std::string("causal"),
-             "bidirectional is for compression alone: elsewhere the answer would be seen",
-             {},
-             {},
-             {"causal", "bidirectional"}}};
+    return {
+        text_setting("exercise", "in_context_recall", "what is to be learned", exercise_names()),
+        count("vocabulary", "different tokens; 0 = the exercise's own, as for every 0 here"),
+        count("length", "tokens T of a sequence"),
+        count("train_examples", "different training examples"),
+        integer_setting("validation_examples", 1280, "they decide the learning rate"),
+        integer_setting("test_examples", 1280, "scored at the end"),
+        count("noise_tokens", "of noisy_recall: tokens of the vocabulary that are noise"),
+        number_setting("noise", 0, "of noisy_recall: share of the pairs that are noise", 0, 0.99),
+        count("motif", "of fuzzy_recall: most tokens of a key or a value"),
+        count("symbols", "of selective_copying: number of symbols to copy"),
+        text_setting("pattern", "causal",
+                     "bidirectional is for compression alone: elsewhere the answer would be seen",
+                     {"causal", "bidirectional"})};
   }
 
-  std::unique_ptr<learning::DataSet> data_set(const Options& settings,
+  std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override {
     Plan plan;
     plan.rules = rules_from(settings);
@@ -100,20 +109,19 @@ class MadTask final : public learning::TrainingTask {
     plan.train = plan.rules.train;
     plan.validation = settings.integer("validation_examples");
     plan.test = settings.integer("test_examples");
-    plan.seed =
-        learning::key_of({run_seed, static_cast<std::uint64_t>(settings.integer("data_seed"))});
+    plan.seed = training::data_seed(settings, run_seed);
     return std::make_unique<MadData>(plan);
   }
 
-  void fit(const Options& settings, learning::ModelOptions& model) const override {
+  void fit(const Options& settings, training::ModelOptions& model) const override {
     const Rules rules = rules_from(settings);
     model.vocabulary = rules.vocabulary;
     model.decoder = rules.exercise == Exercise::compression;
   }
 
-  Json facts(const Cell&, const Forecast&, const learning::DataSet& data,
-             const learning::StateBytes&) const override {
-    const Rules& rules = dynamic_cast<const MadData&>(data).plan().rules;
+  Json facts(const Cell&, const Forecast&, const training::DataSet& data,
+             const training::StateBytes&) const override {
+    const Rules& rules = dynamic_cast<const MadData&>(data).rules();
     return {{"chance", 1.0 / static_cast<double>(answers(rules))},
             {"rules",
              {{"vocabulary", rules.vocabulary},

@@ -1,26 +1,40 @@
-// Recall examples as the batches of a trainer.
+// The data of the task mqar: their settings, and recall examples as a data set for training.
 #pragma once
 
-#include "tasks/training/examples_data.hpp"
+#include <vector>
+
+#include "core/option.hpp"
 #include "tasks/mqar/recall.hpp"
 
 namespace attnbench::tasks::mqar {
 
-/// The segments of each split, and what all of them are made of.
-struct Plan : learning::BySplit<std::vector<Segment>> {
+/// "64x4:100000, 128x8:20000" (commas or blanks between): length, pairs and examples of each
+/// segment. Throws UsageError.
+std::vector<Segment> segments_from(const std::string& text);
+std::string to_string(const std::vector<Segment>& segments);
+
+/// The segments of each split, and what their examples have in common.
+struct Plan : training::BySplit<std::vector<Segment>> {
   Recall recall;
   std::uint64_t seed = 0;
 };
 
-class RecallData final : public learning::SheetData {
+/// All settings of the data, vocabulary included.
+std::vector<Option> data_settings();
+
+/// Reads those and data_seed; `run_seed` is that of the whole run. Throws UsageError where segments
+/// are not as segments_from expects.
+Plan plan_from(const Options& settings, std::uint64_t run_seed);
+
+class RecallData final : public training::ExampleDataSet {
  public:
   /// Throws UsageError where a segment cannot be made.
   explicit RecallData(Plan plan);
-  std::vector<learning::SegmentSize> segments(Split split) const override;
+  std::vector<training::SegmentSize> segments(Split split) const override;
   const Plan& plan() const { return plan_; }
 
  private:
-  Example asked(Split split, std::size_t segment, std::uint64_t number) const override;
+  Example scored(Split split, std::size_t segment, std::uint64_t number) const override;
   std::int64_t tokens_per_position() const override;
 
   Plan plan_;

@@ -1,16 +1,15 @@
-// The mqar task: multi-query associative recall (Arora et al. 2024), trained from nothing. How many
-// of the values that it was shown a model finds again, by mechanism, size and state.
+// The mqar task: multi-query associative recall (Arora et al. 2024), trained from scratch. The
+// accuracy of recall by mechanism, size and state.
 #include <nlohmann/json.hpp>
 
-#include "tasks/training/task.hpp"
 #include "tasks/mqar/reach.hpp"
-#include "tasks/mqar/settings.hpp"
+#include "tasks/training/task.hpp"
 
 namespace attnbench::tasks {
 namespace mqar {
 namespace {
 
-class RecallTask final : public learning::TrainingTask {
+class RecallTask final : public training::TrainingTask {
  public:
   std::string name() const override { return "mqar"; }
   std::string title() const override {
@@ -23,20 +22,20 @@ class RecallTask final : public learning::TrainingTask {
          "not offered: with a value used twice, an answer does not tell which pair was found"}};
   }
   std::vector<Option> data_settings() const override { return mqar::data_settings(); }
-  std::unique_ptr<learning::DataSet> data_set(const Options& settings,
+  std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override {
     return std::make_unique<RecallData>(plan_from(settings, run_seed));
   }
-  void fit(const Options& settings, learning::ModelOptions& model) const override {
+  void fit(const Options& settings, training::ModelOptions& model) const override {
     Recall recall;
     recall.variant = variant_from(settings.text("variant"));
     model.tokens_per_position = tokens_per_position(recall);
   }
 
-  /// What those reach who know nothing, and who know which values the sequence holds, weighted as
-  /// accuracy is, by examples; and, of a window, what one look-up into it reaches.
-  Json facts(const Cell& cell, const Forecast& forecast, const learning::DataSet& data,
-             const learning::StateBytes& state) const override {
+  /// The accuracy of a random token (chance) and of a random value of the sequence (guess),
+  /// weighted by examples as the accuracy is; for a window also the reach of one look-up.
+  Json facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
+             const training::StateBytes& state) const override {
     const Plan& plan = dynamic_cast<const RecallData&>(data).plan();
     double examples = 0;
     double guesses = 0;
@@ -47,7 +46,7 @@ class RecallTask final : public learning::TrainingTask {
     Json facts = {{"chance", 1.0 / static_cast<double>(plan.recall.vocabulary)},
                   {"guess", guesses / examples}};
     if (cell.mechanism != "window") return facts;
-    const learning::ModelOptions model = model_options(cell.settings);
+    const training::ModelOptions model = model_options(cell.settings);
     const std::int64_t keys = forecast.options.window("window").left + 1;
     const LookBack look_back(plan);
     const auto bytes = [&](const char* part) {
@@ -55,9 +54,9 @@ class RecallTask final : public learning::TrainingTask {
       return found == state.end() ? 0 : found->second;
     };
     facts["reach"] = look_back.share_within(farthest_found(keys, model));
-    facts["reach_line"] = reach_line(look_back, model, learning::longest(data), keys,
+    facts["reach_line"] = reach_line(look_back, model, training::longest(data), keys,
                                      bytes("mechanism"), bytes("convolution"));
-    facts["stacked"] = learning::mechanism_blocks(model);
+    facts["stacked"] = training::mechanism_blocks(model);
     return facts;
   }
 };

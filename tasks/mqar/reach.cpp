@@ -31,12 +31,12 @@ double LookBack::share_within(std::int64_t distance) const {
   return shares_[static_cast<std::size_t>(distance)];
 }
 
-std::int64_t farthest_found(std::int64_t keys, const learning::ModelOptions& model) {
-  const bool shifted = model.layout == learning::Layout::convolution_first;
+std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& model) {
+  const bool shifted = model.layout == training::Layout::convolution_first;
   return keys - 1 + (shifted ? std::max<std::int64_t>(0, model.taps - 2) : 0);
 }
 
-nlohmann::json reach_line(const LookBack& look_back, const learning::ModelOptions& model,
+nlohmann::json reach_line(const LookBack& look_back, const training::ModelOptions& model,
                           std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
                           std::int64_t other_bytes) {
   nlohmann::json line = {{"keys", nlohmann::json::array()},

@@ -5,22 +5,28 @@
 #include <limits>
 #include <numeric>
 
-#include "core/errors.hpp"
-#include "tasks/training/draws.hpp"
+#include "tasks/settings.hpp"
+#include "tasks/training/random.hpp"
 
 namespace attnbench::tasks::mqar {
 namespace {
 
-using learning::Draws;
+constexpr Names<Variant, 4> variants = {{"plain", Variant::plain},
+                                        {"forgetting", Variant::forgetting},
+                                        {"compositional", Variant::compositional},
+                                        {"stacked", Variant::stacked}};
+constexpr Names<Filler, 2> fillers = {{"zeros", Filler::zeros}, {"random", Filler::random}};
+
+using training::Random;
 using Tokens = std::vector<std::int64_t>;
 
-/// `count` different slots, one after the other by their weights among those left: the order of
-/// exponential clocks, slot g ringing at the rate g^(power - 1).
-Tokens drawn_slots(Draws& draws, std::int64_t slots, std::int64_t count, double power) {
+/// `count` different slots, drawn one by one by their weights among those left. Exponential clocks
+/// give that order: slot g has the rate g^(power - 1).
+Tokens drawn_slots(Random& random, std::int64_t slots, std::int64_t count, double power) {
   std::vector<std::pair<double, std::int64_t>> rings;
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     const double weight = std::pow(static_cast<double>(slot + 1), power - 1);
-    rings.emplace_back(-std::log(draws.uniform()) / weight, slot);
+    rings.emplace_back(-std::log(random.uniform()) / weight, slot);
   }
   std::partial_sort(rings.begin(), rings.begin() + count, rings.end());
   Tokens chosen;
@@ -37,23 +43,23 @@ std::int64_t square_root(std::int64_t number) {
   return root * root == number ? root : 0;
 }
 
-/// An example under way: what was placed, and where the filler begins.
-class Page {
+/// Builds one example.
+class ExampleBuilder {
  public:
-  Page(const Recall& recall, const Segment& shape, Draws& draws)
-      : recall_(recall), shape_(shape), draws_(draws) {
+  ExampleBuilder(const Recall& recall, const Segment& shape, Random& random)
+      : recall_(recall), shape_(shape), random_(random) {
     example_.tokens.assign(static_cast<std::size_t>(shape.length * tokens_per_position(recall)), 0);
-    asked_.assign(example_.tokens.size(), false);
+    used_.assign(example_.tokens.size(), false);
   }
 
   Example pairs(std::int64_t updates) {
     const std::int64_t half = recall_.vocabulary / 2;
     const std::int64_t n = shape_.pairs;
-    Tokens keys = draws_.distinct(1, half, n);
-    const Tokens values = draws_.distinct(half, recall_.vocabulary, n + updates);
+    Tokens keys = random_.distinct(1, half, n);
+    const Tokens values = random_.distinct(half, recall_.vocabulary, n + updates);
     Tokens again(static_cast<std::size_t>(n));
     std::iota(again.begin(), again.end(), 0);
-    if (updates > 0) draws_.shuffle(again);
+    if (updates > 0) random_.shuffle(again);
     Tokens answers(static_cast<std::size_t>(n));
     Tokens places(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n + updates; ++i) {
@@ -64,7 +70,7 @@ class Page {
       places[key] = 2 * i + 1;
     }
     const std::int64_t context = 2 * (n + updates);
-    const Tokens slots = drawn_slots(draws_, (shape_.length - context) / 2, n, recall_.power);
+    const Tokens slots = drawn_slots(random_, (shape_.length - context) / 2, n, recall_.power);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const std::int64_t position = context + 2 * slots[i];
       put(position, keys[i]);
@@ -79,13 +85,13 @@ class Page {
     const std::int64_t third = third_of(recall_.vocabulary);
     const std::int64_t n = shape_.pairs;
     const std::int64_t side = square_root(n);
-    const Tokens first = draws_.distinct(1, third, side);
-    const Tokens second = draws_.distinct(third, 2 * third, side);
-    const Tokens values = draws_.distinct(2 * third, recall_.vocabulary, n);
+    const Tokens first = random_.distinct(1, third, side);
+    const Tokens second = random_.distinct(third, 2 * third, side);
+    const Tokens values = random_.distinct(2 * third, recall_.vocabulary, n);
     Tokens order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    draws_.shuffle(order);
-    const Tokens slots = drawn_slots(draws_, (shape_.length - 3 * n) / 3, n, recall_.power);
+    random_.shuffle(order);
+    const Tokens slots = drawn_slots(random_, (shape_.length - 3 * n) / 3, n, recall_.power);
     for (std::int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const std::int64_t one = first[static_cast<std::size_t>(order[at] / side)];
@@ -106,11 +112,11 @@ class Page {
   Example stack() {
     const std::int64_t half = recall_.vocabulary / 2;
     const std::int64_t n = shape_.pairs;
-    const Tokens keys = draws_.distinct(1, half, n);
-    const Tokens values = draws_.distinct(half, recall_.vocabulary, n);
+    const Tokens keys = random_.distinct(1, half, n);
+    const Tokens values = random_.distinct(half, recall_.vocabulary, n);
     Tokens order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
-    draws_.shuffle(order);
+    random_.shuffle(order);
     for (std::int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const auto asked = static_cast<std::size_t>(order[at]);
@@ -126,7 +132,7 @@ class Page {
  private:
   void put(std::int64_t place, std::int64_t token) {
     example_.tokens[static_cast<std::size_t>(place)] = token;
-    asked_[static_cast<std::size_t>(place)] = true;
+    used_[static_cast<std::size_t>(place)] = true;
   }
 
   void ask(std::int64_t position, std::int64_t answer, std::int64_t stands_at) {
@@ -136,7 +142,7 @@ class Page {
   void fill(std::int64_t from) {
     if (recall_.filler == Filler::zeros) return;
     for (auto i = static_cast<std::size_t>(from); i < example_.tokens.size(); ++i) {
-      if (!asked_[i]) example_.tokens[i] = draws_.below(recall_.vocabulary);
+      if (!used_[i]) example_.tokens[i] = random_.below(recall_.vocabulary);
     }
   }
 
@@ -148,12 +154,18 @@ class Page {
 
   const Recall& recall_;
   const Segment& shape_;
-  Draws& draws_;
+  Random& random_;
   Example example_;
-  std::vector<bool> asked_;
+  std::vector<bool> used_;
 };
 
 }  // namespace
+
+const char* to_string(Variant variant) { return name_of(variants, variant); }
+const char* to_string(Filler filler) { return name_of(fillers, filler); }
+std::vector<std::string> variant_names() { return all_names(variants); }
+Variant variant_from(const std::string& name) { return value_named("variant", variants, name); }
+Filler filler_from(const std::string& name) { return value_named("filler", fillers, name); }
 
 std::int64_t tokens_per_position(const Recall& recall) {
   return recall.variant == Variant::stacked ? 2 : 1;
@@ -201,17 +213,17 @@ void check(const Recall& recall, const Segment& segment) {
 
 Example make_example(const Recall& recall, const Segment& shape, std::uint64_t seed, Split split,
                      std::uint64_t segment, std::uint64_t example) {
-  Draws draws(learning::key_of({seed, static_cast<std::uint64_t>(split), segment}), example);
-  Page page(recall, shape, draws);
+  Random random(training::key_of({seed, static_cast<std::uint64_t>(split), segment}), example);
+  ExampleBuilder builder(recall, shape, random);
   switch (recall.variant) {
     case Variant::plain:
-      return page.pairs(0);
+      return builder.pairs(0);
     case Variant::forgetting:
-      return page.pairs(recall.updates);
+      return builder.pairs(recall.updates);
     case Variant::compositional:
-      return page.compositions();
+      return builder.compositions();
     case Variant::stacked:
-      return page.stack();
+      return builder.stack();
   }
   return {};
 }

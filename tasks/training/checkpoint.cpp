@@ -18,19 +18,19 @@
 
 #include "core/errors.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Raised whenever a checkpoint means something else than before.
+/// Raised whenever the meaning of a checkpoint changes.
 constexpr int version = 2;
 
 /// Digits of a hash.
 constexpr std::size_t digits = 32;
 
-// The record that ends a zip archive: its size, its signature, and where its last two bytes say how
-// long a comment follows.
+// The last record of a zip archive: its size, its signature and the offset of the two bytes that
+// hold the length of the comment after it.
 constexpr std::size_t end_size = 22;
 constexpr std::size_t comment_length_at = 20;
 constexpr std::string_view end_signature = "PK\x05\x06";
@@ -43,14 +43,14 @@ std::string hexadecimal(const XXH128_hash_t& hash) {
   return text.data();
 }
 
-/// Whether the archive's last record begins here, and names a comment of this length.
+/// Whether the last record begins at `place` and announces a comment of this length.
 bool ends_at(const std::vector<char>& bytes, std::size_t place, std::size_t comment) {
   return std::string_view(bytes.data() + place, end_signature.size()) == end_signature &&
          static_cast<unsigned char>(bytes[place + comment_length_at]) == comment &&
          bytes[place + comment_length_at + 1] == 0;
 }
 
-/// Throws Error unless every byte is as `sealed` left it.
+/// Throws Error unless every byte is as `sealed` wrote it.
 void require_whole(const std::vector<char>& bytes) {
   const std::size_t size = bytes.size();
   if (size >= end_size && ends_at(bytes, size - end_size, 0)) {
@@ -65,7 +65,7 @@ void require_whole(const std::vector<char>& bytes) {
   }
 }
 
-/// A pair: what is known of the checkpoint, as JSON, and its tensors by name.
+/// Head (JSON) and tensors by name, as one pickled pair.
 std::vector<char> encoded(const Json& head, const NamedTensors& tensors) {
   c10::Dict<std::string, at::Tensor> named;
   for (const auto& [name, tensor] : tensors) named.insert(name, tensor.contiguous());
@@ -144,7 +144,7 @@ void write_whole(const fs::path& file, const std::vector<char>& bytes) {
 
 std::vector<char> sealed(std::vector<char> archive) {
   if (archive.size() < end_size || !ends_at(archive, archive.size() - end_size, 0)) {
-    throw std::logic_error("what is to be sealed is no zip archive without a comment");
+    throw std::logic_error("only a zip archive without a comment can be sealed");
   }
   archive[archive.size() - end_size + comment_length_at] = static_cast<char>(digits);
   const std::string digest = hexadecimal(XXH3_128bits(archive.data(), archive.size()));
@@ -166,17 +166,17 @@ std::string hash_of(const NamedTensors& tensors) {
   return hexadecimal(XXH3_128bits_digest(state.get()));
 }
 
-std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Checkpoint&)>& take) {
+std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Checkpoint&)>& accept) {
   for (const fs::path& file : {newest(), previous()}) {
     std::ifstream stream(file, std::ios::binary);
     if (!stream) continue;
     const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
     try {
       Checkpoint checkpoint = checked(bytes, identity_);
-      if (take) take(checkpoint);
+      if (accept) accept(checkpoint);
       return checkpoint;
     } catch (const std::exception& error) {
-      const std::string why = error.what();  // of LibTorch with a backtrace
+      const std::string why = error.what();  // LibTorch's holds a backtrace
       refused_.push_back(file.string() + " " + why.substr(0, why.find('\n')));
       if (file == newest()) newest_is_good_ = false;
     }
@@ -191,7 +191,7 @@ void Checkpoints::save(const Checkpoint& checkpoint) {
   try {
     fs::create_directories(folder_);
     write_whole(written, bytes);
-    // One that is no good must not take the place of one that is.
+    // A bad checkpoint must not replace a good one.
     if (newest_is_good_ && fs::exists(newest())) fs::rename(newest(), previous());
     fs::rename(written, newest());
     newest_is_good_ = true;
@@ -200,4 +200,4 @@ void Checkpoints::save(const Checkpoint& checkpoint) {
   }
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -1,6 +1,6 @@
-// Checkpoints: where training stands, on the disk. The newest and the one before it are kept, so
-// that whatever happens while one is written, one is whole. torch.load of Python reads them, too. A
-// digest of the whole file is looked at before anything in it is believed.
+// Checkpoints of a training, as files. The newest and the previous one are kept, so that one is
+// whole whatever happens during a write. Python's torch.load reads them. A digest of the whole file
+// is verified before its content is used.
 #pragma once
 
 #include <filesystem>
@@ -12,38 +12,37 @@
 
 #include "tasks/training/optimiser.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
 using Json = nlohmann::json;
 
-/// A checkpoint could not be written; those before it are as they were.
+/// A checkpoint could not be written; earlier ones are unchanged.
 class CheckpointError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 struct Checkpoint {
-  Json facts;            ///< whatever the trainer wants to know again; holds "step"
+  Json facts;            ///< the TrainingState
   NamedTensors tensors;  ///< on the CPU
 };
 
-/// Of names, shapes and bits, in the names' order: 32 hexadecimal digits. The same for tensors of
-/// another dtype with the same bits.
+/// Hash of names, shapes and bits, in the order of names: 32 hexadecimal digits. It ignores dtypes.
 std::string hash_of(const NamedTensors& tensors);
 
-/// A zip archive without a comment, with one: a digest of all bytes before it, which no reader of
-/// zip archives minds. Whatever changes in the file afterwards shows.
+/// Adds a comment to a zip archive that has none: a digest of all bytes before it, which readers of
+/// zip archives ignore. Any later change of the file is detected.
 std::vector<char> sealed(std::vector<char> archive);
 
 class Checkpoints {
  public:
-  /// `identity`: an object of what must be equal for a checkpoint to be of use.
+  /// `identity`: an object of all that must be equal for a checkpoint to be usable.
   Checkpoints(std::filesystem::path folder, Json identity)
       : folder_(std::move(folder)), identity_(std::move(identity)) {}
 
-  /// The newest that is whole, of this version and of this identity, and that `take`, where there
-  /// is one, accepts: what it throws is a refusal, too. Why others were not taken is in refused().
-  std::optional<Checkpoint> load(const std::function<void(const Checkpoint&)>& take = {});
+  /// The newest that is whole, of this version and this identity, and that `accept`, if given,
+  /// does not throw for. refused() says why others were not used.
+  std::optional<Checkpoint> load(const std::function<void(const Checkpoint&)>& accept = {});
   /// Throws CheckpointError naming the file and the reason.
   void save(const Checkpoint& checkpoint);
 
@@ -56,7 +55,7 @@ class Checkpoints {
   std::filesystem::path folder_;
   Json identity_;
   std::vector<std::string> refused_;
-  bool newest_is_good_ = true;  ///< as far as it was read
+  bool newest_is_good_ = true;  ///< unless load() has refused it
 };
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

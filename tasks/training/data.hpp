@@ -1,20 +1,23 @@
-// What a trainer learns from: batches of sequences with labels at some positions, any of which can
-// be made alone and on any thread.
+// Training data: batches of sequences with labels at some positions. Any batch can be made alone
+// and on any thread.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "attention/torch/torch.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
-/// The parts of a data set: no example of one depends on those of another.
+/// The parts of a data set. Examples of different splits are independent.
 enum class Split { train, validation, test };
 const char* to_string(Split split);
+inline constexpr Split all_splits[] = {Split::train, Split::validation, Split::test};
 
-/// One of something for each part.
+/// One value for each split.
 template <class Part>
 struct BySplit {
   Part train{};
@@ -28,35 +31,37 @@ struct BySplit {
 
 /// B sequences with N labels in all. Numbers are int64, on the CPU.
 struct Batch {
-  at::Tensor tokens;      ///< [B, T], or [B, T, P] where P tokens share a position
-  at::Tensor positions;   ///< [N], b * T + t: where a label is expected, ascending
-  at::Tensor labels;      ///< [N]
-  at::Tensor distances;   ///< [N]: how far back in the sequence the answer stands; 0 = nowhere
-  at::Tensor candidates;  ///< [N, M]: answers that stand somewhere in the same sequence; -1 = none
-  at::Tensor places;      ///< [N]: which place a decoder is asked for; undefined without a decoder
-  /// Where the B sequences stand among those of a step that several processes share out: 0 and 0
-  /// where they are all.
+  at::Tensor tokens;     ///< [B, T], or [B, T, P] where P tokens share a position
+  at::Tensor positions;  ///< [N], b * T + t of each label, ascending
+  at::Tensor labels;     ///< [N]
+  at::Tensor
+      distances;  ///< [N]: positions from the answer to its question; 0 = not in the sequence
+  at::Tensor candidates;  ///< [N, M]: answers that occur in the same sequence; -1 = none
+  at::Tensor places;      ///< [N]: the place a decoder is asked for; undefined without a decoder
+  /// Index of the first of the B sequences within a step that several processes share, and the
+  /// number of sequences of that step; 0 and 0 where the batch is the whole step.
   std::int64_t first_example = 0;
   std::int64_t examples_in_all = 0;
 };
 
-/// Examples of one length; batches never mix segments.
+/// Examples of one length; a batch holds one segment only.
 struct SegmentSize {
-  std::string name;  ///< for people: "64x4"
+  std::string name;  ///< for display: "64x4"
   std::int64_t length = 0;
   std::int64_t examples = 0;
-  double labels = 1;  ///< that an example is learned from, on average
+  double labels = 1;  ///< mean number of labels of a training example
 };
 
 class DataSet {
  public:
   virtual ~DataSet() = default;
   virtual std::vector<SegmentSize> segments(Split split) const = 0;
-  /// What is learned from these examples. Numbers of examples are not bounded by the segment's:
-  /// there are always others. Safe to call from several threads.
+  /// The training labels of these examples. Example numbers may exceed the segment's size. Safe to
+  /// call from several threads.
   virtual Batch batch(Split split, std::size_t segment,
                       const std::vector<std::int64_t>& examples) const = 0;
-  /// What is asked of them where that is not what is learned, such as every next token. Likewise.
+  /// The labels that are scored, where those differ from the training labels (which may be every
+  /// next token). Safe to call from several threads.
   virtual Batch questions(Split split, std::size_t segment,
                           const std::vector<std::int64_t>& examples) const {
     return batch(split, segment, examples);
@@ -66,4 +71,50 @@ class DataSet {
 /// The greatest length of any segment.
 std::int64_t longest(const DataSet& data);
 
-}  // namespace attnbench::tasks::learning
+/// Writes train.jsonl, validation.jsonl and test.jsonl into `folder`, one example a line: {segment,
+/// example, tokens, questions: [{position, label, distance, place?}]}. Tokens that share a position
+/// are lists; `place` is for data with a decoder. Questions of train.jsonl are the training labels,
+/// those of the others the scored labels. Returns {files: [{file, examples}]}. Throws Error where a
+/// file cannot be written.
+nlohmann::json write_jsonl(const DataSet& data, const std::filesystem::path& folder);
+
+/// A label: the position it is expected at, and how far back its answer occurs.
+struct Question {
+  std::int64_t position = 0;
+  std::int64_t answer = 0;
+  std::int64_t distance =
+      0;                    ///< positions from the answer to the question; 0 = not in the sequence
+  std::int64_t place = -1;  ///< the place a decoder is asked for; -1 without a decoder
+};
+
+struct Example {
+  std::vector<std::int64_t> tokens;      ///< [T], or [T * P] where P tokens share a position
+  std::vector<Question> questions;       ///< by position, then place
+  std::vector<std::int64_t> candidates;  ///< answers that occur in the sequence
+};
+
+/// At least one example, all of one length. The batch has places where every question has one.
+Batch batch_of(const std::vector<Example>& examples, std::int64_t tokens_per_position = 1);
+
+/// Each number once, ascending.
+std::vector<std::int64_t> sorted_unique(std::vector<std::int64_t> numbers);
+
+/// A data set that makes its examples one at a time.
+class ExampleDataSet : public DataSet {
+ public:
+  Batch batch(Split split, std::size_t segment,
+              const std::vector<std::int64_t>& examples) const override;
+  Batch questions(Split split, std::size_t segment,
+                  const std::vector<std::int64_t>& examples) const override;
+
+ protected:
+  /// One example with the labels that are scored. Safe to call from several threads.
+  virtual Example scored(Split split, std::size_t segment, std::uint64_t number) const = 0;
+  /// The same example with the labels that are learned. Safe to call from several threads.
+  virtual Example learned(Split split, std::size_t segment, std::uint64_t number) const {
+    return scored(split, segment, number);
+  }
+  virtual std::int64_t tokens_per_position() const { return 1; }
+};
+
+}  // namespace attnbench::tasks::training

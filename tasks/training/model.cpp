@@ -5,7 +5,7 @@
 #include "attention/torch/autocast.hpp"
 #include "attention/torch/draw.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
 /// GPT-2's: small enough that a tied head starts near the uniform distribution.
@@ -18,7 +18,7 @@ bool has_latent_stream(const Mechanism& mechanism) {
   return false;
 }
 
-/// [B, H, L, w] as [B, L, H * w]; a stream that is [B, L, C] already stays what it is.
+/// [B, H, L, w] as [B, L, H * w]; a stream of [B, L, C] is returned as it is.
 at::Tensor merged_heads(const at::Tensor& latents) {
   return latents.dim() == 4 ? latents.transpose(1, 2).flatten(2) : latents;
 }
@@ -60,11 +60,11 @@ Stream Block::normalised(const Stream& stream) const {
 Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
   Stream out = stream;
   {
-    const Stream calm = normalised(stream);
+    const Stream normed = normalised(stream);
     if (convolution_) {
-      out.tokens = stream.tokens + convolution_->forward(calm.tokens);
+      out.tokens = stream.tokens + convolution_->forward(normed.tokens);
     } else {
-      const Mixed mixed = layer_->forward(calm.tokens, calm.tokens, key_mask, calm.latents);
+      const Mixed mixed = layer_->forward(normed.tokens, normed.tokens, key_mask, normed.latents);
       out.tokens = stream.tokens + mixed.output;
       if (mixed.latents.defined() && stream.latents.defined()) {
         out.latents = stream.latents + merged_heads(mixed.latents);
@@ -72,17 +72,17 @@ Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
     }
   }
   if (!before_mlp_) return out;
-  const at::Tensor calm = before_mlp_->forward(out.tokens);
-  out.tokens = out.tokens + (mlp_ ? mlp_->forward(calm) : calm);
+  const at::Tensor normed = before_mlp_->forward(out.tokens);
+  out.tokens = out.tokens + (mlp_ ? mlp_->forward(normed) : normed);
   return out;
 }
 
 Inputs Block::mix_inputs(const Stream& stream) {
-  const Stream calm = normalised(stream);
-  return layer_->project(calm.tokens, calm.tokens, calm.latents);
+  const Stream normed = normalised(stream);
+  return layer_->project(normed.tokens, normed.tokens, normed.latents);
 }
 
-// ---- the whole
+// ---- model
 
 Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
              const Implementation& implementation, const ModelOptions& options, std::uint64_t seed)
@@ -91,10 +91,9 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
   const Problem problem = first->problem;
   if (problem.pattern == Pattern::cross) {
     throw UnsupportedError(
-        "a model of one sequence has no cross attention: say causal or "
-        "bidirectional");
+        "a model of one sequence has no cross attention: say causal or bidirectional");
   }
-  require_fitting(options, problem);
+  require_consistent(options, problem);
   if (options.autocast != Autocast::off) {
     products_ = scalar_type(mix_dtype(options, problem.dtype));
   }
@@ -133,11 +132,11 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
   if (options.decoder) {
     decoder_ = register_module("decoder", std::make_shared<Decoder>(options, problem, seed));
   }
-  give_initial_deviation(options);
+  set_initial_deviation(options);
 }
 
-/// Every projection was drawn with the deviation 1 / sqrt(rows).
-void Model::give_initial_deviation(const ModelOptions& options) {
+/// Rescales projections, which were drawn with the deviation 1 / sqrt(rows).
+void Model::set_initial_deviation(const ModelOptions& options) {
   if (options.initial_deviation <= 0) return;
   const at::NoGradGuard no_grad;
   const double of_outputs = 1 / std::sqrt(2.0 * static_cast<double>(options.layers));
@@ -198,7 +197,7 @@ at::Tensor Model::forward(const at::Tensor& ids, const at::Tensor& key_mask) {
   return head(features(ids, key_mask));
 }
 
-// ---- its mixes
+// ---- mixes
 
 std::size_t Model::mixes() const {
   std::size_t count = 0;
@@ -236,10 +235,10 @@ StateBytes Model::state_bytes(std::int64_t tokens) const {
     try {
       bytes["mechanism"] += block->mechanism().empty_state(1, tokens, tensor).bytes();
     } catch (const UnsupportedError&) {
-      // Without a state there is nothing to weigh.
+      // No state: nothing to count.
     }
   }
   return bytes;
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

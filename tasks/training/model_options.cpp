@@ -1,10 +1,21 @@
 #include "tasks/training/model_options.hpp"
 
-#include "core/errors.hpp"
-#include "tasks/word.hpp"
+#include "tasks/settings.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
+
+constexpr Names<Mlp, 4> mlp_names = {
+    {"plain", Mlp::plain}, {"gated", Mlp::gated}, {"none", Mlp::none}, {"identity", Mlp::identity}};
+constexpr Names<Norm, 2> norm_names = {{"layer", Norm::layer}, {"rms", Norm::rms}};
+constexpr Names<Layout, 2> layout_names = {{"mechanism", Layout::mechanism},
+                                           {"convolution_first", Layout::convolution_first}};
+constexpr Names<Positions, 4> position_names = {{"none", Positions::none},
+                                                {"learned", Positions::learned},
+                                                {"sinusoidal", Positions::sinusoidal},
+                                                {"rotary", Positions::rotary}};
+constexpr Names<Autocast, 2> autocast_names = {{"off", Autocast::off},
+                                               {"bfloat16", Autocast::bfloat16}};
 
 std::int64_t mlp_weights(const ModelOptions& options, const Problem& problem) {
   const std::int64_t width = problem.width();
@@ -16,65 +27,76 @@ std::int64_t mlp_weights(const ModelOptions& options, const Problem& problem) {
 
 }  // namespace
 
-const char* to_string(Mlp mlp) {
-  switch (mlp) {
-    case Mlp::plain:
-      return "plain";
-    case Mlp::gated:
-      return "gated";
-    case Mlp::none:
-      return "none";
-    case Mlp::identity:
-      return "identity";
-  }
-  return "";
+const char* to_string(Mlp mlp) { return name_of(mlp_names, mlp); }
+const char* to_string(Norm norm) { return name_of(norm_names, norm); }
+const char* to_string(Layout layout) { return name_of(layout_names, layout); }
+const char* to_string(Positions positions) { return name_of(position_names, positions); }
+const char* to_string(Autocast autocast) { return name_of(autocast_names, autocast); }
+Mlp mlp_from(const std::string& name) { return value_named("mlp", mlp_names, name); }
+Norm norm_from(const std::string& name) { return value_named("norm", norm_names, name); }
+Layout layout_from(const std::string& name) { return value_named("layout", layout_names, name); }
+Positions positions_from(const std::string& name) {
+  return value_named("positions", position_names, name);
+}
+Autocast autocast_from(const std::string& name) {
+  return value_named("autocast", autocast_names, name);
 }
 
-const char* to_string(Norm norm) { return norm == Norm::rms ? "rms" : "layer"; }
-
-const char* to_string(Layout layout) {
-  return layout == Layout::mechanism ? "mechanism" : "convolution_first";
+std::vector<Option> model_settings() {
+  return {
+      integer_setting("layers", 2, "blocks"),
+      text_setting(
+          "layout", "mechanism",
+          "mechanism: in every block; convolution_first: a gated short convolution and the "
+          "mechanism alternate",
+          all_names(layout_names)),
+      integer_setting("short_convolution_taps", 3,
+                      "taps of the short convolution of the layout convolution_first"),
+      text_setting(
+          "positions", "none",
+          "learned or sinusoidal: added to the embedding; rotary: queries and keys are rotated, "
+          "where a mechanism has both",
+          all_names(position_names)),
+      text_setting(
+          "mlp", "plain",
+          "plain: GELU between two products; gated: SiLU; none; identity: x + norm(x), as in "
+          "Zoology's code",
+          all_names(mlp_names)),
+      integer_setting("mlp_width", 0, "hidden numbers of the MLP; 0 = 4 * width", 0),
+      text_setting("norm", "layer", "layer: LayerNorm; rms: RMSNorm", all_names(norm_names)),
+      boolean_setting("tied_head", true, "logits from the embedding's own weights"),
+      text_setting(
+          "autocast", "off",
+          "bfloat16: projections, mix, MLP and head in bfloat16; weights, norms, logits and "
+          "loss in float32",
+          all_names(autocast_names)),
+      number_setting(
+          "initial_deviation", 0,
+          "standard deviation of initial projections, of outputs divided by sqrt(2 * layers); "
+          "0 = 1 / sqrt(inputs)"),
+      number_setting("embedding_dropout", 0,
+                     "share of the embedding's numbers that each step sets to zero", 0, 0.99),
+      integer_setting("model_seed", 0, "seed of the initial weights", 0)};
 }
 
-const char* to_string(Positions positions) {
-  switch (positions) {
-    case Positions::none:
-      return "none";
-    case Positions::learned:
-      return "learned";
-    case Positions::sinusoidal:
-      return "sinusoidal";
-    case Positions::rotary:
-      break;
-  }
-  return "rotary";
+ModelOptions model_options_from(const Options& settings) {
+  ModelOptions model;
+  model.layers = settings.integer("layers");
+  model.vocabulary = settings.integer("vocabulary");
+  model.mlp = mlp_from(settings.text("mlp"));
+  model.mlp_width = settings.integer("mlp_width");
+  model.norm = norm_from(settings.text("norm"));
+  model.tied_head = settings.boolean("tied_head");
+  if (!settings.has("layout")) return model;
+  model.layout = layout_from(settings.text("layout"));
+  model.positions = positions_from(settings.text("positions"));
+  model.taps = settings.integer("short_convolution_taps");
+  model.initial_deviation = settings.number("initial_deviation");
+  model.autocast = autocast_from(settings.text("autocast"));
+  return model;
 }
 
-const char* to_string(Autocast autocast) { return autocast == Autocast::off ? "off" : "bfloat16"; }
-
-Mlp mlp_from(const std::string& word) {
-  return word_from("mlp", {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}, word);
-}
-
-Norm norm_from(const std::string& word) {
-  return word_from("norm", {Norm::layer, Norm::rms}, word);
-}
-
-Layout layout_from(const std::string& word) {
-  return word_from("layout", {Layout::mechanism, Layout::convolution_first}, word);
-}
-
-Positions positions_from(const std::string& word) {
-  return word_from("positions",
-                   {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary},
-                   word);
-}
-
-Autocast autocast_from(const std::string& word) {
-  return word_from("autocast", {Autocast::off, Autocast::bfloat16}, word);
-}
-
-void require_fitting(const ModelOptions& options, const Problem& problem) {
+void require_consistent(const ModelOptions& options, const Problem& problem) {
   if (mechanism_blocks(options) == 0) {
     throw UsageError("one layer of the layout convolution_first holds no mechanism: say 2 or more");
   }
@@ -125,4 +147,4 @@ std::int64_t weights_around(const ModelOptions& options, const Problem& problem)
          convolutions * (options.taps * width + width * width + 2 * width);
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -1,30 +1,31 @@
-// What a model is made of, as its user chooses it.
+// The structure of a model, as settings choose it.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
+#include "core/option.hpp"
 #include "core/problem.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
 /// plain: GELU between two products with biases (Vaswani et al. 2017, as in GPT-2). gated: the
-/// product of one projection and the SiLU of another, without biases (Shazeer 2020). none: a block
-/// ends with its mix. identity: what Zoology's code does where it says Identity, x + norm(x).
+/// product of one projection and the SiLU of another, without biases (Shazeer 2020). none: no
+/// second half of the block. identity: x + norm(x), as Zoology's code does for "Identity".
 enum class Mlp { plain, gated, none, identity };
 /// layer: LayerNorm with weight and bias. rms: RMSNorm with a weight (Zhang and Sennrich 2019).
 enum class Norm { layer, rms };
-/// mechanism: in every block. convolution_first: blocks take turns, a gated short convolution, then
-/// the mechanism (Zoology's BaseConv under the mixer that is compared).
+/// mechanism: in every block. convolution_first: blocks alternate between a gated short convolution
+/// and the mechanism (Zoology's BaseConv below the mixer under comparison).
 enum class Layout { mechanism, convolution_first };
-/// Added to the embedding: learned, a table; sinusoidal, sines and cosines in turns, wavelengths
-/// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017). rotary: queries and keys are turned (Su et al.
-/// 2021), where a mechanism has both.
+/// Added to the embedding: learned, a table; sinusoidal, alternating sines and cosines, wavelengths
+/// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017). rotary: rotates queries and keys (Su et al.
+/// 2021); the mechanism must have both.
 enum class Positions { none, learned, sinusoidal, rotary };
 
-/// off: products in the dtype of the weights. bfloat16: LibTorch's autocast around weights in
-/// float32, so that projections, the mix, the MLP and the head are narrow, while norms, the stream
-/// between blocks, logits and loss stay float32.
+/// off: products in the dtype of the weights. bfloat16: LibTorch's autocast with float32 weights:
+/// projections, mix, MLP and head in bfloat16; norms, residual stream, logits and loss in float32.
 enum class Autocast { off, bfloat16 };
 
 const char* to_string(Mlp mlp);
@@ -32,12 +33,12 @@ const char* to_string(Norm norm);
 const char* to_string(Layout layout);
 const char* to_string(Positions positions);
 const char* to_string(Autocast autocast);
-/// Throw UsageError listing the valid words.
-Mlp mlp_from(const std::string& word);
-Norm norm_from(const std::string& word);
-Layout layout_from(const std::string& word);
-Positions positions_from(const std::string& word);
-Autocast autocast_from(const std::string& word);
+/// Throw UsageError that lists the names.
+Mlp mlp_from(const std::string& name);
+Norm norm_from(const std::string& name);
+Layout layout_from(const std::string& name);
+Positions positions_from(const std::string& name);
+Autocast autocast_from(const std::string& name);
 
 struct ModelOptions {
   std::int64_t layers = 2;
@@ -49,35 +50,43 @@ struct ModelOptions {
   Layout layout = Layout::mechanism;
   Positions positions = Positions::none;
   std::int64_t taps = 3;  ///< of the short convolution
-  /// Standard deviation of projections' first weights; that of outputs is less by sqrt(2 * layers),
-  /// as in GPT-2. 0 = 1 / sqrt(inputs) for all.
+  /// Standard deviation of the initial weights of projections; of output projections it is divided
+  /// by sqrt(2 * layers), as in GPT-2. 0 = 1 / sqrt(inputs) for all.
   double initial_deviation = 0;
-  /// Tokens that share a position, each with an equal part of the width.
+  /// Tokens that share a position; each has an equal part of the width.
   std::int64_t tokens_per_position = 1;
-  /// Whether one position's features stand for the whole sequence, each of whose places an MLP
-  /// reads out of them (Decoder of parts.hpp).
+  /// Whether an MLP reads every place of the sequence out of one position's features (Decoder of
+  /// parts.hpp).
   bool decoder = false;
   Autocast autocast = Autocast::off;
 };
 
-/// Throws UsageError for choices that do not go together.
-void require_fitting(const ModelOptions& options, const Problem& problem);
+/// layers, layout, short_convolution_taps, positions, mlp, mlp_width, norm, tied_head, autocast,
+/// initial_deviation, embedding_dropout, model_seed.
+std::vector<Option> model_settings();
 
-/// Of products, and so of what a mix is given, where weights are of `weights`.
+/// Reads layers, vocabulary, mlp, mlp_width, norm and tied_head, and the others above where the
+/// task has them.
+ModelOptions model_options_from(const Options& settings);
+
+/// Throws UsageError for options that exclude each other.
+void require_consistent(const ModelOptions& options, const Problem& problem);
+
+/// The dtype of products, and so of a mix's inputs, where weights have the dtype `weights`.
 Dtype mix_dtype(const ModelOptions& options, Dtype weights);
 
-/// Bytes that decoding one sequence carries from token to token, by part of the model: "mechanism"
-/// (absent where it has no state) and "convolution", of all blocks together.
+/// State bytes of one sequence while decoding, by part of the model: "mechanism" (absent where it
+/// has no state) and "convolution", each summed over blocks.
 using StateBytes = std::map<std::string, std::int64_t>;
 
 /// `options.mlp_width`, or four times the width of tokens.
 std::int64_t mlp_width(const ModelOptions& options, const Problem& problem);
 
-/// Blocks that hold the mechanism.
+/// Number of blocks that hold the mechanism.
 std::int64_t mechanism_blocks(const ModelOptions& options);
 bool is_mechanism_block(const ModelOptions& options, std::int64_t index);
 
-/// Weights that the model has besides those of its mechanisms and their projections.
+/// Number of weights outside mechanisms and their projections.
 std::int64_t weights_around(const ModelOptions& options, const Problem& problem);
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -2,15 +2,25 @@
 
 #include <torch/optim/adamw.h>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include "core/errors.hpp"
+#include "tasks/settings.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
-/// LibTorch keeps the state by the weight's address, which 1.13 writes as text and 2 does not.
+constexpr Names<Schedule, 6> schedules = {{"constant", Schedule::constant},
+                                          {"cosine", Schedule::cosine},
+                                          {"cosine_by_epoch", Schedule::cosine_by_epoch},
+                                          {"linear", Schedule::linear},
+                                          {"inverse_square_root", Schedule::inverse_square_root},
+                                          {"drop", Schedule::drop}};
+
+double half_cosine(double share) { return (1 + std::cos(M_PI * share)) / 2; }
+
+/// LibTorch keys the state by the weight's address: as text in 1.13, as a pointer in 2.
 template <class Map>
 typename Map::key_type place_in(const Map&, const at::Tensor& weight) {
   if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
@@ -29,12 +39,38 @@ torch::optim::AdamWOptions adam_options(const OptimiserOptions& options, double 
       .weight_decay(decay);
 }
 
-/// Tables of embeddings are matrices too, but no products.
+/// Embedding tables are matrices, but not the weights of products.
 bool is_product(const std::string& name, const at::Tensor& weight) {
   return weight.dim() >= 2 && name != "embedding" && name != "positions" && name != "latents";
 }
 
 }  // namespace
+
+const char* to_string(Schedule schedule) { return name_of(schedules, schedule); }
+std::vector<std::string> schedule_names() { return all_names(schedules); }
+Schedule schedule_from(const std::string& name) { return value_named("schedule", schedules, name); }
+
+double LearningRateSchedule::factor(std::int64_t step) const {
+  const auto at = static_cast<double>(step);
+  const auto warm = static_cast<double>(warm_up_steps);
+  if (step < warm_up_steps) return (at + 1) / warm;
+  const double share = (at - warm) / std::max(1.0, static_cast<double>(steps()) - warm);
+  switch (schedule) {
+    case Schedule::constant:
+      return 1;
+    case Schedule::cosine:
+      return half_cosine(share);
+    case Schedule::cosine_by_epoch:
+      return half_cosine(static_cast<double>(step / steps_per_epoch) / static_cast<double>(epochs));
+    case Schedule::linear:
+      return 1 - share;
+    case Schedule::inverse_square_root:
+      return std::sqrt(std::max(1.0, warm) / (at + 1));
+    case Schedule::drop:
+      return step < drop_after ? 1 : 0.1;
+  }
+  return 1;
+}
 
 Optimiser::Optimiser(torch::nn::Module& model, const OptimiserOptions& options)
     : options_(options) {
@@ -82,10 +118,10 @@ void Optimiser::step(double learning_rate) {
     static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
   }
   adam_->step();
-  forget_gradients();
+  drop_gradients();
 }
 
-void Optimiser::forget_gradients() {
+void Optimiser::drop_gradients() {
   for (auto& [name, weight] : weights_) weight.mutable_grad().reset();
 }
 
@@ -137,4 +173,4 @@ void Optimiser::set_state(const NamedTensors& state, std::int64_t steps) {
   }
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

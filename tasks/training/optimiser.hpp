@@ -1,9 +1,13 @@
-// Optimiser: LibTorch's AdamW over the weights of a model, with clipping, and its state by name.
+// LibTorch's AdamW over the weights of a model, with clipping and its state by name, and the
+// schedules of its learning rate.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "attention/torch/torch.hpp"
 
@@ -11,17 +15,40 @@ namespace torch::optim {
 class AdamW;
 }
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
+
+/// The learning rate as a share of its greatest value. After a linear warm-up: constant; half a
+/// cosine down to 0, by step or by epoch (one value for all steps of an epoch, as in Zoology's
+/// code); a line down to 0; the inverse square root of the step; or constant with one drop to a
+/// tenth.
+enum class Schedule { constant, cosine, cosine_by_epoch, linear, inverse_square_root, drop };
+
+const char* to_string(Schedule schedule);
+std::vector<std::string> schedule_names();
+/// Throws UsageError that lists the names.
+Schedule schedule_from(const std::string& name);
+
+struct LearningRateSchedule {
+  Schedule schedule = Schedule::cosine;
+  std::int64_t warm_up_steps = 0;
+  std::int64_t steps_per_epoch = 1;
+  std::int64_t epochs = 1;
+  std::int64_t drop_after = 0;  ///< steps
+
+  std::int64_t steps() const { return steps_per_epoch * epochs; }
+  /// The share at this step, counted from 0: above 0, up to 1.
+  double factor(std::int64_t step) const;
+};
 
 struct OptimiserOptions {
-  double learning_rate = 1e-3;  ///< the greatest of the schedule
+  double learning_rate = 1e-3;  ///< the schedule's greatest value
   double weight_decay = 0.1;
-  /// Whether biases, norms and embeddings decay as well; else only weights of products do.
+  /// Whether biases, norms and embeddings decay as well as the weights of products.
   bool decay_all = false;
   double beta_1 = 0.9;
   double beta_2 = 0.999;
   double epsilon = 1e-8;
-  double clip = 0;  ///< greatest norm of all gradients together; 0 = no clipping
+  double clip = 0;  ///< greatest norm over all gradients; 0 = no clipping
 };
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -31,18 +58,18 @@ class Optimiser {
   Optimiser(torch::nn::Module& model, const OptimiserOptions& options);
   ~Optimiser();
 
-  /// Clips, moves the weights, and forgets the gradients.
+  /// Clips the gradients, updates the weights and drops the gradients.
   void step(double learning_rate);
-  void forget_gradients();
-  /// All gradients one after the other, zero where a weight has none, in the weights' type; and
-  /// back.
+  void drop_gradients();
+  /// All gradients in one flat tensor of the weights' dtype, zero where a weight has none.
   at::Tensor gradients() const;
+  /// The inverse of gradients().
   void set_gradients(const at::Tensor& flat);
 
-  /// The running means of each weight that has been moved, as NAME.mean and NAME.square.
+  /// The running means of each weight that has been updated, as NAME.mean and NAME.square.
   NamedTensors state() const;
-  /// Takes the state of a model of the same weights after `steps` steps. Throws Error for one that
-  /// does not fit.
+  /// Sets the state after `steps` steps of a model with the same weights. Throws Error where a
+  /// shape differs.
   void set_state(const NamedTensors& state, std::int64_t steps);
 
  private:
@@ -53,4 +80,4 @@ class Optimiser {
   std::unique_ptr<torch::optim::AdamW> adam_;
 };
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

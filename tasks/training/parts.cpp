@@ -4,7 +4,7 @@
 
 #include "attention/torch/draw.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
 constexpr double norm_epsilon = 1e-5;
@@ -14,15 +14,15 @@ at::Tensor constant(const std::vector<std::int64_t>& shape, double value, const 
                   at::TensorOptions(scalar_type(problem.dtype)).device(problem.device));
 }
 
-/// [rows, columns] of variance 1/rows, as an input of unit variance keeps its own.
+/// [rows, columns] of variance 1/rows: an input of unit variance keeps it.
 at::Tensor matrix(std::uint64_t seed, const std::string& name, std::int64_t rows,
                   std::int64_t columns, const Problem& problem) {
   return draw_normal(seed, name, {rows, columns}, 1 / std::sqrt(static_cast<double>(rows)),
                      problem);
 }
 
-/// With the bias in the product's type, which may be narrower than the weights': a wider one would
-/// widen all that follows.
+/// Casts the bias to the product's dtype, which may be narrower than the weights': otherwise all
+/// later tensors would be wider.
 at::Tensor plus_bias(const at::Tensor& product, const at::Tensor& bias) {
   return product + bias.to(product.scalar_type());
 }
@@ -80,7 +80,7 @@ FeedForward::FeedForward(const ModelOptions& options, const Problem& problem, st
   }
 }
 
-// Statement by statement, so that what is no longer needed is freed: this is the widest place.
+// Separate statements free each tensor as early as possible: these are the widest tensors.
 at::Tensor FeedForward::forward(const at::Tensor& x) const {
   if (mlp_ == Mlp::gated) {
     at::Tensor hidden = at::silu(at::matmul(x, gate_));
@@ -138,4 +138,4 @@ std::int64_t GatedConvolution::state_bytes(const at::TensorOptions& tensor) cons
   return state.bytes();
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

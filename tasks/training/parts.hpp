@@ -1,4 +1,4 @@
-// The parts of a model besides its mechanism.
+// The modules of a model besides its mechanism.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 #include "attention/algorithms/tokens/token_mix.hpp"
 #include "tasks/training/model_options.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
 /// Normalises over the last dimension; in float32 for 16-bit tensors.
 class Normalise : public torch::nn::Module {
@@ -29,18 +29,18 @@ class FeedForward : public torch::nn::Module {
  private:
   Mlp mlp_;
   at::Tensor in_;
-  at::Tensor gate_;  ///< of gated alone
+  at::Tensor gate_;  ///< gated only
   at::Tensor out_;
-  at::Tensor in_bias_;  ///< of plain alone
+  at::Tensor in_bias_;  ///< plain only
   at::Tensor out_bias_;
 };
 
-/// [T, C]: sines and cosines of t / 10000^(2 i / C) in turns (Vaswani et al. 2017).
+/// [T, C]: alternating sines and cosines of t / 10000^(2 i / C) (Vaswani et al. 2017).
 at::Tensor sinusoids(const Problem& problem);
 
-/// Reads one place after the other out of a vector that stands for a whole sequence: MAD's decoder,
-/// which is as wide as the model so that it adds no room to remember in (Poli et al. 2024). The
-/// place's sinusoid is added, then twice a norm, a product and a GELU, then a norm.
+/// Decodes each place of a sequence from one vector: MAD's decoder, as wide as the model so that it
+/// adds no memory (Poli et al. 2024). Adds the place's sinusoid, then twice norm, product and GELU,
+/// then a norm.
 class Decoder : public torch::nn::Module {
  public:
   Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed);
@@ -59,13 +59,13 @@ class Decoder : public torch::nn::Module {
   std::shared_ptr<Normalise> last_;
 };
 
-/// Zoology's BaseConv, x + convolution(x) * (x W + b), the convolution causal, short and channel by
-/// channel (Arora et al. 2024).
+/// Zoology's BaseConv, x + convolution(x) * (x W + b), with a causal, short, depthwise convolution
+/// (Arora et al. 2024).
 class GatedConvolution : public torch::nn::Module {
  public:
   GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
   at::Tensor forward(const at::Tensor& x);
-  /// What it keeps of the tokens before, of one sequence.
+  /// The bytes it keeps of earlier tokens, for one sequence.
   std::int64_t state_bytes(const at::TensorOptions& tensor) const;
 
  private:
@@ -75,4 +75,4 @@ class GatedConvolution : public torch::nn::Module {
   at::Tensor gate_bias_;
 };
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -1,19 +1,45 @@
 #include "tasks/training/prefetcher.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "tasks/training/process_group.hpp"
+#include "tasks/training/random.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
 /// Enough to bridge a slow batch; more would only take memory.
-constexpr std::size_t ahead = 4;
+constexpr std::size_t batches_ahead = 4;
 
 }  // namespace
 
-Feeder::Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_t last, int rank,
-               int size)
+std::int64_t BatchOrder::steps_per_epoch() const {
+  std::int64_t steps = 0;
+  for (const std::int64_t size : sizes) steps += (size + batch - 1) / batch;
+  return steps;
+}
+
+std::vector<BatchExamples> BatchOrder::epoch(std::int64_t number) const {
+  std::vector<BatchExamples> batches;
+  Random random(key_of({seed, 0x6f72646572 /* "order" */}), static_cast<std::uint64_t>(number));
+  for (std::size_t segment = 0; segment < sizes.size(); ++segment) {
+    std::vector<std::int64_t> examples(static_cast<std::size_t>(sizes[segment]));
+    std::iota(examples.begin(), examples.end(), fresh ? number * sizes[segment] : 0);
+    if (shuffled) random.shuffle(examples);
+    for (auto first = examples.begin(); first != examples.end();) {
+      const auto last = first + std::min<std::ptrdiff_t>(batch, examples.end() - first);
+      batches.push_back({segment, {first, last}});
+      first = last;
+    }
+  }
+  if (shuffled) random.shuffle(batches);
+  return batches;
+}
+
+Prefetcher::Prefetcher(const DataSet& data, BatchOrder order, std::int64_t first, std::int64_t last,
+                       int rank, int size)
     : data_(data), order_(std::move(order)), rank_(rank), size_(size) {
   thread_ = std::thread([this, first, last] {
     try {
@@ -28,26 +54,26 @@ Feeder::Feeder(const DataSet& data, Order order, std::int64_t first, std::int64_
   });
 }
 
-Feeder::~Feeder() {
+Prefetcher::~Prefetcher() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    unwanted_ = true;
+    stopped_ = true;
     changed_.notify_all();
   }
   thread_.join();
 }
 
-void Feeder::make_all(std::int64_t first, std::int64_t last) {
+void Prefetcher::make_all(std::int64_t first, std::int64_t last) {
   const std::int64_t each = order_.steps_per_epoch();
-  std::vector<Handful> epoch;
+  std::vector<BatchExamples> epoch;
   for (std::int64_t step = first; step < last; ++step) {
     if (epoch.empty() || step % each == 0) epoch = order_.epoch(step / each);
-    const Handful& handful = epoch[static_cast<std::size_t>(step % each)];
-    const std::vector<std::int64_t>& all = handful.examples;
+    const BatchExamples& wanted = epoch[static_cast<std::size_t>(step % each)];
+    const std::vector<std::int64_t>& all = wanted.examples;
     const auto [from, to] = share_of(static_cast<std::int64_t>(all.size()), rank_, size_);
     Batch batch;
     if (from < to) {
-      batch = data_.batch(Split::train, handful.segment, {all.begin() + from, all.begin() + to});
+      batch = data_.batch(Split::train, wanted.segment, {all.begin() + from, all.begin() + to});
       batch.first_example = from;
       batch.examples_in_all = static_cast<std::int64_t>(all.size());
     }
@@ -55,21 +81,21 @@ void Feeder::make_all(std::int64_t first, std::int64_t last) {
   }
 }
 
-bool Feeder::put(Batch batch) {
+bool Prefetcher::put(Batch batch) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return ready_.size() < ahead || unwanted_; });
-  if (unwanted_) return false;
+  changed_.wait(lock, [this] { return ready_.size() < batches_ahead || stopped_; });
+  if (stopped_) return false;
   ready_.push_back(std::move(batch));
   changed_.notify_all();
   return true;
 }
 
-Batch Feeder::next() {
+Batch Prefetcher::next() {
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [this] { return !ready_.empty() || ended_; });
   if (ready_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
-    throw std::logic_error("the feeder has no more batches");
+    throw std::logic_error("the prefetcher has no more batches");
   }
   Batch batch = std::move(ready_.front());
   ready_.pop_front();
@@ -77,4 +103,4 @@ Batch Feeder::next() {
   return batch;
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -16,7 +16,7 @@
 #include <chrono>
 #include <thread>
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
 std::pair<std::int64_t, std::int64_t> share_of(std::int64_t count, int rank, int size) {
   return {count * rank / size, count * (rank + 1) / size};
@@ -27,70 +27,71 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class GlooCrew final : public Crew {
+class GlooGroup final : public ProcessGroup {
  public:
-  /// Meets the others within `meeting`; waits for one that has met them for `patience`, in every
-  /// step of theirs.
-  GlooCrew(const Seat& seat, const std::string& name, std::chrono::milliseconds meeting,
-           std::chrono::milliseconds patience)
-      : seat_(seat) {
+  /// Throws unless all processes join within `join_timeout`; `step_timeout` is the limit of each
+  /// later exchange.
+  GlooGroup(const ProcessRank& own, const std::string& name, std::chrono::milliseconds join_timeout,
+            std::chrono::milliseconds step_timeout)
+      : own_(own) {
     const auto begin = Clock::now();
     c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(seat.port);
-    options.isServer = seat.rank == 0;
-    options.numWorkers = static_cast<std::size_t>(seat.size);
-    options.timeout = meeting;
+    options.port = static_cast<std::uint16_t>(own.port);
+    options.isServer = own.rank == 0;
+    options.numWorkers = static_cast<std::size_t>(own.size);
+    options.timeout = join_timeout;
     const auto store = c10::make_intrusive<c10d::PrefixStore>(
-        name, c10::make_intrusive<c10d::TCPStore>(seat.address, options));
-    // The store of the first process ends its wait without a word.
-    if (seat.rank == 0 && Clock::now() - begin >= meeting) {
+        name, c10::make_intrusive<c10d::TCPStore>(own.address, options));
+    // The first process's store returns without an error when its wait times out.
+    if (own.rank == 0 && Clock::now() - begin >= join_timeout) {
       throw Error("not all of them came in time");
     }
-    const auto gloo = c10d::ProcessGroupGloo::Options::create(patience);
+    const auto gloo = c10d::ProcessGroupGloo::Options::create(step_timeout);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
     gloo->threads = 1;
-    group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, seat.rank, seat.size, gloo);
-    group_->barrier()->wait();
+    gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, own.rank, own.size, gloo);
+    gloo_->barrier()->wait();
   }
 
-  int rank() const override { return seat_.rank; }
-  int size() const override { return seat_.size; }
+  int rank() const override { return own_.rank; }
+  int size() const override { return own_.size; }
 
-  void add_up(at::Tensor& tensor) override {
+  void all_reduce(at::Tensor& tensor) override {
     std::vector<at::Tensor> one{tensor};
-    group_->allreduce(one)->wait();
+    gloo_->allreduce(one)->wait();
   }
 
-  void take_first(at::Tensor& tensor) override {
+  void broadcast(at::Tensor& tensor) override {
     std::vector<at::Tensor> one{tensor};
-    group_->broadcast(one)->wait();
+    gloo_->broadcast(one)->wait();
   }
 
  private:
-  const Seat seat_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  const ProcessRank own_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
 };
 
 }  // namespace
 
-bool has_crews() { return true; }
+bool has_process_groups() { return true; }
 
-std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string& name, double seconds) {
+std::unique_ptr<ProcessGroup> join_process_group(const ProcessRank& own, const std::string& name,
+                                                 double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  // The first process's last store may be closing down: then it is tried again.
+  // An earlier store of the first process may still be closing: retry.
   using Milliseconds = std::chrono::milliseconds;
-  const auto patience = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
+  const auto step_timeout = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
   while (true) {
     const auto left = std::chrono::duration_cast<Milliseconds>(end - Clock::now());
     try {
-      return std::make_unique<GlooCrew>(seat, name, std::max(left, Milliseconds(1)), patience);
+      return std::make_unique<GlooGroup>(own, name, std::max(left, Milliseconds(1)), step_timeout);
     } catch (const std::exception& error) {
       if (Clock::now() < end - std::chrono::seconds(1)) {
         std::this_thread::sleep_for(Milliseconds(50));
         continue;
       }
-      throw Error("process " + std::to_string(seat.rank) + " of " + std::to_string(seat.size) +
-                  " did not meet the others at " + seat.address + ":" + std::to_string(seat.port) +
+      throw Error("process " + std::to_string(own.rank) + " of " + std::to_string(own.size) +
+                  " did not meet the others at " + own.address + ":" + std::to_string(own.port) +
                   " within " + std::to_string(static_cast<int>(seconds)) + " s: " + error.what());
     }
   }
@@ -98,14 +99,15 @@ std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string& name, doubl
 
 #else
 
-bool has_crews() { return false; }
+bool has_process_groups() { return false; }
 
-std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string&, double) {
-  throw Error("this is process " + std::to_string(seat.rank) + " of " + std::to_string(seat.size) +
+std::unique_ptr<ProcessGroup> join_process_group(const ProcessRank& own, const std::string&,
+                                                 double) {
+  throw Error("this is process " + std::to_string(own.rank) + " of " + std::to_string(own.size) +
               ", but attnbench was built without c10d's Gloo, which trains in several: " +
               ATTNBENCH_GLOO_REFUSAL);
 }
 
 #endif
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -1,35 +1,36 @@
-// Crew: the processes that train one model together, each on its share of every batch, through
-// c10d's Gloo. All of them hold the same weights at all times.
+// ProcessGroup: processes that train one model, each on its share of every batch, through c10d's
+// Gloo. All of them hold the same weights at all times.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "attention/torch/torch.hpp"
 #include "tasks/task.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
-class Crew {
+class ProcessGroup {
  public:
-  virtual ~Crew() = default;
+  virtual ~ProcessGroup() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// In the place of `tensor` [N], on the CPU, the sum of all processes'. The same bits in each.
-  virtual void add_up(at::Tensor& tensor) = 0;
-  /// In the place of `tensor`, that of the first process. Likewise.
-  virtual void take_first(at::Tensor& tensor) = 0;
+  /// Replaces `tensor` [N], on the CPU, by the sum over all processes. The same bits in each.
+  virtual void all_reduce(at::Tensor& tensor) = 0;
+  /// Replaces `tensor`, on the CPU, by that of the first process.
+  virtual void broadcast(at::Tensor& tensor) = 0;
 };
 
-/// Waits for the others of `seat`, which must join with the same `name`, for `seconds` at most.
-/// Throws Error: nobody came, or this build has no c10d with Gloo (then it says what it lacks).
-std::unique_ptr<Crew> join_crew(const Seat& seat, const std::string& name, double seconds);
+/// Waits up to `seconds` for the other processes, which must join with the same `name`. Throws
+/// Error where they do not come, or where this build has no c10d with Gloo (naming what it lacks).
+std::unique_ptr<ProcessGroup> join_process_group(const ProcessRank& own, const std::string& name,
+                                                 double seconds);
 
-/// Whether join_crew can.
-bool has_crews();
+/// Whether this build has c10d with Gloo.
+bool has_process_groups();
 
-/// The part of `count` that process `rank` of `size` takes: [first, last).
+/// The part of `count` for process `rank` of `size`: [first, last).
 std::pair<std::int64_t, std::int64_t> share_of(std::int64_t count, int rank, int size);
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

@@ -2,17 +2,39 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tasks/call/cost.hpp"
+#include "tasks/call/settings.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/training/cost.hpp"
-#include "tasks/training/dump.hpp"
-#include "tasks/training/order.hpp"
-#include "tasks/training/settings.hpp"
-#include "tasks/training/work.hpp"
-#include "tasks/sizes.hpp"
+#include "tasks/settings.hpp"
+#include "tasks/training/random.hpp"
+#include "tasks/training/trainer.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
+
+/// The sizes of every task, with defaults for training.
+std::vector<Option> training_size_settings() {
+  std::vector<Option> kept;
+  for (Option& size : size_settings()) {
+    if (size.name == "input_scale") continue;
+    if (size.name == "batch") {
+      size.fallback = std::int64_t{64};
+      size.meaning = "examples in a step";
+    }
+    if (size.name == "heads") size.fallback = std::int64_t{1};
+    if (size.name == "dtype") {
+      size.meaning = "type of weights, and of activations without autocast";
+      size.choices = {"float32", "float64"};
+    }
+    kept.push_back(std::move(size));
+  }
+  return kept;
+}
+
+/// The amount of training.
+struct Workload {
+  std::int64_t steps = 0;
+  double labels_per_step = 0;
+};
 
 Problem problem_of(const Options& settings, const DataSet& data) {
   Options sized = settings;
@@ -22,8 +44,8 @@ Problem problem_of(const Options& settings, const DataSet& data) {
   return problem;
 }
 
-Effort effort_of(const Options& settings, const DataSet& data) {
-  Order order;
+Workload workload_of(const Options& settings, const DataSet& data) {
+  BatchOrder order;
   double labels = 0;
   double examples = 0;
   for (const SegmentSize& segment : data.segments(Split::train)) {
@@ -36,8 +58,8 @@ Effort effort_of(const Options& settings, const DataSet& data) {
           labels / examples * static_cast<double>(order.batch)};
 }
 
-/// What the mix is given decides which implementation does it and what that costs. Its parameters
-/// are in the dtype of all weights, which is the forecast's.
+/// The dtype of the mix's inputs decides its implementation and cost; its parameters have the dtype
+/// of all weights, which is the forecast's.
 Forecast forecast_training_mix(const Registry& registry, const Cell& cell,
                                const ModelOptions& model, const Problem& problem) {
   Problem mixed = problem;
@@ -68,11 +90,74 @@ double layer_weights(const Registry& registry, const Cell& cell, const Forecast&
   return weights;
 }
 
+struct ModelSizes {
+  ModelSizes(const ModelOptions& options, const Problem& problem)
+      : tokens(static_cast<double>(problem.batch * problem.length)),
+        width(static_cast<double>(problem.width())),
+        hidden(static_cast<double>(mlp_width(options, problem))),
+        layers(static_cast<double>(options.layers)),
+        mechanisms(static_cast<double>(mechanism_blocks(options))),
+        products(options.mlp == Mlp::gated   ? 3
+                 : options.mlp == Mlp::plain ? 2
+                                             : 0),
+        bytes(static_cast<double>(bytes_of(problem.dtype))),
+        product_bytes(static_cast<double>(bytes_of(mix_dtype(options, problem.dtype)))) {}
+
+  double tokens, width, hidden, layers, mechanisms;
+  double products;  ///< of the MLP; also the number of hidden tensors kept for the backward pass
+  double bytes;
+  double product_bytes;
+};
+
+/// Of all steps; the bytes of weights, gradients and the optimiser's means are read and written in
+/// each. `layer` is the cost of one attention layer's forward and backward pass at `problem`, in
+/// the dtype of products.
+Cost training_cost(const Cost& layer, const ModelOptions& options, const Problem& problem,
+                   const Workload& workload) {
+  const ModelSizes n(options, problem);
+  const auto vocabulary = static_cast<double>(options.vocabulary);
+  const auto steps = static_cast<double>(workload.steps);
+  // The backward pass of a product is two products of its size.
+  const double around = 6 * (n.tokens * n.width * n.layers * n.products * n.hidden +
+                             n.tokens * n.width * n.width * (n.layers - n.mechanisms) +
+                             workload.labels_per_step * n.width * vocabulary);
+  const double weights = static_cast<double>(weights_around(options, problem)) * n.bytes;
+  Cost cost = layer;
+  cost.model_flops = steps * (n.mechanisms * layer.model_flops + around);
+  cost.executed_flops = steps * (n.mechanisms * layer.executed_flops + around);
+  cost.exponentials = steps * n.mechanisms * layer.exponentials;
+  // Weight, gradient and two means are read; all but the gradient are written.
+  cost.minimal_bytes = steps * (n.mechanisms * layer.minimal_bytes + 7 * weights);
+  cost.state_bytes = n.mechanisms * layer.state_bytes;
+  return cost;
+}
+
+/// `layer_bytes`: the peak of one attention layer's forward and backward pass in the dtype of
+/// products; `layer_weights`: its number of weights. `problem` has the dtype of weights.
+double training_peak_bytes(double layer_bytes, double layer_weights, const ModelOptions& options,
+                           const Problem& problem, const Workload& workload) {
+  const ModelSizes n(options, problem);
+  const double weights =
+      static_cast<double>(weights_around(options, problem)) + n.mechanisms * layer_weights;
+  const double stream = n.tokens * n.width * n.bytes;
+  double block = 8 * stream + 2 * n.products * n.tokens * n.hidden * n.product_bytes;
+  const double logits = workload.labels_per_step * static_cast<double>(options.vocabulary);
+  double sum = 4 * weights * n.bytes + 4 * logits * n.bytes;
+  if (n.product_bytes < n.bytes) {
+    // Narrow copies of weights, logits and the inputs of a block's two halves.
+    sum += (weights + logits) * n.product_bytes;
+    block += 2 * stream / n.bytes * n.product_bytes;
+  }
+  return sum + n.mechanisms * layer_bytes + n.layers * block;
+}
+
 }  // namespace
 
 std::vector<Option> TrainingTask::settings() const {
-  std::vector<Option> declared = learning_settings();
-  for (Option& one : data_settings()) declared.push_back(std::move(one));
+  std::vector<Option> declared = training_size_settings();
+  append(declared, model_settings());
+  append(declared, trainer_settings());
+  append(declared, data_settings());
   return declared;
 }
 
@@ -96,7 +181,7 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
   const ModelOptions model = model_options(cell.settings);
   const Problem problem = problem_of(cell.settings, *data);
-  require_fitting(model, problem);
+  require_consistent(model, problem);
   Forecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
   if (!forecast.support) return forecast;
@@ -115,24 +200,18 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   layer.problem.dtype = mix_dtype(model, problem.dtype);
   layer.pass = call::Pass::forward_backward;
   layer.scope = Scope::layer;
-  call::price(forecast, registry, cell, layer);
-  const Effort effort = effort_of(cell.settings, *data);
+  call::add_call_cost(forecast, registry, cell, layer);
+  const Workload workload = workload_of(cell.settings, *data);
   forecast.peak_bytes =
       training_peak_bytes(forecast.peak_bytes, layer_weights(registry, cell, forecast), model,
-                          forecast.problem, effort);
-  forecast.cost = training_cost(forecast.cost, model, forecast.problem, effort);
+                          forecast.problem, workload);
+  forecast.cost = training_cost(forecast.cost, model, forecast.problem, workload);
   return forecast;
-}
-
-std::unique_ptr<Work> TrainingTask::make(const Registry& registry, const Cell& cell) const {
-  const Forecast known = forecast(registry, cell);
-  if (!known.support) throw UnsupportedError(known.support.reason);
-  return make_work(*this, registry, cell, known);
 }
 
 std::vector<Option> TrainingTask::Files::settings() const {
   std::vector<Option> declared = task_.data_settings();
-  for (Option& one : learning_settings()) {
+  for (Option& one : trainer_settings()) {
     if (one.name == "data_seed") declared.push_back(std::move(one));
   }
   return declared;
@@ -140,7 +219,11 @@ std::vector<Option> TrainingTask::Files::settings() const {
 
 Json TrainingTask::Files::write(const Options& settings, std::uint64_t seed,
                                 const std::filesystem::path& folder) const {
-  return dump(*task_.data_set(settings, seed), folder);
+  return write_jsonl(*task_.data_set(settings, seed), folder);
 }
 
-}  // namespace attnbench::tasks::learning
+std::uint64_t data_seed(const Options& settings, std::uint64_t run_seed) {
+  return key_of({run_seed, static_cast<std::uint64_t>(settings.integer("data_seed"))});
+}
+
+}  // namespace attnbench::tasks::training

@@ -1,39 +1,39 @@
-// TrainingTask: what all tasks that train have in common. A task of its own says what its data are;
-// settings, forecast, training, record and dump are here.
+// TrainingTask: the part that all training tasks share. A task declares its data; settings,
+// forecast, training, record and data files are here.
 #pragma once
 
 #include <memory>
 
+#include "tasks/task.hpp"
 #include "tasks/training/data.hpp"
 #include "tasks/training/model_options.hpp"
-#include "tasks/task.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 
 class TrainingTask : public Task {
  public:
   TrainingTask() : files_(*this) {}
 
-  // ---- what a task says
+  // ---- declared by each task
 
-  /// Settings that decide the data, besides data_seed. "vocabulary" and "length" are among them.
+  /// Settings that determine the data, except data_seed. "vocabulary" and "length" are among them.
   virtual std::vector<Option> data_settings() const = 0;
   /// The data of `settings`, which hold those and data_seed. `run_seed` is that of the whole run.
   /// Throws UsageError where they cannot be made.
   virtual std::unique_ptr<DataSet> data_set(const Options& settings,
                                             std::uint64_t run_seed) const = 0;
-  /// What the data ask of a model whose other choices are made.
+  /// Model options that follow from the data.
   virtual void fit(const Options& settings, ModelOptions& model) const {
     static_cast<void>(settings);
     static_cast<void>(model);
   }
-  /// What the record says of the data besides their sizes, as in core/result/record.hpp: levels
-  /// that accuracy is to be held against (chance, guess, reach), and what was derived. `data` is
-  /// what data_set returned, `state` what the model carries after the longest length.
+  /// What the record holds of the data besides their sizes, as in core/result/record.hpp: levels
+  /// to compare the accuracy with (chance, guess, reach), and derived values. `data` is the result
+  /// of data_set, `state` the model's state after the longest length.
   virtual Json facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
                      const StateBytes& state) const = 0;
 
-  // ---- what follows from it
+  // ---- derived
 
   std::vector<Option> settings() const override;
   std::vector<std::string> figures() const override;
@@ -45,7 +45,6 @@ class TrainingTask : public Task {
   ModelOptions model_options(const Options& settings) const;
 
  private:
-  /// The data as files.
   class Files final : public TaskData {
    public:
     explicit Files(const TrainingTask& task) : task_(task) {}
@@ -60,4 +59,7 @@ class TrainingTask : public Task {
   Files files_;
 };
 
-}  // namespace attnbench::tasks::learning
+/// The seed of the data: that of the run and the setting data_seed.
+std::uint64_t data_seed(const Options& settings, std::uint64_t run_seed);
+
+}  // namespace attnbench::tasks::training

@@ -4,7 +4,7 @@
 
 #include "core/errors.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
 constexpr const char* weight_prefix = "weight/";
@@ -24,29 +24,11 @@ NamedTensors without_prefix(const std::string& prefix, const NamedTensors& tenso
   return named;
 }
 
-Json facts_of(const Progressed& at) {
-  return {{"step", at.step},
-          {"stopped", at.stopped},
-          {"curve", at.curve},
-          {"epoch_loss", at.epoch_loss},
-          {"epoch_questions", at.epoch_questions},
-          {"epoch_right", at.epoch_right},
-          {"step_seconds", at.step_seconds}};
-}
-
-Progressed progressed_from(const Json& facts) {
+TrainingState training_state_from(const Json& facts) {
   try {
-    Progressed at;
-    at.step = facts.at("step");
-    at.stopped = facts.at("stopped");
-    at.curve = facts.at("curve");
-    at.epoch_loss = facts.at("epoch_loss");
-    at.epoch_questions = facts.at("epoch_questions");
-    at.epoch_right = facts.at("epoch_right");
-    at.step_seconds = facts.at("step_seconds");
-    return at;
+    return facts.get<TrainingState>();
   } catch (const Json::exception& error) {
-    throw Error(std::string("does not say where training stood: ") + error.what());
+    throw Error(std::string("holds no state of a training: ") + error.what());
   }
 }
 
@@ -66,71 +48,73 @@ NamedTensors weights_of(const torch::nn::Module& model) {
   return weights;
 }
 
-std::optional<Checkpoint> checkpoint_of(const Progressed& at, const torch::nn::Module& model,
+std::optional<Checkpoint> checkpoint_of(const TrainingState& state, const torch::nn::Module& model,
                                         const Optimiser& optimiser) {
-  Checkpoint checkpoint{facts_of(at), with_prefix(weight_prefix, weights_of(model))};
+  Checkpoint checkpoint{state, with_prefix(weight_prefix, weights_of(model))};
   if (!all_finite(checkpoint.tensors)) return std::nullopt;
   checkpoint.tensors.merge(with_prefix(optimiser_prefix, optimiser.state()));
   return checkpoint;
 }
 
-Progressed take_up(const Checkpoint& checkpoint, torch::nn::Module& model, Optimiser& optimiser) {
+TrainingState restore(const Checkpoint& checkpoint, torch::nn::Module& model,
+                      Optimiser& optimiser) {
   const at::NoGradGuard no_grad;
-  const NamedTensors taken = without_prefix(weight_prefix, checkpoint.tensors);
+  const NamedTensors saved = without_prefix(weight_prefix, checkpoint.tensors);
   const NamedTensors weights = weights_of(model);
-  // All of it is looked at before any of it is taken: the model may have to go on without.
+  // Check everything before changing anything: the model may have to train without it.
   for (const auto& [name, weight] : weights) {
-    const auto found = taken.find(name);
-    if (found == taken.end() || found->second.sizes() != weight.sizes()) {
+    const auto found = saved.find(name);
+    if (found == saved.end() || found->second.sizes() != weight.sizes()) {
       throw Error("has a weight " + name + " that is missing or of another shape");
     }
   }
-  const Progressed at = progressed_from(checkpoint.facts);
-  optimiser.set_state(without_prefix(optimiser_prefix, checkpoint.tensors), at.step);
-  for (const auto& [name, weight] : weights) at::Tensor(weight).copy_(taken.at(name));
-  return at;
+  const TrainingState state = training_state_from(checkpoint.facts);
+  optimiser.set_state(without_prefix(optimiser_prefix, checkpoint.tensors), state.step);
+  for (const auto& [name, weight] : weights) at::Tensor(weight).copy_(saved.at(name));
+  return state;
 }
 
-void share_first(Crew& crew, Progressed& at, torch::nn::Module& model, Optimiser& optimiser) {
-  const std::string text = facts_of(at).dump();
+void broadcast_state(ProcessGroup& group, TrainingState& state, torch::nn::Module& model,
+                     Optimiser& optimiser) {
+  const std::string text = Json(state).dump();
   at::Tensor size = at::tensor({static_cast<std::int64_t>(text.size())}, at::kLong);
-  crew.take_first(size);
+  group.broadcast(size);
   at::Tensor letters = at::zeros({size.item<std::int64_t>()}, at::kByte);
-  if (crew.rank() == 0) std::copy(text.begin(), text.end(), letters.data_ptr<std::uint8_t>());
-  crew.take_first(letters);
+  if (group.rank() == 0) std::copy(text.begin(), text.end(), letters.data_ptr<std::uint8_t>());
+  group.broadcast(letters);
   const auto* begin = letters.data_ptr<std::uint8_t>();
-  at = progressed_from(Json::parse(begin, begin + letters.size(0)));
-  if (at.step == 0) return;
+  state = training_state_from(Json::parse(begin, begin + letters.size(0)));
+  if (state.step == 0) return;
   const at::NoGradGuard no_grad;
   for (auto& [name, weight] : weights_of(model)) {
     at::Tensor flat = weight.cpu().contiguous();
-    crew.take_first(flat);
+    group.broadcast(flat);
     at::Tensor(weight).copy_(flat);
   }
-  NamedTensors state = optimiser.state();
+  NamedTensors means = optimiser.state();
   for (const auto& item : model.named_parameters()) {
     if (!item.value().requires_grad()) continue;
     for (const char* part : {".mean", ".square"}) {
-      at::Tensor& own = state[item.key() + part];
-      own = own.defined() ? own.cpu().contiguous() : at::zeros_like(item.value()).cpu();
-      crew.take_first(own);
+      at::Tensor& mean = means[item.key() + part];
+      mean = mean.defined() ? mean.cpu().contiguous() : at::zeros_like(item.value()).cpu();
+      group.broadcast(mean);
     }
   }
-  optimiser.set_state(state, at.step);
+  optimiser.set_state(means, state.step);
 }
 
-bool has_converged(const Progressed& progressed, double least_gain) {
-  if (progressed.stopped == "accuracy") return true;
-  const std::size_t epochs = progressed.curve.size();
+bool has_converged(const TrainingState& state, double least_gain) {
+  if (state.stopped == "accuracy") return true;
+  const std::size_t epochs = state.curve.size();
   if (epochs < 4) return false;
   const std::size_t last = (epochs + 3) / 4;
   double before = 0;
   double after = 0;
   for (std::size_t i = 0; i < epochs; ++i) {
     double& best = i + last < epochs ? before : after;
-    best = std::max(best, progressed.curve[i].at("validation_accuracy").get<double>());
+    best = std::max(best, state.curve[i].at("validation_accuracy").get<double>());
   }
   return after - before < least_gain;
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

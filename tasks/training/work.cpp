@@ -1,5 +1,4 @@
-#include "tasks/training/work.hpp"
-
+// The work of a TrainingTask on one cell.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
@@ -7,15 +6,15 @@
 
 #include "tasks/check.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/training/draws.hpp"
-#include "tasks/training/outcome.hpp"
-#include "tasks/training/settings.hpp"
+#include "tasks/training/random.hpp"
+#include "tasks/training/task.hpp"
+#include "tasks/training/trainer.hpp"
 
-namespace attnbench::tasks::learning {
+namespace attnbench::tasks::training {
 namespace {
 
-/// They check their mixes first, which may take one longer than the other.
-constexpr double crew_patience_seconds = 300;
+/// Each process checks its mixes first, which may take one longer than another.
+constexpr double join_seconds = 300;
 
 class TrainingWork final : public Work {
  public:
@@ -33,8 +32,8 @@ class TrainingWork final : public Work {
     model_ = model_of(context, forecast_);
   }
 
-  /// Each mix as the untrained model feeds it, forward and backward, at the longest length; of few
-  /// sequences, since the definition's gradients take long.
+  /// Each mix on its inputs in the untrained model, forward and backward, at the longest length; on
+  /// two sequences at most, since gradients of the reference are slow.
   Json check(Context& context) override {
     Forecast few = forecast_;
     few.problem.batch = std::min<std::int64_t>(few.problem.batch, 2);
@@ -69,25 +68,24 @@ class TrainingWork final : public Work {
     Checkpoints checkpoints(context.checkpoint_folder(), identity(context));
     const bool kept = !context.checkpoint_folder().empty();
     const TrainerOptions options = trainer_options_from(cell_.settings, context.seed());
-    const Seat seat = context.seat();
-    const std::unique_ptr<Crew> crew =
-        seat.size > 1 ? join_crew(seat, cell_.id, crew_patience_seconds) : nullptr;
-    Trainer trainer(*model_, *data_, options, kept ? &checkpoints : nullptr, crew.get());
+    const ProcessRank own = context.process_rank();
+    const std::unique_ptr<ProcessGroup> group =
+        own.size > 1 ? join_process_group(own, cell_.id, join_seconds) : nullptr;
+    Trainer trainer(*model_, *data_, options, kept ? &checkpoints : nullptr, group.get());
     trainer.train([&](double done, double total, std::string_view what) {
       context.progress(done, total, what);
     });
-    Json sections = outcome(*model_, *data_, trainer, options.batch, longest(*data_));
-    sections["chosen"] = {{"implementation", forecast_.implementation},
-                          {"reason", forecast_.choice_reason}};
+    Json sections = training_record(*model_, *data_, trainer, options.batch, longest(*data_));
+    sections["chosen"] = chosen_section(forecast_);
     sections["training"].update(
         task_.facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_))));
-    if (crew) sections["training"]["processes"] = seat.size;
+    if (group) sections["training"]["processes"] = own.size;
     return sections;
   }
 
  private:
-  /// A plugin's mechanism may not know of inputs that are narrower than its parameters: what fails
-  /// on them alone is not supported, rather than wrong.
+  /// A plugin's mechanism may not handle inputs narrower than its parameters: where only those
+  /// fail, it is unsupported rather than wrong.
   Json checked(const MixCase& mix) const {
     try {
       return check_mix(mix, /*with_gradient=*/true);
@@ -102,7 +100,7 @@ class TrainingWork final : public Work {
     }
   }
 
-  /// Whether it does so with its inputs in that dtype.
+  /// Whether the mix runs with its inputs in that dtype.
   bool mixes(const MixCase& mix, Dtype dtype) const {
     const at::NoGradGuard no_grad;
     Inputs inputs = mix.inputs;
@@ -122,7 +120,7 @@ class TrainingWork final : public Work {
                                    implementation_, options_, seed);
   }
 
-  /// What must be equal for a checkpoint to give the bits of an unbroken training.
+  /// All that must be equal for a resumed training to give the bits of an unbroken one.
   Json identity(const Context& context) const {
     Json settings = Json::object();
     for (const auto& [name, value] : cell_.settings.values()) {
@@ -143,7 +141,7 @@ class TrainingWork final : public Work {
             {"binary", context.binary()},
             {"run_seed", context.seed()},
             {"threads", at::get_num_threads()},
-            {"processes", context.seat().size},
+            {"processes", context.process_rank().size},
             {"device", cell_.device}};
   }
 
@@ -159,9 +157,9 @@ class TrainingWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> make_work(const TrainingTask& task, const Registry& registry,
-                                const Cell& cell, const Forecast& forecast) {
-  return std::make_unique<TrainingWork>(task, registry, cell, forecast);
+std::unique_ptr<Work> TrainingTask::make(const Registry& registry, const Cell& cell) const {
+  return std::make_unique<TrainingWork>(*this, registry, cell,
+                                        supported_forecast(*this, registry, cell));
 }
 
-}  // namespace attnbench::tasks::learning
+}  // namespace attnbench::tasks::training

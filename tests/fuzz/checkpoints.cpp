@@ -15,7 +15,7 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::learning;
+using namespace attnbench::tasks::training;
 
 namespace {
 

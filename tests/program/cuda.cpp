@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/measure/device.hpp"
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
@@ -117,11 +117,12 @@ TEST_CASE("tokens are generated on a CUDA device, their steps timed as recorded 
 TEST_CASE("a model is trained on a CUDA device, under autocast and without", "[program][cuda]") {
   if (!has_device()) return;
   for (const char* autocast : {"off", "bfloat16"}) {
-    const School school(Json{{"autocast", autocast}});
-    const Finished finished = run(school.command({"--device", "cuda"}), 300, School::environment());
+    const TrainingSuite suite(Json{{"autocast", autocast}});
+    const Finished finished =
+        run(suite.command({"--device", "cuda"}), 300, TrainingSuite::environment());
     INFO(autocast << ": " << finished.out << finished.err);
     REQUIRE(finished.exit_code == 0);
-    const Json cell = school.cell();
+    const Json cell = suite.cell();
     CHECK(cell.at("device") == "cuda");
     CHECK(cell.at("status") == "ok");
     CHECK(cell.at("check").at("verdict") == "ok");

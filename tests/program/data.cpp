@@ -1,7 +1,7 @@
 // attnbench data: the examples of a training as files.
 #include <sstream>
 
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;

@@ -1,4 +1,4 @@
-// Trainings as a user runs them: once each, and gone on with after a kill.
+// Trainings as a user runs them, killed and resumed.
 #include <signal.h>
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What stands there now: nothing, perhaps, for a save renames two files.
+/// The content now; may be empty, since a save renames two files.
 std::string contents(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -23,35 +23,35 @@ std::string contents(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a training is run once, and told of", "[train]") {
-  const School school;
+TEST_CASE("a training runs once, whatever the rounds, and is reported", "[train]") {
+  const TrainingSuite suite;
   const Finished run =
-      attnbench::test::run(school.command({"--rounds", "5"}), 120, School::environment());
+      attnbench::test::run(suite.command({"--rounds", "5"}), 120, TrainingSuite::environment());
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK_THAT(run.err, Contains("[1/1]") && Contains("accuracy 0."));
   CHECK_THAT(run.out, Contains("accuracy on the test") && Contains("learning rate chosen"));
-  const Json cell = school.cell();
+  const Json cell = suite.cell();
   CHECK(cell["status"] == "ok");
   CHECK(cell["check"]["verdict"] == "ok");
   CHECK(cell["training"]["steps"] == 500);
   CHECK(cell["training"]["curve"].size() == 10);
-  CHECK(cell["settings"]["schedule"] == "cosine");  // said or not, every choice is there
+  CHECK(cell["settings"]["schedule"] == "cosine");  // defaults are recorded, too
   CHECK(cell["metrics"]["state_bytes"].get<int>() > 0);
-  CHECK_FALSE(std::filesystem::exists(school.checkpoint()));
+  CHECK_FALSE(std::filesystem::exists(suite.checkpoint()));
 }
 
-TEST_CASE("a run killed at any moment goes on to the same bits", "[train]") {
-  const School unbroken;
-  REQUIRE(run(unbroken.command(), 120, School::environment()).exit_code == 0);
+TEST_CASE("a run killed at any moment resumes to the same bits", "[train]") {
+  const TrainingSuite unbroken;
+  REQUIRE(run(unbroken.command(), 120, TrainingSuite::environment()).exit_code == 0);
   const std::string want = unbroken.cell()["training"]["weights_hash"];
 
-  const School broken;
+  const TrainingSuite broken;
   std::mt19937 random(7);
   int kills = 0;
   while (kills < 4) {
     Running at_work(kills == 0 ? broken.command() : broken.resume(), broken / "output",
-                    School::environment());
+                    TrainingSuite::environment());
     const std::string before = kills == 0 ? std::string() : contents(broken.checkpoint());
     REQUIRE(wait_until([&] {
       const std::string now = contents(broken.checkpoint());
@@ -63,7 +63,7 @@ TEST_CASE("a run killed at any moment goes on to the same bits", "[train]") {
     ++kills;
     if (!std::filesystem::exists(broken.checkpoint())) break;  // it was over
   }
-  const Finished last = run(broken.resume(), 120, School::environment());
+  const Finished last = run(broken.resume(), 120, TrainingSuite::environment());
   INFO(last.err);
   REQUIRE(last.exit_code == 0);
   CHECK(kills >= 1);
@@ -72,61 +72,61 @@ TEST_CASE("a run killed at any moment goes on to the same bits", "[train]") {
   CHECK(broken.cell()["training"]["resumed_from_step"].get<int>() > 0);
 }
 
-TEST_CASE("a damaged checkpoint is told of, and the one before it taken", "[train]") {
-  const School school;
+TEST_CASE("a damaged checkpoint is reported, and the previous one used", "[train]") {
+  const TrainingSuite suite;
   std::string whole;
-  // A kill between the two renames of a save leaves nothing to damage: once more, then.
-  for (auto command = school.command(); whole.empty(); command = school.resume()) {
-    Running at_work(command, school / "output", School::environment());
+  // Repeat after a kill between the two renames of a save, which leaves nothing to damage.
+  for (auto command = suite.command(); whole.empty(); command = suite.resume()) {
+    Running at_work(command, suite / "output", TrainingSuite::environment());
     REQUIRE(wait_until([&] {
-      const auto file = school.checkpoint();
+      const auto file = suite.checkpoint();
       return std::filesystem::exists(file.parent_path() / "checkpoint.previous.pt") &&
              !contents(file).empty();
     }));
     const pid_t child = child_of(at_work);
     at_work.signal(SIGKILL);
     at_work.wait(10);
-    // It outlives its parents by moments, and might save once more.
+    // It outlives its parents by moments, and might save again.
     REQUIRE(wait_until([&] { return !alive(child); }));
-    whole = contents(school.checkpoint());
+    whole = contents(suite.checkpoint());
   }
-  write_file(school.checkpoint(), whole.substr(0, whole.size() / 2));
-  REQUIRE(run(school.resume(), 120, School::environment()).exit_code == 0);
-  const Json training = school.cell()["training"];
+  write_file(suite.checkpoint(), whole.substr(0, whole.size() / 2));
+  REQUIRE(run(suite.resume(), 120, TrainingSuite::environment()).exit_code == 0);
+  const Json training = suite.cell()["training"];
   CHECK(training["resumed_from_step"].get<int>() > 0);
   CHECK_THAT(training["checkpoint_notes"].at(0).get<std::string>(),
              Contains("checkpoint.pt is cut short"));
 }
 
-TEST_CASE("what another build of a plugin began is not gone on with", "[train]") {
-  const School school;
-  const std::string plugin = school / "plugin.so";
+TEST_CASE("a training of another build of a plugin is not resumed", "[train]") {
+  const TrainingSuite suite;
+  const std::string plugin = suite / "plugin.so";
   write_file(plugin, read_file(misbehave_plugin()));
   const std::vector<std::string> flags{"--plugin", plugin};
   {
-    Running at_work(school.command(flags), school / "output", School::environment());
-    REQUIRE(wait_until([&] { return !contents(school.checkpoint()).empty(); }));
+    Running at_work(suite.command(flags), suite / "output", TrainingSuite::environment());
+    REQUIRE(wait_until([&] { return !contents(suite.checkpoint()).empty(); }));
     const pid_t child = child_of(at_work);
     at_work.signal(SIGKILL);
     at_work.wait(10);
     REQUIRE(wait_until([&] { return !alive(child); }));
   }
   write_file(plugin, read_file(plugin) + "another build");
-  const Finished resumed = run(school.resume(flags), 120, School::environment());
+  const Finished resumed = run(suite.resume(flags), 120, TrainingSuite::environment());
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   CHECK_THAT(resumed.err, Contains("the worker or a plugin was built anew"));
-  const Json training = school.cell()["training"];
+  const Json training = suite.cell()["training"];
   CHECK_FALSE(training.contains("resumed_from_step"));
   CHECK_THAT(training["checkpoint_notes"].at(0).get<std::string>(), Contains("built anew"));
 }
 
-TEST_CASE("a loss that is no number is an error, with the step", "[train]") {
-  const School school({{"learning_rate", 1e30}, {"clip", 0}});
-  const Finished done = run(school.command(), 120, School::environment());
+TEST_CASE("a loss that is not finite is an error that names the step", "[train]") {
+  const TrainingSuite suite({{"learning_rate", 1e30}, {"clip", 0}});
+  const Finished done = run(suite.command(), 120, TrainingSuite::environment());
   INFO(done.err);
   CHECK(done.exit_code == 5);
-  const Json cell = school.cell();
+  const Json cell = suite.cell();
   CHECK(cell["status"] == "error");
   CHECK_THAT(cell["reason"].get<std::string>(), Contains("not a finite number at step"));
   CHECK_FALSE(cell.contains("training"));

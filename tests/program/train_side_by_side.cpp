@@ -1,7 +1,7 @@
 // Several trainings at a time, on shares of the threads (--jobs).
 #include <signal.h>
 
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
@@ -16,12 +16,12 @@ const Json three = {{"latte", Json::object()},
 
 }  // namespace
 
-TEST_CASE("trainings side by side have the bits of trainings alone with as many threads",
+TEST_CASE("trainings side by side give the bits of trainings alone with as many threads",
           "[train]") {
-  const School alone(School::Mechanisms{three}, no_clipping);
-  run(alone.command({"--threads", "1"}), 120, School::environment());
-  const School beside(School::Mechanisms{three}, no_clipping);
-  const Finished done = run(beside.command({"--jobs", "2"}), 120, School::environment());
+  const TrainingSuite alone(TrainingSuite::Mechanisms{three}, no_clipping);
+  run(alone.command({"--threads", "1"}), 120, TrainingSuite::environment());
+  const TrainingSuite beside(TrainingSuite::Mechanisms{three}, no_clipping);
+  const Finished done = run(beside.command({"--jobs", "2"}), 120, TrainingSuite::environment());
   INFO(done.err);
   CHECK(done.exit_code == 5);  // a loss that is no number costs its own cell
   CHECK_THAT(done.err, Contains("2 trainings at a time, 1 thread each") && Contains("[3/3]"));
@@ -37,14 +37,15 @@ TEST_CASE("trainings side by side have the bits of trainings alone with as many 
   CHECK_FALSE(want["latte"].contains("side_by_side"));
 }
 
-TEST_CASE("Ctrl-C ends all trainings, and they go on to the same bits", "[train]") {
+TEST_CASE("Ctrl-C ends all trainings, and they resume to the same bits", "[train]") {
   const Json two = {{"latte", Json::object()}, {"linear", Json::object()}};
   const Json longer = {{"epochs", 20}};  // so that neither is over before the other has begun
-  const School unbroken(School::Mechanisms{two}, longer);
-  REQUIRE(run(unbroken.command({"--jobs", "2"}), 120, School::environment()).exit_code == 0);
-  const School broken(School::Mechanisms{two}, longer);
+  const TrainingSuite unbroken(TrainingSuite::Mechanisms{two}, longer);
+  REQUIRE(run(unbroken.command({"--jobs", "2"}), 120, TrainingSuite::environment()).exit_code == 0);
+  const TrainingSuite broken(TrainingSuite::Mechanisms{two}, longer);
   {
-    Running at_work(broken.command({"--jobs", "2"}), broken / "output", School::environment());
+    Running at_work(broken.command({"--jobs", "2"}), broken / "output",
+                    TrainingSuite::environment());
     REQUIRE(wait_until([&] {
       std::error_code none;
       int kept = 0;
@@ -58,7 +59,7 @@ TEST_CASE("Ctrl-C ends all trainings, and they go on to the same bits", "[train]
     CHECK(at_work.wait(20) == 130);
   }
   CHECK(broken.result().at("run").at("state") == "interrupted");
-  const Finished last = run(broken.resume(), 120, School::environment());
+  const Finished last = run(broken.resume(), 120, TrainingSuite::environment());
   INFO(last.err);
   REQUIRE(last.exit_code == 0);
   CHECK(broken.result().at("run").at("jobs") == 2);  // as it was begun

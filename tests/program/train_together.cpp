@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/program/school.hpp"
+#include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// One that nobody listens at, a moment ago.
+/// A port that was free a moment ago.
 int free_port() {
   const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -24,8 +24,8 @@ int free_port() {
   return bound ? ntohs(address.sin_port) : 29771;
 }
 
-std::map<std::string, std::string> seat(int rank, int port) {
-  auto variables = School::environment();
+std::map<std::string, std::string> process_rank(int rank, int port) {
+  auto variables = TrainingSuite::environment();
   variables["RANK"] = std::to_string(rank);
   variables["WORLD_SIZE"] = "2";
   variables["MASTER_ADDR"] = "127.0.0.1";
@@ -39,12 +39,12 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
   // In float64, so that sums in another order stay close. The last batch of an epoch is a single
   // example, of which one process has no share.
   const Json set = {{"dtype", "float64"}, {"train_examples", 41}, {"epochs", 4}};
-  const School one(set);
-  REQUIRE(run(one.command(), 120, School::environment()).exit_code == 0);
-  const School two(set);
+  const TrainingSuite one(set);
+  REQUIRE(run(one.command(), 120, TrainingSuite::environment()).exit_code == 0);
+  const TrainingSuite two(set);
   const int port = free_port();
-  Running second(two.command(), two / "output", seat(1, port));
-  const Finished first = run(two.command(), 120, seat(0, port));
+  Running second(two.command(), two / "output", process_rank(1, port));
+  const Finished first = run(two.command(), 120, process_rank(0, port));
   const int second_code = second.wait(60);
   INFO(first.err << "\n" << read_file(two / "output"));
   const Json cell = two.cell();
@@ -72,8 +72,8 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
   CHECK(other["training"]["weights_hash"] == cell["training"]["weights_hash"]);
 }
 
-TEST_CASE("what cannot be done by several processes is refused", "[train]") {
-  const School school;
+TEST_CASE("options that several processes exclude are refused", "[train]") {
+  const TrainingSuite suite;
   const auto refused = [&](const std::vector<std::string>& command,
                            std::map<std::string, std::string> variables, const char* why) {
     const Finished bad = run(command, 60, variables);
@@ -81,13 +81,14 @@ TEST_CASE("what cannot be done by several processes is refused", "[train]") {
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));
   };
-  refused({program(), "run", school.suite()}, seat(1, 29500), "--out");
-  refused(school.command({"--jobs", "2"}), seat(0, 29500), "choose");
-  refused({program(), "run", "softmax", "--out", school / "timed"}, seat(0, 29500), "is timed");
-  auto wrong = seat(0, 29500);
+  refused({program(), "run", suite.file()}, process_rank(1, 29500), "--out");
+  refused(suite.command({"--jobs", "2"}), process_rank(0, 29500), "choose");
+  refused({program(), "run", "softmax", "--out", suite / "timed"}, process_rank(0, 29500),
+          "is timed");
+  auto wrong = process_rank(0, 29500);
   wrong["RANK"] = "7";
-  refused(school.command(), wrong, "RANK=7");
-  auto nowhere = seat(0, 29500);
+  refused(suite.command(), wrong, "RANK=7");
+  auto nowhere = process_rank(0, 29500);
   nowhere["MASTER_ADDR"] = "garbage in it";
-  refused(school.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
+  refused(suite.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
 }

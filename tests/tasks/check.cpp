@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attention/layer.hpp"
 #include "attention/conformance/tolerance.hpp"
+#include "attention/layer.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -22,7 +22,7 @@ Problem small_problem(Dtype dtype) {
   return problem;
 }
 
-/// Softmax with its composite form spoiled: what a wrong mechanism would look like.
+/// Softmax with the output of its composite form changed.
 struct Spoiled {
   using Spoil = std::function<at::Tensor(const at::Tensor&)>;
 
@@ -77,7 +77,7 @@ TEST_CASE("an honest mix is found right", "[check]") {
   CHECK(section["gradient"]["error"].get<double>() < 1e-6);
 }
 
-TEST_CASE("in double the definition's own gradient is exact enough to judge", "[check]") {
+TEST_CASE("in double the definition's gradient is exact enough for the check", "[check]") {
   // A difference of second order was off by 3e-11 to 2e-10, where 1e-10 is allowed.
   const auto same = [](const at::Tensor& y) { return y; };
   const tasks::Json section = Spoiled(same, 1, Dtype::float64).check();
@@ -131,7 +131,7 @@ TEST_CASE("NaN in a row that is not sampled is found", "[check]") {
   const tasks::Json nan = Spoiled(spoil(std::nan(""))).check(false);
   CHECK(nan["verdict"] == "wrong");
   CHECK(nan["reason"] == "it returned numbers that are not finite: 8 of 1120");
-  // A row that is merely wrong is found beside the composite form's, and judged by the definition.
+  // A wrong row is found by comparison with the composite form, then compared with the definition.
   const tasks::Json wrong = Spoiled(spoil(1.01)).check(false);
   INFO(wrong.dump());
   CHECK(wrong["verdict"] == "wrong");
@@ -145,7 +145,7 @@ TEST_CASE("an output of another dtype is found wrong, both named", "[check]") {
   CHECK(section["reason"] == "softmax/spoiled returned an output of float64, expected float32");
 }
 
-TEST_CASE("inputs that are changed in place are found, though the values suit them", "[check]") {
+TEST_CASE("inputs changed in place are found, though the values match them", "[check]") {
   Spoiled spoiled([](const at::Tensor& y) { return y; });
   const auto honest = spoiled.implementation.mix;
   for (const char* role : {"query", "value"}) {
@@ -172,8 +172,7 @@ TEST_CASE("inputs that are changed in the backward pass are found", "[check]") {
   CHECK(section["reason"] == "its backward pass changed the input \"value\" in place");
 }
 
-TEST_CASE("what is flushed to zero is found, whatever this process does with such numbers",
-          "[check]") {
+TEST_CASE("values flushed to zero are found, whatever the mode of this process", "[check]") {
   Spoiled honest([](const at::Tensor& y) { return y; });
   honest.inputs.tensors.at("value").mul_(1e-40);
   REQUIRE(honest.inputs["value"].abs().max().item<float>() > 0);
@@ -199,9 +198,9 @@ TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {
   CHECK(cut["verdict"] == "wrong");
 }
 
-TEST_CASE("a gradient in which much cancels is held to what another form achieves", "[check]") {
-  // With keys that are almost one, what remains of the queries' gradient is a ten-thousandth of
-  // what is added up: float's rounding of that is more than the plain bar.
+TEST_CASE("a gradient with cancellation is compared with another form", "[check]") {
+  // With nearly equal keys the queries' gradient is a ten-thousandth of the terms that are added:
+  // their float rounding exceeds the plain tolerance.
   const auto almost_one_key = [](Spoiled& spoiled) {
     at::Tensor& keys = spoiled.inputs.tensors.at("key");
     keys = at::ones_like(keys) + 1e-4 * keys;
@@ -216,8 +215,8 @@ TEST_CASE("a gradient in which much cancels is held to what another form achieve
   CHECK(gradient["tolerance"].get<double>() == Approx(2 * gradient["naive_error"].get<double>()));
   CHECK(gradient["exact_error"].get<double>() < 1e-5);
 
-  // The value of y, the gradient of 1.01 y; of 1.0005 y, which what cancels in one role must not
-  // excuse in the others.
+  // The value of y, the gradient of 1.01 y or 1.0005 y: cancellation in one role must not excuse
+  // the others.
   for (const double share : {0.01, 0.0005}) {
     Spoiled wrong([=](const at::Tensor& y) { return y + share * (y - y.detach()); });
     almost_one_key(wrong);
@@ -228,7 +227,7 @@ TEST_CASE("a gradient in which much cancels is held to what another form achieve
   }
 }
 
-TEST_CASE("larger inputs move more when they are rounded once more", "[check]") {
+TEST_CASE("the rounding error grows with the inputs", "[check]") {
   const tasks::Json calm = Spoiled([](const at::Tensor& y) { return y; }, 1).check(false);
   const tasks::Json wild = Spoiled([](const at::Tensor& y) { return y; }, 6).check(false);
   INFO(calm.dump() << wild.dump());

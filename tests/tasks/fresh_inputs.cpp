@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "tasks/bits.hpp"
+#include "tasks/output_checks.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -20,7 +20,7 @@ at::Tensor rows_that_differ(const at::Tensor& a, const at::Tensor& b, std::int64
 
 }  // namespace
 
-TEST_CASE("each call finds one token of each tensor anew, and the copy the same", "[fresh]") {
+TEST_CASE("each call finds one new token in each tensor, and the same in its copy", "[fresh]") {
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     const at::Tensor live = at::randn({2, 3, 9, 8}).to(type);
     const void* place = live.data_ptr();
@@ -45,7 +45,7 @@ TEST_CASE("each call finds one token of each tensor anew, and the copy the same"
   }
 }
 
-TEST_CASE("token ids stay ids, and what is not contiguous is renewed as well", "[fresh]") {
+TEST_CASE("token ids stay in range, and strided tensors are renewed as well", "[fresh]") {
   const at::Tensor ids = at::arange(40, at::kLong).reshape({2, 20});
   const at::Tensor turned = at::randn({2, 8, 20}).transpose(1, 2);
   FreshInputs fresh({{"ids", ids, 1}, {"turned", turned, 1}}, 3);
@@ -61,7 +61,7 @@ TEST_CASE("token ids stay ids, and what is not contiguous is renewed as well", "
   CHECK(fresh.changed().empty());
 }
 
-TEST_CASE("what is renewed follows the seed alone", "[fresh]") {
+TEST_CASE("new numbers follow the seed alone", "[fresh]") {
   const at::Tensor numbers = at::randn({1, 2, 30, 4});
   const auto after = [&](std::uint64_t seed) {
     const at::Tensor live = numbers.clone();

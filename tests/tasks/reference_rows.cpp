@@ -46,7 +46,7 @@ TEST_CASE("sampled rows are distinct, in range, and hold the first and last toke
   }
 }
 
-TEST_CASE("few rows are all taken, and every batch and head is reached", "[rows]") {
+TEST_CASE("all of few rows are sampled, and every batch and head is reached", "[rows]") {
   CHECK(places(tasks::sampled_rows(sized(2, 3, 4), 32, 1)).size() == 24);
   std::set<std::pair<std::int64_t, std::int64_t>> sides;
   for (const auto& row : tasks::sampled_rows(sized(2, 2, 1024), 32, 5))
@@ -92,7 +92,7 @@ TEST_CASE("an exception in a reference reaches the caller", "[rows]") {
       UnsupportedError);
 }
 
-TEST_CASE("tensors become arrays of the very same numbers", "[rows]") {
+TEST_CASE("tensors become arrays of the same numbers", "[rows]") {
   const at::Tensor tensor = tasks::seeded_normal({2, 3, 4, 5}, 7, 2.0, at::kBFloat16);
   const reference::Array array = tasks::to_array(tensor.transpose(2, 3).contiguous());
   CHECK(array.shape == std::vector<std::int64_t>{2, 3, 5, 4});

@@ -1,6 +1,7 @@
 // Runs one cell through its task as the worker's child does, with a sampling rule for tests.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,12 +15,39 @@ namespace attnbench::test {
 
 using tasks::Json;
 
-/// What is set beside what a task has by itself; numbers and texts of the types it holds.
+/// Settings that differ from the task's defaults, of the declared types.
 using Settings = std::map<std::string, OptionValue>;
 inline std::int64_t n(std::int64_t value) { return value; }
 inline std::string s(const char* text) { return text; }
 
-/// Two samples of each body: tests look at what is measured, not at how fast it was.
+/// `settings` with those of `more` added or replaced.
+inline Settings with(Settings settings, const Settings& more) {
+  for (const auto& [name, value] : more) settings[name] = value;
+  return settings;
+}
+
+using Mix = decltype(Implementation::mix);
+
+/// The built-in registry with another mechanism, `name`: softmax with its composite form alone,
+/// whose mix is replaced by `change(mix, …)`.
+inline Registry with_changed_softmax(
+    const std::string& name,
+    const std::function<Mixed(const Mix&, Mechanism&, const Inputs&, State*)>& change) {
+  Registry registry = Registry::with_builtins();
+  Entry entry = registry.entry("softmax");
+  entry.name = name;
+  entry.aliases.clear();
+  entry.implementations.resize(1);
+  const Mix mix = entry.implementations.front().mix;
+  entry.implementations.front().mix = [=](Mechanism& mechanism, const Inputs& inputs,
+                                          State* state) {
+    return change(mix, mechanism, inputs, state);
+  };
+  registry.add(entry, registry.reference("softmax"));
+  return registry;
+}
+
+/// Two samples of each body, since tests do not look at times.
 inline worker::RunSettings quick_settings(int round) {
   worker::RunSettings settings;
   settings.round = round;

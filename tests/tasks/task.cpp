@@ -57,7 +57,7 @@ class Named final : public tasks::Task {
 
 }  // namespace
 
-TEST_CASE("a task table takes further tasks, in copies, and refuses what cannot be one", "[task]") {
+TEST_CASE("a task table takes further tasks, in copies, and refuses invalid ones", "[task]") {
   tasks::TaskTable table = tasks::TaskTable::with_builtins();
   const std::size_t count = table.all().size();
   const tasks::TaskTable before = table;

@@ -172,7 +172,7 @@ Json Supervisor::ask_for_record(WorkerClient& worker, const Planned& planned, in
                     {"log", folder_.cell_log(id)},
                     {"checkpoint", folder_.checkpoints(id)},
                     {"binary", identity_["binary"]}};
-    if (!settings_.seat.alone()) request["seat"] = to_json(settings_.seat);
+    if (!settings_.seat.alone()) request["process_rank"] = to_json(settings_.seat);
     return worker.request(
         request,
         [this](const Json& event) {

@@ -4,12 +4,12 @@
   plain_pytorch.py --attnbench PROGRAM [--steps N] [--slices N] [--threads N] [--out FILE]
 
 The cell is the smallest of Zoology's Figure 2 (suites/zoology_figure_2.json, profile smallest): 8192
-tokens, length 64, 4 pairs, width 64, two blocks, batch 512. In Python it is written the usual way: a
-DataLoader over examples made beforehand, logits of every position, cross-entropy that leaves out
-what has no label, scaled_dot_product_attention, PyTorch's AdamW. Both train N steps in turns, each
-slice from new weights, on as many threads. Examples per second are of all steps of a slice but the
-first two, data included, scoring left out; ours are those of its record, of all steps. The ratio is
-ours over theirs of each pair of slices, then their median.
+tokens, length 64, 4 pairs, width 64, two blocks, batch 512. The Python code is the usual one: a
+DataLoader over precomputed examples, logits of every position, cross-entropy over labelled positions,
+scaled_dot_product_attention, PyTorch's AdamW. Both train N steps in turns, each slice from new
+weights, on the same number of threads. PyTorch's examples per second are over all steps of a slice
+but the first two, data included, scoring excluded; ours are those of the record, over all steps. The
+ratio is the median over pairs of slices of ours over theirs.
 
 Run it with a Python that has torch: in an environment of its own, `pip install torch`.
 """
@@ -31,7 +31,7 @@ UNLABELLED = -100
 
 
 def examples(torch, count, generator):
-    """Tokens and labels [count, LENGTH]; the law is that of tasks/mqar/recall.hpp."""
+    """Tokens and labels [count, LENGTH], distributed as in tasks/mqar/recall.hpp."""
     half, context = VOCABULARY // 2, 2 * PAIRS
     keys = 1 + torch.rand(count, half - 1, generator=generator).topk(PAIRS, 1).indices
     values = half + torch.rand(count, half, generator=generator).topk(PAIRS, 1).indices
@@ -48,7 +48,7 @@ def examples(torch, count, generator):
 
 
 def model_of(torch):
-    """Zoology's, but that no projection of attention has a bias and none of its weights is dropped."""
+    """Zoology's model without biases of attention's projections and without attention dropout."""
     nn, functional = torch.nn, torch.nn.functional
 
     class Attention(nn.Module):
@@ -106,7 +106,7 @@ def theirs(torch, steps, seed):
 
 
 def command_of(program, folder, steps, threads, seed):
-    """Our run of the same steps, scored as little as can be."""
+    """Our run of the same steps, with the least possible scoring."""
     suite = Path(__file__).resolve().parents[3] / "suites" / "zoology_figure_2.json"
     settings = {"train_examples": BATCH * steps, "epochs": 1, "validation_examples": 1,
                 "test_examples": 1, "learning_rate": LEARNING_RATE, "checkpoint_seconds": 3600}
@@ -133,7 +133,7 @@ def speed_of(result):
     """Examples per second and the mean loss of the only cell of a result."""
     (cell,) = result["attnbench"]["cells"]
     if cell["status"] != "ok":
-        sys.exit(f"our cell ended as {cell['status']}: {cell.get('reason', '')}")
+        sys.exit(f"our cell has the status {cell['status']}: {cell.get('reason', '')}")
     return cell["metrics"]["examples_per_second"], cell["training"]["curve"][-1]["loss"]
 
 
@@ -168,11 +168,11 @@ def main():
         pairs.append((mine, other))
         print(f"slice {seed}: ours {mine:.0f}/s (loss {my_loss:.3f}), PyTorch {torch.__version__} "
               f"{other:.0f}/s (loss {their_loss:.3f}), ratio {mine / other:.2f}", flush=True)
-    told = summary(pairs)
-    told.update(threads=arguments.threads, steps=arguments.steps, torch=torch.__version__)
-    print(json.dumps(told, indent=1))
+    numbers = summary(pairs)
+    numbers.update(threads=arguments.threads, steps=arguments.steps, torch=torch.__version__)
+    print(json.dumps(numbers, indent=1))
     if arguments.out:
-        Path(arguments.out).write_text(json.dumps(told, indent=1) + "\n")
+        Path(arguments.out).write_text(json.dumps(numbers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

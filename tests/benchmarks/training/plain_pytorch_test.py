@@ -20,10 +20,10 @@ def result(status="ok"):
 
 class Summaries(unittest.TestCase):
     def test_ratios_are_of_pairs(self):
-        told = plain_pytorch.summary([(100, 10), (90, 30), (50, 10)])
-        self.assertEqual(told["ratio"], {"median": 5, "low": 3, "high": 10})
-        self.assertEqual(told["ours_examples_per_second"]["median"], 90)
-        self.assertEqual(told["pytorch_examples_per_second"]["high"], 30)
+        numbers = plain_pytorch.summary([(100, 10), (90, 30), (50, 10)])
+        self.assertEqual(numbers["ratio"], {"median": 5, "low": 3, "high": 10})
+        self.assertEqual(numbers["ours_examples_per_second"]["median"], 90)
+        self.assertEqual(numbers["pytorch_examples_per_second"]["high"], 30)
 
     def test_a_cell_that_failed_has_no_speed(self):
         self.assertEqual(plain_pytorch.speed_of(result()), (4000.0, 8.0))

@@ -25,7 +25,7 @@ Settings small() {
 
 }  // namespace
 
-TEST_CASE("copying is trained on examples that never come again", "[copy]") {
+TEST_CASE("copying is trained on new examples in each epoch", "[copy]") {
   for (const char* name : {"softmax", "linear"}) {
     const Ran ran = run_cell(registry(), "copy", make_cell("copy", name, "auto", small()));
     CHECK(ran.check["verdict"] == "ok");

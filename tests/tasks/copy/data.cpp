@@ -22,12 +22,12 @@ Plan plan_of(std::int64_t length = 128) {
 
 }  // namespace
 
-TEST_CASE("a sequence, the separator, the sequence, and nothing more", "[copy]") {
+TEST_CASE("an example is a sequence, the separator, the sequence and padding", "[copy]") {
   std::map<std::int64_t, int> lengths;
   std::map<std::int64_t, int> symbols;
   const int examples = 20000;
   for (int i = 0; i < examples; ++i) {
-    const Example one = make_example(plan_of(), Split::train, static_cast<std::uint64_t>(i));
+    const Sequence one = make_sequence(plan_of(), Split::train, static_cast<std::uint64_t>(i));
     REQUIRE(one.tokens.size() == 128);
     const auto n = static_cast<std::size_t>(one.symbols);
     bool as_told = one.tokens[n] == 0;
@@ -60,7 +60,7 @@ TEST_CASE("the next token is learned from the last symbol on, the symbols are as
   const auto asked = data.questions(Split::train, 0, some);
   CHECK(learned.labels.size(0) == asked.labels.size(0) + 3);
   CHECK_FALSE(learned.places.defined());
-  const auto check = [&](const tasks::learning::Batch& batch, bool with_separator) {
+  const auto check = [&](const tasks::training::Batch& batch, bool with_separator) {
     std::int64_t separators = 0;
     for (std::int64_t i = 0; i < batch.labels.size(0); ++i) {
       const auto position = batch.positions[i].item<std::int64_t>();
@@ -88,7 +88,7 @@ TEST_CASE("examples to copy follow seed, split and number alone", "[copy]") {
   const auto tokens = [](std::uint64_t seed, Split split, std::uint64_t number) {
     Plan plan = plan_of();
     plan.seed = seed;
-    return make_example(plan, split, number).tokens;
+    return make_sequence(plan, split, number).tokens;
   };
   CHECK(tokens(1, Split::train, 5) == tokens(1, Split::train, 5));
   CHECK(tokens(1, Split::train, 5) != tokens(2, Split::train, 5));
@@ -96,14 +96,14 @@ TEST_CASE("examples to copy follow seed, split and number alone", "[copy]") {
   CHECK(tokens(1, Split::train, 5) != tokens(1, Split::train, 6));
 }
 
-TEST_CASE("what cannot be copied is refused, and what barely can is not", "[copy]") {
+TEST_CASE("sizes that leave nothing to copy are refused, the smallest others are not", "[copy]") {
   CHECK_THROWS_WITH(CopyData(plan_of(3)), Contains("length 3"));
   Plan plan = plan_of();
   plan.vocabulary = 2;
   CHECK_THROWS_WITH(CopyData(plan), Contains("vocabulary 2"));
   for (const std::int64_t length : {4, 5, 6, 7, 8, 9, 33}) {
     for (std::uint64_t i = 0; i < 50; ++i) {
-      const Example one = make_example(plan_of(length), Split::test, i);
+      const Sequence one = make_sequence(plan_of(length), Split::test, i);
       CHECK(one.symbols >= 1);
       CHECK(2 * one.symbols + 1 <= length);
     }

@@ -10,17 +10,16 @@ using namespace attnbench::test;
 
 namespace {
 
-Settings small(Settings more = {}) {
-  Settings settings{{"length_minimum", n(32)},
-                    {"length_maximum", n(256)},
-                    {"heads", n(1)},
-                    {"head_dim", n(16)},
-                    {"resolution", 0.5}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  return settings;
+Settings small(const Settings& more = {}) {
+  return with({{"length_minimum", n(32)},
+               {"length_maximum", n(256)},
+               {"heads", n(1)},
+               {"head_dim", n(16)},
+               {"resolution", 0.5}},
+              more);
 }
 
-/// As the worker's child runs a cell, with enough pairs for a decision.
+/// Like run_cell, with enough pairs for a decision.
 Ran run(const tasks::Cell& cell, int round = 0) {
   worker::install_counting_allocator();
   const tasks::Task& task = tasks::find_task("crossover");
@@ -67,8 +66,7 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
   }
 }
 
-TEST_CASE("against is who is named, or the fastest of softmax's forms by measurement",
-          "[crossover]") {
+TEST_CASE("against is the named form, or the fastest of softmax's by measurement", "[crossover]") {
   const auto against = [](const char* name) {
     const auto cell = make_cell("crossover", "window", "auto", small({{"against", s(name)}}),
                                 {{"window", Window{3, 0}}});
@@ -98,7 +96,7 @@ TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
   CHECK(ran.check["exact"].contains("gradient"));
 }
 
-TEST_CASE("memory and time end a search, aloud", "[crossover]") {
+TEST_CASE("limits of memory and time end a search, with the reason", "[crossover]") {
   const auto cell = [](Settings more) {
     return make_cell("crossover", "latte", "auto", small(std::move(more)),
                      {{"latents_per_head", n(4)}});
@@ -113,7 +111,7 @@ TEST_CASE("memory and time end a search, aloud", "[crossover]") {
   CHECK_THAT(hasty["stopped"].get<std::string>(), Catch::Contains("round_seconds"));
 }
 
-TEST_CASE("settings that make no sense are refused before anything runs", "[crossover]") {
+TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
   const tasks::Task& task = tasks::find_task("crossover");
   const auto forecast = [&](Settings more) {
     return task.forecast(registry(), make_cell("crossover", "latte", "auto", small(more)));

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 
-#include "tasks/crossover/efficiency.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::tasks::crossover;
@@ -46,7 +45,7 @@ TEST_CASE("a crossing inside is found to the resolution, wherever it lies", "[cr
   for (const double length : {65.5, 127.0, 129.5, 700.0, 1024.5, 3333.0, 16000.0}) {
     INFO(length);
     std::vector<std::int64_t> tried;
-    const Found found = search(usual, exactly(quadratic, line_through(length), 0, &tried));
+    const SearchResult found = search(usual, exactly(quadratic, line_through(length), 0, &tried));
     CHECK(found.verdict == "found");
     REQUIRE(found.low);
     REQUIRE(found.high);
@@ -62,11 +61,10 @@ TEST_CASE("a crossing inside is found to the resolution, wherever it lies", "[cr
   }
 }
 
-TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are looked for",
-          "[crossover]") {
+TEST_CASE("undecided lengths lie inside the interval, whose edges are searched", "[crossover]") {
   // The ratio is within 10 % of 1 from about 644 to 778.
   const Seconds line = line_through(700);
-  const Found found = search(usual, exactly(quadratic, line, std::log(1.1)));
+  const SearchResult found = search(usual, exactly(quadratic, line, std::log(1.1)));
   REQUIRE(found.verdict == "found");
   const auto ratio = [&](std::int64_t length) {
     return line(static_cast<double>(length)) / quadratic(static_cast<double>(length));
@@ -77,29 +75,31 @@ TEST_CASE("lengths that stay undecided lie inside the interval, whose edges are 
   CHECK(ratio(*found.high) > 1 / 1.1 / 1.06);
 }
 
-TEST_CASE("what lies outside of the lengths searched is said so", "[crossover]") {
-  const Found below = search(usual, exactly(quadratic, line_through(30)));
+TEST_CASE("a crossing outside the range is reported as below or above", "[crossover]") {
+  const SearchResult below = search(usual, exactly(quadratic, line_through(30)));
   CHECK(below.verdict == "below");
   CHECK(below.high == 64);
   CHECK_FALSE(below.low);
-  const Found above = search(usual, exactly(quadratic, line_through(50000)));
+  const SearchResult above = search(usual, exactly(quadratic, line_through(50000)));
   CHECK(above.verdict == "above");
   CHECK(above.low == 16384);
   CHECK_FALSE(above.high);
 }
 
-TEST_CASE("a mechanism that does not catch up has no crossover, not one far away", "[crossover]") {
-  const Found same = search(usual, exactly(quadratic, [](double n) { return 3 * quadratic(n); }));
+TEST_CASE("a mechanism that does not catch up has no crossover", "[crossover]") {
+  const SearchResult same =
+      search(usual, exactly(quadratic, [](double n) { return 3 * quadratic(n); }));
   CHECK(same.verdict == "none");
-  const Found cubic = search(usual, exactly(quadratic, [](double n) { return 1e-6 * n * n * n; }));
+  const SearchResult cubic =
+      search(usual, exactly(quadratic, [](double n) { return 1e-6 * n * n * n; }));
   CHECK(cubic.verdict == "none");
   // One length shows no trend.
-  const Found one = search({64, 64, 0.05}, exactly(quadratic, line_through(30000)));
+  const SearchResult one = search({64, 64, 0.05}, exactly(quadratic, line_through(30000)));
   CHECK(one.verdict == "above");
 }
 
-TEST_CASE("a mechanism that is overtaken is not said to overtake", "[crossover]") {
-  const Found found = search(usual, exactly(line_through(1000), quadratic));
+TEST_CASE("a mechanism that falls behind has a reverse crossover", "[crossover]") {
+  const SearchResult found = search(usual, exactly(line_through(1000), quadratic));
   CHECK(found.verdict == "reverse");
   CHECK(*found.low <= 1000);
   CHECK(*found.high >= 1000);
@@ -109,7 +109,7 @@ TEST_CASE("more than one change of sign is reported, each one narrowed", "[cross
   const Seconds wavy = [](double n) {
     return quadratic(n) * (n > 200 && n < 900 ? 0.5 : n > 5000 ? 0.5 : 2);
   };
-  const Found found = search(usual, exactly(quadratic, wavy));
+  const SearchResult found = search(usual, exactly(quadratic, wavy));
   CHECK(found.verdict == "several");
   REQUIRE(found.crossings.size() == 3);
   const double at[] = {200, 900, 5000};
@@ -123,8 +123,7 @@ TEST_CASE("more than one change of sign is reported, each one narrowed", "[cross
   CHECK_FALSE(found.low);
 }
 
-TEST_CASE("noise that the comparison leaves undecided never moves the interval off the crossing",
-          "[crossover]") {
+TEST_CASE("undecided noise never moves the interval off the crossing", "[crossover]") {
   std::mt19937 random(7);
   std::normal_distribution<double> noise(0, 0.02);
   for (int repeat = 0; repeat < 50; ++repeat) {
@@ -138,7 +137,7 @@ TEST_CASE("noise that the comparison leaves undecided never moves the interval o
                                                        : Faster::exact;
       return Trial{length, faster, std::exp(log_ratio)};
     };
-    const Found found = search(usual, noisy);
+    const SearchResult found = search(usual, noisy);
     REQUIRE(found.verdict == "found");
     CHECK(*found.low < 1500);
     CHECK(*found.high > 1500);
@@ -146,24 +145,24 @@ TEST_CASE("noise that the comparison leaves undecided never moves the interval o
   }
 }
 
-TEST_CASE("nothing decided is undecided", "[crossover]") {
-  const Found found = search(usual, exactly(quadratic, quadratic));
+TEST_CASE("a search without decisions is undecided", "[crossover]") {
+  const SearchResult found = search(usual, exactly(quadratic, quadratic));
   CHECK((found.verdict == "none" || found.verdict == "undecided"));
   CHECK(search(usual, exactly(quadratic, quadratic, 0.01)).verdict == "undecided");
 }
 
-TEST_CASE("a search that has to end says what it knows", "[crossover]") {
+TEST_CASE("a search that ends early reports its bounds", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
   int left = 0;
   const Compare limited = [&](std::int64_t length) -> std::optional<Trial> {
     return left-- > 0 ? compare(length) : std::nullopt;
   };
   left = 3;  // 64, 128, 256
-  const Found early = search(usual, limited);
+  const SearchResult early = search(usual, limited);
   CHECK(early.verdict == "above");
   CHECK(early.low == 256);
   left = 10;  // the coarse ones and one between
-  const Found late = search(usual, limited);
+  const SearchResult late = search(usual, limited);
   CHECK(late.verdict == "found");
   CHECK(late.low == 724);
   CHECK(late.high == 1024);
@@ -171,19 +170,18 @@ TEST_CASE("a search that has to end says what it knows", "[crossover]") {
   CHECK(search(usual, limited).verdict == "undecided");
 }
 
-TEST_CASE("a length too long to be tried does not keep shorter ones from being searched",
-          "[crossover]") {
+TEST_CASE("a length that cannot be tried does not end the search of shorter ones", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const Found found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length > 4096 ? std::nullopt : compare(length);
   });
   CHECK(found.verdict == "found");
   CHECK(*found.high <= 1.05 * static_cast<double>(*found.low));
 }
 
-TEST_CASE("lengths that one side does not support are passed over", "[crossover]") {
+TEST_CASE("lengths that one side does not support are skipped", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const Found found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
     return length < 300 ? Trial{length, Faster::untried, 1} : compare(length);
   });
   CHECK(found.verdict == "found");
@@ -201,7 +199,7 @@ TEST_CASE("the efficiency length of CAB's own sample data is the published one",
   CHECK(found->r2_mechanism > 0.9);
 }
 
-TEST_CASE("fits that do not cross, or are no parabola, have no efficiency length", "[crossover]") {
+TEST_CASE("fits that do not cross, or lack a parabola, have no efficiency length", "[crossover]") {
   const std::vector<double> n{256, 512, 1024, 2048};
   const auto times = [&](const Seconds& seconds) {
     std::vector<double> values;

@@ -1,9 +1,9 @@
-// Mechanisms that are right when they are checked and cheat when they are timed.
+// Mechanisms that are right in the check and wrong in timed calls.
 #include <chrono>
 #include <memory>
 #include <thread>
 
-#include "tasks/call/subject.hpp"
+#include "tasks/call/timed_call.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/tasks/run_cell.hpp"
 
@@ -13,15 +13,13 @@ using Catch::Contains;
 
 namespace {
 
-using Mix = decltype(Implementation::mix);
-
-/// What a cheat remembers from call to call.
+/// State of a cheat between calls.
 struct Memory {
   int calls = 0;
   std::map<const void*, at::Tensor> kept;
 };
 
-/// softmax/composite with `cheat` around it, as softmax/cheating of a registry of its own.
+/// A registry with softmax/composite wrapped in `cheat`, as cheating/cheating.
 Registry cheating(const std::function<at::Tensor(const Mix&, Mechanism&, const Inputs&)>& cheat) {
   Registry registry = Registry::with_builtins();
   Entry entry = registry.entry("softmax");
@@ -46,9 +44,9 @@ struct Found {
 };
 
 Found found(const Registry& registry, const Settings& more = {}, int round = 0) {
-  Settings settings{{"length", n(48)}, {"heads", n(2)}, {"head_dim", n(16)}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  const auto cell = make_cell("kernel", "cheating", "cheating", settings);
+  const auto cell =
+      make_cell("kernel", "cheating", "cheating",
+                with({{"length", n(48)}, {"heads", n(2)}, {"head_dim", n(16)}}, more));
   const Ran ran = run_cell(registry, "kernel", cell, round);
   return {ran.check, ran.sections["timed_check"]};
 }
@@ -63,7 +61,7 @@ const char* const passes[] = {"forward", "backward", "forward+backward"};
 
 using SpoilGradient = std::function<at::Tensor(const at::Tensor&)>;
 
-/// The same values, with a gradient that goes through *spoil, which must outlive the pass.
+/// The same values, with a gradient changed by *spoil, which must outlive the pass.
 struct Spoiling : torch::autograd::Function<Spoiling> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& y,
                             const SpoilGradient* spoil) {
@@ -80,7 +78,7 @@ struct Spoiling : torch::autograd::Function<Spoiling> {
 
 }  // namespace
 
-TEST_CASE("an honest mechanism stays right in the calls that are timed", "[cheats]") {
+TEST_CASE("an honest mechanism is right in timed calls", "[cheats]") {
   const Registry honest = cheating([](const Mix& mix, Mechanism& mechanism, const Inputs& inputs) {
     return mix(mechanism, inputs, nullptr).output;
   });
@@ -124,7 +122,7 @@ TEST_CASE("an output kept from an earlier call is found", "[cheats]") {
   }
 }
 
-TEST_CASE("what is right in the first calls only is found", "[cheats]") {
+TEST_CASE("a mechanism that is right in its first calls only is found", "[cheats]") {
   for (const char* scope : {"mix", "projected", "layer"}) {
     const auto memory = std::make_shared<Memory>();
     const Registry registry =
@@ -194,7 +192,7 @@ TEST_CASE("another dtype in timed calls is named", "[cheats]") {
   require_wrong(cheat, "an output of float64, expected float32");
 }
 
-TEST_CASE("a gradient kept from an earlier pass is found, and one that is right at first",
+TEST_CASE("a gradient kept from an earlier pass is found, and one right in the first passes only",
           "[cheats]") {
   for (const char* pass : {"backward", "forward+backward"}) {
     for (const bool keeps : {true, false}) {
@@ -219,20 +217,20 @@ TEST_CASE("a gradient kept from an earlier pass is found, and one that is right 
   }
 }
 
-TEST_CASE("where copies do not fit, it is said that timed calls were not checked", "[cheats]") {
+TEST_CASE("where copies do not fit, the check of timed calls is reported as skipped", "[cheats]") {
   worker::install_counting_allocator();
   const auto cell = make_cell("kernel", "softmax", "composite",
                               {{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}});
   const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
-  tasks::call::Subject subject(registry(), cell, forecast,
-                               tasks::call::settings_from(cell.settings));
-  subject.prepare(1);
+  tasks::call::TimedCall timed_call(registry(), cell, forecast,
+                                    tasks::call::settings_from(cell.settings));
+  timed_call.prepare(1);
   worker::set_memory_limit(worker::cpu_memory().live_bytes() + 1024);
-  const tasks::Body body = subject.body();
+  const tasks::Body body = timed_call.body();
   worker::set_memory_limit(0);
   body.refresh();
   body.call();
-  const test::Json found = subject.timed_check(1, 0);
+  const test::Json found = timed_call.timed_check(1, 0);
   CHECK(found["verdict"] == "ok");
   CHECK(found["skipped"] == "copies of its inputs did not fit in memory");
 }

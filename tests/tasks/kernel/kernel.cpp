@@ -7,10 +7,8 @@ using namespace attnbench::test;
 
 namespace {
 
-Settings small(Settings more = {}) {
-  Settings settings{{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  return settings;
+Settings small(const Settings& more = {}) {
+  return with({{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}}, more);
 }
 
 }  // namespace
@@ -27,7 +25,7 @@ TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kern
   CHECK(ran.sections["chosen"]["implementation"] == "composite");
 }
 
-TEST_CASE("each pass is filed under its own name, with its memory", "[kernel]") {
+TEST_CASE("each pass is recorded under its own name, with its memory", "[kernel]") {
   for (const char* pass : {"forward", "backward", "forward+backward"}) {
     INFO(pass);
     const auto cell = make_cell("kernel", "softmax", "composite", small({{"pass", s(pass)}}));
@@ -90,7 +88,7 @@ TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
   }
 }
 
-TEST_CASE("shared key heads are right forwards and backwards, whatever computes them", "[kernel]") {
+TEST_CASE("shared key heads are right forwards and backwards in every implementation", "[kernel]") {
   for (const char* mechanism : {"softmax", "window"}) {
     for (const char* implementation : {"composite", "chunked", "tiled"}) {
       for (const char* scope : {"mix", "layer"}) {
@@ -108,7 +106,7 @@ TEST_CASE("shared key heads are right forwards and backwards, whatever computes 
   }
 }
 
-TEST_CASE("what cannot be done is said in the forecast, not found out", "[kernel]") {
+TEST_CASE("an unsupported cell is refused by the forecast", "[kernel]") {
   const auto cell = make_cell("kernel", "softmax", "composite", small({{"dtype", s("float16")}}));
   const tasks::Task& task = tasks::find_task("kernel");
   const tasks::Forecast forecast = task.forecast(registry(), cell);

@@ -1,4 +1,4 @@
-// What holds for every exercise: what is learned, what an example follows, which sizes can be made.
+// Properties of all exercises: training labels, seeds, possible sizes.
 #include <vector>
 
 #include "core/errors.hpp"
@@ -15,14 +15,14 @@ constexpr std::uint64_t seed = 3;
 
 }  // namespace
 
-TEST_CASE("recall is learned from every next token, the others from what is asked", "[mad]") {
-  for (const std::string& word : exercise_words()) {
-    const Rules rules = baseline(exercise_from(word));
-    INFO(word);
-    const Sheet asked = make_example(rules, seed, Split::train, 1);
-    const Sheet all = learned(rules, asked);
+TEST_CASE("recall is learned from every next token, the others from the scored labels", "[mad]") {
+  for (const std::string& name : exercise_names()) {
+    const Rules rules = baseline(exercise_from(name));
+    INFO(name);
+    const Example asked = make_example(rules, seed, Split::train, 1);
+    const Example all = with_learned_labels(rules, asked);
     CHECK(static_cast<double>(all.questions.size()) == labels(rules));
-    const bool next = word.find("recall") != std::string::npos;
+    const bool next = name.find("recall") != std::string::npos;
     if (!next) {
       CHECK(all.questions.size() == asked.questions.size());
       continue;
@@ -38,9 +38,9 @@ TEST_CASE("recall is learned from every next token, the others from what is aske
 }
 
 TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
-  for (const std::string& word : exercise_words()) {
-    INFO(word);
-    const Rules rules = baseline(exercise_from(word));
+  for (const std::string& name : exercise_names()) {
+    INFO(name);
+    const Rules rules = baseline(exercise_from(name));
     const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t number) {
       return make_example(rules, of, split, number).tokens;
     };
@@ -48,12 +48,12 @@ TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
     CHECK(tokens(1, Split::train, 4) != tokens(2, Split::train, 4));
     CHECK(tokens(1, Split::train, 4) != tokens(1, Split::validation, 4));
     CHECK(tokens(1, Split::train, 4) != tokens(1, Split::train, 5));
-    CHECK(to_string(exercise_from(word)) == word);
+    CHECK(to_string(exercise_from(name)) == name);
   }
   CHECK_THROWS_WITH(exercise_from("recall"), Contains("in_context_recall"));
 }
 
-TEST_CASE("exercises of any size that is allowed can be made, others are refused", "[mad]") {
+TEST_CASE("exercises of all allowed sizes can be made, others are refused", "[mad]") {
   const auto with = [](Exercise exercise, auto change) {
     Rules rules = baseline(exercise);
     change(rules);
@@ -74,10 +74,10 @@ TEST_CASE("exercises of any size that is allowed can be made, others are refused
     CHECK_NOTHROW(check(rules));
     for (std::uint64_t i = 0; i < 200; ++i) {
       for (const Split split : {Split::train, Split::test}) {
-        const Sheet sheet = make_example(rules, seed, split, i);
-        REQUIRE(static_cast<std::int64_t>(sheet.tokens.size()) == rules.length);
-        REQUIRE_FALSE(sheet.questions.empty());
-        for (const std::int64_t token : sheet.tokens) {
+        const Example example = make_example(rules, seed, split, i);
+        REQUIRE(static_cast<std::int64_t>(example.tokens.size()) == rules.length);
+        REQUIRE_FALSE(example.questions.empty());
+        for (const std::int64_t token : example.tokens) {
           REQUIRE((token >= 0 && token < rules.vocabulary));
         }
       }

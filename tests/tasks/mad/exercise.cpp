@@ -1,5 +1,4 @@
-// The six exercises held against their rules as mad-lab states them, example by example and by
-// their statistics.
+// The six exercises checked against mad-lab's rules, example by example and by their statistics.
 #include "tasks/mad/exercise.hpp"
 
 #include <cmath>
@@ -9,26 +8,27 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::tasks::mad;
-using attnbench::tasks::learning::Question;
+using attnbench::tasks::training::Question;
 
 namespace {
 
 constexpr std::uint64_t seed = 3;
 
-Sheet example_of(const Rules& rules, std::uint64_t number, Split split = Split::test) {
+Example example_of(const Rules& rules, std::uint64_t number, Split split = Split::test) {
   return make_example(rules, seed, split, number);
 }
 
-std::size_t spot(std::int64_t place) { return static_cast<std::size_t>(place); }
+std::size_t index_of(std::int64_t place) { return static_cast<std::size_t>(place); }
 
 /// Five standard errors of a share counted over `count`.
 double bar(double share, double count) { return 5 * std::sqrt(share * (1 - share) / count); }
 
-/// Whether every question's answer is the token after it, and stands `distance` before it.
-bool answers_stand(const Sheet& sheet) {
-  for (const Question& question : sheet.questions) {
-    if (sheet.tokens[spot(question.position + 1)] != question.answer) return false;
-    if (sheet.tokens[spot(question.position - question.distance)] != question.answer) return false;
+/// Whether every question's answer is the token after it and the token `distance` before it.
+bool answers_match(const Example& example) {
+  for (const Question& question : example.questions) {
+    if (example.tokens[index_of(question.position + 1)] != question.answer) return false;
+    if (example.tokens[index_of(question.position - question.distance)] != question.answer)
+      return false;
     if (question.distance < 1) return false;
   }
   return true;
@@ -36,31 +36,31 @@ bool answers_stand(const Sheet& sheet) {
 
 }  // namespace
 
-TEST_CASE("in-context recall asks for each key that was there before", "[mad]") {
+TEST_CASE("in-context recall asks for each repeated key", "[mad]") {
   const Rules rules = baseline(Exercise::in_context_recall);
   CHECK((rules.vocabulary == 16 && rules.length == 128 && rules.train == 12800));
   std::map<std::int64_t, int> values;
   double asked = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
-    REQUIRE(sheet.tokens.size() == 128);
+    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
+    REQUIRE(example.tokens.size() == 128);
     std::map<std::int64_t, std::int64_t> value_of;
     std::vector<std::int64_t> wanted;
     for (std::size_t t = 0; t < 128; t += 2) {
-      const std::int64_t key = sheet.tokens[t];
-      REQUIRE((key >= 0 && key < 8 && sheet.tokens[t + 1] >= 8 && sheet.tokens[t + 1] < 16));
-      const auto [found, is_new] = value_of.emplace(key, sheet.tokens[t + 1]);
-      REQUIRE(found->second == sheet.tokens[t + 1]);
+      const std::int64_t key = example.tokens[t];
+      REQUIRE((key >= 0 && key < 8 && example.tokens[t + 1] >= 8 && example.tokens[t + 1] < 16));
+      const auto [found, is_new] = value_of.emplace(key, example.tokens[t + 1]);
+      REQUIRE(found->second == example.tokens[t + 1]);
       if (!is_new) wanted.push_back(static_cast<std::int64_t>(t));
       if (is_new) ++values[found->second];
     }
-    REQUIRE(sheet.questions.size() == wanted.size());
+    REQUIRE(example.questions.size() == wanted.size());
     for (std::size_t q = 0; q < wanted.size(); ++q) {
-      REQUIRE(sheet.questions[q].position == wanted[q]);
+      REQUIRE(example.questions[q].position == wanted[q]);
     }
     REQUIRE(wanted.back() == 126);  // the last pair's key was there
-    REQUIRE(answers_stand(sheet));
+    REQUIRE(answers_match(example));
     asked += static_cast<double>(wanted.size());
   }
   // 63 keys drawn among 8, and one more that is known: 64 less the keys that are there.
@@ -83,21 +83,21 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
   double noise = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
+    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
     for (std::size_t t = 0; t < 128; t += 2) {
-      const bool noisy = sheet.tokens[t] >= 16;
-      REQUIRE(noisy == (sheet.tokens[t + 1] >= 16));
+      const bool noisy = example.tokens[t] >= 16;
+      REQUIRE(noisy == (example.tokens[t + 1] >= 16));
       noise += noisy;
     }
-    REQUIRE(answers_stand(sheet));
-    REQUIRE(sheet.questions.back().position == 126);
+    REQUIRE(answers_match(example));
+    REQUIRE(example.questions.back().position == 126);
   }
   // Of 64 pairs the last and one other are never noise.
   const double pairs = 62.0 * examples;
   CHECK(std::abs(noise / pairs - 0.2) < bar(0.2, pairs));
   Rules loud = rules;
   loud.noise = 0.99;
-  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_stand(example_of(loud, i)));
+  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_match(example_of(loud, i)));
 }
 
 TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest", "[mad]") {
@@ -107,19 +107,19 @@ TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest"
   for (const Split split : {Split::train, Split::test}) {
     std::map<std::size_t, int> key_sizes, value_sizes;
     for (std::uint64_t i = 0; i < 2000; ++i) {
-      const Sheet sheet = example_of(rules, i, split);
-      REQUIRE(sheet.tokens.size() == 128);
-      REQUIRE(answers_stand(sheet));
-      REQUIRE(sheet.questions.back().position == 126);
+      const Example example = example_of(rules, i, split);
+      REQUIRE(example.tokens.size() == 128);
+      REQUIRE(answers_match(example));
+      REQUIRE(example.questions.back().position == 126);
       // Runs of keys (0 to 6) and values (7 to 14) after the padding (15).
       std::size_t t = 0;
-      while (sheet.tokens[t] == 15) ++t;
+      while (example.tokens[t] == 15) ++t;
       REQUIRE(t >= 1);
       while (t < 128) {
         std::set<std::int64_t> key, value;
-        for (; t < 128 && sheet.tokens[t] < 7; ++t) REQUIRE(key.insert(sheet.tokens[t]).second);
-        for (; t < 128 && sheet.tokens[t] >= 7; ++t) {
-          REQUIRE((sheet.tokens[t] < 15 && value.insert(sheet.tokens[t]).second));
+        for (; t < 128 && example.tokens[t] < 7; ++t) REQUIRE(key.insert(example.tokens[t]).second);
+        for (; t < 128 && example.tokens[t] >= 7; ++t) {
+          REQUIRE((example.tokens[t] < 15 && value.insert(example.tokens[t]).second));
         }
         REQUIRE((key.size() <= 3 && value.size() <= 3 && !key.empty() && !value.empty()));
         ++key_sizes[key.size()];
@@ -145,24 +145,24 @@ TEST_CASE("selective copying asks for the symbols in their order, at the blanks"
   double blanks_first = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Sheet sheet = example_of(rules, static_cast<std::uint64_t>(i));
-    REQUIRE(sheet.tokens.size() == 256);
-    REQUIRE(sheet.tokens[239] == 15);
-    REQUIRE(sheet.tokens[238] < 14);  // no blank between the last symbol and the sign
+    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
+    REQUIRE(example.tokens.size() == 256);
+    REQUIRE(example.tokens[239] == 15);
+    REQUIRE(example.tokens[238] < 14);  // no blank between the last symbol and the sign
     std::vector<std::int64_t> symbols;
     for (std::size_t t = 0; t < 239; ++t) {
-      REQUIRE(sheet.tokens[t] < 15);
-      if (sheet.tokens[t] < 14) symbols.push_back(sheet.tokens[t]);
+      REQUIRE(example.tokens[t] < 15);
+      if (example.tokens[t] < 14) symbols.push_back(example.tokens[t]);
     }
-    REQUIRE((symbols.size() == 16 && sheet.questions.size() == 16));
+    REQUIRE((symbols.size() == 16 && example.questions.size() == 16));
     for (std::size_t q = 0; q < 16; ++q) {
-      const Question& question = sheet.questions[q];
+      const Question& question = example.questions[q];
       REQUIRE((question.position == 240 + static_cast<std::int64_t>(q) &&
-               sheet.tokens[240 + q] == 14 && question.answer == symbols[q]));
-      REQUIRE(sheet.tokens[spot(question.position - question.distance)] == question.answer);
+               example.tokens[240 + q] == 14 && question.answer == symbols[q]));
+      REQUIRE(example.tokens[index_of(question.position - question.distance)] == question.answer);
     }
     std::size_t t = 0;
-    while (sheet.tokens[t] == 14) ++t;
+    while (example.tokens[t] == 14) ++t;
     blanks_first += static_cast<double>(t);
   }
   // 223 blanks, each before one of 16 symbols.
@@ -175,13 +175,13 @@ TEST_CASE("compression asks the sign's position for every symbol", "[mad]") {
   CHECK(answers(rules) == 15);
   std::map<std::int64_t, double> symbols;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    const Sheet sheet = example_of(rules, i);
-    REQUIRE((sheet.tokens.size() == 32 && sheet.tokens[31] == 15));
-    REQUIRE(sheet.questions.size() == 31);
+    const Example example = example_of(rules, i);
+    REQUIRE((example.tokens.size() == 32 && example.tokens[31] == 15));
+    REQUIRE(example.questions.size() == 31);
     for (std::size_t q = 0; q < 31; ++q) {
-      const Question& question = sheet.questions[q];
+      const Question& question = example.questions[q];
       REQUIRE((question.position == 31 && question.place == static_cast<std::int64_t>(q)));
-      REQUIRE((question.answer == sheet.tokens[q] && question.answer < 15));
+      REQUIRE((question.answer == example.tokens[q] && question.answer < 15));
       REQUIRE(question.distance == 31 - question.place);
       ++symbols[question.answer];
     }
@@ -198,11 +198,11 @@ TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad
   std::map<std::int64_t, std::int64_t> value_of;
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     for (std::uint64_t i = 0; i < 256; ++i) {
-      const Sheet sheet = example_of(rules, i, split);
-      REQUIRE((sheet.tokens.size() == 32 && sheet.questions.size() == 16));
-      for (const Question& question : sheet.questions) {
-        REQUIRE((question.position % 2 == 1 && sheet.tokens[spot(question.position)] == 255));
-        const std::int64_t key = sheet.tokens[spot(question.position - 1)];
+      const Example example = example_of(rules, i, split);
+      REQUIRE((example.tokens.size() == 32 && example.questions.size() == 16));
+      for (const Question& question : example.questions) {
+        REQUIRE((question.position % 2 == 1 && example.tokens[index_of(question.position)] == 255));
+        const std::int64_t key = example.tokens[index_of(question.position - 1)];
         REQUIRE((key >= 0 && key < 127 && question.answer >= 127 && question.answer < 255));
         REQUIRE(value_of.emplace(key, question.answer).first->second == question.answer);
         REQUIRE(question.distance == 0);

@@ -8,20 +8,19 @@ using std::int64_t;
 
 namespace {
 
-Settings small(const std::string& exercise, Settings more = {}) {
-  Settings settings{{"exercise", exercise},
-                    {"batch", int64_t{8}},
-                    {"width", int64_t{16}},
-                    {"heads", int64_t{2}},
-                    {"mlp", std::string("gated")},
-                    {"norm", std::string("rms")},
-                    {"tied_head", false},
-                    {"train_examples", int64_t{20}},
-                    {"validation_examples", int64_t{8}},
-                    {"test_examples", int64_t{10}},
-                    {"epochs", int64_t{1}}};
-  for (const auto& [name, value] : more) settings[name] = value;
-  return settings;
+Settings small(const std::string& exercise, const Settings& more = {}) {
+  return with({{"exercise", exercise},
+               {"batch", int64_t{8}},
+               {"width", int64_t{16}},
+               {"heads", int64_t{2}},
+               {"mlp", std::string("gated")},
+               {"norm", std::string("rms")},
+               {"tied_head", false},
+               {"train_examples", int64_t{20}},
+               {"validation_examples", int64_t{8}},
+               {"test_examples", int64_t{10}},
+               {"epochs", int64_t{1}}},
+              more);
 }
 
 tasks::Forecast forecast_of(const std::string& mechanism, const Settings& settings) {
@@ -74,13 +73,13 @@ TEST_CASE("compression learns more than chance from one vector", "[mad]") {
   CHECK(ran.sections["metrics"]["accuracy"].get<double>() > 0.5);  // chance is 1/4
 }
 
-TEST_CASE("only compression may look ahead", "[mad]") {
+TEST_CASE("only compression may be bidirectional", "[mad]") {
   const Settings ahead{{"pattern", std::string("bidirectional")}};
   CHECK(forecast_of("perceiver", small("compression", ahead)).support);
   CHECK_THROWS_WITH(forecast_of("softmax", small("noisy_recall", ahead)), Contains("answers"));
 }
 
-TEST_CASE("exercises that make no sense are refused before training", "[mad]") {
+TEST_CASE("invalid exercises are refused before training", "[mad]") {
   CHECK_THROWS_WITH(forecast_of("softmax", small("in_context_recall", {{"length", int64_t{7}}})),
                     Contains("even"));
   CHECK_THROWS_WITH(forecast_of("softmax", small("fuzzy_recall", {{"motif", int64_t{9}}})),

@@ -1,5 +1,5 @@
-// The setting autocast through a whole task: which implementations it takes, what it foretells, and
-// that every mechanism's mix is checked as it is then fed.
+// The setting autocast in a whole task: supported implementations, forecasts, and the check of
+// every mechanism's mix on bfloat16 inputs.
 #include <set>
 
 #include "tests/support/catch.hpp"
@@ -38,7 +38,7 @@ Implementation another(const char* name) {
 
 }  // namespace
 
-TEST_CASE("every causal mechanism is trained under autocast, its mix checked as it is fed",
+TEST_CASE("every causal mechanism is trained under autocast, its mix checked in bfloat16",
           "[autocast]") {
   const Registry registry = Registry::with_builtins();
   std::set<std::string> trained;
@@ -86,7 +86,7 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
   CHECK_THROWS_AS(
       tasks::find_task("mqar").make(registry, make_cell("mqar", "softmax", "wide_only", narrow())),
       UnsupportedError);
-  // What is taken by itself is what can do it; and another reason is not put down to autocast.
+  // auto chooses a form that supports bfloat16; other refusals do not mention autocast.
   CHECK(forecast_of(registry, "auto", narrow()).implementation != "wide_only");
   const tasks::Forecast linformer =
       tasks::find_task("mqar").forecast(registry, make_cell("mqar", "linformer", "auto", narrow()));
@@ -94,7 +94,8 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
   CHECK_THAT(linformer.support.reason, !Contains("autocast"));
 }
 
-TEST_CASE("a mix that fails on types of two widths is unsupported, not an error", "[autocast]") {
+TEST_CASE("a mix that fails on inputs narrower than its parameters is unsupported, not an error",
+          "[autocast]") {
   Registry registry = Registry::with_builtins();
   Implementation one_width = another("one_width");
   one_width.mix = [](Mechanism&, const Inputs& inputs, State*) {
@@ -109,7 +110,7 @@ TEST_CASE("a mix that fails on types of two widths is unsupported, not an error"
       Contains("it does not mix bfloat16 beside parameters in float32, which autocast asks for"));
 }
 
-TEST_CASE("a mix that fails in either width fails as it does without autocast", "[autocast]") {
+TEST_CASE("a mix that fails in either dtype fails as without autocast", "[autocast]") {
   Registry registry = Registry::with_builtins();
   Implementation broken = another("broken");
   broken.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
@@ -120,7 +121,7 @@ TEST_CASE("a mix that fails in either width fails as it does without autocast", 
                     "no kernel was built");
 }
 
-TEST_CASE("choices that autocast does not go with are refused before anything runs", "[autocast]") {
+TEST_CASE("options that autocast excludes are refused before anything runs", "[autocast]") {
   CHECK_THROWS_WITH(make_cell("mqar", "softmax", "auto", {{"autocast", std::string("float16")}}),
                     Contains("autocast must be one of off, bfloat16") && Contains("float16"));
   const Registry registry = Registry::with_builtins();
@@ -128,13 +129,13 @@ TEST_CASE("choices that autocast does not go with are refused before anything ru
                     Contains("autocast narrows products of float32 weights, not of float64"));
 }
 
-TEST_CASE("memory foretold under autocast is less, and not far from what is taken", "[autocast]") {
+TEST_CASE("the predicted memory under autocast is less, and near the measured one", "[autocast]") {
   worker::install_counting_allocator();
   const Registry registry = Registry::with_builtins();
   for (const char* name : {"softmax", "latte", "linear"}) {
     INFO(name);
-    std::map<std::string, double> foretold;
-    std::map<std::string, double> used;
+    std::map<std::string, double> predicted;
+    std::map<std::string, double> measured;
     for (const std::string autocast : {"off", "bfloat16"}) {
       const tasks::Cell cell = make_cell("mqar", name, "auto",
                                          narrow({{"autocast", autocast},
@@ -148,12 +149,12 @@ TEST_CASE("memory foretold under autocast is less, and not far from what is take
       const auto before = meter.live_bytes();
       meter.reset_peak();
       const Ran ran = run_cell(registry, "mqar", cell, /*round=*/1);
-      used[autocast] = static_cast<double>(meter.peak_bytes() - before);
-      foretold[autocast] = ran.forecast.peak_bytes;
+      measured[autocast] = static_cast<double>(meter.peak_bytes() - before);
+      predicted[autocast] = ran.forecast.peak_bytes;
     }
-    CAPTURE(used["off"], used["bfloat16"], foretold["off"], foretold["bfloat16"]);
-    CHECK(foretold["bfloat16"] < foretold["off"]);
-    CHECK(foretold["bfloat16"] > 0.7 * used["bfloat16"]);
-    CHECK(foretold["bfloat16"] < 4 * used["bfloat16"]);
+    CAPTURE(measured["off"], measured["bfloat16"], predicted["off"], predicted["bfloat16"]);
+    CHECK(predicted["bfloat16"] < predicted["off"]);
+    CHECK(predicted["bfloat16"] > 0.7 * measured["bfloat16"]);
+    CHECK(predicted["bfloat16"] < 4 * measured["bfloat16"]);
   }
 }

@@ -90,7 +90,7 @@ TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
       "ok");
 }
 
-TEST_CASE("shapes of validation and test follow those trained on unless they are said", "[mqar]") {
+TEST_CASE("shapes of validation and test default to those of training", "[mqar]") {
   Settings settings{{"batch", int64_t{8}},
                     {"width", int64_t{8}},
                     {"vocabulary", int64_t{64}},
@@ -108,7 +108,7 @@ TEST_CASE("shapes of validation and test follow those trained on unless they are
   CHECK(training["test"][0]["questions"] == 12);
 }
 
-TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]") {
+TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   const auto refused = [](const Settings& more, const char* why) {
     INFO(why);
     CHECK_THROWS_WITH(forecast_of("softmax", small(more)), Contains(why));
@@ -131,7 +131,7 @@ TEST_CASE("trainings that make no sense are refused before they begin", "[mqar]"
   CHECK(forecast_of("softmax", turned).support);
 }
 
-TEST_CASE("memory foretold for a training is not far from what it takes", "[mqar]") {
+TEST_CASE("the predicted memory of a training is near the measured one", "[mqar]") {
   worker::install_counting_allocator();
   for (const char* name : {"softmax", "latte", "linear"}) {
     INFO(name);

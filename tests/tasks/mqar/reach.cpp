@@ -20,14 +20,14 @@ mqar::Plan plan_of(const std::string& test) {
   return plan;
 }
 
-learning::ModelOptions layout_of(learning::Layout layout, int64_t taps = 3) {
-  learning::ModelOptions model;
+training::ModelOptions layout_of(training::Layout layout, int64_t taps = 3) {
+  training::ModelOptions model;
   model.layout = layout;
   model.taps = taps;
   return model;
 }
 
-/// An untrained model's record is enough: nothing here was learned.
+/// The record of a model trained for one step.
 Json training_of_window(int64_t keys, const std::string& layout) {
   const tasks::Cell cell = test::make_cell("mqar", "window", "auto",
                                            {{"batch", int64_t{8}},
@@ -44,8 +44,8 @@ Json training_of_window(int64_t keys, const std::string& layout) {
 
 }  // namespace
 
-TEST_CASE("shares of what stands near are those of the published generator", "[mqar]") {
-  // Of Zoology's own generator, from a hundred thousand examples and more.
+TEST_CASE("shares of near answers are those of the published generator", "[mqar]") {
+  // From at least a hundred thousand examples of Zoology's generator.
   const LookBack small(plan_of("64x8:4000"));
   CHECK(small.share_within(8) == Approx(0.083).margin(0.006));
   CHECK(small.share_within(16) == Approx(0.394).margin(0.01));
@@ -59,9 +59,9 @@ TEST_CASE("shares of what stands near are those of the published generator", "[m
   CHECK(large.share_within(100000) == 1);
 }
 
-TEST_CASE("segments of a test count by their examples, not by their questions", "[mqar]") {
+TEST_CASE("test segments are weighted by examples, not by questions", "[mqar]") {
   const LookBack both(plan_of("64x4:100, 64x16:300"));
-  // The same examples apart: a segment's number is part of their seed.
+  // The same examples in two plans: a segment's index is part of their seed.
   mqar::Plan first = plan_of("64x4:100, 64x16:300");
   first.test[1].examples = 0;
   mqar::Plan second = plan_of("64x4:100, 64x16:300");
@@ -76,17 +76,17 @@ TEST_CASE("segments of a test count by their examples, not by their questions", 
   }
 }
 
-TEST_CASE("a convolution below lets a window reach farther by the tokens that it sees", "[mqar]") {
-  using learning::Layout;
+TEST_CASE("a convolution below extends a window's reach by its taps", "[mqar]") {
+  using training::Layout;
   CHECK(mqar::farthest_found(16, layout_of(Layout::mechanism)) == 15);
   CHECK(mqar::farthest_found(16, layout_of(Layout::convolution_first)) == 16);
   CHECK(mqar::farthest_found(16, layout_of(Layout::convolution_first, 4)) == 17);
   CHECK(mqar::farthest_found(16, layout_of(Layout::convolution_first, 1)) == 15);
 }
 
-TEST_CASE("the line of reach rises to 1 in small steps, a key's bytes each", "[mqar]") {
+TEST_CASE("the line of reach rises to 1 in small steps of whole keys", "[mqar]") {
   const LookBack look_back(plan_of("256x16:200"));
-  const auto model = layout_of(learning::Layout::convolution_first);
+  const auto model = layout_of(training::Layout::convolution_first);
   const Json line = mqar::reach_line(look_back, model, 256, 100, 6400, 10);
   const auto keys = line["keys"].get<std::vector<int64_t>>();
   REQUIRE(keys.size() > 60);
@@ -99,11 +99,11 @@ TEST_CASE("the line of reach rises to 1 in small steps, a key's bytes each", "[m
     if (i > 0) CHECK((keys[i] > keys[i - 1] && keys[i] <= keys[i - 1] * 1.02 + 1));
   }
   CHECK(line["reach"].back() == 1);
-  // A window that is longer than the sequence keeps no more than the sequence.
+  // A window longer than the sequence keeps the sequence only.
   CHECK(mqar::reach_line(look_back, model, 256, 1000, 256 * 64, 10)["state_bytes"][0] == 74);
 }
 
-TEST_CASE("records of windows foretell each other's place on the line", "[mqar]") {
+TEST_CASE("records of windows agree on the line of reach", "[mqar]") {
   for (const std::string layout : {"convolution_first", "mechanism"}) {
     INFO(layout);
     const Json small = training_of_window(5, layout);

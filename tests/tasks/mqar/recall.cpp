@@ -1,4 +1,4 @@
-// Examples of recall held against their rules, one by one.
+// Examples of recall checked against their rules, one by one.
 #include "tasks/mqar/recall.hpp"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/errors.hpp"
+#include "tasks/mqar/data.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -22,7 +23,7 @@ Example example_of(const Recall& recall, const Segment& shape, std::uint64_t num
 
 }  // namespace
 
-TEST_CASE("an example is what its rules say", "[mqar]") {
+TEST_CASE("an example follows its rules", "[mqar]") {
   for (const Filler filler : {Filler::zeros, Filler::random}) {
     Recall recall;
     recall.vocabulary = 256;
@@ -65,7 +66,7 @@ TEST_CASE("an example is what its rules say", "[mqar]") {
   }
 }
 
-TEST_CASE("a key that comes again has its newest value", "[mqar]") {
+TEST_CASE("a repeated key has its newest value", "[mqar]") {
   Recall recall;
   recall.variant = Variant::forgetting;
   recall.vocabulary = 512;
@@ -155,7 +156,7 @@ TEST_CASE("an example follows its seed, split, segment and number alone", "[mqar
   CHECK(one != tokens(1, Split::train, 0, 8));
 }
 
-TEST_CASE("sizes that cannot be made are refused, each with its rule", "[mqar]") {
+TEST_CASE("impossible sizes are refused, naming the rule", "[mqar]") {
   const auto refused = [](const Recall& recall, const Segment& shape, const char* why) {
     INFO(why);
     CHECK_THROWS_WITH(check(recall, shape), Contains(why));
@@ -184,7 +185,7 @@ TEST_CASE("sizes that cannot be made are refused, each with its rule", "[mqar]")
   refused(recall, {64, 16, 1}, "twice");
 }
 
-TEST_CASE("segments are read as they are written", "[mqar]") {
+TEST_CASE("segments are parsed from text", "[mqar]") {
   const auto segments = segments_from(" 64x4:100000,128x8:20000   256x64:5 ");
   REQUIRE(segments.size() == 3);
   CHECK((segments[1].length == 128 && segments[1].pairs == 8 && segments[1].examples == 20000));

@@ -119,7 +119,7 @@ TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
   }
 }
 
-TEST_CASE("answers stand as far back as the reference's", "[mqar]") {
+TEST_CASE("distances of answers are distributed as the reference's", "[mqar]") {
   // mqar_latte.md, 1.7: the share of questions whose answer is at most w tokens before them.
   const std::vector<std::int64_t> windows{8, 16, 32, 64, 128, 256, 512};
   const std::vector<std::pair<Segment, std::vector<double>>> table{

@@ -1,6 +1,6 @@
 #include "attention/torch/autocast.hpp"
 
-#include "tasks/training/outcome.hpp"
+#include "tasks/training/trainer.hpp"
 #include "tests/tasks/training/small_training.hpp"
 
 using namespace attnbench;
@@ -25,7 +25,7 @@ Json learned(const ModelOptions& how) {
   options.checkpoint_seconds = 1e9;
   Trainer trainer(*model, data, options, nullptr);
   trainer.train();
-  return outcome(*model, data, trainer, 8, 32);
+  return training_record(*model, data, trainer, 8, 32);
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ TEST_CASE("logits under autocast are those of float32, to bfloat16's accuracy", 
   }
 }
 
-TEST_CASE("a training under autocast that is killed ends with the bits of one that is not",
+TEST_CASE("a killed and resumed training under autocast gives the bits of an unbroken one",
           "[autocast]") {
   for (const char* mechanism : {"softmax", "latte"}) {
     INFO(mechanism);
@@ -118,7 +118,7 @@ TEST_CASE("a training under autocast that is killed ends with the bits of one th
   }
 }
 
-TEST_CASE("autocast is for weights in float32, and its words are known", "[autocast]") {
+TEST_CASE("autocast needs weights in float32, and refuses unknown names", "[autocast]") {
   CHECK_THROWS_WITH(small_model("softmax", narrow(), Dtype::float64),
                     Contains("float64") && Contains("say dtype float32, or autocast off"));
   CHECK_THROWS_WITH(autocast_from("float16"),

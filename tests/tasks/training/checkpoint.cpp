@@ -12,7 +12,7 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::learning;
+using namespace attnbench::tasks::training;
 using Catch::Matchers::Contains;
 
 namespace {
@@ -37,9 +37,9 @@ void save_two(const test::TemporaryFolder& folder) {
   checkpoints.save(numbered(2));
 }
 
-/// What is loaded after `spoil` has dealt with the newest: the first one, and the reason.
-void check_previous_is_taken(const test::TemporaryFolder& folder, const std::string& reason,
-                             const Json& as = identity) {
+/// Requires that the first checkpoint is loaded, and the newest refused with the reason.
+void check_previous_is_loaded(const test::TemporaryFolder& folder, const std::string& reason,
+                              const Json& as = identity) {
   Checkpoints checkpoints(folder.path(), as);
   const auto loaded = checkpoints.load();
   REQUIRE(loaded.has_value());
@@ -65,7 +65,7 @@ TEST_CASE("a checkpoint comes back bit by bit, the newest first", "[checkpoint]"
   CHECK(loaded->tensors.at("optimiser/a.mean").scalar_type() == at::kDouble);
 }
 
-TEST_CASE("a checkpoint that was cut short anywhere gives way to the one before", "[checkpoint]") {
+TEST_CASE("a truncated checkpoint is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   const std::string whole = test::read_file(folder / "checkpoint.pt");
@@ -73,11 +73,11 @@ TEST_CASE("a checkpoint that was cut short anywhere gives way to the one before"
        {std::size_t{0}, std::size_t{1}, whole.size() / 3, whole.size() / 2, whole.size() - 1}) {
     INFO(bytes << " of " << whole.size() << " bytes");
     test::write_file(folder / "checkpoint.pt", whole.substr(0, bytes));
-    check_previous_is_taken(folder, "cut short, damaged or no checkpoint");
+    check_previous_is_loaded(folder, "cut short, damaged or no checkpoint");
   }
 }
 
-TEST_CASE("a checkpoint with any one byte changed gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint with one byte changed is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   const std::string whole = test::read_file(folder / "checkpoint.pt");
@@ -124,7 +124,7 @@ Json other_than(const Json& value) {
   if (value.is_boolean()) return !value.get<bool>();
   if (value.is_number_integer()) return value.get<std::int64_t>() + 1;
   if (value.is_number_float()) return std::nextafter(value.get<double>(), 9.0);
-  return 0;  // of null, which stands for an empty object or list here
+  return 0;  // of null, which flatten() makes of an empty object or list
 }
 
 /// Every checkpoint that differs from this one in a single field or tensor, with its name.
@@ -164,7 +164,7 @@ std::vector<std::pair<std::string, Parts>> alterations(const Parts& whole) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint with any one field altered gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint with one field changed is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   const std::string bytes = test::read_file(folder / "checkpoint.pt");
@@ -173,16 +173,16 @@ TEST_CASE("a checkpoint with any one field altered gives way to the one before",
   CHECK(all.size() > 25);
   for (const auto& [what, parts] : all) {
     INFO(what);
-    // Whoever writes the archive anew leaves the old digest behind, or none.
+    // A rewritten archive has no digest, or the old one.
     std::vector<char> altered = archive_of(parts);
     test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
-    check_previous_is_taken(folder, "has no digest");
+    check_previous_is_loaded(folder, "has no digest");
     altered = sealed(std::move(altered));
     std::copy(bytes.end() - 32, bytes.end(), altered.end() - 32);
     test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
-    check_previous_is_taken(folder, "damaged");
+    check_previous_is_loaded(folder, "damaged");
   }
-  // Sealed like the real one it is taken: the digest alone is what told them apart.
+  // With a valid digest it is loaded: only the digest protects the file.
   Parts step = whole;
   step.head["facts"]["step"] = 3;
   const std::vector<char> forged = sealed(archive_of(step));
@@ -190,17 +190,17 @@ TEST_CASE("a checkpoint with any one field altered gives way to the one before",
   CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 3);
 }
 
-TEST_CASE("a checkpoint of another version gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint of another version is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   Parts parts = parts_of(test::read_file(folder / "checkpoint.pt"));
   parts.head["version"] = 7;
   const std::vector<char> bytes = sealed(archive_of(parts));
   test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
-  check_previous_is_taken(folder, "version 7, not 2");
+  check_previous_is_loaded(folder, "version 7, not 2");
 }
 
-TEST_CASE("a checkpoint of another build gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint of another build is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   Json built = identity;
   built["binary"] = "0123";
@@ -208,10 +208,10 @@ TEST_CASE("a checkpoint of another build gives way to the one before", "[checkpo
   Json anew = built;
   anew["binary"] = "4567";
   Checkpoints(folder.path(), anew).save(numbered(2));
-  check_previous_is_taken(folder, "the worker or a plugin was built anew", built);
+  check_previous_is_loaded(folder, "the worker or a plugin was built anew", built);
 }
 
-TEST_CASE("a checkpoint that cannot be taken up gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint that the caller refuses is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   Checkpoints checkpoints(folder.path(), identity);
@@ -224,16 +224,16 @@ TEST_CASE("a checkpoint that cannot be taken up gives way to the one before", "[
   CHECK_THAT(checkpoints.refused()[0], Contains("checkpoint.pt fits nothing"));
 }
 
-TEST_CASE("a checkpoint of another model gives way to the one before", "[checkpoint]") {
+TEST_CASE("a checkpoint of another model is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   Json wider = identity;
   wider["settings"]["width"] = "128";
   Checkpoints(folder.path(), identity).save(numbered(1));
   Checkpoints(folder.path(), wider).save(numbered(2));
-  check_previous_is_taken(folder, "of another training: width is \"128\" there and \"64\" here");
+  check_previous_is_loaded(folder, "of another training: width is \"128\" there and \"64\" here");
 }
 
-TEST_CASE("one that is no good never takes the place of one that is", "[checkpoint]") {
+TEST_CASE("a bad checkpoint never replaces a good one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   test::write_file(folder / "checkpoint.pt", "nonsense");
@@ -244,7 +244,7 @@ TEST_CASE("one that is no good never takes the place of one that is", "[checkpoi
   CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 1);
 }
 
-TEST_CASE("what a kill leaves between two renames is gone on with", "[checkpoint]") {
+TEST_CASE("a training killed between two renames can resume", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   std::filesystem::rename(folder / "checkpoint.pt", folder / "checkpoint.previous.pt");
@@ -252,10 +252,10 @@ TEST_CASE("what a kill leaves between two renames is gone on with", "[checkpoint
   CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 2);
 }
 
-TEST_CASE("where no checkpoint can be written the older ones stay", "[checkpoint]") {
+TEST_CASE("a failed write leaves older checkpoints unchanged", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
-  // A folder in the file's place: it cannot be opened for writing, whoever asks.
+  // A folder in the file's place cannot be opened for writing, not even by root.
   std::filesystem::create_directory(folder / "checkpoint.writing.pt");
   Checkpoints checkpoints(folder.path(), identity);
   CHECK_THROWS_WITH(checkpoints.save(numbered(3)), Contains("cannot be written"));
@@ -263,7 +263,7 @@ TEST_CASE("where no checkpoint can be written the older ones stay", "[checkpoint
   CHECK(checkpoints.load()->facts["step"] == 2);
 }
 
-TEST_CASE("a full disk costs no older checkpoint", "[checkpoint]") {
+TEST_CASE("a full disk leaves older checkpoints unchanged", "[checkpoint]") {
   const test::TemporaryFolder folder;
   const std::string disk = (folder / "disk").string();
   std::filesystem::create_directories(disk);

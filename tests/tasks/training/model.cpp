@@ -47,7 +47,7 @@ TEST_CASE("a model gives logits of every token", "[model]") {
   }
 }
 
-TEST_CASE("blocks that add nothing leave the embedding, normalised", "[model]") {
+TEST_CASE("blocks with zero outputs leave the normalised embedding", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
   const auto model = model_of("softmax", small(), options);
@@ -67,7 +67,7 @@ TEST_CASE("blocks that add nothing leave the embedding, normalised", "[model]") 
   CHECK((model->forward(some_ids()) - want).abs().max().item<double>() < 1e-12);
 }
 
-TEST_CASE("a causal model hears nothing of later tokens", "[model]") {
+TEST_CASE("a causal model does not depend on later tokens", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
   for (const char* name : {"softmax", "latte", "linear"}) {
@@ -82,7 +82,7 @@ TEST_CASE("a causal model hears nothing of later tokens", "[model]") {
   }
 }
 
-TEST_CASE("every weight of a model is learned, and none twice", "[model]") {
+TEST_CASE("every weight of a model has a gradient, and none is registered twice", "[model]") {
   Problem problem = small(Pattern::bidirectional);
   problem.gradient = true;
   for (const bool tied : {true, false}) {
@@ -98,7 +98,7 @@ TEST_CASE("every weight of a model is learned, and none twice", "[model]") {
   }
 }
 
-TEST_CASE("the seed decides the weights, and blocks differ", "[model]") {
+TEST_CASE("the seed determines the weights, and blocks differ", "[model]") {
   ModelOptions options;
   const auto logits = [&](std::uint64_t seed) {
     return model_of("softmax", small(), options, seed)->forward(some_ids());
@@ -110,7 +110,7 @@ TEST_CASE("the seed decides the weights, and blocks differ", "[model]") {
                         model->named_parameters()["block_1.mlp.in"]));
 }
 
-TEST_CASE("latents go from block to block, and a mix gets what mix_inputs says", "[model]") {
+TEST_CASE("latents pass from block to block, and mix_inputs returns a mix's inputs", "[model]") {
   const Problem problem = small();
   const Options chosen({{"latents_per_head", std::int64_t{3}}});
   ModelOptions options;
@@ -137,7 +137,7 @@ TEST_CASE("latents go from block to block, and a mix gets what mix_inputs says",
   CHECK((merged - want).abs().max().item<double>() < 1e-12);
 }
 
-TEST_CASE("the identity adds a norm, none adds nothing", "[model]") {
+TEST_CASE("the MLP identity adds a norm, none adds nothing", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
   options.layers = 1;
@@ -157,7 +157,7 @@ TEST_CASE("the identity adds a norm, none adds nothing", "[model]") {
   }
 }
 
-TEST_CASE("rotary positions tell the order of tokens, and add nothing to the embedding",
+TEST_CASE("rotary positions distinguish the order of tokens, and add nothing to the embedding",
           "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
@@ -206,7 +206,7 @@ TEST_CASE("positions are added to the embedding", "[model]") {
             .item<double>() < 1e-12);
 }
 
-TEST_CASE("first weights have the deviation that was asked for", "[model]") {
+TEST_CASE("initial weights have the deviation that was set", "[model]") {
   Problem problem = small();
   problem.head_dim = problem.value_dim = 64;
   ModelOptions options;
@@ -226,7 +226,7 @@ TEST_CASE("first weights have the deviation that was asked for", "[model]") {
   CHECK(checked == 1 + 1 + 4 + 2 * 2);
 }
 
-TEST_CASE("dropout zeroes a share and keeps the mean, the same for one seed", "[model]") {
+TEST_CASE("dropout follows its seed", "[model]") {
   ModelOptions options;
   options.vocabulary = 11;
   const auto model = model_of("softmax", small(), options);

@@ -10,7 +10,7 @@
 
 namespace attnbench::test {
 
-using namespace tasks::learning;
+using namespace tasks::training;
 
 inline Problem small(Pattern pattern = Pattern::causal) {
   Problem problem;

@@ -5,7 +5,7 @@
 using namespace attnbench;
 using namespace attnbench::test;
 
-TEST_CASE("the weights around the layers are counted as they are made", "[model]") {
+TEST_CASE("weights_around counts the weights of the model", "[model]") {
   for (const Mlp mlp : {Mlp::plain, Mlp::gated}) {
     for (const Norm norm : {Norm::layer, Norm::rms}) {
       for (const bool tied : {true, false}) {
@@ -18,7 +18,7 @@ TEST_CASE("the weights around the layers are counted as they are made", "[model]
   }
 }
 
-TEST_CASE("what is put around the layers is counted for every layout", "[model]") {
+TEST_CASE("weights_around counts the weights of every layout", "[model]") {
   for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
     for (const Positions positions :
          {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary}) {
@@ -51,7 +51,7 @@ TEST_CASE("tokens that share a position have a part of the width each", "[model]
   CHECK_THROWS_AS(model_of("softmax", small(), options), UsageError);
 }
 
-TEST_CASE("a model of one sequence refuses cross attention, and unknown words", "[model]") {
+TEST_CASE("a model of one sequence refuses cross attention, and unknown names", "[model]") {
   CHECK_THROWS_AS(model_of("softmax", small(Pattern::cross), {}), UnsupportedError);
   CHECK_THROWS_AS(mlp_from("wide"), UsageError);
   CHECK_THROWS_AS(layout_from("sandwich"), UsageError);

@@ -41,7 +41,7 @@ TEST_CASE("a step is AdamW's of the mean cross-entropy", "[trainer]") {
   }
 }
 
-TEST_CASE("gradients are clipped to their norm together", "[trainer]") {
+TEST_CASE("gradients are clipped by their common norm", "[trainer]") {
   const auto model = small_model("softmax", comparison(), Dtype::float64);
   for (const bool clipped : {false, true}) {
     OptimiserOptions options;
@@ -64,4 +64,35 @@ TEST_CASE("gradients are clipped to their norm together", "[trainer]") {
       CHECK((got - want).abs().max().item<double>() < 1e-6 * norm);
     }
   }
+}
+
+TEST_CASE("learning rates follow their schedules", "[training]") {
+  LearningRateSchedule schedule{Schedule::cosine, 4, 10, 2};
+  CHECK(schedule.steps() == 20);
+  CHECK(schedule.factor(0) == Approx(0.25));
+  CHECK(schedule.factor(3) == Approx(1));
+  CHECK(schedule.factor(4) == Approx(1));
+  CHECK(schedule.factor(12) == Approx(0.5));
+  CHECK(schedule.factor(19) == Approx((1 + std::cos(M_PI * 15 / 16)) / 2));
+  schedule.schedule = Schedule::linear;
+  CHECK(schedule.factor(12) == Approx(0.5));
+  schedule.schedule = Schedule::constant;
+  CHECK(schedule.factor(19) == 1);
+  schedule.schedule = Schedule::inverse_square_root;
+  CHECK(schedule.factor(4) == Approx(std::sqrt(4.0 / 5)));
+  CHECK(schedule.factor(15) == Approx(0.5));
+  schedule.warm_up_steps = 0;
+  CHECK(schedule.factor(0) == Approx(1));
+  schedule.schedule = Schedule::cosine_by_epoch;
+  CHECK(schedule.factor(9) == Approx(1));
+  CHECK(schedule.factor(10) == Approx(0.5));
+  CHECK(schedule.factor(19) == Approx(0.5));
+  schedule.schedule = Schedule::drop;
+  schedule.warm_up_steps = 4;
+  schedule.drop_after = 12;
+  CHECK(schedule.factor(1) == Approx(0.5));
+  CHECK(schedule.factor(11) == 1);
+  CHECK(schedule.factor(12) == Approx(0.1));
+  for (const std::string& word : schedule_names()) CHECK(to_string(schedule_from(word)) == word);
+  CHECK_THROWS_AS(schedule_from("stairs"), UsageError);
 }

@@ -39,7 +39,7 @@ TEST_CASE("a decoder is two steps of norm, product and GELU on vector and place"
   CHECK_THROWS_AS(model_of("softmax", small(), {})->decoded(x, places), std::logic_error);
 }
 
-TEST_CASE("a gated convolution is what its paper says", "[model]") {
+TEST_CASE("a gated convolution follows its definition", "[model]") {
   const Problem problem = small();
   GatedConvolution convolution(3, problem, 5);
   const at::NoGradGuard no_grad;

@@ -7,14 +7,14 @@
 
 using namespace attnbench;
 
-TEST_CASE("who meets nobody waits as long as was said, and no longer", "[crew]") {
-  if (!tasks::learning::has_crews()) return;
-  tasks::Seat seat;
-  seat.size = 2;
-  seat.address = "127.0.0.1";
-  seat.port = 29913;
+TEST_CASE("joining a process group alone fails after the time limit", "[process_group]") {
+  if (!tasks::training::has_process_groups()) return;
+  tasks::ProcessRank own;
+  own.size = 2;
+  own.address = "127.0.0.1";
+  own.port = 29913;
   const auto begin = std::chrono::steady_clock::now();
-  CHECK_THROWS_WITH(tasks::learning::join_crew(seat, "alone", 2),
+  CHECK_THROWS_WITH(tasks::training::join_process_group(own, "alone", 2),
                     Catch::Contains("process 0 of 2 did not meet the others at 127.0.0.1:29913 "
                                     "within 2 s"));
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/training/trainer.hpp"
 #include "tasks/mqar/data.hpp"
+#include "tasks/training/trainer.hpp"
 #include "tests/support/files.hpp"
 #include "tests/tasks/training/model_of.hpp"
 
@@ -63,10 +63,10 @@ inline TrainerOptions quick() {
   return options;
 }
 
-/// What a test throws to end a training between two steps.
+/// Thrown by tests to end a training between two steps.
 struct Killed {};
 
-/// Kills a training after each of `steps`, begins anew from its folder each time, and returns the
+/// Kills a training after each of `steps` and resumes it from its folder; returns the hash of the
 /// trained weights and the curve.
 inline std::pair<std::string, Json> trained(const std::string& mechanism,
                                             const std::vector<int>& steps,
@@ -92,7 +92,7 @@ inline std::pair<std::string, Json> trained(const std::string& mechanism,
     }
     CHECK(trainer.notes().empty());
     CHECK(trainer.resumed_from() == (steps.empty() ? 0 : steps.back()));
-    return {hash_of(weights_of(*model)), trainer.progressed().curve};
+    return {hash_of(weights_of(*model)), trainer.state().curve};
   }
   return {};
 }

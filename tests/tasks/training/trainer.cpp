@@ -9,7 +9,7 @@ using namespace attnbench;
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
 
-TEST_CASE("a training that is killed ends with the bits of one that is not", "[trainer]") {
+TEST_CASE("a killed and resumed training gives the bits of an unbroken one", "[trainer]") {
   std::mt19937 random(20);
   for (const char* mechanism : {"softmax", "latte", "performer"}) {
     INFO(mechanism);
@@ -25,7 +25,7 @@ TEST_CASE("a training that is killed ends with the bits of one that is not", "[t
   }
 }
 
-TEST_CASE("seeds decide the bits, each its own", "[trainer]") {
+TEST_CASE("each seed determines its own bits", "[trainer]") {
   const RecallData data = small_data();
   const auto weights = [&](std::uint64_t data_seed) {
     const auto model = small_model("softmax", comparison());
@@ -39,7 +39,8 @@ TEST_CASE("seeds decide the bits, each its own", "[trainer]") {
   CHECK(weights(1) != weights(2));
 }
 
-TEST_CASE("a loss that is no number ends training, with the last good checkpoint", "[trainer]") {
+TEST_CASE("a loss that is not finite ends training, and names the last good checkpoint",
+          "[trainer]") {
   const RecallData data = small_data();
   const auto model = small_model("softmax", comparison());
   const test::TemporaryFolder folder;
@@ -63,7 +64,7 @@ TEST_CASE("a loss that is no number ends training, with the last good checkpoint
   CHECK_THROWS_WITH(without.train(), Contains("no checkpoint had been written"));
 }
 
-TEST_CASE("training ends where validation is good enough", "[trainer]") {
+TEST_CASE("training stops above the validation accuracy that was set", "[trainer]") {
   const RecallData data = small_data();
   const auto model = small_model("softmax", comparison());
   TrainerOptions options = quick();
@@ -72,7 +73,7 @@ TEST_CASE("training ends where validation is good enough", "[trainer]") {
   options.optimiser.learning_rate = 1e-2;
   Trainer trainer(*model, data, options, nullptr);
   trainer.train();
-  CHECK(trainer.progressed().stopped == "accuracy");
-  CHECK(trainer.progressed().step < 250);
-  CHECK(has_converged(trainer.progressed()));
+  CHECK(trainer.state().stopped == "accuracy");
+  CHECK(trainer.state().step < 250);
+  CHECK(has_converged(trainer.state()));
 }

@@ -8,9 +8,9 @@
 using namespace attnbench;
 using namespace attnbench::test;
 
-TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
-  // What the test of killed trainings would see if a resume forgot it: each is spoilt in a
-  // checkpoint that is whole otherwise, and the weights come out differently.
+TEST_CASE("every part of a checkpoint changes the resumed bits", "[trainer]") {
+  // Changes one part of an otherwise whole checkpoint at a time: the resumed weights must differ,
+  // so that the test of killed trainings would notice a resume without that part.
   const RecallData data = small_data();
   const auto finish = [&](const std::function<void(Checkpoint&)>& spoil) {
     const test::TemporaryFolder folder;
@@ -33,7 +33,7 @@ TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
     const auto model = small_model("softmax", comparison());
     Trainer trainer(*model, data, quick(), &checkpoints);
     trainer.train();
-    return std::pair(hash_of(weights_of(*model)), trainer.progressed().curve);
+    return std::pair(hash_of(weights_of(*model)), trainer.state().curve);
   };
   const auto want = trained("softmax", {});
   const auto whole = finish([](Checkpoint&) {});
@@ -63,11 +63,11 @@ TEST_CASE("every part of a checkpoint is needed for the bits", "[trainer]") {
   CHECK((sums.first == want.first && sums.second != want.second));
 }
 
-TEST_CASE("a checkpoint that does not fit gives way to the one before, to the same bits",
+TEST_CASE("a checkpoint that does not fit is replaced by the previous one, with the same bits",
           "[trainer]") {
   const RecallData data = small_data();
   const auto want = trained("softmax", {});
-  // What the trainer cannot take up is whole otherwise: sealed, and of this training.
+  // The checkpoint is valid except for the part that does not fit.
   const std::vector<std::function<void(Checkpoint&)>> ways{
       [](Checkpoint& one) { one.facts["step"] = "seven"; },
       [](Checkpoint& one) { one.facts.erase("curve"); },
@@ -100,18 +100,18 @@ TEST_CASE("a checkpoint that does not fit gives way to the one before, to the sa
     REQUIRE(trainer.notes().size() == 1);
     CHECK_THAT(trainer.notes()[0], Catch::Matchers::Contains("checkpoint.pt "));
     CHECK(hash_of(weights_of(*model)) == want.first);
-    CHECK(trainer.progressed().curve == want.second);
+    CHECK(trainer.state().curve == want.second);
   }
 }
 
 TEST_CASE("training has converged when accuracy grows no more", "[trainer]") {
   const auto curve = [](const std::vector<double>& accuracies) {
-    Progressed progressed;
-    progressed.stopped = "epochs";
+    TrainingState state;
+    state.stopped = "epochs";
     for (const double one : accuracies) {
-      progressed.curve.push_back({{"validation_accuracy", one}});
+      state.curve.push_back({{"validation_accuracy", one}});
     }
-    return progressed;
+    return state;
   };
   CHECK_FALSE(has_converged(curve({0.5, 0.5, 0.5})));
   CHECK(has_converged(curve({0.5, 0.9, 0.905, 0.906})));

@@ -1,0 +1,92 @@
+// Generation: a mechanism with its inputs and its state, ready to read a context and to generate
+// tokens from it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tasks/fresh_inputs.hpp"
+#include "tasks/task.hpp"
+
+namespace attnbench::tasks::decode {
+
+/// A state that can be reset, always at the same addresses: a recorded step reads it there, even
+/// where a mechanism replaces the tensors of its state.
+class ResettableState {
+ public:
+  explicit ResettableState(State saved)
+      : saved_(std::move(saved)), home_(saved_.clone()), state_(home_) {}
+
+  void reset() {
+    for (const auto& [name, tensor] : saved_.tensors) home_.tensors.at(name).copy_(tensor);
+    state_ = home_;
+  }
+  State& state() { return state_; }
+
+ private:
+  const State saved_;
+  const State home_;
+  State state_;  ///< the one that steps advance
+};
+
+class Generation {
+ public:
+  /// Makes mechanism and inputs from `seed`. `forecast` is that of a supported cell, its length
+  /// that of the context; `registry` must outlive this object.
+  Generation(const Registry& registry, const Cell& cell, const Forecast& forecast,
+             std::uint64_t seed);
+
+  std::int64_t context_length() const { return context_length_; }
+  std::int64_t steps() const { return static_cast<std::int64_t>(steps_.size()); }
+  Mechanism& mechanism() const { return *mechanism_; }
+  /// Of the context and all steps.
+  const Inputs& inputs() const { return inputs_; }
+  /// The problem of `length` tokens.
+  Problem problem_of(std::int64_t length) const;
+  /// With room for `tokens`.
+  State empty_state(std::int64_t tokens) const;
+
+  /// Reads the context; returns its output. Comes before all below.
+  at::Tensor read_context();
+  /// The output of one step from the context.
+  at::Tensor first_step();
+  /// The outputs of all steps from the context.
+  std::vector<at::Tensor> all_steps();
+  /// The memory of one step: {input_bytes, output_bytes, workspace_bytes, peak_bytes}.
+  Json metered_step(MemoryMeter& meter);
+
+  /// Allocates copies of the inputs, if they fit; see FreshInputs.
+  void make_fresh(std::uint64_t seed);
+  const std::optional<FreshInputs>& fresh() const { return fresh_; }
+  /// Timed bodies. Each writes its outputs to outputs() and gets new numbers before every call.
+  Body step_body();
+  Body generation_body();
+  Body prefill_body();
+  /// Of the last timed call, one for each step, undefined where it has none.
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
+  /// The inputs of the last timed call. Only with copies.
+  Inputs last_inputs() const;
+
+ private:
+  at::Tensor mix(const Inputs& inputs, State& state) {
+    return implementation_.mix(*mechanism_, inputs, &state).output;
+  }
+  std::function<void()> refresh(std::int64_t begin, std::int64_t count);
+  Body from_context(std::function<void()> call, std::int64_t tokens);
+
+  const Problem problem_;
+  const std::int64_t context_length_;
+  const Implementation implementation_;
+  std::shared_ptr<Mechanism> mechanism_;
+  Inputs inputs_;
+  Inputs context_;             ///< inputs of the context
+  std::vector<Inputs> steps_;  ///< inputs of each step
+  std::unique_ptr<ResettableState> after_context_;
+  std::optional<FreshInputs> fresh_;  ///< none where copies do not fit
+  std::vector<at::Tensor> outputs_;
+};
+
+}  // namespace attnbench::tasks::decode

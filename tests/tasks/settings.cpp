@@ -1,0 +1,55 @@
+#include "tasks/settings.hpp"
+
+#include "core/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+Problem problem_of(std::map<std::string, OptionValue> said) {
+  std::vector<Option> declared = tasks::size_settings();
+  declared.push_back({"length", OptionType::integer, std::int64_t{16}, "", {}, {}, {}});
+  declared.push_back({"key_length", OptionType::integer, std::int64_t{0}, "", {}, {}, {}});
+  declared.push_back({"pattern", OptionType::text, std::string("causal"), "", {}, {}, {}});
+  return tasks::problem_from(Options::resolve(declared, said));
+}
+
+std::int64_t n(std::int64_t value) { return value; }
+
+std::string refusal(const std::map<std::string, OptionValue>& said) {
+  try {
+    problem_of(said);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("sizes that are not set are derived", "[sizes]") {
+  const Problem problem = problem_of({});
+  CHECK(problem.heads == 4);
+  CHECK(problem.kv_heads == 4);
+  CHECK(problem.head_dim == 64);
+  CHECK(problem.value_dim == 64);
+  CHECK(problem.key_length == 16);
+  CHECK(problem.pattern == Pattern::causal);
+  CHECK(problem.dtype == Dtype::float32);
+}
+
+TEST_CASE("the width is split over heads", "[sizes]") {
+  CHECK(problem_of({{"width", n(128)}}).head_dim == 32);
+  CHECK(problem_of({{"width", n(128)}, {"head_dim", n(32)}}).head_dim == 32);
+  CHECK(problem_of({{"head_dim", n(8)}, {"value_dim", n(3)}}).value_dim == 3);
+  CHECK(problem_of({{"heads", n(6)}, {"kv_heads", n(2)}}).kv_heads == 2);
+}
+
+TEST_CASE("sizes that contradict each other are refused, naming both", "[sizes]") {
+  CHECK(refusal({{"width", n(130)}}).find("width 130 is not a multiple of heads 4") == 0);
+  CHECK(refusal({{"width", n(128)}, {"head_dim", n(64)}}).find("head_dim 64") != std::string::npos);
+  CHECK(refusal({{"kv_heads", n(3)}}).find("kv_heads 3 does not divide heads 4") == 0);
+  CHECK(refusal({{"key_length", n(8)}}).find("only the pattern cross allows") != std::string::npos);
+  CHECK(refusal({{"key_length", n(8)}, {"pattern", std::string("cross")}}).empty());
+}
