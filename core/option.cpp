@@ -27,13 +27,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
-/// Number of insertions, deletions, replacements and swaps of neighbours between two words.
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -56,7 +50,7 @@ OptionType type_of(const OptionValue& value) {
   return types[value.index()];
 }
 
-/// `value` as the declared type, or nothing. A number without a fraction is an integer too.
+/// `value` as `type`, or nothing. A number without a fraction converts to an integer.
 std::optional<OptionValue> converted(const OptionValue& value, OptionType type) {
   if (type_of(value) == type) return value;
   if (type == OptionType::number && type_of(value) == OptionType::integer) {
@@ -100,9 +94,8 @@ void check_value(const Option& option, const OptionValue& value) {
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     const auto& choices = option.choices;
     if (choices.empty() || std::count(choices.begin(), choices.end(), *text) != 0) return;
-    const std::string near = closest_word(*text, choices);
-    throw UsageError("option " + option.name + " must be one of " + joined(choices) + ", not " +
-                     quoted(*text) + (near.empty() ? "" : "; did you mean " + near + "?"));
+    throw UsageError("option " + option.name + " must be one of " + word_list(choices) + ", not " +
+                     quoted(*text) + did_you_mean(*text, choices));
   } else if (const auto* window = std::get_if<Window>(&value)) {
     if (window->left < 0 || window->right < 0) {
       throw UsageError("option " + option.name + " must not be negative on either side, not " +
@@ -115,9 +108,8 @@ void check_value(const Option& option, const OptionValue& value) {
   std::vector<std::string> known;
   for (const auto& option : declared) known.push_back(option.name);
   if (known.empty()) throw UsageError("unknown option " + name + ": there are no options here");
-  const std::string near = closest_word(name, known);
-  throw UsageError("unknown option " + name + (near.empty() ? "" : "; did you mean " + near + "?") +
-                   " The options are: " + joined(known));
+  throw UsageError("unknown option " + name + did_you_mean(name, known) +
+                   " The options are: " + word_list(known));
 }
 
 template <class T>
@@ -176,7 +168,7 @@ std::string closest_word(const std::string& word, const std::vector<std::string>
   std::size_t least = 0;
   for (const auto& candidate : known) {
     const std::size_t distance = edit_distance(word, candidate);
-    // A beginning of the word counts as near, however much is missing.
+    // A prefix of three letters or more is close, however much is missing.
     const bool begins = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
     const std::size_t cost = begins ? std::min<std::size_t>(distance, 1) : distance;
     const std::size_t limit = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
@@ -186,6 +178,17 @@ std::string closest_word(const std::string& word, const std::vector<std::string>
     }
   }
   return best;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = closest_word(word, known);
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
+std::string word_list(const std::vector<std::string>& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
 }
 
 std::string to_string(const OptionValue& value) {

@@ -8,8 +8,8 @@
 #include <map>
 #include <thread>
 
-#include "attention/torch/team.hpp"
 #include "attention/torch/cuda.hpp"
+#include "attention/torch/execution.hpp"
 #include "tasks/bits.hpp"
 
 namespace attnbench::tasks {
