@@ -10,23 +10,18 @@ std::vector<Role> query_key_value(const Problem& problem) {
           {"value", Source::key_tokens, problem.value_dim}};
 }
 
-std::vector<Option> latents_options() {
-  return {
-      {"latents_total",
-       OptionType::integer,
-       std::int64_t{0},
-       "latents of all heads together, the papers' L; 0 = latents_per_head times heads",
-       0,
-       {},
-       {}},
-      {"latents_per_head",
-       OptionType::integer,
-       std::int64_t{0},
-       "latents of each head; 0 = latents_total divided by heads, or the mechanism's own number "
-       "if neither is said",
-       0,
-       {},
-       {}}};
+std::vector<Option> latents_options(std::vector<Option> others) {
+  std::vector<Option> options{
+      Option::integer(
+          "latents_total", 0,
+          "latents of all heads together, the papers' L; 0 = latents_per_head times heads", 0),
+      Option::integer(
+          "latents_per_head", 0,
+          "latents of each head; 0 = latents_total divided by heads, or the mechanism's "
+          "default if neither is given",
+          0)};
+  for (Option& other : others) options.push_back(std::move(other));
+  return options;
 }
 
 Options derive_latents(const std::string& mechanism, const Options& options, const Problem& problem,
@@ -47,10 +42,7 @@ Options derive_latents(const std::string& mechanism, const Options& options, con
 }
 
 Option chunk_option(std::int64_t chunk) {
-  return {"chunk", OptionType::integer,
-          chunk,   "tokens that the chunked implementation takes together",
-          1,       {},
-          {}};
+  return Option::integer("chunk", chunk, "tokens per chunk of the implementation chunked", 1);
 }
 
 Support only_causal(const std::string& mechanism, const Problem& problem) {
@@ -73,14 +65,12 @@ Support on_cpu_kernels(const Problem& problem) {
 
 Implementation causal_implementation(const std::string& mechanism, const std::string& name,
                                      const std::string& title, Mix mix) {
-  Implementation implementation;
-  implementation.name = name;
-  implementation.title = title;
-  implementation.supports = [mechanism](const Options&, const Problem& problem) {
-    return only_causal(mechanism, problem);
-  };
-  implementation.mix = std::move(mix);
-  return implementation;
+  return {
+      .name = name,
+      .title = title,
+      .supports = [mechanism](const Options&,
+                              const Problem& problem) { return only_causal(mechanism, problem); },
+      .mix = std::move(mix)};
 }
 
 }  // namespace attnbench

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/torch/autocast.hpp"
 #include "attention/torch/draw.hpp"
-#include "attention/algorithms/tokens/rotary.hpp"
 
 namespace attnbench {
 namespace {
@@ -66,13 +66,13 @@ Support rotary_support(const Mechanism& mechanism) {
   std::vector<std::int64_t> widths;
   for (const Role& role : mechanism.roles()) {
     if (role.source == Source::latent_stream) {
-      return Support::no(mechanism.name() + ": its latents have no positions to turn queries to");
+      return Support::no(mechanism.name() + ": its latents have no positions");
     }
     if (takes_positions(role)) widths.push_back(role.width);
   }
   if (widths.size() != 2 || widths[0] != widths[1]) {
     return Support::no(mechanism.name() +
-                       ": rotary positions need a query and a key of one width; say positions "
+                       ": rotary positions need a query and a key of one width; choose positions "
                        "none, learned or sinusoidal");
   }
   return {};
@@ -117,15 +117,15 @@ void Layer::use_rotary_positions() {
 Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents,
                       State* state) {
   Inputs inputs;
-  const at::ScalarType type = product_type(x);  // of slices, too: a mix has inputs of one type
-  at::Tensor before;                            // once for all roles: it may advance the state
+  const at::ScalarType type = product_type(x);  // slices included: a mix has inputs of one dtype
+  at::Tensor before;                            // once for all roles: it may update the state
   for (const Role& role : mechanism_->roles()) {
     at::Tensor tokens = role.source == Source::query_tokens ? x
                         : role.source == Source::key_tokens ? memory
                                                             : latents;
     if (!tokens.defined()) {
       throw std::logic_error("the role " + role.name + " of " + mechanism_->name() +
-                             " needs tokens that were not given");
+                             " needs tokens, but got none");
     }
     if (role.feed == Feed::before) {
       const NoAutocast exact;

@@ -1,4 +1,4 @@
-// Layer: from tokens to tokens. Fills a mechanism's roles, mixes, projects out.
+// Layer: fills a mechanism's roles from tokens, mixes, and projects the output back to tokens.
 #pragma once
 
 #include <memory>
@@ -7,44 +7,43 @@
 
 namespace attnbench {
 
-/// What is inside: only the mixing, the input projections too, or the output projection as well.
+/// The parts that are computed: the mix; also the input projections; also the output projection.
 enum class Scope { mix, projected, layer };
 
 const char* to_string(Scope scope);
 Scope scope_from(const std::string& word);
 
-/// Random inputs of `mix` for a mechanism: normal with standard deviation `scale`, one tensor per
-/// role in the problem's dtype. The seed and the sizes alone decide the numbers; a role of one name
-/// and shape gets the same numbers whatever the mechanism.
+/// Random inputs of `mix`: normal with standard deviation `scale`, one tensor per role in the
+/// problem's dtype. The numbers depend only on the seed, the role's name and its shape, not on the
+/// mechanism.
 Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scale,
                      bool requires_grad);
 
-/// Whether rotary positions mean something to a mechanism: it needs the roles "query" and "key", of
-/// one width, and no latent stream, whose latents stand nowhere.
+/// Whether a mechanism supports rotary positions: it needs the roles "query" and "key" of one
+/// width, and no latent stream, whose latents have no positions.
 Support rotary_support(const Mechanism& mechanism);
 
 /// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
 ///
-/// Under autocast (attention/torch/autocast.hpp) its own products are narrow, and so are all inputs of
-/// the mix, slices included. What is the mechanism's own, `before` and the mix, goes on outside of
-/// it: `before` in the tokens' own type, the mix as it does with inputs of that type anywhere.
+/// Under autocast (attention/torch/autocast.hpp) its own products and all inputs of the mix, slices
+/// included, are in the narrow dtype. `Mechanism::before` and the mix run outside autocast:
+/// `before` in the tokens' dtype, the mix in the dtype of its inputs.
 class Layer : public torch::nn::Module {
  public:
   Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation, Scope scope,
         std::uint64_t seed);
 
-  /// From now on what fills "query" and "key" is turned to its tokens' positions
-  /// (attention/algorithms/tokens/rotary.hpp), which go on where a state's end. Throws UnsupportedError with
-  /// the reason of rotary_support.
+  /// Rotates "query" and "key" to their tokens' positions (attention/algorithms/tokens/tokens.hpp),
+  /// which continue those of a state. Throws UnsupportedError with the reason of rotary_support.
   void use_rotary_positions();
 
-  /// x: query tokens [B, T, C]; memory: key tokens [B, S, C], x itself unless the pattern is cross.
-  /// latents: the stream [B, L, C] for mechanisms that have one. Scope `projected` returns
-  /// [B, H, T, Dv]; `layer` returns [B, T, C].
+  /// x: query tokens [B, T, C]; memory: key tokens [B, S, C], x itself unless the pattern is cross;
+  /// latents: the stream [B, L, C] of mechanisms that have one. Scope `projected` returns
+  /// [B, H, T, Dv], `layer` returns [B, T, C].
   Mixed forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask = {},
                 const at::Tensor& latents = {}, State* state = nullptr);
-  /// Only the filling of the roles. Roles fed by `before` must all have x as their source, and a
-  /// state carries what `before` keeps from token to token.
+  /// Only fills the roles. All roles fed by `before` must have x as their source; a state holds the
+  /// tensors of `before`.
   Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {},
                  State* state = nullptr);
 

@@ -44,8 +44,7 @@ at::Tensor& State::operator[](const std::string& name) {
 }
 
 at::Tensor Mechanism::before(const at::Tensor&, State*) {
-  throw std::logic_error(name() +
-                         " declares a role as fed by `before` but does not define what that is");
+  throw std::logic_error(name() + " declares a role fed by `before` but does not define `before`");
 }
 
 void Mechanism::draw_parameters(std::uint64_t) {}
@@ -64,14 +63,9 @@ const Implementation* Entry::find_implementation(const std::string& wanted) cons
 const Implementation& Entry::implementation(const std::string& wanted) const {
   if (const auto* found = find_implementation(wanted)) return *found;
   std::vector<std::string> known;
-  std::string list;
-  for (const auto& implementation : implementations) {
-    known.push_back(implementation.name);
-    list += (list.empty() ? "" : ", ") + implementation.name;
-  }
-  const std::string near = closest_word(wanted, known);
-  throw UsageError(name + " has no implementation " + wanted +
-                   (near.empty() ? "" : "; did you mean " + near + "?") + " There are: " + list);
+  for (const auto& implementation : implementations) known.push_back(implementation.name);
+  throw UsageError(name + " has no implementation " + wanted + did_you_mean(wanted, known) +
+                   " There are: " + word_list(known));
 }
 
 }  // namespace attnbench

@@ -1,9 +1,9 @@
-// The one interface: what a mechanism says of itself, and how it mixes tokens.
+// The interface of mechanisms.
 //
-// A mechanism is three things. An `Entry` describes it and answers questions without running
-// anything. A `Mechanism` is a module: the configuration, the parameters and buffers, the inputs it
-// wants. An `Implementation` is one way of computing it; all implementations of an entry give the
-// same numbers, and the first one, `composite`, is plain tensor operations.
+// A mechanism has three parts. An `Entry` describes it and answers questions without computing. A
+// `Mechanism` is a module: configuration, parameters, buffers and declared inputs. An
+// `Implementation` is one way of computing it. All implementations of an entry give the same
+// numbers; the first, `composite`, consists of plain tensor operations.
 //
 // Shapes everywhere: query-side inputs [B, H, T, w], key-side inputs [B, H, S, w], output
 // [B, H, T, Dv]. B batch, H heads, T query tokens, S key tokens, w the role's width per head.
@@ -17,17 +17,17 @@
 #include <utility>
 #include <vector>
 
+#include "attention/torch/torch.hpp"
 #include "core/errors.hpp"
 #include "core/option.hpp"
 #include "core/problem.hpp"
-#include "attention/torch/torch.hpp"
 
 namespace attnbench {
 
-/// The tensor library's word for it.
+/// LibTorch's name for the dtype.
 at::ScalarType scalar_type(Dtype dtype);
 
-/// Yes, or the reason why not.
+/// Whether something is supported, and the reason if not.
 struct Support {
   bool yes = true;
   std::string reason;
@@ -35,46 +35,45 @@ struct Support {
   explicit operator bool() const { return yes; }
 };
 
-/// What one forward mix costs, for the whole problem (all batches and heads).
+/// The cost of one forward mix of the whole problem (all batches and heads).
 struct Cost {
   double model_flops = 0;  ///< of the recurrent or algebraic minimum: equal for all implementations
-  double executed_flops = 0;  ///< what this implementation really does
+  double executed_flops = 0;  ///< of this implementation
   double minimal_bytes = 0;   ///< inputs read once, outputs written once
   double exponentials = 0;
-  double workspace_bytes = 0;  ///< predicted peak beyond inputs and output, forward
-  double saved_bytes = 0;      ///< kept for backward, beyond inputs and output
-  double state_bytes = 0;      ///< of one decoding state after `length` tokens
-  /// Factors over the forward numbers for the backward pass alone.
-  double backward_flops = 2.5;
+  double workspace_bytes = 0;   ///< predicted peak beyond inputs and output, forward
+  double saved_bytes = 0;       ///< kept for backward, beyond inputs and output
+  double state_bytes = 0;       ///< of one decoding state after `length` tokens
+  double backward_flops = 2.5;  ///< of the backward pass alone, as a factor on the forward FLOPs
 };
 
-/// Exponents of growth in T (tokens), L (latents, 0 where there are none) and D (head_dim), of one
-/// implementation's forward pass, asymptotically. Those in T are held to on both sides, those in L and
-/// D as upper bounds: see reports/tables/growth.hpp.
+/// Asymptotic growth exponents of one implementation's forward pass in T (tokens), L (latents; 0 if
+/// there are none) and D (head_dim). Exponents in T are checked from both sides, those in L and D
+/// as upper bounds: see reports/tables/growth.hpp.
 struct Growth {
   double time_in_length = 1;
   double workspace_in_length = 1;
   double time_in_latents = 0;
   double workspace_in_latents = 0;
-  /// T and L held fixed; a size that follows head_dim (the features of linear) grows with it.
+  /// At fixed T and L; a size that follows head_dim (the features of linear) grows with it.
   double time_in_head_dim = 1;
-  std::optional<double> workspace_in_head_dim = {};  ///< nothing is claimed unless said
-  /// Tokens from which on the exponents in T are to be seen; below, another term hides them.
+  std::optional<double> workspace_in_head_dim = {};  ///< not claimed by default
+  /// Below this many tokens another term hides the exponents in T.
   std::int64_t from_length = 0;
 };
 
-/// What a mechanism claims of itself; the conformance kit holds it to each.
+/// Properties that a mechanism claims; the conformance kit checks each claim.
 struct Claims {
   bool rows_sum_to_one = true;          ///< y(v + c) = y(v) + c
   bool linear_in_value = true;          ///< y(a v + b v') = a y(v) + b y(v')
   bool permutation_equivariant = true;  ///< bidirectional, without positions
   bool last_row_agrees = true;          ///< causal row T-1 equals bidirectional row T-1
-  bool heads_independent = true;        ///< no head sees another (Luna's unpacking mixes them)
+  bool heads_independent = true;        ///< no head reads another (Luna's unpacking mixes them)
 };
 
-/// Where the tokens of a role come from.
+/// Which tokens a role is made of.
 enum class Source { query_tokens, key_tokens, latent_stream };
-/// How a role is fed: x W; the head's slice of x; or W applied to Mechanism::before(x).
+/// How a role is made: x W; the head's slice of x; or Mechanism::before(x) W.
 enum class Feed { projected, slice, before };
 
 /// One named input of `mix`.
@@ -88,13 +87,13 @@ struct Role {
 /// The inputs of one mix, by role name.
 struct Inputs {
   std::map<std::string, at::Tensor> tensors;
-  /// [B, S] bool, true where the key token is real; undefined = all are.
+  /// [B, S] bool, true for real key tokens, false for padding; undefined = all are real.
   at::Tensor key_mask;
   const at::Tensor& operator[](const std::string& role) const;
 };
 
-/// What a causal mechanism carries from token to token: named tensors, updated in place, and the
-/// number of tokens seen. Copyable by `clone`, so that one prefill serves many continuations.
+/// The decoding state of a causal mechanism: named tensors, updated in place, and the number of
+/// tokens seen. `clone` copies it, so that one prefill serves many continuations.
 struct State {
   std::map<std::string, at::Tensor> tensors;
   std::int64_t position = 0;
@@ -105,25 +104,25 @@ struct State {
 
 struct Mixed {
   at::Tensor output;   ///< [B, H, T, Dv]
-  at::Tensor latents;  ///< the new latent stream, where there is one
+  at::Tensor latents;  ///< the new latent stream, if there is one
 };
 
-/// A configured mechanism: its choices, its parameters, the inputs it wants.
+/// A configured mechanism: options, problem, parameters and declared inputs.
 class Mechanism : public torch::nn::Module {
  public:
   Mechanism(std::string name, Options chosen, Problem asked)
       : torch::nn::Module(std::move(name)), options(std::move(chosen)), problem(std::move(asked)) {}
 
   virtual std::vector<Role> roles() const = 0;
-  /// What comes before the projection of every role fed by `Feed::before`, [B, T, C] to [B, T, C]:
-  /// a short convolution, a recurrence. With a state it continues from the tensors that it keeps
-  /// there and advances them; the position is advanced by `mix`.
+  /// Applied before the projection of every role with `Feed::before`, [B, T, C] to [B, T, C]: a
+  /// short convolution, a recurrence. With a state it continues from its tensors there and updates
+  /// them; `mix` advances the position.
   virtual at::Tensor before(const at::Tensor& x, State* state);
-  /// Draws parameters and buffers anew, from the seed alone. `Entry::make` has drawn them with
-  /// seed 0. Nothing by default.
+  /// Draws parameters and buffers from the seed alone. `Entry::make` draws them with seed 0. Does
+  /// nothing by default.
   virtual void draw_parameters(std::uint64_t seed);
-  /// A state that has seen nothing, in the inputs' dtype and device; throws UnsupportedError where
-  /// the mechanism has none. `capacity` is the greatest number of tokens it will ever see.
+  /// The state before the first token, for inputs of this dtype and device. `capacity` is the
+  /// largest number of tokens it will hold. Throws UnsupportedError if the mechanism has no state.
   virtual State empty_state(std::int64_t batch, std::int64_t capacity,
                             const at::TensorOptions& tensor) const;
 
@@ -131,21 +130,29 @@ class Mechanism : public torch::nn::Module {
   const Problem problem;
 };
 
+using Supports = std::function<Support(const Options&, const Problem&)>;
+using Mix = std::function<Mixed(Mechanism&, const Inputs&, State*)>;
+using CostOf = std::function<Cost(const Options&, const Problem&)>;
+
+/// Supports every problem.
+inline Support supports_all(const Options&, const Problem&) { return {}; }
+
 /// One way of computing a mechanism.
 struct Implementation {
-  std::string name;   ///< composite, scan, chunked, tiled, fused, …
-  std::string title;  ///< one line: which algorithm, from where
-  std::function<Support(const Options&, const Problem&)> supports;
-  /// Without a state: the whole sequence. With one: continue from it and advance it (causal only).
-  std::function<Mixed(Mechanism&, const Inputs&, State*)> mix;
-  std::function<Cost(const Options&, const Problem&)> cost;
-  Growth growth;
+  std::string name = {};   ///< composite, scan, chunked, tiled, fused, …
+  std::string title = {};  ///< one line: the algorithm and its source
+  Supports supports = supports_all;
+  /// Without a state: mixes the whole sequence. With one: continues from it and advances it (causal
+  /// pattern only).
+  Mix mix = {};
+  CostOf cost = {};
+  Growth growth = {};
   bool differentiable = true;
-  /// The greatest `auto` rank among those that support the problem is taken by `auto`.
+  /// `auto` selects the implementation of the highest rank that supports the problem.
   int rank = 0;
 };
 
-/// A name for a mechanism with an implementation and options chosen.
+/// A name for a mechanism with a chosen implementation and options.
 struct Alias {
   std::string name;
   std::string mechanism;
@@ -154,13 +161,13 @@ struct Alias {
   std::string title;
 };
 
-/// Where numbers are not those of the published code or paper.
+/// A difference from the published code or paper.
 struct Departure {
-  std::string what;  ///< what differs, naming the publication: "no 1/sqrt(D) in the paper"
-  std::string how;   ///< how to get the published form here, or why it is not offered
+  std::string what;  ///< the difference, naming the publication: "no 1/sqrt(D) in the paper"
+  std::string how;   ///< how to get the published form, or why it is not available
 };
 
-/// Everything the registry knows of a mechanism.
+/// The description of a mechanism.
 struct Entry {
   std::string name;
   std::string title;
@@ -168,15 +175,16 @@ struct Entry {
   std::vector<Option> options;
   Claims claims;
   std::vector<Pattern> patterns;
-  /// May depend on sizes and options; asked before `make`.
-  std::function<Support(const Options&, const Problem&)> supports;
-  /// `options` as resolved against the declaration. May add derived values, such as
-  /// latents_total from latents_per_head; throws UsageError where choices contradict each other.
-  std::function<Options(const Options&, const Problem&)> derive;
+  /// Whether any implementation can support the problem; called before `make`.
+  Supports supports = supports_all;
+  /// Takes resolved options and returns them with derived values, such as latents_total from
+  /// latents_per_head. Throws UsageError if options contradict each other. The identity by default.
+  std::function<Options(const Options&, const Problem&)> derive =
+      [](const Options& options, const Problem&) { return options; };
   std::function<std::shared_ptr<Mechanism>(const Options&, const Problem&)> make;
   std::vector<Implementation> implementations;  ///< the first is `composite`
   std::vector<Alias> aliases;
-  std::vector<Departure> differs_from;  ///< known departures from published code; told to users
+  std::vector<Departure> differs_from;  ///< known differences from published code; shown to users
 
   const Implementation& implementation(const std::string& name) const;
   const Implementation* find_implementation(const std::string& name) const;

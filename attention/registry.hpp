@@ -1,7 +1,7 @@
 // Registry: names to mechanisms, implementations, aliases and references.
 //
-// No static constructors: `Registry::with_builtins()` fills it from a table that CMake generates
-// from the folders mechanisms/ and reference/, and plugins add to it through the same functions.
+// There are no static constructors. `Registry::with_builtins()` uses a table that CMake generates
+// from the folders mechanisms/ and reference/; plugins register through the same functions.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace attnbench {
 
-/// A name looked up: which entry, which implementation word ("auto" unless said), preset options.
+/// A name looked up: the entry, the implementation's name ("auto" by default) and preset options.
 struct Resolved {
   const Entry* entry = nullptr;
   std::string implementation = "auto";
@@ -32,7 +32,7 @@ class Registry {
 
   /// Throws PluginError if a name is taken or malformed, or the entry lacks `composite`.
   void add(Entry entry, reference::Reference reference);
-  /// A further implementation of a mechanism that is already there.
+  /// Adds an implementation to a registered mechanism. Throws PluginError likewise.
   void add_implementation(const std::string& mechanism, Implementation implementation);
 
   /// Throws UsageError naming the closest known name.
@@ -42,8 +42,8 @@ class Registry {
   std::vector<std::string> mechanisms() const;  ///< sorted
   std::vector<Alias> aliases() const;           ///< sorted by name
 
-  /// `word` is an implementation's name or "auto". Throws UsageError for an unknown name and
-  /// UnsupportedError, with the reason, where nothing named so can do the problem.
+  /// `word` is an implementation's name or "auto". Throws UsageError for an unknown name, and
+  /// UnsupportedError with the reason if no implementation of that name supports the problem.
   static Choice choose(const Entry& entry, const std::string& word, const Options& options,
                        const Problem& problem);
 

@@ -1,13 +1,13 @@
-# What a plugin sees of attnbench: ATTNBENCH_INTERFACE_HEADERS, which are installed, and
-# ATTNBENCH_INTERFACE, a hash of those whose classes cross between the two, for the stamp.
+# The interface for plugins: ATTNBENCH_INTERFACE_HEADERS are installed, and ATTNBENCH_INTERFACE, part of
+# the stamp, is a hash of those headers whose classes plugins and attnbench exchange.
 set(ATTNBENCH_CROSSING_HEADERS
     core/errors.hpp attention/mechanism.hpp core/option.hpp attention/plugin/plugin.hpp
     attention/plugin/plugin_stamp.hpp core/problem.hpp attention/registry.hpp
     attention/reference/reference.hpp tasks/plugin.hpp tasks/task.hpp)
 set(ATTNBENCH_INTERFACE_HEADERS
-    ${ATTNBENCH_CROSSING_HEADERS} attention/conformance/conformance.hpp attention/torch/cuda_stream.hpp
-    attention/torch/draw.hpp attention/entry_parts.hpp attention/kernels/team.hpp attention/torch/team.hpp attention/conformance/tolerance.hpp
-    attention/torch/torch.hpp attention/torch/version.hpp)
+    ${ATTNBENCH_CROSSING_HEADERS} attention/conformance/conformance.hpp
+    attention/conformance/tolerance.hpp attention/entry_parts.hpp attention/kernels/team.hpp
+    attention/torch/draw.hpp attention/torch/execution.hpp attention/torch/torch.hpp)
 set(interface_text "")
 foreach(header IN LISTS ATTNBENCH_CROSSING_HEADERS)
   file(READ ${PROJECT_SOURCE_DIR}/${header} header_text)

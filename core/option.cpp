@@ -27,19 +27,13 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
 OptionType type_of(const OptionValue& value) {
   constexpr OptionType types[] = {OptionType::integer, OptionType::number, OptionType::boolean,
                                   OptionType::text, OptionType::window};
   return types[value.index()];
 }
 
-/// `value` as the declared type, or nothing. A number without a fraction is an integer too.
+/// `value` as `type`, or nothing. A number without a fraction converts to an integer.
 std::optional<OptionValue> converted(const OptionValue& value, OptionType type) {
   if (type_of(value) == type) return value;
   if (type == OptionType::number && type_of(value) == OptionType::integer) {
@@ -75,9 +69,8 @@ void check_value(const Option& option, const OptionValue& value) {
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     const auto& choices = option.choices;
     if (choices.empty() || std::count(choices.begin(), choices.end(), *text) != 0) return;
-    const std::string near = closest_word(*text, choices);
-    throw UsageError("option " + option.name + " must be one of " + joined(choices) + ", not " +
-                     quoted(*text) + (near.empty() ? "" : "; did you mean " + near + "?"));
+    throw UsageError("option " + option.name + " must be one of " + word_list(choices) + ", not " +
+                     quoted(*text) + did_you_mean(*text, choices));
   } else if (const auto* window = std::get_if<Window>(&value)) {
     if (window->left < 0 || window->right < 0) {
       throw UsageError("option " + option.name + " must not be negative on either side, not " +
@@ -90,9 +83,8 @@ void check_value(const Option& option, const OptionValue& value) {
   std::vector<std::string> known;
   for (const auto& option : declared) known.push_back(option.name);
   if (known.empty()) throw UsageError("unknown option " + name + ": there are no options here");
-  const std::string near = closest_word(name, known);
-  throw UsageError("unknown option " + name + (near.empty() ? "" : "; did you mean " + near + "?") +
-                   " The options are: " + joined(known));
+  throw UsageError("unknown option " + name + did_you_mean(name, known) +
+                   " The options are: " + word_list(known));
 }
 
 template <class T>
@@ -162,6 +154,17 @@ std::string range_text(const Option& option) {
 
 std::string closest_word(const std::string& word, const std::vector<std::string>& known) {
   return suite::nearest_word(word, known);
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = closest_word(word, known);
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
+std::string word_list(const std::vector<std::string>& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
 }
 
 std::string to_string(const OptionValue& value) {

@@ -1,14 +1,15 @@
-// Options: what a mechanism or a task lets its user choose, and the values chosen.
+// Options: what a user may choose for a mechanism or a task, and the values chosen.
 //
-// An `Option` is the declaration (name, type, default, range, meaning); `Options` are values that
-// have been held against such declarations, every default filled in. Neither knows JSON nor torch:
-// plugins, kernels' tests and the worker share them as plain data.
+// An `Option` is a declaration (name, type, default, range, meaning). `Options` holds values that
+// were checked against declarations, with every default filled in. Neither depends on JSON or
+// torch, so plugins, kernel tests and the worker share them.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,27 +26,44 @@ using OptionValue = std::variant<std::int64_t, double, bool, std::string, Window
 
 enum class OptionType { integer, number, boolean, text, window };
 
-/// The declaration of one option.
+/// The declaration of one option. The functions below make one of each type.
 struct Option {
   std::string name;  ///< the key in suites and on the command line
   OptionType type = OptionType::integer;
-  OptionValue fallback;              ///< the default; its alternative must match `type`
-  std::string meaning;               ///< one sentence, units included
-  std::optional<double> minimum;     ///< inclusive, for integer and number
-  std::optional<double> maximum;     ///< inclusive, for integer and number
-  std::vector<std::string> choices;  ///< for text: the valid words; empty = any text
+  OptionValue fallback = {};              ///< the default; its alternative must match `type`
+  std::string meaning = {};               ///< one sentence, units included
+  std::optional<double> minimum = {};     ///< inclusive, for integer and number
+  std::optional<double> maximum = {};     ///< inclusive, for integer and number
+  std::vector<std::string> choices = {};  ///< for text: the valid words; empty = any text
+
+  static Option integer(std::string name, std::int64_t fallback, std::string meaning,
+                        std::optional<double> minimum = {}, std::optional<double> maximum = {}) {
+    return {std::move(name), OptionType::integer, fallback, std::move(meaning), minimum, maximum};
+  }
+  static Option number(std::string name, double fallback, std::string meaning,
+                       std::optional<double> minimum = {}, std::optional<double> maximum = {}) {
+    return {std::move(name), OptionType::number, fallback, std::move(meaning), minimum, maximum};
+  }
+  static Option boolean(std::string name, bool fallback, std::string meaning) {
+    return {std::move(name), OptionType::boolean, fallback, std::move(meaning)};
+  }
+  /// The first of `choices` is the default.
+  static Option text(std::string name, std::vector<std::string> choices, std::string meaning) {
+    std::string fallback = choices.front();
+    return {std::move(name),   OptionType::text, std::move(fallback), std::move(meaning), {}, {},
+            std::move(choices)};
+  }
 };
 
-/// Values by name. Reading a name that is not there, or as another type, is a programming error
-/// and throws std::logic_error naming both.
+/// Values by name. Reading an undeclared name, or a value as another type, throws std::logic_error
+/// that names both.
 class Options {
  public:
   Options() = default;
   explicit Options(std::map<std::string, OptionValue> values) : values_(std::move(values)) {}
 
-  /// `said` held against `declared`: defaults filled in, integers widened to numbers.
-  /// Throws UsageError for an unknown name (naming the closest), a wrong type or a value out of
-  /// range.
+  /// Checks `said` against `declared`, fills in defaults and widens integers to numbers. Throws
+  /// UsageError for an unknown name (naming the closest), a wrong type or a value out of range.
   static Options resolve(const std::vector<Option>& declared,
                          const std::map<std::string, OptionValue>& said);
 
@@ -63,10 +81,13 @@ class Options {
   std::map<std::string, OptionValue> values_;
 };
 
-/// The word of `known` with the smallest edit distance to `word`, or empty if none is near.
+/// The word in `known` with the smallest edit distance to `word`, or empty if none is close.
 std::string closest_word(const std::string& word, const std::vector<std::string>& known);
+/// For messages: "; did you mean WORD?" with the closest word, or empty; and "a, b, c".
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
+std::string word_list(const std::vector<std::string>& words);
 
-/// For messages: the value as JSON would write it.
+/// The value as JSON writes it, for messages.
 std::string to_string(const OptionValue& value);
 const char* to_string(OptionType type);
 

@@ -18,11 +18,8 @@ T from_word(const char* what, const std::string& word,
     if (word == text) return value;
     known.push_back(text);
   }
-  std::string list;
-  for (const auto& text : known) list += (list.empty() ? "" : ", ") + text;
-  const std::string near = closest_word(word, known);
-  throw UsageError(std::string(what) + " must be one of " + list + ", not \"" + word + "\"" +
-                   (near.empty() ? "" : "; did you mean " + near + "?"));
+  throw UsageError(std::string(what) + " must be one of " + word_list(known) + ", not \"" + word +
+                   "\"" + did_you_mean(word, known));
 }
 
 template <class T, std::size_t N>
@@ -60,7 +57,7 @@ std::int64_t visible_pairs(const Problem& problem) {
 }
 
 std::int64_t visible_pairs(const Problem& problem, std::int64_t left, std::int64_t right) {
-  // The diagonal is aligned to the bottom right: the last query sits on the last key.
+  // The diagonal is aligned to the bottom right: the last query is at the last key.
   const std::int64_t shift = problem.key_length - problem.length;
   if (problem.pattern == Pattern::causal) right = std::min<std::int64_t>(right, 0);
   std::int64_t pairs = 0;

@@ -1,4 +1,4 @@
-// Problem: the sizes and kind of one attention call, before any tensor exists.
+// Problem: the sizes and kind of one attention call, without any tensor.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace attnbench {
 enum class Pattern { bidirectional, causal, cross };
 enum class Dtype { float32, float64, bfloat16, float16 };
 
-/// All sizes are counts of elements. `width` (C of the papers) is heads * head_dim and is not kept.
+/// Sizes count elements. The papers' C is width() = heads * head_dim.
 struct Problem {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
@@ -22,19 +22,19 @@ struct Problem {
   Pattern pattern = Pattern::causal;
   Dtype dtype = Dtype::float32;
   std::string device = "cpu";
-  bool gradient = false;  ///< a backward pass will follow
+  bool gradient = false;  ///< whether a backward pass follows
 
   std::int64_t width() const { return heads * head_dim; }
 };
 
 const char* to_string(Pattern pattern);
 const char* to_string(Dtype dtype);
-/// Throw UsageError listing the valid words.
+/// Both throw UsageError that lists the valid words.
 Pattern pattern_from(const std::string& word);
 Dtype dtype_from(const std::string& word);
 std::int64_t bytes_of(Dtype dtype);
 
-/// Pairs (query, key) that a causal mask, a window or no mask lets through, per batch and head.
+/// Pairs (query, key) that a causal mask, a window or no mask leaves visible, per batch and head.
 std::int64_t visible_pairs(const Problem& problem);
 std::int64_t visible_pairs(const Problem& problem, std::int64_t left, std::int64_t right);
 

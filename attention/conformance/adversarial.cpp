@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "attention/conformance/compare.hpp"
-#include "attention/conformance/property.hpp"
 
 namespace attnbench::conformance {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/conformance/property.hpp"
+#include "attention/conformance/subject.hpp"
 
 namespace attnbench::conformance {
 namespace {
@@ -21,9 +21,7 @@ void refuse_unknown(const std::vector<std::string>& only) {
   for (const Property& property : properties()) known.push_back(property.name);
   for (const std::string& name : only) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string near = closest_word(name, known);
-    throw UsageError("there is no property " + name +
-                     (near.empty() ? "" : "; did you mean " + near + "?"));
+    throw UsageError("there is no property " + name + did_you_mean(name, known));
   }
 }
 

@@ -1,9 +1,9 @@
-// Order in time: nothing comes from the future, and a step from a state is the whole sequence.
+// Order in time: outputs do not depend on the future, and steps from a state equal the whole
+// sequence, in the mix and, if something comes before the projections, in a Layer.
 #include <algorithm>
-#include <cmath>
 
 #include "attention/conformance/compare.hpp"
-#include "attention/conformance/property.hpp"
+#include "attention/layer.hpp"
 
 namespace attnbench::conformance {
 namespace {
@@ -58,21 +58,31 @@ void causality(const Subject& subject, Judge& judge) {
   }
 }
 
-/// Output of the sequence fed through `state` in pieces of these lengths, the last one repeated.
-at::Tensor in_pieces(const Trial& trial, const Inputs& inputs, State& state,
-                     const std::vector<std::int64_t>& lengths) {
+using Ways = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+/// The outputs of `step(begin, count)` for pieces of these lengths, the last one repeated, joined
+/// along dimension `dim`.
+template <class Step>
+at::Tensor in_pieces(std::int64_t length, const std::vector<std::int64_t>& lengths,
+                     std::int64_t dim, const Step& step) {
   std::vector<at::Tensor> outputs;
   std::int64_t done = 0;
-  for (std::size_t i = 0; done < trial.problem.length; ++i) {
-    const std::int64_t count =
-        std::min(lengths[std::min(i, lengths.size() - 1)], trial.problem.length - done);
-    outputs.push_back(mix(trial, tokens(trial, inputs, done, count), &state));
+  for (std::size_t i = 0; done < length; ++i) {
+    const std::int64_t count = std::min(lengths[std::min(i, lengths.size() - 1)], length - done);
+    outputs.push_back(step(done, count));
     done += count;
   }
-  return at::cat(outputs, 2);
+  return at::cat(outputs, dim);
 }
 
-/// Two continuations of one prefill must not disturb each other.
+at::Tensor mix_in_pieces(const Trial& trial, const Inputs& inputs, State& state,
+                         const std::vector<std::int64_t>& lengths) {
+  return in_pieces(trial.problem.length, lengths, 2, [&](std::int64_t begin, std::int64_t count) {
+    return mix(trial, tokens(trial, inputs, begin, count), &state);
+  });
+}
+
+/// Two continuations of one prefill must be independent.
 void compare_clones(const Subject& subject, Judge& judge, const Trial& trial,
                     const Inputs& inputs) {
   State state = empty_state(trial);
@@ -85,7 +95,7 @@ void compare_clones(const Subject& subject, Judge& judge, const Trial& trial,
                 subject.unchanged());
 }
 
-/// A state is the mechanism's: what one implementation began another continues.
+/// A state belongs to the mechanism: one implementation continues that of another.
 void compare_handover(const Subject& subject, Judge& judge, const Trial& trial,
                       const Inputs& inputs) {
   const auto other = subject.naive(trial);
@@ -103,14 +113,14 @@ void compare_handover(const Subject& subject, Judge& judge, const Trial& trial,
   }
 }
 
-/// Key heads that several query heads share are shared in the state, too.
+/// Key heads that query heads share are shared in the state, too.
 void grouped_steps(const Subject& subject, Judge& judge) {
   const auto trial = subject.prepare(judge, "2 key heads for 4", grouped_sizes());
   if (!trial) return;
   const Inputs inputs = draw(*trial, subject.seed + 30);
   const auto rows = all_rows(trial->problem);
   State state = empty_state(*trial);
-  const at::Tensor output = in_pieces(*trial, inputs, state, {7, 1, 1, 5, 1});
+  const at::Tensor output = mix_in_pieces(*trial, inputs, state, {7, 1, 1, 5, 1});
   compare_rows(judge, subject, *trial, inputs, rows, trial->where, rows_of(output, rows));
 }
 
@@ -126,7 +136,7 @@ void step_equals_full(const Subject& subject, Judge& judge) {
   }
   const Inputs inputs = draw(*trial, subject.seed + 10);
   const auto rows = all_rows(trial->problem);
-  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> ways = {
+  const Ways ways = {
       {"single steps", {1}},
       {"steps after a prefill of 1", {1, 1}},
       {"steps after a prefill of 7", {7, 1}},
@@ -138,7 +148,7 @@ void step_equals_full(const Subject& subject, Judge& judge) {
   };
   for (const auto& [name, lengths] : ways) {
     State state = empty_state(*trial);
-    const at::Tensor output = in_pieces(*trial, inputs, state, lengths);
+    const at::Tensor output = mix_in_pieces(*trial, inputs, state, lengths);
     compare_rows(judge, subject, *trial, inputs, rows, name, rows_of(output, rows));
     judge.require(name + ": the state counts the tokens it has seen",
                   state.position == trial->problem.length);
@@ -146,6 +156,75 @@ void step_equals_full(const Subject& subject, Judge& judge) {
   compare_clones(subject, judge, *trial, inputs);
   compare_handover(subject, judge, *trial, inputs);
   grouped_steps(subject, judge);
+}
+
+bool fed_by(const Mechanism& mechanism, Feed feed) {
+  const auto roles = mechanism.roles();
+  return std::any_of(roles.begin(), roles.end(),
+                     [feed](const Role& role) { return role.feed == feed; });
+}
+
+/// The default options, and every choice of the text options: one of them may select what comes
+/// before the projections.
+std::vector<Values> choices(const Subject& subject) {
+  std::vector<Values> all{{}};
+  for (const Option& option : subject.entry.options) {
+    if (option.type != OptionType::text) continue;
+    for (const auto& word : option.choices) all.push_back({{option.name, word}});
+  }
+  return all;
+}
+
+std::string described(const Values& choice) {
+  std::string text;
+  for (const auto& [name, value] : choice) text += ", " + name + " " + to_string(value);
+  return text;
+}
+
+void compare_layer(const Subject& subject, Judge& judge, const Trial& trial) {
+  const at::NoGradGuard no_grad;
+  Layer layer(trial.mechanism, *trial.implementation, Scope::layer, subject.seed);
+  const Problem& problem = trial.problem;
+  const at::Tensor x = normal({problem.batch, problem.length, problem.width()}, subject.seed + 29)
+                           .to(at::Device(problem.device), scalar_type(problem.dtype));
+  const at::Tensor whole = layer.forward(x, x).output;
+  const Ways ways = {
+      {"single steps", {1}},
+      {"steps after a prefill of 20", {20, 1}},
+      {"blocks of 5, 1, 9, 16, 3", {5, 1, 9, 16, 3}},
+      {"one block", {37}},
+  };
+  for (const auto& [name, lengths] : ways) {
+    State state = layer.mechanism().empty_state(x.size(0), x.size(1), x.options());
+    const auto step = [&](std::int64_t begin, std::int64_t count) {
+      const at::Tensor piece = x.narrow(1, begin, count);
+      return layer.forward(piece, piece, {}, {}, &state).output;
+    };
+    judge.compare(name + trial.where, difference(in_pieces(x.size(1), lengths, 1, step), whole),
+                  2 * subject.bar.value);
+  }
+}
+
+void layer_steps(const Subject& subject, Judge& judge) {
+  if (subject.pattern != Pattern::causal) {
+    return judge.leave_out("", causal_only);
+  }
+  if (bytes_of(subject.dtype) == 2) {
+    // LibTorch computes products of a single token differently and rounds every partial sum.
+    return judge.leave_out(
+        "",
+        "a token projected alone is rounded differently in this dtype; float32 and "
+        "float64 check the same");
+  }
+  bool found = false;
+  for (const Values& choice : choices(subject)) {
+    Judge ignored;  // a choice that contradicts the other defaults is not a finding
+    const auto trial = subject.prepare(ignored, described(choice), {}, choice);
+    if (!trial || !fed_by(*trial->mechanism, Feed::before)) continue;
+    found = true;
+    compare_layer(subject, judge, *trial);
+  }
+  if (!found) judge.leave_out("", "nothing comes before its projections");
 }
 
 }  // namespace
@@ -157,6 +236,14 @@ std::vector<Check> order_checks() {
       {{"step_equals_full", "steps and blocks from a state give the outputs of the whole sequence"},
        step_equals_full},
   };
+}
+
+std::vector<Check> layer_checks() {
+  return {
+      {{"layer_steps",
+        "what comes before the projections gives the same in steps and blocks from a state as over "
+        "the whole sequence"},
+       layer_steps}};
 }
 
 }  // namespace attnbench::conformance

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "attention/conformance/compare.hpp"
-#include "attention/conformance/property.hpp"
 
 namespace attnbench::conformance {
 namespace {

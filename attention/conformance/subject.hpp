@@ -1,4 +1,4 @@
-// Subject: what is under test, and how to make and run trials of it.
+// Subject: the implementation under test, and its trials.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@
 
 namespace attnbench::conformance {
 
-/// The sizes of one trial. Not multiples of the kit's chunk of 8, so that each has a tail.
+/// The sizes of one trial. Not multiples of the kit's chunk of 8, so that the last chunk is
+/// partial.
 struct Sizes {
   std::int64_t batch = 2;
   std::int64_t heads = 2;
@@ -23,12 +24,13 @@ struct Sizes {
   std::int64_t value_dim = 0;  ///< 0 = head_dim
 };
 
-/// Two key heads for four: which head reads which, and what is summed over them, shows.
+/// Two key heads for four query heads, which reveals errors in their assignment and in sums over
+/// them.
 Sizes grouped_sizes();
 
 using Values = std::map<std::string, OptionValue>;
 
-/// A mechanism made for one problem, and the implementation that is to compute it.
+/// A mechanism for one problem, and the implementation that computes it.
 struct Trial {
   Problem problem;
   Options options;
@@ -49,21 +51,20 @@ class Subject {
           const Implementation& implementation, Pattern pattern, Dtype dtype,
           const CheckOptions& options);
 
-  /// Nothing, after telling the judge why, where the mechanism or implementation says no.
-  /// `changes` go over the kit's options, and `CheckOptions::options` over both.
+  /// A trial, or nothing after reporting the reason if the mechanism or implementation does not
+  /// support it. `changes` override the kit's options, and `CheckOptions::options` both.
   std::optional<Trial> prepare(Judge& judge, const std::string& where, const Sizes& sizes = {},
                                const Values& changes = {}, bool gradient = false) const;
-  /// The same for another pattern; the parameters are those of `like`.
+  /// The same for another pattern, with the parameters of `like`.
   std::optional<Trial> in_pattern(const Trial& like, Pattern pattern) const;
   /// The composite form in double, with the trial's parameters.
   Trial composite_in_double(const Trial& trial) const;
-  /// The composite form with the trial's own mechanism and dtype; nothing where it does not support
-  /// it.
+  /// The composite form with the trial's mechanism and dtype; nothing if it does not support it.
   std::optional<Trial> naive(const Trial& trial) const;
 
-  /// Integer options whose name holds "chunk" or "tile", the kit's value for each.
+  /// Integer options whose name contains "chunk" or "tile", with the kit's values.
   const Values& chunks() const { return chunks_; }
-  /// Whether the mechanism declares an option of this name.
+  /// The mechanism's option of this name, or null.
   const Option* option(const std::string& name) const;
 
   const Entry& entry;
@@ -75,21 +76,21 @@ class Subject {
   const std::uint64_t seed;
   const Tolerance bar;
 
-  /// What "unchanged" may mean: forms that stabilise by a chunk's maximum round differently when a
-  /// later token of the chunk changes.
+  /// The tolerance for "unchanged": forms that stabilise by a chunk's maximum round differently
+  /// when a later token of the chunk changes.
   double unchanged() const;
   bool differentiable() const { return implementation.differentiable; }
 
  private:
   Problem problem(const Sizes& sizes) const;
 
-  Values chunks_;  // found while kit_options_ is made, so before it
+  Values chunks_;  // filled while kit_options_ is initialised, so declared before it
   Values kit_options_;
   Values said_;
 };
 
-/// Normal numbers of standard deviation `scale` for every role, on the CPU; the role's name, its
-/// shape and the seed decide them.
+/// Normal numbers of standard deviation `scale` for every role, on the CPU. They depend only on the
+/// role's name, its shape and the seed.
 Inputs draw(const Trial& trial, std::uint64_t seed, double scale = 1);
 /// Normal numbers of this shape in double.
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed);
@@ -102,21 +103,37 @@ Inputs tokens(const Trial& trial, const Inputs& inputs, std::int64_t begin, std:
 Inputs rows_of_batch(const Inputs& inputs, std::int64_t begin, std::int64_t count);
 /// The role that is averaged: named "value", or the one that is as wide as the output.
 bool is_value(const Trial& trial, const Role& role);
-/// Whether the values have a role of their own, so that claims about them can be put to the test.
+/// The role of the values; empty if there is none, so that claims about them cannot be checked.
 std::string value_role(const Trial& trial);
 
-/// The inputs on the trial's device, strides as they are; those that are there already themselves.
+/// The inputs on the trial's device, with their strides; not copied if they are there already.
 Inputs placed(const Trial& trial, const Inputs& inputs);
-/// A state for the trial that has seen nothing, on its device.
+/// An empty state for the trial, on its device.
 State empty_state(const Trial& trial);
 
-/// Runs without gradient, on the trial's device; what it returns is on the CPU. With a state:
-/// continues from it.
+/// Runs without gradient on the trial's device, from `state` if it is not null; the result is on
+/// the CPU.
 at::Tensor mix(const Trial& trial, const Inputs& inputs, State* state = nullptr);
 /// Gradients of sum(upstream * output), likewise.
 Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at::Tensor& upstream);
 
-/// From wherever they are.
+/// The numbers of a tensor on any device.
 std::vector<double> numbers(const at::Tensor& tensor);
+
+/// A property and the function that checks it; one file per group of properties.
+struct Check {
+  Property property;
+  /// Reports to the judge every trial that it makes or omits.
+  void (*run)(const Subject&, Judge&);
+};
+
+std::vector<Check> value_checks();         ///< the definition and the composite form
+std::vector<Check> order_checks();         ///< causality; steps and blocks from a state
+std::vector<Check> size_checks();          ///< chunk borders, odd widths, unequal lengths
+std::vector<Check> padding_checks();       ///< masks
+std::vector<Check> claim_checks();         ///< what the entry claims of itself
+std::vector<Check> adversarial_checks();   ///< inputs that overflow naive forms
+std::vector<Check> independence_checks();  ///< batch, heads, repetition
+std::vector<Check> layer_checks();         ///< what comes before the projections (order.cpp)
 
 }  // namespace attnbench::conformance

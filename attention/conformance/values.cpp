@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "attention/conformance/compare.hpp"
-#include "attention/conformance/property.hpp"
 
 namespace attnbench::conformance {
 namespace {

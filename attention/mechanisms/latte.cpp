@@ -1,21 +1,16 @@
-// Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} averages the values
-// under the softmax, over the tokens that t sees, of latent l's scores. The causal forms are those
-// of attention/algorithms/prefix_pool/prefix_pool.hpp.
+// Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} is the average of the
+// values weighted by the softmax of latent l's scores over the tokens that t sees. The causal forms
+// are those of attention/algorithms/prefix_pool/prefix_pool.hpp.
 #include <limits>
 
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
-#include "attention/algorithms/prefix_pool/cost.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
 using prefix_pool::Carry;
 using prefix_pool::Query;
-
-// A block shorter than this that continues from a state goes token by token: the products of a
-// chunk do not pay.
-constexpr std::int64_t kShortStep = 8;
 
 class Latte : public Mechanism {
  public:
@@ -28,7 +23,7 @@ class Latte : public Mechanism {
             {"value", Source::key_tokens, problem.value_dim}};
   }
 
-  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
@@ -41,8 +36,7 @@ class Latte : public Mechanism {
   }
 };
 
-/// The three inputs, scaled, with padded tokens hidden by selection: what stands there may be
-/// anything, not a number included.
+/// The three inputs, scaled; at padding scores of -inf and values of 0.
 struct Call {
   at::Tensor query;
   at::Tensor scores;
@@ -56,15 +50,13 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
     call.query = call.query * scale;
     call.scores = call.scores * scale;
   }
-  if (inputs.key_mask.defined()) {
-    const at::Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    call.scores = call.scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-    call.values = call.values.masked_fill(hidden, 0);
-  }
+  call.scores =
+      without_padding(call.scores, inputs.key_mask, -std::numeric_limits<double>::infinity());
+  call.values = without_padding(call.values, inputs.key_mask);
   return call;
 }
 
-/// A causal form; `carry`, where there is one, is continued from and advanced.
+/// A causal form, which continues from `carry`, if there is one, and advances it.
 using Causal = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
 
 Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state,
@@ -72,12 +64,8 @@ Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs,
   const Call call = call_of(mechanism, inputs);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
-    const auto whole = [&] {
-      return in_kernels
-                 ? prefix_pool::whole_fused(call.query, Query::logits, call.scores, call.values)
-                 : prefix_pool::whole(call.query, Query::logits, call.scores, call.values);
-    };
-    return {whole(), {}};
+    const auto whole = in_kernels ? prefix_pool::whole_fused : prefix_pool::whole;
+    return {whole(call.query, Query::logits, call.scores, call.values), {}};
   }
   if (!state) return {causal(mechanism, call, nullptr), {}};
   Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
@@ -117,9 +105,10 @@ Implementation composite() {
   Implementation implementation = implementation_of(
       "composite", "the paper's vectorised form: all prefixes at once, in tensor operations",
       causal);
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.supports = supports_all;
   implementation.cost = composite_cost;
-  implementation.growth = {1, 1, 1, 1, 1, 1.0};
+  implementation.growth = {
+      .time_in_latents = 1, .workspace_in_latents = 1, .workspace_in_head_dim = 1};
   return implementation;
 }
 
@@ -132,7 +121,8 @@ Implementation scan() {
   implementation.cost = [](const Options& options, const Problem& problem) {
     return prefix_pool::scan_cost(sizes_of(options, problem));
   };
-  implementation.growth = {1, 0, 1, 1};
+  implementation.growth = {
+      .workspace_in_length = 0, .time_in_latents = 1, .workspace_in_latents = 1};
   implementation.rank = -1;
   return implementation;
 }
@@ -151,7 +141,8 @@ Implementation chunked() {
     return prefix_pool::chunked_cost(sizes_of(options, problem),
                                      static_cast<double>(options.integer("chunk")));
   };
-  implementation.growth = {1, 0, 1, 1};
+  implementation.growth = {
+      .workspace_in_length = 0, .time_in_latents = 1, .workspace_in_latents = 1};
   implementation.rank = 10;
   return implementation;
 }
@@ -175,7 +166,8 @@ Implementation fused() {
     if (problem.pattern == Pattern::causal) return prefix_pool::fused_cost(n, problem);
     return prefix_pool::whole_fused_cost(n, problem, Query::logits);
   };
-  implementation.growth = {1, 0, 1, 1};
+  implementation.growth = {
+      .workspace_in_length = 0, .time_in_latents = 1, .workspace_in_latents = 1};
   implementation.rank = 20;
   return implementation;
 }
@@ -191,15 +183,10 @@ Entry latte() {
   entry.citation =
       "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
       "Transformers, arXiv:2402.17512";
-  entry.options = latents_options();
-  entry.options.push_back({"logit_scale",
-                           OptionType::number,
-                           1.0,
-                           "factor on the query and key logits before their softmaxes",
-                           {},
-                           {},
-                           {}});
-  entry.options.push_back(chunk_option());
+  entry.options =
+      latents_options({Option::number("logit_scale", 1,
+                                      "factor on the query and key logits before their softmaxes"),
+                       chunk_option()});
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options&, const Problem& problem) {
     return unshared_heads("latte", problem);

@@ -1,28 +1,25 @@
 // LAVO, "Linear Attention Via Orthogonal memory" (2023). The context is kept as its mean's
 // coordinates along learnable orthogonal bases (section 3.1); the dissected form (3.2, 3.3)
-// averages what a query reads there with softmax over a window, and remembers the window's outputs.
+// averages a query's read of that memory with softmax over a window, and remembers the window's
+// outputs.
 #include <algorithm>
 
-#include "attention/torch/draw.hpp"
-#include "attention/entry_parts.hpp"
-#include "attention/algorithms/lavo/cost.hpp"
-#include "attention/algorithms/lavo/fused.hpp"
-#include "attention/algorithms/lavo/state.hpp"
-#include "attention/algorithms/softmax/ring.hpp"
+#include "attention/algorithms/lavo/lavo.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/entry_parts.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
 using at::Tensor;
-namespace memory = orthogonal_memory;
 
 bool is_plain(const Options& options, const Problem& problem) {
   return options.text("form") == "plain" || problem.pattern == Pattern::cross;
 }
 
-/// Distances that have a bias are -(w - 1) to w - 1.
+/// The distances with a bias are -reach to reach.
 std::int64_t reach_of(const Options& options) {
   const Window window = options.window("window");
   return std::max(window.left, window.right);
@@ -48,8 +45,8 @@ class Lavo : public Mechanism {
             {"context", Source::key_tokens, problem.head_dim, Feed::slice}};
   }
 
-  /// Saxe et al. 2013: a random orthogonal matrix, uniform thanks to the signs of R. The biases
-  /// start at 0.
+  /// Saxe et al. 2013: a random orthogonal matrix, made uniform by the signs of R. The biases start
+  /// at 0.
   void draw_parameters(std::uint64_t seed) override {
     const at::NoGradGuard no_grad;
     const bool full = options.text("basis") == "full";
@@ -77,20 +74,24 @@ class Lavo : public Mechanism {
     if (problem.pattern != Pattern::causal) {
       throw UnsupportedError("lavo: only the causal pattern has a state");
     }
-    const auto type = compute_type(c10::typeMetaToScalarType(tensor.dtype()));
-    const auto bases =
-        at::empty({problem.heads, options.integer("bases"), problem.head_dim}, tensor.dtype(type));
-    State state = memory::empty_state(batch, bases, !plain);
-    if (!plain) add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
+    const auto bases = at::empty({problem.heads, options.integer("bases"), problem.head_dim},
+                                 compute_type(tensor));
+    const lavo::Carry carry = lavo::empty_carry(batch, bases, !plain);
+    State state;
+    state.tensors = {{"memory", carry.u}, {"count", carry.count}};
+    if (plain) return state;
+    state.tensors["window_sum"] = carry.sum;
+    state.tensors["window_count"] = carry.sum_count;
+    add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
     return state;
   }
 
   const bool plain;
 };
 
-memory::Call call_of(const Lavo& self, const Inputs& inputs) {
+lavo::Call call_of(const Lavo& self, const Inputs& inputs) {
   const auto parameters = self.named_parameters();
-  memory::Call call;
+  lavo::Call call;
   call.local.q = inputs["query"];
   call.local.key_mask = inputs.key_mask;
   call.local.scale = call.scale = scale_of(self);
@@ -111,129 +112,142 @@ memory::Call call_of(const Lavo& self, const Inputs& inputs) {
   return call;
 }
 
-/// `most` tokens together at the most; 0 = all of them, by autograd; or memory::in_kernels.
-Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, State* state) {
-  const auto& self = dynamic_cast<const Lavo&>(mechanism);
-  const memory::Call call = call_of(self, inputs);
-  if (self.problem.pattern != Pattern::causal) {
-    if (state) throw UnsupportedError("lavo: only the causal pattern continues from a state");
-    return {most == memory::in_kernels ? memory::fused(call) : memory::bidirectional(call), {}};
+/// In place of a number of tokens per piece: in kernels.
+constexpr std::int64_t in_kernels = -1;
+
+/// One token: its keys are the ring buffer, without a copy.
+Tensor step(const lavo::Call& call, State& state, lavo::Carry& carry, std::int64_t most) {
+  lavo::Call one = call;
+  take_into_rings(state, one.local);
+  const std::int64_t slots = state["key"].size(2);
+  const auto integers = at::TensorOptions(at::kLong).device(one.local.k.device());
+  const Tensor age =
+      (state.position - at::arange(one.local.key_length(), integers)).remainder(slots);
+  const Tensor local = relative_token(one.local, call.bias, -age);
+  one.local.key_mask = call.local.key_mask;
+  if (most == in_kernels) {
+    one.local.offset = 0;
+    return lavo::fused_token(one, local, carry, state.position);
   }
-  const std::int64_t together = most == 0 ? unlimited : most;
-  if (state) return {memory::continued(call, *state, together), {}};
-  if (most == memory::in_kernels) return {memory::fused_causal(call, nullptr, 0), {}};
-  if (most != 0 && at::GradMode::is_enabled()) {
-    return {memory::causal_recomputed(call, most), {}};
-  }
-  const auto type = call.bases.options().dtype(compute_type(call.bases.scalar_type()));
-  memory::Carry carry =
-      memory::empty_carry(call.local.q.size(0), at::empty_like(call.bases, type), !self.plain);
-  return {memory::causal(call, carry, 0, together), {}};
+  return lavo::token(one, local, carry, state.position);
 }
 
-memory::CostSizes sizes_of(const Options& options, const Problem& problem) {
+Tensor several(lavo::Call call, State& state, lavo::Carry& carry, std::int64_t most) {
+  if (!call.plain()) take_into_rings(state, call.local);
+  if (most == in_kernels) return lavo::fused_causal(call, &carry, state.position);
+  return lavo::causal(call, carry, state.position, most);
+}
+
+/// The outputs of tokens that follow those in `state`, which is updated. Records no gradients.
+Tensor continued(const lavo::Call& call, State& state, std::int64_t most) {
+  const at::NoGradGuard no_grad;
+  lavo::Carry carry{state["memory"], state["count"], {}, {}};
+  if (!call.plain()) {
+    carry.sum = state["window_sum"];
+    carry.sum_count = state["window_count"];
+  }
+  const std::int64_t length = call.local.length();
+  const Tensor output = !call.plain() && length == 1 ? step(call, state, carry, most)
+                                                     : several(call, state, carry, most);
+  state["memory"].copy_(carry.u);
+  state["count"].copy_(carry.count);
+  if (!call.plain()) {
+    state["window_sum"].copy_(carry.sum);
+    state["window_count"].copy_(carry.sum_count);
+  }
+  state.position += length;
+  return output;
+}
+
+/// At most `most` tokens per piece; 0 = all of them, by autograd; or in_kernels.
+Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const auto& self = dynamic_cast<const Lavo&>(mechanism);
+  const lavo::Call call = call_of(self, inputs);
+  if (self.problem.pattern != Pattern::causal) {
+    if (state) throw UnsupportedError("lavo: only the causal pattern continues from a state");
+    return {most == in_kernels ? lavo::fused(call) : lavo::bidirectional(call), {}};
+  }
+  const std::int64_t together = most == 0 ? unlimited : most;
+  if (state) return {continued(call, *state, together), {}};
+  if (most == in_kernels) return {lavo::fused_causal(call, nullptr, 0), {}};
+  if (most != 0 && at::GradMode::is_enabled()) {
+    return {lavo::causal_recomputed(call, most), {}};
+  }
+  const auto type = call.bases.options().dtype(compute_type(call.bases.scalar_type()));
+  lavo::Carry carry =
+      lavo::empty_carry(call.local.q.size(0), at::empty_like(call.bases, type), !self.plain);
+  return {lavo::causal(call, carry, 0, together), {}};
+}
+
+lavo::CostSizes sizes_of(const Options& options, const Problem& problem) {
   const bool plain = is_plain(options, problem);
   return {problem, options.integer("bases"), options.window("window"), plain,
           !plain && options.boolean("relative_bias")};
 }
 
 Implementation composite() {
-  Implementation implementation;
-  implementation.name = "composite";
-  implementation.title = "windows side by side and all means at once, in tensor operations";
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return mix_with(0, mechanism, inputs, state);
-  };
-  implementation.cost = [](const Options& options, const Problem& problem) {
-    return memory::whole_cost(sizes_of(options, problem));
-  };
-  implementation.growth = {1, 1, 0, 0};
-  return implementation;
+  return {
+      .name = "composite",
+      .title = "windows side by side and all means at once, in tensor operations",
+      .mix = [](Mechanism& mechanism, const Inputs& inputs,
+                State* state) { return mix_with(0, mechanism, inputs, state); },
+      .cost = [](const Options& options,
+                 const Problem& problem) { return lavo::whole_cost(sizes_of(options, problem)); }};
 }
 
 Implementation chunked() {
   Implementation implementation = causal_implementation(
-      "lavo", "chunked", "piece by piece, each computed anew for its gradient",
+      "lavo", "chunked", "piece by piece, each recomputed for its gradient",
       [](Mechanism& mechanism, const Inputs& inputs, State* state) {
         return mix_with(mechanism.options.integer("chunk"), mechanism, inputs, state);
       });
   implementation.cost = [](const Options& options, const Problem& problem) {
-    return memory::pieces_cost(sizes_of(options, problem), options.integer("chunk"));
+    return lavo::pieces_cost(sizes_of(options, problem), options.integer("chunk"));
   };
-  implementation.growth = {1, 0, 0, 0};
+  implementation.growth.workspace_in_length = 0;
   implementation.rank = 10;
   return implementation;
 }
 
 Implementation fused() {
-  Implementation implementation;
-  implementation.name = "fused";
-  implementation.title = "one kernel for the window in tiles, one for the memory";
-  implementation.supports = [](const Options& options, const Problem& problem) {
-    return memory::fused_supports(sizes_of(options, problem));
-  };
-  implementation.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return mix_with(memory::in_kernels, mechanism, inputs, state);
-  };
-  implementation.cost = [](const Options& options, const Problem& problem) {
-    return memory::fused_cost(sizes_of(options, problem));
-  };
-  implementation.growth = {1, 0, 0, 0};
-  implementation.growth.from_length = kGrowingItems;
-  implementation.rank = 20;
-  return implementation;
+  return {
+      .name = "fused",
+      .title = "one kernel for the window in tiles, one for the memory",
+      .supports =
+          [](const Options& options, const Problem& problem) {
+            return lavo::fused_supports(sizes_of(options, problem));
+          },
+      .mix = [](Mechanism& mechanism, const Inputs& inputs,
+                State* state) { return mix_with(in_kernels, mechanism, inputs, state); },
+      .cost = [](const Options& options,
+                 const Problem& problem) { return lavo::fused_cost(sizes_of(options, problem)); },
+      .growth = {.workspace_in_length = 0, .from_length = kGrowingItems},
+      .rank = 20};
 }
 
 std::vector<Option> options() {
-  return {{"form",
-           OptionType::text,
-           std::string("dissected"),
-           "dissected: softmax over a window, averaged with a memory of its outputs; plain: a "
-           "memory of the context itself, as it always is where the pattern is cross",
-           {},
-           {},
-           {"dissected", "plain"}},
-          {"bases",
-           OptionType::integer,
-           std::int64_t{64},
-           "orthogonal bases r of each head",
-           1,
-           {},
-           {}},
-          {"basis",
-           OptionType::text,
-           std::string("per_head"),
-           "what is orthonormal at first: the bases of each head, or full, those of all heads "
-           "together before they are split",
-           {},
-           {},
-           {"per_head", "full"}},
-          window_option(),
-          {"relative_bias",
-           OptionType::boolean,
-           true,
-           "a learnable bias by distance in the window, shared by the heads",
-           {},
-           {},
-           {}},
-          {"empty_global",
-           OptionType::text,
-           std::string("half"),
-           "output of a causal query with no full window before it: half of its local output, or "
-           "local, all of it",
-           {},
-           {},
-           {"half", "local"}},
-          scale_option(),
-          chunk_option(512)};
+  return {
+      Option::text("form", {"dissected", "plain"},
+                   "dissected: softmax over a window, averaged with a memory of its outputs; "
+                   "plain: a memory of the context itself, as always in the cross pattern"),
+      Option::integer("bases", 64, "orthogonal bases r of each head", 1),
+      Option::text("basis", {"per_head", "full"},
+                   "what is orthonormal initially: the bases of each head, or full, those of all "
+                   "heads together before they are split"),
+      window_option(),
+      Option::boolean("relative_bias", true,
+                      "a learnable bias by distance in the window, shared by the heads"),
+      Option::text("empty_global", {"half", "local"},
+                   "output of a causal query without a full window before it: half of its local "
+                   "output, or local, all of it"),
+      scale_option(),
+      chunk_option(512)};
 }
 
 Support supports(const Options&, const Problem& problem) {
   if (problem.value_dim != problem.head_dim) {
     return Support::no(
-        "what is remembered is read along the bases of the queries; set value_dim to "
-        "head_dim");
+        "the memory is read along the bases of the queries; set value_dim to head_dim");
   }
   return unshared_heads("lavo", problem);
 }
@@ -255,7 +269,7 @@ Entry lavo() {
   entry.differs_from = {
       {"the paper has no 1/sqrt(D) in front of its scores, local or global; here they are scaled",
        "scale=1 gives the paper's form"}};
-  // The slots that are read are scaled bases, and local outputs are compressed as values are.
+  // A read consists of scaled bases, and local outputs are compressed like values.
   entry.claims.rows_sum_to_one = false;
   entry.claims.linear_in_value = false;
   entry.claims.permutation_equivariant = false;

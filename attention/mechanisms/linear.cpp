@@ -1,12 +1,12 @@
 // Linear attention with phi(x) = elu(x) + 1, Katharopoulos et al. 2020:
 //   y_t = phi(q_t)^T S_t / (phi(q_t).z_t + epsilon),  S_t = sum phi(k_s) v_s^T,  z_t = sum
 //   phi(k_s).
-// The values carry a column of ones, so that S and z are one matrix and both sums one product.
+// The values have an additional column of ones, so that S and z are one matrix and both sums one
+// product.
 #include <limits>
 
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "attention/algorithms/causal_product/cost.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -15,25 +15,17 @@ using at::Tensor;
 using causal_product::Feature;
 using causal_product::Form;
 
-// A block shorter than this that continues from a state goes token by token: the products of a
-// chunk do not pay.
-constexpr std::int64_t kShortStep = 8;
-
 class Linear : public Mechanism {
  public:
   using Mechanism::Mechanism;
 
-  std::vector<Role> roles() const override {
-    return {{"query", Source::query_tokens, problem.head_dim},
-            {"key", Source::key_tokens, problem.head_dim},
-            {"value", Source::key_tokens, problem.value_dim}};
-  }
+  std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    const auto wide = tensor.dtype(compute_type(c10::typeMetaToScalarType(tensor.dtype())));
+    const auto wide = compute_type(tensor);
     State state;
     state.tensors["sum"] =
         at::zeros({batch, problem.heads, problem.head_dim, problem.value_dim}, wide);
@@ -42,8 +34,7 @@ class Linear : public Mechanism {
   }
 };
 
-/// The three inputs. Padded keys are hidden by selection: what stands there may be anything, not a
-/// number included.
+/// The three inputs; at padding keys of -inf, whose features are 0, and values of 0.
 struct Call {
   Tensor query, key, value;
   Form form;
@@ -54,12 +45,8 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
             inputs["key"],
             inputs["value"],
             {Feature::elu_plus_one, true, mechanism.options.number("epsilon")}};
-  if (inputs.key_mask.defined()) {
-    const Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    // phi(-inf) = 0.
-    call.key = call.key.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-    call.value = call.value.masked_fill(hidden, 0);
-  }
+  call.key = without_padding(call.key, inputs.key_mask, -std::numeric_limits<double>::infinity());
+  call.value = without_padding(call.value, inputs.key_mask);
   return call;
 }
 
@@ -73,7 +60,7 @@ Tensor bidirectional(const Call& call) {
       .to(call.value.scalar_type());
 }
 
-/// A causal form; `past` [B, H, F, Dv + 1], where defined, is continued from and advanced.
+/// A causal form. If `past` [B, H, F, Dv + 1] is defined it continues from it and advances it.
 using Causal = std::function<Tensor(const Mechanism&, const Call&, const Tensor& past)>;
 
 Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state) {
@@ -114,11 +101,12 @@ Implementation composite() {
   };
   Implementation implementation = implementation_of(
       "composite", "cumulative sums of all states at once, in tensor operations", causal);
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.supports = supports_all;
   implementation.cost = [](const Options&, const Problem& problem) {
     return causal_product::materialised_cost(sizes_of(problem));
   };
-  implementation.growth = {1, 1, 0, 0, 2, 2.0};  // as many features as head_dim
+  // There are as many features as head_dim.
+  implementation.growth = {.time_in_head_dim = 2, .workspace_in_head_dim = 2};
   return implementation;
 }
 
@@ -131,7 +119,7 @@ Implementation scan() {
   implementation.cost = [](const Options&, const Problem& problem) {
     return causal_product::scan_cost(sizes_of(problem));
   };
-  implementation.growth = {1, 0, 0, 0, 2, {}};
+  implementation.growth = {.workspace_in_length = 0, .time_in_head_dim = 2};
   implementation.rank = -1;
   return implementation;
 }
@@ -150,12 +138,12 @@ Implementation chunked() {
     return causal_product::chunked_cost(sizes_of(problem),
                                         static_cast<double>(options.integer("chunk")));
   };
-  implementation.growth = {1, 0, 0, 0, 2, {}};
+  implementation.growth = {.workspace_in_length = 0, .time_in_head_dim = 2};
   implementation.rank = 10;
   return implementation;
 }
 
-/// The state's own tensors are the kernel's memory.
+/// The kernel updates the tensors of the state.
 Mixed mix_fused(Mechanism& mechanism, const Inputs& inputs, State* state) {
   const Causal causal = [](const Mechanism&, const Call& call, const Tensor&) {
     return causal_product::fused(call.query, call.key, call.value, call.form);
@@ -180,7 +168,7 @@ Implementation fused() {
   implementation.cost = [](const Options&, const Problem& problem) {
     return causal_product::fused_cost(sizes_of(problem), problem);
   };
-  implementation.growth = {1, 0, 0, 0, 2, {}};
+  implementation.growth = {.workspace_in_length = 0, .time_in_head_dim = 2};
   implementation.rank = 20;
   return implementation;
 }
@@ -194,13 +182,12 @@ Entry linear() {
   entry.citation =
       "Katharopoulos, Vyas, Pappas, Fleuret 2020, Transformers are RNNs: Fast Autoregressive "
       "Transformers with Linear Attention, arXiv:2006.16236";
-  entry.options = {{"epsilon", OptionType::number, 1e-6, "added to the sum of weights", 0, {}, {}},
+  entry.options = {Option::number("epsilon", 1e-6, "added to the sum of weights", 0),
                    chunk_option()};
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options&, const Problem& problem) {
     return unshared_heads("linear", problem);
   };
-  entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = maker<Linear>("linear");
   entry.implementations = {composite(), scan(), chunked(), fused()};
   return entry;

@@ -1,26 +1,24 @@
-// Linformer, Wang et al. 2020: learnable matrices E and F over the positions turn S keys and values
-// into L of each, y_t = softmax_l(scale q_t.(E K)_l) (F V)_l. Equation 7.
+// Linformer, Wang et al. 2020: learnable matrices E and F over the positions project S keys and
+// values to L of each, y_t = softmax_l(scale q_t.(E K)_l) (F V)_l. Equation 7.
 #include <algorithm>
 #include <cmath>
 
-#include "attention/torch/draw.hpp"
-#include "attention/entry_parts.hpp"
-#include "attention/algorithms/slots/linformer_cost.hpp"
-#include "attention/algorithms/slots/sequence_projection.hpp"
+#include "attention/algorithms/slots/linformer.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/entry_parts.hpp"
 #include "attention/torch/cuda.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
 using at::Tensor;
 
-// Numbers are drawn for so many positions at a time: E of a short sequence is the beginning of a
-// long one's.
+// Positions per draw, so that E of a short sequence is the beginning of E of a long one.
 constexpr std::int64_t kDrawnTogether = 1024;
-// Of a normal distribution cut off at two standard deviations: what lies within, and what is left
-// of the deviation.
+// Of a normal distribution truncated at two standard deviations: the probability within, and the
+// remaining standard deviation.
 constexpr double kWithinTwo = 0.9544997361036416;
 constexpr double kDeviationLeft = 0.8796256610342398;
 
@@ -46,7 +44,7 @@ class Linformer : public Mechanism {
     return roles;
   }
 
-  /// Tokens of length 1, as Latte's Linformer baseline takes them.
+  /// Tokens scaled to length 1, as in Latte's Linformer baseline.
   Tensor before(const Tensor& x, State*) override {
     const Tensor wide = x.to(compute_type(x.scalar_type()));
     return (wide / wide.norm(2, {-1}, true).clamp_min(1e-12)).to(x.scalar_type());
@@ -70,7 +68,7 @@ class Linformer : public Mechanism {
   }
 
  private:
-  /// Uniform numbers between -1 and 1, those of a position the same whatever the greatest length.
+  /// Uniform numbers between -1 and 1, independent of max_length for each position.
   Tensor drawn_between(std::uint64_t seed, const std::string& name,
                        const std::vector<std::int64_t>& shape) const {
     Problem exact = problem;
@@ -88,13 +86,13 @@ class Linformer : public Mechanism {
   }
 };
 
-/// Keys and values projected to [B, G, L, w], in the type of computation.
+/// Keys and values projected to [B, G, L, w], in the dtype of computation.
 struct Projected {
   Tensor keys, values;
 };
 
-/// In our kernel where it can, and no gradient is wanted. On CUDA by cuBLAS in the type of the
-/// inputs, which softmax's kernel takes as they are.
+/// With `in_kernels` by a kernel on the CPU if it supports that, and on CUDA by cuBLAS in the dtype
+/// of the inputs, as the softmax kernel expects.
 Projected projected(const Mechanism& mechanism, const Inputs& inputs, bool in_kernels) {
   const auto parameters = mechanism.named_parameters();
   const Tensor* values_by = parameters.find("F");
@@ -102,20 +100,7 @@ Projected projected(const Mechanism& mechanism, const Inputs& inputs, bool in_ke
   const auto given = inputs["query"].scalar_type();
   const auto type = in_kernels && inputs["query"].is_cuda() ? given : compute_type(given);
   const auto project = [&](const Tensor& by, const Tensor& x) {
-    if (in_kernels && x.is_cpu() && !gradient_wanted({by, x})) {
-      return project_sequence(by, x, inputs.key_mask);
-    }
-    Tensor real = x.to(type);
-    // Selected, not multiplied: what stands in the padding may be anything.
-    if (inputs.key_mask.defined()) {
-      real = real.masked_fill(inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1), 0);
-    }
-    const Tensor matrix = by.narrow(-1, 0, x.size(2)).to(type);
-    if (matrix.dim() == 3 || gradient_wanted({by, x})) return at::matmul(matrix, real);
-    // A product for each head: matmul would lay all keys out anew to make one of them. Its gradient
-    // would hold a matrix for each head, though.
-    return at::bmm(matrix.expand({x.size(0) * x.size(1), -1, -1}), real.flatten(0, 1))
-        .unflatten(0, at::IntArrayRef{x.size(0), x.size(1)});
+    return linformer::projected(by, x, inputs.key_mask, type, in_kernels);
   };
   return {project(parameters["E"], inputs["key"]), project(*values_by, inputs["value"])};
 }
@@ -142,31 +127,27 @@ Mixed mix_tiled(Mechanism& mechanism, const Inputs& inputs, State* state) {
 }
 
 Implementation composite() {
-  Implementation implementation;
-  implementation.name = "composite";
-  implementation.title = "projections and a T x L softmax in tensor operations";
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
-  implementation.mix = mix_composite;
-  implementation.cost = linformer_composite_cost;
-  implementation.growth = {1, 1, 1, 1};
-  return implementation;
+  return {.name = "composite",
+          .title = "projections and a T x L softmax in tensor operations",
+          .mix = mix_composite,
+          .cost = linformer::composite_cost,
+          .growth = {.time_in_latents = 1, .workspace_in_latents = 1}};
 }
 
 Implementation tiled() {
-  Implementation implementation;
-  implementation.name = "tiled";
-  implementation.title = "projections, then the tiled softmax over what is left of the keys";
-  implementation.supports = [](const Options& options, const Problem& problem) {
-    return tiled_supports(problem, linformer_tiled_sizes(options, problem));
-  };
-  implementation.mix = mix_tiled;
-  implementation.cost = linformer_tiled_cost;
-  implementation.growth = {1, 0, 1, 1};
-  implementation.rank = 10;
-  return implementation;
+  return {.name = "tiled",
+          .title = "projections, then the tiled softmax over the projected keys",
+          .supports =
+              [](const Options& options, const Problem& problem) {
+                return tiled_supports(problem, linformer::tiled_sizes(options, problem));
+              },
+          .mix = mix_tiled,
+          .cost = linformer::tiled_cost,
+          .growth = {.workspace_in_length = 0, .time_in_latents = 1, .workspace_in_latents = 1},
+          .rank = 10};
 }
 
-/// By the name that the other mechanisms' kernels have there.
+/// Under the name of the other mechanisms' kernels.
 Implementation fused() {
   Implementation implementation = tiled();
   implementation.name = "fused";
@@ -184,37 +165,19 @@ Implementation fused() {
 
 std::vector<Option> options() {
   return {
-      {"projected_length",
-       OptionType::integer,
-       std::int64_t{256},
-       "L: keys and values of each head after the projection",
-       1,
-       {},
-       {}},
-      {"max_length",
-       OptionType::integer,
-       std::int64_t{0},
-       "positions that E and F have; shorter inputs take the first of them; 0 = the keys",
-       0,
-       {},
-       {}},
-      {"share_kv", OptionType::boolean, false, "E projects the values, too", {}, {}, {}},
-      {"per_head", OptionType::boolean, false, "each head has an E and F of its own", {}, {}, {}},
-      {"init",
-       OptionType::text,
-       std::string("uniform"),
-       "uniform: between -1/sqrt(L) and 1/sqrt(L); lecun_normal: of variance 1 over the "
-       "positions, times the heads where each has its own, cut off at two deviations",
-       {},
-       {},
-       {"uniform", "lecun_normal"}},
-      {"l2_input",
-       OptionType::boolean,
-       false,
-       "tokens are scaled to length 1 before they are projected to queries, keys and values",
-       {},
-       {},
-       {}},
+      Option::integer("projected_length", 256,
+                      "L: keys and values of each head after the projection", 1),
+      Option::integer("max_length", 0,
+                      "positions of E and F; shorter inputs use the first of them; 0 = the keys",
+                      0),
+      Option::boolean("share_kv", false, "E projects the values, too"),
+      Option::boolean("per_head", false, "each head has its own E and F"),
+      Option::text("init", {"uniform", "lecun_normal"},
+                   "uniform: between -1/sqrt(L) and 1/sqrt(L); lecun_normal: of variance 1 over "
+                   "the positions, times the heads with per_head, truncated at two deviations"),
+      Option::boolean("l2_input", false,
+                      "tokens are scaled to length 1 before they are projected to queries, keys "
+                      "and values"),
       scale_option()};
 }
 

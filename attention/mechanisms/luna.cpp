@@ -1,25 +1,24 @@
-// Luna, Ma et al. 2021: L slots of a latent stream pack the tokens, the tokens read the pack.
+// Luna, Ma et al. 2021: L slots of a latent stream pack the tokens, and the tokens read the pack.
 // Bidirectional and cross:
 //   Y_P = softmax_s(scale p_l . c_s) c, heads side by side [B, L, C]: the new stream,
 //   y_t = softmax_l(scale q_t . K_l) V_l,  K = V = Y_P W_c (tied), with W_c [C, C] a parameter
 //   here.
-// Causal (the stream stays as it is):
+// Causal (the stream does not change):
 //   w_{s,l} = omega(scale p_l . pack_key_s),  a_t = scale / n_t sum_{s<=t} (q_t . k_s) w_s,
 //   y_t = 1 / n_t sum_{s<=t} (softmax(a_t) . w_s) v_s,  v = k (tied), n_t the tokens seen.
 #include <cmath>
 
-#include "attention/torch/draw.hpp"
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/slots/implementations.hpp"
-#include "attention/algorithms/slots/tiles.hpp"
+#include "attention/entry_parts.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
 using at::Tensor;
-using slot_memory::Call;
-using slot_memory::Form;
-using slot_memory::Weight;
+using slots::Call;
+using slots::Form;
+using slots::Weight;
 
 bool is_composed(const Options& options) { return options.text("activation") == "latte_composed"; }
 
@@ -69,7 +68,7 @@ class Luna : public Mechanism {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
     const std::int64_t columns =
         problem.head_dim + (options.boolean("tied") ? 0 : problem.value_dim);
-    return slot_memory::empty_state(
+    return slots::empty_state(
         form(), {batch, problem.heads, options.integer("latents_per_head"), columns}, tensor);
   }
 
@@ -94,7 +93,7 @@ const Luna& luna_of(const Mechanism& mechanism) { return dynamic_cast<const Luna
 
 // ---- bidirectional and cross
 
-/// Slots that no token may read, [B, 1, 1, L]: the l-th of a sequence of l tokens or fewer.
+/// The slots that no token reads, [B, 1, 1, L]: slot l of a sequence of l tokens or fewer.
 Tensor hidden_slots(const Mechanism& mechanism, const Tensor& key_mask, std::int64_t keys) {
   const std::int64_t latents = mechanism.options.integer("latents_per_head");
   const bool dynamic = mechanism.options.boolean("dynamic_slots");
@@ -102,12 +101,12 @@ Tensor hidden_slots(const Mechanism& mechanism, const Tensor& key_mask, std::int
   const auto like = at::TensorOptions(at::kLong).device(
       key_mask.defined() ? key_mask.device() : c10::Device(mechanism.problem.device));
   const Tensor count = key_mask.defined() ? key_mask.sum(1) : at::full({1}, keys, like);
-  // Without a token the pack is 0 in every slot, so that reading it gives 0 in either case.
-  const Tensor slots = dynamic ? at::arange(latents, like) : at::zeros({latents}, like);
-  return slots.view({1, 1, 1, latents}) >= count.view({-1, 1, 1, 1});
+  // Without a token the pack is 0, so that reading it gives 0 in either case.
+  const Tensor first = dynamic ? at::arange(latents, like) : at::zeros({latents}, like);
+  return first.view({1, 1, 1, latents}) >= count.view({-1, 1, 1, 1});
 }
 
-/// What the tokens read: the stream [B, L, H D] by a parameter, [B, H, L, w].
+/// The stream [B, L, H D] times a parameter, [B, H, L, w].
 Tensor unpacked(const Mechanism& mechanism, const Tensor& stream, const char* name) {
   const Tensor weight = mechanism.named_parameters()[name].to(stream.scalar_type());
   const std::int64_t heads = mechanism.problem.heads;
@@ -120,22 +119,18 @@ Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const auto type = compute_type(inputs["query"].scalar_type());
   const double scale = luna_of(mechanism).scale();
   const bool tied = mechanism.options.boolean("tied");
-  Tensor hidden;
-  if (inputs.key_mask.defined()) hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
   const auto shown = [&](const char* role) {
-    const Tensor x = inputs[role].to(type);
-    return hidden.defined() ? x.masked_fill(hidden.transpose(-2, -1), 0) : x;
+    return without_padding(inputs[role].to(type), inputs.key_mask);
   };
   const Tensor keys = shown("pack_key");
-  const Tensor pack =
-      at::matmul(slot_memory::shown_weights(inputs["latent_query"].to(type), keys, scale, hidden),
-                 tied ? keys : shown("pack_value"));
+  const Tensor pack = at::matmul(slots::softmax_weights(inputs["latent_query"].to(type), keys,
+                                                        scale, slots::hidden_keys(inputs.key_mask)),
+                                 tied ? keys : shown("pack_value"));
   const Tensor stream = pack.transpose(1, 2).flatten(2);
   const Tensor read = unpacked(mechanism, stream, tied ? "weight_unpack" : "weight_unpack_key");
-  const Tensor slots = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
-  const Tensor y =
-      at::matmul(slot_memory::shown_weights(inputs["query"].to(type), read, scale, slots),
-                 tied ? read : unpacked(mechanism, stream, "weight_unpack_value"));
+  const Tensor unread = hidden_slots(mechanism, inputs.key_mask, keys.size(2));
+  const Tensor y = at::matmul(slots::softmax_weights(inputs["query"].to(type), read, scale, unread),
+                              tied ? read : unpacked(mechanism, stream, "weight_unpack_value"));
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), stream.to(given)};
 }
@@ -173,13 +168,13 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
 
 // ---- costs
 
-slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
+slots::Sizes sizes_of(const Options& options, const Problem& problem) {
   const bool tied = options.boolean("tied");
   return {problem, static_cast<double>(options.integer("latents_per_head")), tied, false};
 }
 
 /// `cost` of two softmaxes over all tokens and slots, and the product with W_c between them.
-Cost with_unpacking(Cost cost, const slot_memory::Sizes& n) {
+Cost with_unpacking(Cost cost, const slots::Sizes& n) {
   const Problem& problem = n.problem;
   const double unpacking = 2 * static_cast<double>(problem.batch * problem.width()) * n.latents *
                            static_cast<double>(problem.heads) * n.columns();
@@ -192,12 +187,12 @@ Cost with_unpacking(Cost cost, const slot_memory::Sizes& n) {
 
 Cost bidirectional_cost(const Options& options, const Problem& problem) {
   const auto n = sizes_of(options, problem);
-  return with_unpacking(slot_memory::bidirectional_cost(n), n);
+  return with_unpacking(slots::bidirectional_cost(n), n);
 }
 
 Cost tiled_cost(const Options& options, const Problem& problem) {
   const auto n = sizes_of(options, problem);
-  return with_unpacking(slot_memory::tiles_cost(n), n);
+  return with_unpacking(slots::tiled_cost(n), n);
 }
 
 Support supports(const Options& options, const Problem& problem) {
@@ -211,37 +206,28 @@ Support supports(const Options& options, const Problem& problem) {
 Options derive(const Options& options, const Problem& problem) {
   if (is_composed(options) && !options.boolean("tied")) {
     throw UsageError(
-        "luna: latte_composed takes the tokens themselves as keys and values, which ties them; "
-        "say tied = true or another activation");
+        "luna: latte_composed uses the tokens themselves as keys and values, which ties them; set "
+        "tied to true, or choose another activation");
   }
   return derive_latents("luna", options, problem, 32);
 }
 
-std::vector<Option> own_options() {
-  return {{"tied",
-           OptionType::boolean,
-           true,
-           "one projection for keys and values of the packing, and one of the unpacking, as "
-           "published",
-           {},
-           {},
-           {}},
-          {"dynamic_slots",
-           OptionType::boolean,
-           true,
-           "a sequence of n tokens reads its first n slots only, as published; the causal pattern, "
-           "where n is not known, reads all",
-           {},
-           {},
-           {}},
-          {"activation",
-           OptionType::text,
-           std::string("softplus_b2"),
+std::vector<Option> options() {
+  return latents_options(
+      {Option::boolean(
+           "tied", true,
+           "one projection for keys and values of the packing, and one of the unpacking, "
+           "as published"),
+       Option::boolean(
+           "dynamic_slots", true,
+           "a sequence of n tokens reads only its first n slots, as published; the causal "
+           "pattern, where n is unknown, reads all"),
+       Option::text(
+           "activation", {"softplus_b2", "elu1", "latte_composed"},
            "omega of the causal pattern: log2(1 + 2^x) of the published code, elu(x) + 1, or "
-           "softplus(elu(x) + 1) of unprojected, unscaled tokens as restated by Latte's paper",
-           {},
-           {},
-           {"softplus_b2", "elu1", "latte_composed"}}};
+           "softplus(elu(x) + 1) of unprojected, unscaled tokens as restated by Latte's "
+           "paper"),
+       chunk_option()});
 }
 
 }  // namespace
@@ -253,14 +239,13 @@ Entry luna() {
   entry.citation =
       "Ma, Kong, Wang, Zhou, May, Ma, Zettlemoyer 2021, Luna: Linear Unified Nested Attention, "
       "arXiv:2106.01540";
-  entry.options = latents_options();
-  for (const Option& option : own_options()) entry.options.push_back(option);
-  entry.options.push_back(chunk_option());
+  entry.options = options();
   entry.differs_from = {
-      {"causal: n_t counts the real tokens up to t and padded ones are left out; the published "
-       "packing ignores the key mask, so that padding is packed and counted",
+      {"causal: n_t counts the real tokens up to t, without padding; the published packing ignores "
+       "the "
+       "key mask, so that padding is packed and counted",
        "without a key mask both are the same"}};
-  // Values are keys too, packed weights of the causal pattern do not sum to one, and unpacking
+  // Values are also keys, packed weights of the causal pattern do not sum to one, and unpacking
   // mixes the heads of the pack.
   entry.claims.rows_sum_to_one = false;
   entry.claims.linear_in_value = false;
@@ -270,7 +255,7 @@ Entry luna() {
   entry.supports = supports;
   entry.derive = derive;
   entry.make = maker<Luna>("luna");
-  entry.implementations = slot_memory::implementations(
+  entry.implementations = slots::implementations(
       {"luna", [](const Mechanism& self) { return luna_of(self).form(); }, call_of, sizes_of,
        bidirectional, bidirectional_cost, tiled, tiled_cost});
   return entry;

@@ -1,18 +1,13 @@
-// Latte-Macchiato: one normalised mixture of L + 1 states, of which state 0 is a softmax over a
-// sliding window and the others are Latte's latents. The same values feed both parts. Latte v2,
-// section 4.1, eq. 15-19; its denominator of eq. 19 is read as running over all L + 1 states, as
-// the text says.
+// Latte-Macchiato: one normalised mixture of L + 1 states. State 0 is a softmax over a sliding
+// window, the others are Latte's latents, with the same values. Latte v2, section 4.1, eq. 15-19;
+// the denominator of eq. 19 is taken over all L + 1 states, as in the text.
 #include <algorithm>
 #include <limits>
 
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/mixture/mixture.hpp"
-#include "attention/algorithms/mixture/cost.hpp"
-#include "attention/algorithms/recurrence/fused_cost.hpp"
-#include "attention/algorithms/softmax/ring.hpp"
-#include "attention/algorithms/tokens/rotary.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/algorithms/tokens/token_mix.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -48,7 +43,7 @@ class Macchiato : public Mechanism {
     if (before_) before_->draw_parameters(seed);
   }
 
-  /// The window's rings, the latents' sums, and what `before` keeps.
+  /// The window's ring buffers, the latents' sums, and the state of `before`.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
@@ -66,8 +61,7 @@ class Macchiato : public Mechanism {
   std::shared_ptr<TokenMix> before_;
 };
 
-/// The inputs scaled, turned to their positions from `first` on, and with padded tokens hidden by
-/// selection: what stands there may be anything, not a number included.
+/// The inputs scaled, rotated to their positions from `first` on, and hidden at padding.
 mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int64_t first) {
   const Options& options = mechanism.options;
   mixture::Call call{inputs["query_logits"], inputs["key_logits"], {}, inputs["value"]};
@@ -79,13 +73,11 @@ mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int
     call.query = call.query * scale;
     call.scores = call.scores * scale;
   }
-  if (inputs.key_mask.defined()) {
-    const at::Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    call.scores = call.scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
-    call.values = call.values.masked_fill(hidden, 0);
-    local.k = local.k.masked_fill(hidden, 0);
-    local.key_mask = inputs.key_mask;
-  }
+  local.key_mask = inputs.key_mask;
+  call.scores =
+      without_padding(call.scores, inputs.key_mask, -std::numeric_limits<double>::infinity());
+  call.values = without_padding(call.values, inputs.key_mask);
+  local.k = without_padding(local.k, inputs.key_mask);
   const double base = options.number("rotary_base");
   if (options.boolean("rotary")) {
     local.q = rotated(local.q, first, base, Turn::forth);
@@ -104,7 +96,7 @@ at::Tensor finished(const Mechanism& mechanism, const at::Tensor& output, std::i
   return rotated(output, first, mechanism.options.number("rotary_base"), Turn::back);
 }
 
-/// All tokens of `inputs` at once, after those that the state has seen.
+/// All tokens of `inputs` at once, continuing from the state.
 at::Tensor step(Mechanism& mechanism, const Inputs& inputs, State& state, Form form) {
   const std::int64_t first = state.position;
   mixture::Call call = call_of(mechanism, inputs, first);
@@ -124,7 +116,7 @@ Inputs slice(const Inputs& inputs, std::int64_t begin, std::int64_t count) {
   return part;
 }
 
-/// Segment after segment, so that nothing beside the output grows with the sequence.
+/// Segment by segment, so that only the output grows with the sequence.
 at::Tensor streamed(Mechanism& mechanism, const Inputs& inputs, State& state, Form form) {
   const std::int64_t most = mixture::segment(mechanism.options.integer("chunk"));
   const std::int64_t length = inputs["value"].size(2);
@@ -145,7 +137,7 @@ bool recorded(const Inputs& inputs) {
 
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State* state, Form form) {
   const bool causal = mechanism.problem.pattern == Pattern::causal;
-  // Of the other forms one takes all prefixes at once, and one bounds its workspace itself.
+  // The composite form computes all prefixes at once; the fused form bounds its workspace itself.
   const bool whole = form == Form::composite || form == Form::fused;
   if (state != nullptr) {
     if (!causal) {
@@ -174,12 +166,13 @@ Implementation implementation_of(const std::string& name, const std::string& tit
         return mix(mechanism, inputs, state, form);
       });
   if (form == Form::composite || form == Form::chunked) {
-    implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+    implementation.supports = supports_all;
   }
   implementation.cost = [form](const Options& options, const Problem& problem) {
     return mixture::cost(form, options, problem);
   };
-  implementation.growth = {1, 0, 1, 1};
+  implementation.growth = {
+      .workspace_in_length = 0, .time_in_latents = 1, .workspace_in_latents = 1};
   return implementation;
 }
 
@@ -195,12 +188,16 @@ std::vector<Implementation> implementations() {
   Implementation composite = implementation_of(
       "composite", "whole score matrices and all prefixes at once, in tensor operations",
       Form::composite);
-  composite.growth = {2, 2, 1, 1};
-  composite.growth.from_length = 4096;  // before, all prefixes at once outweigh the score matrices
+  // Below 4096 tokens all prefixes outweigh the score matrices.
+  composite.growth = {.time_in_length = 2,
+                      .workspace_in_length = 2,
+                      .time_in_latents = 1,
+                      .workspace_in_latents = 1,
+                      .from_length = 4096};
   Implementation scan =
       implementation_of("scan", "the latents token by token, the window in tiles", Form::scan);
   scan.rank = -1;
-  scan.growth.from_length = 1024;  // before, a segment of its scores is not yet full
+  scan.growth.from_length = 1024;  // below, a segment of its scores is not full
   Implementation chunked = implementation_of(
       "chunked", "the latents by chunks as matrix products, the window in tiles", Form::chunked);
   chunked.rank = 10;
@@ -215,35 +212,30 @@ std::vector<Implementation> implementations() {
 
 // ---- the entry
 
-std::vector<Option> declared() {
-  std::vector<Option> options = latents_options();
-  const auto add = [&](const char* name, OptionType type, OptionValue fallback, const char* meaning,
-                       std::optional<double> minimum = {}, std::vector<std::string> choices = {}) {
-    options.push_back({name, type, std::move(fallback), meaning, minimum, {}, std::move(choices)});
-  };
-  options.push_back(window_option());
-  add("window_convention", OptionType::text, std::string("keys"),
-      "keys: a window of 128 sees 128 keys; paper_eq17: 129, s from t - 128 to t (on both sides "
-      "where bidirectional)",
-      {}, {"keys", "paper_eq17"});
-  options.push_back(scale_option());
-  add("logit_scale", OptionType::number, 1.0,
-      "factor on the query and key logits before their softmaxes");
-  add("rotary", OptionType::boolean, false,
-      "turn the local queries and keys by their positions, as the paper's text models do");
-  add("rotary_base", OptionType::number, 10000.0, "base of the angles of rotary and vapor", 1);
-  add("vapor", OptionType::boolean, false,
-      "turn the values by their positions and the output back, the weights untouched");
-  add("before", OptionType::text, std::string("none"),
-      "what the tokens go through before the latent logits are projected from them; it looks back "
-      "only, and takes padded tokens for real ones",
-      {}, {"none", "conv", "rg_lru"});
-  add("taps", OptionType::integer, std::int64_t{3},
-      "tokens that conv sees, the token itself "
-      "included",
-      1);
-  options.push_back(chunk_option());
-  return options;
+std::vector<Option> options() {
+  return latents_options(
+      {window_option(),
+       Option::text(
+           "window_convention", {"keys", "paper_eq17"},
+           "keys: a window of 128 sees 128 keys; paper_eq17: 129, s from t - 128 to t (on both "
+           "sides where bidirectional)"),
+       scale_option(),
+       Option::number("logit_scale", 1,
+                      "factor on the query and key logits before their softmaxes"),
+       Option::boolean("rotary", false,
+                       "rotate the local queries and keys by their positions, as the paper's text "
+                       "models do"),
+       Option::number("rotary_base", 10000, "base of the angles of rotary and vapor", 1),
+       Option::boolean(
+           "vapor", false,
+           "rotate the values by their positions and the output back; the weights do not "
+           "change"),
+       Option::text(
+           "before", {"none", "conv", "rg_lru"},
+           "applied to the tokens before the latent logits are projected from them; it looks "
+           "back only, and treats padding as real tokens"),
+       Option::integer("taps", 3, "tokens that conv sees, the token itself included", 1),
+       chunk_option()});
 }
 
 Options derive(const Options& options, const Problem& problem) {
@@ -252,7 +244,7 @@ Options derive(const Options& options, const Problem& problem) {
     const Window said = derived.window("window");
     const std::int64_t width = said.left + 1 + said.right;
     derived.set("window", Window{width, problem.pattern == Pattern::causal ? 0 : width});
-    derived.set("window_convention", std::string("keys"));  // what `window` now says
+    derived.set("window_convention", std::string("keys"));  // `window` now has this convention
   }
   return derive_latents("macchiato", derived, problem, problem.head_dim);
 }
@@ -265,7 +257,7 @@ Entry macchiato() {
   entry.title = "Latte-Macchiato: a window and latents in one mixture";
   entry.citation =
       "Unifying Linear-Time Attention via Latent Probabilistic Modelling (Latte v2), section 4.1";
-  entry.options = declared();
+  entry.options = options();
   entry.differs_from = {
       {"the paper's window has no 1/sqrt(D) in front of its scores; here they are scaled",
        "scale=1 gives the paper's form"}};

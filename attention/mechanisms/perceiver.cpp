@@ -1,27 +1,25 @@
-// A Perceiver's cross attention to its latents, and the tokens' reading of them by the pooled keys:
-// attention with bounded-memory control (ABC), its control being a softmax over the tokens.
+// A Perceiver's cross attention to its latents, which the tokens read by the pooled keys: attention
+// with bounded-memory control (ABC), whose control is a softmax over the tokens.
 //   W = softmax_s(scale latent_query . k),  K~ = W k,  V~ = W v     (Jaegle et al. 2021, encode)
 //   y_t = softmax_l(scale q_t . K~_l) V~_l                          (Peng et al. 2022, ABC)
-// No parameter lies between, rows of weights sum to one and the output is linear in the values.
-// Perceiver IO reads otherwise: its keys and values are projections of the latents V~, which is
-// luna with tied = false. V~ is the new latent stream. The encode alone is softmax in the cross
-// pattern with as many queries as latents. Causal: the latents are those of the tokens seen so far,
-// and the stream stays as it is.
-#include "attention/entry_parts.hpp"
+// There is no parameter in between, rows of weights sum to one and the output is linear in the
+// values. Perceiver IO reads differently: its keys and values are projections of the latents V~,
+// which is luna with tied = false. V~ is the new latent stream. The encode alone is softmax in the
+// cross pattern with as many queries as latents. Causal: the latents are those of the tokens seen
+// so far, and the stream does not change.
 #include "attention/algorithms/slots/implementations.hpp"
-#include "attention/algorithms/slots/tiles.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
-#include "attention/algorithms/slots/softmax_pool.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
 using at::Tensor;
-using slot_memory::Call;
-using slot_memory::Form;
+using slots::Call;
+using slots::Form;
 
 Form form_of(const Mechanism& mechanism) {
-  return {slot_memory::Weight::exponential, scale_of(mechanism)};
+  return {slots::Weight::exponential, scale_of(mechanism)};
 }
 
 class Perceiver : public Mechanism {
@@ -34,43 +32,40 @@ class Perceiver : public Mechanism {
     return roles;
   }
 
-  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    return slot_memory::empty_state(form_of(*this),
-                                    {batch, problem.heads, options.integer("latents_per_head"),
-                                     problem.head_dim + problem.value_dim},
-                                    tensor);
+    return slots::empty_state(form_of(*this),
+                              {batch, problem.heads, options.integer("latents_per_head"),
+                               problem.head_dim + problem.value_dim},
+                              tensor);
   }
 };
 
 Mixed bidirectional(const Mechanism& mechanism, const Inputs& inputs) {
   const auto type = compute_type(inputs["query"].scalar_type());
   const double scale = scale_of(mechanism);
-  Tensor hidden;
-  if (inputs.key_mask.defined()) hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
   const auto shown = [&](const char* role) {
-    const Tensor x = inputs[role].to(type);
-    return hidden.defined() ? x.masked_fill(hidden.transpose(-2, -1), 0) : x;
+    return without_padding(inputs[role].to(type), inputs.key_mask);
   };
   const Tensor keys = shown("key");
   Tensor pooled_keys, pooled_values;
   {
-    const Tensor weights =
-        slot_memory::shown_weights(inputs["latent_query"].to(type), keys, scale, hidden);
+    const Tensor weights = slots::softmax_weights(inputs["latent_query"].to(type), keys, scale,
+                                                  slots::hidden_keys(inputs.key_mask));
     pooled_keys = at::matmul(weights, keys);
     pooled_values = at::matmul(weights, shown("value"));
   }
-  const Tensor y = at::matmul(
-      slot_memory::shown_weights(inputs["query"].to(type), pooled_keys, scale), pooled_values);
+  const Tensor y = at::matmul(slots::softmax_weights(inputs["query"].to(type), pooled_keys, scale),
+                              pooled_values);
   const auto given = inputs["query"].scalar_type();
   return {y.to(given), pooled_values.transpose(1, 2).flatten(2).to(given)};
 }
 
 Mixed tiled(const Mechanism& mechanism, const Inputs& inputs) {
   const double scale = scale_of(mechanism);
-  const auto [keys, values] = softmax_pooled(
+  const auto [keys, values] = slots::softmax_pooled(
       {inputs["latent_query"], inputs["key"], inputs["value"], inputs.key_mask, scale});
   const Tensor y = softmax_tiled({inputs["query"], keys, values, {}, scale});
   return {y, values.transpose(1, 2).flatten(2)};
@@ -81,16 +76,16 @@ Call call_of(const Mechanism&, const Inputs& inputs) {
           inputs["key"],          inputs["value"], {}};
 }
 
-slot_memory::Sizes sizes_of(const Options& options, const Problem& problem) {
+slots::Sizes sizes_of(const Options& options, const Problem& problem) {
   return {problem, static_cast<double>(options.integer("latents_per_head")), false, true};
 }
 
 Cost bidirectional_cost(const Options& options, const Problem& problem) {
-  return slot_memory::bidirectional_cost(sizes_of(options, problem));
+  return slots::bidirectional_cost(sizes_of(options, problem));
 }
 
 Cost tiled_cost(const Options& options, const Problem& problem) {
-  return slot_memory::tiles_cost(sizes_of(options, problem));
+  return slots::tiled_cost(sizes_of(options, problem));
 }
 
 }  // namespace
@@ -110,12 +105,11 @@ Entry perceiver() {
       {"Perceiver IO (Jaegle et al. 2022) reads the latents by keys and values projected from "
        "them; here the pooled keys are the keys, which makes it ABC",
        "luna with tied=false has that reading, bidirectional and cross"},
-      {"a Perceiver goes on with its latents through self-attention; here every layer encodes and "
-       "reads once",
-       "not offered: the latents alone are latents.npy of apply"}};
-  entry.options = latents_options();
-  entry.options.push_back(scale_option());
-  entry.options.push_back(chunk_option());
+      {"a Perceiver processes its latents further by self-attention; here every layer encodes and "
+       "reads "
+       "once",
+       "not available: the latents alone are latents.npy of apply"}};
+  entry.options = latents_options({scale_option(), chunk_option()});
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options&, const Problem& problem) {
     return unshared_heads("perceiver", problem);
@@ -125,8 +119,8 @@ Entry perceiver() {
   };
   entry.make = maker<Perceiver>("perceiver");
   entry.implementations =
-      slot_memory::implementations({"perceiver", form_of, call_of, sizes_of, bidirectional,
-                                    bidirectional_cost, tiled, tiled_cost});
+      slots::implementations({"perceiver", form_of, call_of, sizes_of, bidirectional,
+                              bidirectional_cost, tiled, tiled_cost});
   return entry;
 }
 

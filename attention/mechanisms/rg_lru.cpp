@@ -1,13 +1,13 @@
-// RG-LRU, De et al. 2024: no attention at all, but a gated diagonal recurrence over the same
-// tokens. The row to hold the others against: what a constant state without keys achieves.
+// RG-LRU, De et al. 2024: a gated diagonal recurrence, not attention. The baseline with a constant
+// state and without keys.
 //
-// The gates and the value are three roles, projected from the tokens to value_dim numbers per head:
-// the mechanism starts where the projections end. Griffin itself gates one projection by
-// block-diagonal maps of itself, which is a choice of weights here.
+// The gates and the value are three roles, projected from the tokens to value_dim numbers per head.
+// Griffin gates one projection by block-diagonal maps of itself, which is a special case of weights
+// here.
 #include <algorithm>
 
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/recurrence/gated_recurrence.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -57,7 +57,7 @@ class RgLru : public Mechanism {
     return state;
   }
 
-  /// The state, where there is one, is told which sequences have begun.
+  /// Records in the state, if there is one, which sequences have begun.
   Call call(const Inputs& inputs, State* state) const {
     Call call{inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], lambda_,
               recurrence_bias_,          input_bias_,          inputs.key_mask};
@@ -86,7 +86,7 @@ Implementation implementation_of(const std::string& name, const std::string& tit
       });
 }
 
-/// `together` tokens are in memory at once. Arrays of them at the peak were counted.
+/// With `together` tokens in memory at once; the number of arrays at the peak was counted.
 Cost cost_of(const Options& options, const Problem& problem, double together, bool side_by_side) {
   const double heads = static_cast<double>(problem.batch * problem.heads);
   const double tokens = static_cast<double>(problem.length);
@@ -97,7 +97,7 @@ Cost cost_of(const Options& options, const Problem& problem, double together, bo
   Cost cost;
   // Two biases, log a, a^2 and 1 - a^2, the gated input (2), the recurrence (2).
   cost.model_flops = 9 * numbers;
-  // Side by side: what each block fades by, and what came before it.
+  // Side by side: the decay of each block, and the state before it.
   cost.executed_flops = cost.model_flops + (side_by_side ? 3 * numbers : 0);
   cost.minimal_bytes = 4 * numbers * bytes;
   cost.exponentials = 4 * numbers;
@@ -122,7 +122,6 @@ Implementation composite() {
     cost.backward_flops = 2;
     return cost;
   };
-  implementation.growth = {1, 1, 0, 0};
   return implementation;
 }
 
@@ -134,7 +133,7 @@ Implementation scan() {
   implementation.cost = [](const Options& options, const Problem& problem) {
     return cost_of(options, problem, gated_recurrence::kScanTogether, false);
   };
-  implementation.growth = {1, 0, 0, 0};
+  implementation.growth.workspace_in_length = 0;
   implementation.rank = -1;
   return implementation;
 }
@@ -149,7 +148,7 @@ Implementation chunked() {
     const auto together = options.integer("chunk") * gated_recurrence::kChunksTogether;
     return cost_of(options, problem, static_cast<double>(together), true);
   };
-  implementation.growth = {1, 0, 0, 0};
+  implementation.growth.workspace_in_length = 0;
   implementation.rank = 10;
   return implementation;
 }
@@ -163,23 +162,15 @@ Entry rg_lru() {
   entry.citation =
       "De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient "
       "Language Models, arXiv:2402.19427, section 2.4";
-  entry.options = {{"first_input",
-                    OptionType::text,
-                    std::string("scaled"),
-                    "the input of a sequence's first token: scaled by sqrt(1 - a^2) like the "
-                    "others, as in the paper, or plain, as in recurrentgemma",
-                    {},
-                    {},
-                    {"scaled", "plain"}},
-                   {"decay_init",
-                    OptionType::text,
-                    std::string("paper"),
-                    "how lambda is drawn: for a at a fully open gate uniform in [0.9, 0.999], or "
-                    "recurrentgemma's, for its eighth root there (on a ring)",
-                    {},
-                    {},
-                    {"paper", "recurrentgemma"}},
-                   chunk_option(32)};
+  entry.options = {
+      Option::text(
+          "first_input", {"scaled", "plain"},
+          "the input of a sequence's first token: scaled by sqrt(1 - a^2) like the others, as "
+          "in the paper, or plain, as in recurrentgemma"),
+      Option::text("decay_init", {"paper", "recurrentgemma"},
+                   "how lambda is drawn: for a at a fully open gate uniform in [0.9, 0.999], or "
+                   "recurrentgemma's, for its eighth root there (on a ring)"),
+      chunk_option(32)};
   entry.differs_from = {
       {"recurrentgemma does not scale the input of position 0 by sqrt(1 - a^2); the paper does, "
        "and so does the default here",
@@ -199,7 +190,6 @@ Entry rg_lru() {
     }
     return unshared_heads("rg_lru", problem);
   };
-  entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = maker<RgLru>("rg_lru");
   entry.implementations = {composite(), scan(), chunked()};
   return entry;

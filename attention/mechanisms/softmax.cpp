@@ -1,6 +1,6 @@
 // Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
+#include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/algorithms/softmax/sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -22,8 +22,8 @@ class Softmax : public Mechanism {
   }
 };
 
-/// Appends the new keys and values to the state and points the call at all of them. The mask is
-/// kept from the first padded token on.
+/// Appends the new keys and values to the state and replaces those of the call by all of them. The
+/// mask is stored once one is given.
 void append(State& state, SoftmaxCall& call) {
   const at::NoGradGuard no_grad;
   const auto begin = state.position;
@@ -52,7 +52,7 @@ SoftmaxCall call_of(const Mechanism& mechanism, const Inputs& inputs, State* sta
                    scale_of(mechanism)};
   if (state != nullptr) append(*state, call);
   if (mechanism.problem.pattern == Pattern::causal) {
-    // Aligned to the bottom right: the last query sits on the last key.
+    // Aligned to the bottom right: the last query is at the last key.
     call.right = 0;
     call.offset = call.key_length() - call.length();
   }
@@ -70,19 +70,11 @@ Entry softmax() {
   entry.name = "softmax";
   entry.title = "Softmax attention";
   entry.citation = "Vaswani et al. 2017, Attention Is All You Need, equation 1";
-  entry.options = chunk_options(1024, 4096);
-  entry.options.insert(entry.options.begin(), scale_option());
+  entry.options = chunk_options({scale_option()}, 1024, 4096);
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
-  entry.supports = [](const Options&, const Problem&) { return Support{}; };
-  entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = maker<Softmax>("softmax");
-  const BandedMechanism banded{
-      band_of, call_of, [](const Options&, const Problem& problem) { return problem.length; }};
-  entry.implementations = {composite_softmax(banded), chunked_softmax(banded),
-                           tiled_softmax(banded), fused_softmax(banded)};
-  for (Implementation& peer : sdpa_softmax(banded)) {
-    entry.implementations.push_back(std::move(peer));
-  }
+  entry.implementations = softmax_implementations(
+      {band_of, call_of, [](const Options&, const Problem& problem) { return problem.length; }});
   entry.aliases = {{"flash", "softmax", "tiled", {}, "Softmax attention in tiles, never T x T"},
                    {"chunked_softmax", "softmax", "chunked", {}, "Softmax attention in chunks"}};
   return entry;

@@ -1,10 +1,9 @@
 // Sliding-window attention: softmax over the keys s with t - left <= s <= t + right (Beltagy et al.
-// 2020). Sides count as in flash-attn, so that a causal window of W keys is left = W - 1.
+// 2020). Sides are counted as in flash-attn: a causal window of W keys has left = W - 1.
 #include <algorithm>
 
+#include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/entry_parts.hpp"
-#include "attention/algorithms/softmax/ring.hpp"
-#include "attention/algorithms/softmax/sdpa.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
@@ -52,26 +51,20 @@ Entry window() {
   entry.name = "window";
   entry.title = "Sliding-window attention";
   entry.citation = "Beltagy et al. 2020, Longformer: The Long-Document Transformer, section 3.1";
-  entry.options = chunk_options(128, 4096);
-  entry.options.insert(entry.options.begin(), {window_option(), scale_option()});
+  entry.options = chunk_options({window_option(), scale_option()}, 128, 4096);
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};
   entry.supports = supports;
   entry.derive = derive_window;
   entry.make = maker<SlidingWindow>("window");
-  const BandedMechanism banded{band_of, call_of,
-                               [](const Options& options, const Problem& problem) {
-                                 return std::min(problem.length, options.window("window").left + 1);
-                               }};
-  entry.implementations = {composite_softmax(banded), chunked_softmax(banded),
-                           tiled_softmax(banded), fused_softmax(banded)};
-  for (Implementation& peer : sdpa_softmax(banded)) {
-    entry.implementations.push_back(std::move(peer));
-  }
+  entry.implementations = softmax_implementations(
+      {band_of, call_of, [](const Options& options, const Problem& problem) {
+         return std::min(problem.length, options.window("window").left + 1);
+       }});
   for (auto& implementation : entry.implementations) {
     const std::string& name = implementation.name;
-    if (name == "composite" || name.rfind("torch_sdpa", 0) == 0) continue;  // whole masks
+    if (name == "composite" || name.rfind("torch_sdpa", 0) == 0) continue;  // T x S masks
     implementation.growth.time_in_length = 1;
     implementation.growth.workspace_in_length = 0;  // one band of keys at a time
     if (name == "tiled") implementation.growth.from_length = kGrowingItems;

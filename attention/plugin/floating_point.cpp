@@ -41,7 +41,7 @@ Control control() {
 }
 
 #else
-#error "say how this machine tells its floating-point control"
+#error "the floating-point control of this machine is unknown"
 #endif
 
 std::string rounding() {

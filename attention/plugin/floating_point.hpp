@@ -1,6 +1,6 @@
 // The floating-point environment of a thread: rounding, traps, and whether denormal numbers are
-// flushed to zero. Code built with -ffast-math changes it when it is loaded, and every thread and
-// process that is started afterwards inherits the change. Free of LibTorch.
+// flushed to zero. Code built with -ffast-math changes it when it is loaded, and threads and
+// processes that are started afterwards inherit the change. Does not depend on LibTorch.
 #pragma once
 
 #include <cfenv>
@@ -8,7 +8,7 @@
 
 namespace attnbench {
 
-/// Restores the calling thread's environment, as it was at construction.
+/// Saves the calling thread's environment and restores it on destruction.
 class FloatingPointGuard {
  public:
   FloatingPointGuard() { std::fegetenv(&saved_); }
@@ -20,12 +20,12 @@ class FloatingPointGuard {
   std::fenv_t saved_{};
 };
 
-/// Gives the calling thread the environment that a program starts with: round to nearest, no traps,
-/// denormal numbers kept. Threads started from now on inherit it.
+/// Sets the calling thread's environment to a program's default: round to nearest, no traps,
+/// denormal numbers kept. Threads started afterwards inherit it.
 void reset_floating_point();
 
-/// How the calling thread's environment differs from that one, such as "flush-to-zero on, rounds
-/// upward"; empty where it does not. Flags that operations raised are no difference.
+/// How the calling thread's environment differs from the default, such as "flush-to-zero on, rounds
+/// upward"; empty if it does not. Raised exception flags do not count.
 std::string floating_point_changes();
 
 }  // namespace attnbench

@@ -18,8 +18,7 @@ bool begins_with(const std::string& text, const char* beginning) {
   return text.rfind(beginning, 0) == 0;
 }
 
-/// The name in the loader's "FILE: undefined symbol: NAME" as it was written in the source; empty
-/// where the loader complains of something else.
+/// The demangled name in the loader's "FILE: undefined symbol: NAME"; empty for other errors.
 std::string undefined_name(const std::string& complaint) {
   const std::string before = "undefined symbol: ";
   const std::size_t begin = complaint.find(before);
@@ -32,7 +31,7 @@ std::string undefined_name(const std::string& complaint) {
   return status == 0 ? readable.get() : name;
 }
 
-/// What to do about a loader's complaint over a plugin whose stamp is ours.
+/// What to do about a loader's error for a plugin with a matching stamp.
 std::string advice(const std::string& complaint) {
   const std::string name = undefined_name(complaint);
   if (name.empty()) return "rebuild the plugin here, with the libraries that it needs";
@@ -56,9 +55,9 @@ PluginLibrary::PluginLibrary(const std::string& path) : path_(path) {
   if (const std::string refusal = stamp_refusal(read_stamp(path)); !refusal.empty()) {
     throw PluginError("plugin " + path + " is refused: " + refusal);
   }
-  // With a path of its own, or the loader would search its folders for the name.
+  // An absolute path, since the loader searches its own folders for a bare name.
   const std::string absolute = std::filesystem::absolute(path).string();
-  // Code built with -ffast-math turns flush-to-zero on while it is loaded.
+  // Code built with -ffast-math enables flush-to-zero while it is loaded.
   const FloatingPointGuard kept;
   handle_ = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ != nullptr) return;
@@ -84,10 +83,10 @@ void PluginLibrary::guarded(const std::function<void()>& registration) const {
   } catch (const std::exception& error) {
     cause = error.what();
   } catch (...) {
-    cause = "an exception that is no std::exception";
+    cause = "an exception that is not a std::exception";
   }
   throw PluginError("plugin " + path_ + " failed while registering: " + cause +
-                    "; nothing of it was taken");
+                    "; nothing was registered");
 }
 
 bool PluginLibrary::register_into(Registry& registry) const {

@@ -3,10 +3,9 @@
 // A plugin exports two C symbols:
 //   extern "C" const attnbench::PluginStamp attnbench_plugin_stamp;
 //   extern "C" void attnbench_plugin_register(attnbench::Registry&);
-// ATTNBENCH_PLUGIN(register_function) writes both. The stamp is plain data and is read from the
-// file before anything of it is loaded: a plugin built against another attnbench, another LibTorch
-// or another compiler is refused before a line of it runs. tasks/plugin.hpp adds a third symbol,
-// for tasks.
+// ATTNBENCH_PLUGIN(register_function) defines both. The stamp is plain data, read from the file
+// before the plugin is loaded: a plugin built for another attnbench, LibTorch or compiler is
+// refused before any of its code runs. tasks/plugin.hpp adds a third symbol, for tasks.
 #pragma once
 
 #include <string>
@@ -16,25 +15,24 @@
 
 namespace attnbench {
 
-/// A plugin's shared object, loaded. It stays loaded when the object goes: what it registered, or
-/// an exception of its own, may live on.
+/// A loaded plugin. It stays loaded after this object is destroyed, since what it registered, or
+/// one of its exceptions, may still exist.
 class PluginLibrary {
  public:
-  /// Throws PluginError naming the file, the cause and which side to rebuild: what read_stamp and
-  /// stamp_refusal say, or that it lacks something. A crash is the caller's to contain: load it in
-  /// a child first.
+  /// Throws PluginError with the file, the cause and what to rebuild: the errors of read_stamp and
+  /// stamp_refusal, or an undefined symbol. The caller must contain crashes: load it in a child
+  /// process first.
   explicit PluginLibrary(const std::string& path);
 
-  /// The address of a symbol that it exports, or null.
+  /// The address of an exported symbol, or null.
   void* find(const char* symbol) const;
-  /// Lets it register into a copy of `registry`, which replaces it only if all went well: a plugin
-  /// that throws or clashes leaves nothing behind. What was looked up in `registry` before is then
-  /// no longer valid. False where the plugin has no such function. Throws PluginError.
+  /// Registers the plugin in a copy of `registry`, which replaces it on success: a plugin that
+  /// throws or clashes changes nothing. Invalidates references into `registry`. False if the plugin
+  /// has no register function. Throws PluginError.
   bool register_into(Registry& registry) const;
-  /// The same for whatever else can be registered: calls `registration` and turns what it throws
-  /// into a PluginError that names the plugin.
+  /// Calls `registration` and converts its exceptions to a PluginError that names the plugin.
   void guarded(const std::function<void()>& registration) const;
-  /// Throws PluginError saying that the plugin has no function of that name.
+  /// Throws PluginError: the plugin has no function of that name.
   [[noreturn]] void refuse_without(const std::string& symbol) const;
 
  private:
@@ -44,7 +42,7 @@ class PluginLibrary {
 
 }  // namespace attnbench
 
-/// The stamp alone, for a plugin that has no mechanisms; in one of its files.
+/// Defines only the stamp, for a plugin without mechanisms; in one of its files.
 #define ATTNBENCH_PLUGIN_STAMP                                                      \
   extern "C" {                                                                      \
   extern const attnbench::PluginStamp attnbench_plugin_stamp                        \
@@ -52,7 +50,7 @@ class PluginLibrary {
   const attnbench::PluginStamp attnbench_plugin_stamp = attnbench::current_stamp(); \
   }
 
-/// Makes a shared object a plugin; `register_function` takes an attnbench::Registry&.
+/// Defines a plugin; `register_function` takes an attnbench::Registry&.
 #define ATTNBENCH_PLUGIN(register_function)                                         \
   ATTNBENCH_PLUGIN_STAMP                                                            \
   extern "C" __attribute__((visibility("default"))) void attnbench_plugin_register( \

@@ -1,5 +1,5 @@
 // The stamp of a plugin: what it was built with, as plain data that can be read from its file
-// before any of it is loaded. Free of LibTorch.
+// without loading it. Does not depend on LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace attnbench {
 
 constexpr char plugin_magic[16] = "attnbench-stamp";
 
-/// Zero-terminated texts of fixed size, so that it can be read whatever the compiler.
+/// Zero-terminated texts of fixed size, readable with any compiler.
 struct PluginStamp {
   char magic[16];
   std::uint32_t abi;
@@ -43,12 +43,11 @@ constexpr PluginStamp current_stamp() {
   return stamp;
 }
 
-/// Why a plugin of this stamp cannot be taken by this build and which side to rebuild; empty = it
-/// can.
+/// Why this build refuses a plugin with this stamp, and what to rebuild; empty if it does not.
 std::string stamp_refusal(const PluginStamp& stamp);
 
-/// The stamp in the file of a plugin, of which nothing is loaded or run. Throws PluginError saying
-/// what is wrong with the file: not there, no shared object, of another machine, broken, no stamp.
+/// The stamp in a plugin's file, which is not loaded. Throws PluginError if the file does not
+/// exist, is not a shared object for this machine, is broken, or has no stamp.
 PluginStamp read_stamp(const std::string& path);
 
 }  // namespace attnbench

@@ -23,7 +23,7 @@ using script::tensors_of;
 using script::Wants;
 using script::wants;
 
-/// What a module is and asks for, read once; shared by everything that the entry does.
+/// A module with its signature, read once and shared by all functions of the entry.
 struct Script {
   ScriptDescription description;
   JitModule module;
@@ -77,7 +77,8 @@ class Scripted : public Mechanism {
     if (inputs.key_mask.defined() && !wants(script_->arguments, Wants::key_mask)) {
       throw UnsupportedError(said.name + ": its module takes no key_mask");
     }
-    // Under autocast inputs are narrower than parameters, and TorchScript multiplies no two types.
+    // Under autocast inputs are narrower than parameters; TorchScript cannot multiply different
+    // dtypes.
     const at::ScalarType given = inputs.tensors.begin()->second.scalar_type();
     Inputs wide = inputs;
     for (auto& [role, tensor] : wide.tensors) tensor = tensor.to(scalar_type(problem.dtype));
@@ -113,7 +114,7 @@ at::Tensor tensor_of(const reference::Array& array) {
   return tensor;
 }
 
-/// The parameters of the call, where the reference has one of that name and shape.
+/// Sets the parameters of the reference that the call has under the same name and shape.
 void set_parameters(const JitModule& module, const reference::ReferenceInputs& inputs) {
   for (const bool parameters : {true, false}) {
     for (auto& [name, tensor] : tensors_of(module, parameters)) {
@@ -159,11 +160,7 @@ std::vector<double> reference_rows(const Shared& script, const Options& options,
   return result;
 }
 
-Support supports(const ScriptDescription& said, const Problem& problem) {
-  return unshared_heads(said.name, problem);
-}
-
-/// Inputs and output are known; what happens between them is not, and no number is made up for it.
+/// Only inputs and output are known; all other numbers are NaN.
 Cost cost_of(const Script& script, const Problem& problem) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   double width = static_cast<double>(problem.length * problem.value_dim);
@@ -221,25 +218,21 @@ void add_script(const ScriptDescription& description, Registry& registry) {
   entry.claims = description.claims;
   entry.patterns = description.patterns;
   if (entry.patterns.empty()) entry.patterns = {Pattern::bidirectional, Pattern::causal};
-  entry.supports = [script](const Options&, const Problem& problem) {
-    return supports(script->description, problem);
+  entry.supports = [name = description.name](const Options&, const Problem& problem) {
+    return unshared_heads(name, problem);
   };
-  entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = [script](const Options& options, const Problem& problem) {
     return std::make_shared<Scripted>(script, options, problem);
   };
-  Implementation composite;
-  composite.name = "composite";
-  composite.title = "TorchScript";
-  composite.supports = entry.supports;
-  composite.growth = description.growth;
-  composite.cost = [script](const Options&, const Problem& problem) {
-    return cost_of(*script, problem);
-  };
-  composite.mix = [](Mechanism& mechanism, const Inputs& inputs, State* state) {
-    return static_cast<Scripted&>(mechanism).mix(inputs, state);
-  };
-  entry.implementations = {composite};
+  entry.implementations = {
+      {.name = "composite",
+       .title = "TorchScript",
+       .supports = entry.supports,
+       .mix = [](Mechanism& mechanism, const Inputs& inputs,
+                 State* state) { return static_cast<Scripted&>(mechanism).mix(inputs, state); },
+       .cost = [script](const Options&,
+                        const Problem& problem) { return cost_of(*script, problem); },
+       .growth = description.growth}};
   registry.add(entry, [script](const Options& options, const Problem& problem,
                                const reference::ReferenceInputs& inputs,
                                const std::vector<reference::RowIndex>& rows) {

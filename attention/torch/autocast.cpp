@@ -2,8 +2,6 @@
 
 #include <ATen/autocast_mode.h>
 
-#include "attention/torch/version.hpp"
-
 namespace attnbench {
 namespace {
 
@@ -52,7 +50,7 @@ AutocastScope::AutocastScope(const at::Device& device, std::optional<at::ScalarT
 
 AutocastScope::~AutocastScope() {
   if (!before_) return;
-  // What was converted belongs to weights that the next step changes.
+  // The cached conversions are of weights that the next step changes.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   set(before_->device, before_->enabled, before_->type);
 }

@@ -1,5 +1,6 @@
-// Autocast: products in a narrower type than weights are kept in, by LibTorch's own means. This is
-// their compatibility place: 2.4 names the device where 1.13 has a function for each.
+// Autocast: products in a narrower dtype than that of the weights, by LibTorch's own autocast. It
+// hides a difference between versions: 2.4 takes the device as an argument, 1.13 has a function for
+// each.
 #pragma once
 
 #include <optional>
@@ -10,10 +11,10 @@
 
 namespace attnbench {
 
-/// While it lives, this thread's products of float32 tensors on the kind of `device` (the CPU or
-/// CUDA) are computed and returned in `type`, a weight being converted once; sums of theirs with
-/// float32 come out in float32. Without a type nothing changes. Backward passes go outside: they
-/// follow the types of the forward pass by themselves.
+/// While it exists, this thread's products of float32 tensors on devices like `device` (the CPU or
+/// CUDA) are computed and returned in `type`, with each weight converted once; their sums with
+/// float32 are float32. Without a type nothing changes. Run backward passes outside of it: they use
+/// the dtypes of the forward pass.
 class AutocastScope {
  public:
   AutocastScope(const at::Device& device, std::optional<at::ScalarType> type);
@@ -30,7 +31,7 @@ class AutocastScope {
   std::optional<Setting> before_;
 };
 
-/// While it lives, this thread's operations take tensors in the types that they have.
+/// Disables autocast in this thread while it exists.
 class NoAutocast {
  public:
   NoAutocast() : guard_(c10::autocast_dispatch_keyset) {}
@@ -39,7 +40,7 @@ class NoAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard_;
 };
 
-/// The type in which a product of `x` comes out now: its own, but for float32 under autocast.
+/// The dtype of a product of `x`: its own, except for float32 under autocast.
 at::ScalarType product_type(const at::Tensor& x);
 
 }  // namespace attnbench

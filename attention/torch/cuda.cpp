@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "attention/torch/version.hpp"
 #if ATTNBENCH_TORCH_VERSION >= 211
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/AllocatorConfig.h>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr const char* library_name = "libtorch_cuda.so";
 
-/// Beside the library that answers for the CPU.
+/// In the folder of the CPU library.
 std::filesystem::path cuda_library() {
   Dl_info info{};
   const auto inside = reinterpret_cast<void*>(&at::globalContext);
@@ -85,8 +84,8 @@ void use_device(const std::string& device) {
 
 void limit_device_memory(std::int64_t limit_bytes, std::int64_t total_bytes) {
   if (limit_bytes <= 0 || limit_bytes >= total_bytes) return;
-  // The one way to LibTorch's limit that needs no header of CUDA's. What the environment said is
-  // kept: settings that are not named here go back to their defaults.
+  // The only access to LibTorch's limit without a CUDA header. The current settings are included,
+  // since settings that are not listed return to their defaults.
   const std::string said = c10::CachingAllocator::getAllocatorSettings();
   std::ostringstream settings;
   settings.imbue(std::locale::classic());

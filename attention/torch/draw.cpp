@@ -9,7 +9,7 @@
 namespace attnbench {
 namespace {
 
-/// FNV-1a over the seed, a name and sizes: what is drawn depends on nothing else.
+/// FNV-1a of the seed, a name and sizes.
 std::uint64_t seed_of(std::uint64_t seed, const std::string& name,
                       const std::vector<std::int64_t>& shape) {
   std::uint64_t hash = 14695981039346656037ull;

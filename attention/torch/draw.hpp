@@ -1,26 +1,26 @@
-// Random numbers that depend on a seed, a name and a shape alone: the same for every dtype, device,
-// mechanism and order of drawing.
+// Random numbers that depend only on a seed, a name and a shape: the same for every dtype, device,
+// mechanism and order of draws.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/problem.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/problem.hpp"
 
 namespace attnbench {
 
-/// A generator in that state: a new one on the CPU, the device's own on any other.
+/// A generator with this seed: a new one on the CPU, else the device's default generator.
 at::Generator seeded_generator(std::uint64_t seed, const at::Device& device);
 
-/// Normal numbers of this standard deviation. Drawn in float32 on the CPU, then given the problem's
-/// dtype and device.
+/// Normal numbers of this standard deviation, drawn in float32 on the CPU and converted to the
+/// problem's dtype and device.
 at::Tensor draw_normal(std::uint64_t seed, const std::string& name,
                        const std::vector<std::int64_t>& shape, double deviation,
                        const Problem& problem);
 
-/// The same for what is large: on a device of its own drawn there, which gives other numbers.
+/// The same for large tensors: drawn on the problem's device, which gives other numbers there.
 at::Tensor draw_normal_in_place(std::uint64_t seed, const std::string& name,
                                 const std::vector<std::int64_t>& shape, double deviation,
                                 const Problem& problem);

@@ -8,7 +8,6 @@
 
 namespace attnbench::test {
 
-using Mix = std::function<Mixed(Mechanism&, const Inputs&, State*)>;
 using Fault = std::function<Mixed(const Mix& original, Mechanism&, const Inputs&, State*)>;
 
 /// The implementation with `fault` in place of its mix.

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/csrc/autograd/autograd.h>
+#include "attention/torch/torch.hpp"
 
 namespace attnbench::test {
 namespace {

@@ -1,8 +1,8 @@
 #include "core/option.hpp"
 
+#include "attention/torch/torch.hpp"
 #include "core/errors.hpp"
 #include "core/problem.hpp"
-#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -10,11 +10,11 @@ using namespace attnbench;
 namespace {
 
 std::vector<Option> declared() {
-  return {{"scale", OptionType::number, 0.0, "a factor", 0.0, {}, {}},
-          {"query_chunk", OptionType::integer, std::int64_t{1024}, "queries", 1.0, 4096.0, {}},
-          {"tied", OptionType::boolean, true, "keys are values", {}, {}, {}},
-          {"kind", OptionType::text, std::string("plain"), "which", {}, {}, {"plain", "dissected"}},
-          {"window", OptionType::window, Window{127, 0}, "keys", {}, {}, {}}};
+  return {Option::number("scale", 0, "a factor", 0),
+          Option::integer("query_chunk", 1024, "queries", 1, 4096),
+          Option::boolean("tied", true, "keys are values"),
+          Option::text("kind", {"plain", "dissected"}, "which"),
+          {"window", OptionType::window, Window{127, 0}, "keys"}};
 }
 
 std::string refusal(const std::map<std::string, OptionValue>& said) {

@@ -1,19 +1,41 @@
 #include "attention/algorithms/causal_product/causal_product.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
 namespace attnbench::causal_product {
+namespace {
 
 using at::Tensor;
 
-namespace {
-// Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
+// Tokens that are processed in order, in all blocks at once, from the sums of the blocks before.
 constexpr std::int64_t kBlock = 16;
-/// Added to relu, so that no token is without weight: Choromanski et al.'s code and LRA's.
+/// Added to relu, so that every token has weight: as in the code of Choromanski et al. and of LRA.
 constexpr double kFloor = 1e-3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Cost common_cost(const ProductSizes& n) {
+  Cost cost;
+  const double tokens = n.heads * (n.keys + n.queries);
+  cost.model_flops = 2 * tokens * n.features * n.width + 1.5 * tokens * n.features;
+  cost.executed_flops = 2 * tokens * n.features * (n.width + 1);
+  cost.minimal_bytes = tokens * (n.features + n.width) * n.bytes;
+  cost.exponentials = tokens * n.features;
+  if (n.causal) cost.state_bytes = n.heads * n.features * (n.width + 1) * n.wide_bytes();
+  return cost;
+}
+
 }  // namespace
+
+c10::IValue Form::packed() const {
+  return c10::ivalue::Tuple::create({static_cast<std::int64_t>(feature), normalised, epsilon});
+}
+
+Form Form::unpacked(const c10::IValue& value) {
+  const auto& parts = value.toTupleRef().elements();
+  return {static_cast<Feature>(parts[0].toInt()), parts[1].toBool(), parts[2].toDouble()};
+}
 
 Tensor feature_of(const Tensor& x, Feature feature) {
   if (feature == Feature::identity) return x;
@@ -77,6 +99,67 @@ Tensor materialised(const Operand& x, const Operand& y, const Tensor& c, const F
   if (state.defined()) state.copy_(sums.select(1, -1).view(state.sizes()));
   const Tensor products = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, c.size(2));
   return result_of(products, form).reshape(c.sizes()).to(c.scalar_type());
+}
+
+// ---- costs
+
+ProductSizes sizes_of(const Problem& problem, double features) {
+  return {static_cast<double>(problem.batch * problem.heads),
+          static_cast<double>(problem.length),
+          static_cast<double>(problem.key_length),
+          features,
+          static_cast<double>(problem.value_dim),
+          static_cast<double>(bytes_of(problem.dtype)),
+          problem.pattern == Pattern::causal};
+}
+
+Cost materialised_cost(const ProductSizes& n) {
+  Cost cost = common_cost(n);
+  const double features = n.heads * (n.queries + n.keys) * n.features * n.wide_bytes();
+  const double sums = n.heads * (n.queries + n.keys) * (n.width + 1) * n.wide_bytes();
+  const double state = n.heads * n.features * (n.width + 1) * n.wide_bytes();
+  cost.workspace_bytes = 2 * features + state;
+  cost.saved_bytes = 3 * features + sums + state;
+  cost.backward_flops = 2;
+  if (n.causal) {
+    // A state per token and one per block of 16; products of a block, the new token, the output.
+    cost.executed_flops = 6 * n.heads * n.keys * n.features * (n.width + 1);
+    cost.workspace_bytes = n.keys * state * 17 / 16 + 2.5 * features;
+    cost.saved_bytes = cost.workspace_bytes;
+  }
+  if (n.bytes < n.wide_bytes()) cost.workspace_bytes += features + sums;
+  return cost;
+}
+
+Cost scan_cost(const ProductSizes& n) {
+  Cost cost = common_cost(n);
+  const double block = std::min(n.keys, 64.0);
+  cost.workspace_bytes = n.heads * n.wide_bytes() *
+                         (n.features * (n.width + 1) + block * (4 * n.features + 4 * n.width));
+  cost.backward_flops = 3;
+  return cost;
+}
+
+Cost chunked_cost(const ProductSizes& n, double chunk) {
+  Cost cost = common_cost(n);
+  chunk = std::min(chunk, n.keys);
+  const double tokens = std::min(static_cast<double>(kChunksInPiece) * chunk, n.keys);
+  const double inside = 2 * n.heads * n.keys * chunk;
+  cost.executed_flops += inside * (n.features + n.width + 1);
+  cost.workspace_bytes = n.heads * n.wide_bytes() *
+                         (tokens * (3 * n.features + 3 * n.width + chunk) +
+                          n.features * (n.width + 1) * (tokens / chunk + 2));
+  cost.backward_flops = (14 * n.heads * n.keys * n.features * (n.width + 1) +
+                         inside * (3 * n.features + 4 * n.width)) /
+                        cost.executed_flops;
+  return cost;
+}
+
+Cost fused_cost(const ProductSizes& n, const Problem& problem) {
+  Cost cost = common_cost(n);
+  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.features));
+  cost.backward_flops = 3;  // three scans of as many operations as the forward pass
+  return cost;
 }
 
 }  // namespace attnbench::causal_product

@@ -1,5 +1,4 @@
-// CP, the causal product: what linear attention is made of, and what Performer, Luna and the
-// decaying linear forms reuse.
+// The causal product: what linear attention consists of, and what Performer and Luna reuse.
 //
 //   O_t = sum_{s<=t} (a_t . b_s) c_s,   a = phi(x), b = phi(y) [B, H, T, F],  c [B, H, T, M],
 // with the state S_t = sum_{s<=t} b_s c_s^T; or, normalised, O_t / (sum_{s<=t} a_t . b_s +
@@ -14,60 +13,84 @@
 
 namespace attnbench::causal_product {
 
-/// phi: nothing, elu(x) + 1 or relu(x) + 1e-3, under both of which an x of -inf hides its token.
+/// phi: the identity, elu(x) + 1 or relu(x) + 1e-3. An x of -inf hides its token from the last two.
 enum class Feature { identity, elu_plus_one, relu_plus_floor };
 
 struct Form {
   Feature feature = Feature::identity;
-  /// The sum of weights is carried as one more column of c, all ones; M + 1 columns in the state.
+  /// The sum of weights is an additional column of c, all ones: M + 1 columns in the state.
   bool normalised = false;
   double epsilon = 0;
+
+  c10::IValue packed() const;  ///< for an autograd context
+  static Form unpacked(const c10::IValue& value);
 };
 
 /// The three forms: x, y [B, H, T, F], or F random features of narrower tokens, and c [B, H, T, M]
-/// to [B, H, T, M] in the dtype of c. A
-/// `state` [B, H, F, M or M + 1], where defined, is continued from and advanced in place; nothing
-/// is then recorded for gradients.
+/// to [B, H, T, M] in the dtype of c. If `state` [B, H, F, M or M + 1] is defined they continue
+/// from it, advance it in place and record no gradients.
 
-/// Every state at once, [B, H, T, F, M] in memory. Gradients by autograd.
+/// All states at once, [B, H, T, F, M] in memory. Gradients by autograd.
 at::Tensor materialised(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                         at::Tensor state = {});
 
-/// Token by token: O(F M) workspace whatever T is. Its gradient keeps the inputs alone.
+/// Token by token: O(F M) workspace for any T. The gradient keeps only the inputs.
 at::Tensor scan(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                 at::Tensor state = {});
 
-/// By chunks of `chunk` tokens, as matrix products; workspace bounded whatever T is. Its gradient
-/// keeps the inputs alone.
+/// By chunks of `chunk` tokens, as matrix products; bounded workspace for any T. The gradient keeps
+/// only the inputs.
 at::Tensor chunked(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                    std::int64_t chunk, at::Tensor state = {});
 
-/// What `fused` continues from and advances in place: the sums of b_s c_s^T [B, H, F, M] and of b_s
-/// [B, H, F], dense, in float32 where the inputs have 16 bits.
+/// The state of `fused`, advanced in place: the sums of b_s c_s^T [B, H, F, M] and of b_s [B, H,
+/// F], dense, in float32 for 16-bit inputs.
 struct Memory {
   at::Tensor sum;
   at::Tensor normaliser;
 };
 
-/// In one kernel, forward and backward (attention/kernels/causal_product.hpp): float32, float64 and
-/// bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. Its gradient keeps the
-/// inputs alone; what the kernel is not to make itself (random features, relu) is made for a few
-/// tokens at a time, backward for a few heads.
+/// One kernel each forward and backward (attention/kernels/causal_product.hpp): float32, float64
+/// and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The gradient keeps only
+/// the inputs. Random features and relu are computed before the kernel, for a few tokens at a time
+/// forward, for a few heads at a time backward.
 at::Tensor fused(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                  const Memory* memory = nullptr);
-/// Whether it does the problem, and the workspace of its forward pass.
+/// Whether it supports the problem, and the workspace of its forward pass.
 Support fused_supports(const Problem& problem, std::int64_t features);
 double fused_workspace_bytes(const Problem& problem, std::int64_t features);
 
-// ---- what the forms share
+// ---- costs, forward, in the causal and the other patterns
 
-/// phi, exact for very negative x (where it is elu); and dLoss/dx from phi(x) and dLoss/dphi.
+struct ProductSizes {
+  double heads = 1;     ///< batch times heads
+  double queries = 1;   ///< T
+  double keys = 1;      ///< T unless the pattern is cross
+  double features = 1;  ///< F
+  double width = 1;     ///< of the values, without the column of ones
+  double bytes = 4;     ///< of one element of the inputs
+  bool causal = true;
+  /// Of one element in computation: at least float32.
+  double wide_bytes() const { return bytes > 4 ? bytes : 4; }
+};
+
+ProductSizes sizes_of(const Problem& problem, double features);
+
+Cost materialised_cost(const ProductSizes& sizes);
+Cost scan_cost(const ProductSizes& sizes);
+Cost chunked_cost(const ProductSizes& sizes, double chunk);
+/// The kernel's workspace depends on LibTorch's current number of threads.
+Cost fused_cost(const ProductSizes& sizes, const Problem& problem);
+
+// ---- shared by the forms
+
+/// phi, exact for very negative x (elu); and dLoss/dx from phi(x) and dLoss/dphi.
 at::Tensor feature_of(const at::Tensor& x, Feature feature);
 at::Tensor feature_gradient(const at::Tensor& value, const at::Tensor& gradient, Feature feature);
 
-/// c, with the column of ones where the form has one.
+/// c, with the column of ones if the form has one.
 at::Tensor columns_of(const at::Tensor& c, const Form& form);
-/// The result from the products with those columns; 0 where nothing was seen.
+/// The result from the products with those columns; 0 if no token was visible.
 at::Tensor result_of(const at::Tensor& sums, const Form& form);
 /// dLoss/dsums from dLoss/dresult.
 at::Tensor sums_gradient(const at::Tensor& sums, const at::Tensor& gradient, const Form& form);

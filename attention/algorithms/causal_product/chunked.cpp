@@ -1,6 +1,6 @@
-// The causal product by chunks. In a chunk with rows A, B, C and the state S from its left,
+// The causal product by chunks. In a chunk with rows A, B, C and the state S at its left edge,
 //   O = A S + tril(A B^T) C,
-// and with the upstream gradient G and R = sum of a_t g_t^T over the tokens on its right,
+// and with the upstream gradient G and R = sum of a_t g_t^T over all later tokens,
 //   dA = G S^T + tril(G C^T) B,  dB = C R^T + tril(G C^T)^T A,  dC = B R + tril(A B^T)^T G.
 #include <array>
 #include <vector>
@@ -17,7 +17,7 @@ struct Chunks {
   Tensor a, b, c, left;
 };
 
-/// `past` [N, F, W] is taken to the piece's right edge.
+/// `past` [N, F, W] is advanced to the piece's right edge.
 Chunks cut(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
            const Piece& piece, Tensor& past) {
   const auto type = past.scalar_type();
@@ -56,8 +56,8 @@ Tensor forward(const Operand& x, const Operand& y, const Tensor& c, const Form& 
   return out;
 }
 
-/// The gradients of one piece's a, b and c; `right` [N, F, W] is R from its right, and goes to its
-/// left edge.
+/// The gradients of one piece's a, b and c; `right` [N, F, W] is R at its right edge and is updated
+/// to its left edge.
 Chunks gradients(const Chunks& x, const Tensor& upstream, const Form& form, Tensor& right) {
   const Tensor weights = weights_of(x);
   const Tensor g = sums_gradient(sums_of(x, weights), upstream, form);
@@ -73,34 +73,30 @@ Chunks gradients(const Chunks& x, const Tensor& upstream, const Form& form, Tens
           {}};
 }
 
-class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
- public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& y,
-                        const Tensor& c, const Features& of_x, const Features& of_y,
-                        const Form& form, std::int64_t chunk) {
-    context->save_for_backward({x, y, c});
-    context->saved_data["of x"] = of_x.packed();
-    context->saved_data["of y"] = of_y.packed();
-    context->saved_data["feature"] = static_cast<std::int64_t>(form.feature);
-    context->saved_data["normalised"] = form.normalised;
-    context->saved_data["epsilon"] = form.epsilon;
-    context->saved_data["chunk"] = chunk;
-    const Operand left{x, of_x};
-    Tensor past = empty_past(left, c, form);
-    return causal_product::forward(left, {y, of_y}, c, form, chunk, past);
+struct Chunked {
+  struct Form {
+    causal_product::Form product;
+    std::int64_t chunk = 1;
+  };
+  static c10::IValue pack(const Form& form) {
+    return c10::ivalue::Tuple::create({form.product.packed(), form.chunk});
+  }
+  static Form unpack(const c10::IValue& value) {
+    const auto& parts = value.toTupleRef().elements();
+    return {causal_product::Form::unpacked(parts[0]), parts[1].toInt()};
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list upstream) {
-    const auto saved = context->get_saved_variables();
-    const Form form{static_cast<Feature>(context->saved_data["feature"].toInt()),
-                    context->saved_data["normalised"].toBool(),
-                    context->saved_data["epsilon"].toDouble()};
-    const Operand x{saved[0], Features::unpacked(context->saved_data["of x"])};
-    const Operand y{saved[1], Features::unpacked(context->saved_data["of y"])};
-    const Tensor& c = saved[2];
-    const auto pieces = pieces_of(c.size(2), context->saved_data["chunk"].toInt(), kChunksInPiece);
-    // Forwards for the state at each piece's left edge, then backwards with the chunks made again.
+  static Tensor forward(const Operands& all, const Form& form) {
+    Tensor past = empty_past(all.query, all.values, form.product);
+    return causal_product::forward(all.query, all.key, all.values, form.product, form.chunk, past);
+  }
+
+  static torch::autograd::variable_list backward(const Operands& all, const Form& given,
+                                                 const Tensor& upstream) {
+    const auto& [x, y, c] = all;
+    const causal_product::Form& form = given.product;
+    const auto pieces = pieces_of(c.size(2), given.chunk, kChunksInPiece);
+    // Forward for the state at each piece's left edge, then backward, recomputing the chunks.
     Tensor past = empty_past(x, c, form);
     Tensor right = at::zeros_like(past);
     std::vector<Tensor> starts;
@@ -111,14 +107,14 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
     const Tensor dx = at::empty_like(x.whole), dy = at::empty_like(y.whole), dc = at::empty_like(c);
     for (std::size_t i = pieces.size(); i-- > 0;) {
       const Chunks chunks = cut(x, y, c, form, pieces[i], starts[i]);
-      const Tensor g = part_of(upstream[0], pieces[i], past.scalar_type())
+      const Tensor g = part_of(upstream, pieces[i], past.scalar_type())
                            .reshape({chunks.c.size(0), chunks.c.size(1), c.size(3)});
       const Chunks to = gradients(chunks, g, form, right);
       x.put_part_gradient(dx, pieces[i], feature_gradient(chunks.a, to.a, form.feature));
       y.put_part_gradient(dy, pieces[i], feature_gradient(chunks.b, to.b, form.feature));
       put_part(dc, pieces[i], to.c.narrow(2, 0, c.size(3)).contiguous());
     }
-    return {dx, dy, dc, Tensor(), Tensor(), Tensor(), Tensor()};
+    return {dx, dy, dc};
   }
 };
 
@@ -126,9 +122,7 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
 
 Tensor chunked(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
                std::int64_t chunk, Tensor state) {
-  if (!state.defined()) {
-    return ChunkedFunction::apply(x.whole, y.whole, c, x.features, y.features, form, chunk);
-  }
+  if (!state.defined()) return Recorded<Chunked>::run({x, y, c}, {form, chunk});
   const at::NoGradGuard no_grad;
   Tensor past = state.flatten(0, 1);
   const Tensor out = forward(x, y, c, form, chunk, past);

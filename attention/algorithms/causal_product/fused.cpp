@@ -1,5 +1,3 @@
-#include <stdexcept>
-
 #include "attention/algorithms/causal_product/causal_product.hpp"
 #include "attention/algorithms/recurrence/fused_call.hpp"
 #include "attention/kernels/causal_product.hpp"
@@ -15,20 +13,16 @@ using at::Tensor;
 ATTNBENCH_KERNEL(causal_product_forward)
 ATTNBENCH_KERNEL(causal_product_backward)
 
-/// See recurrent_call.hpp.
+/// See recurrence/fused_call.hpp.
 struct Product {
   using Form = causal_product::Form;
   using Carry = Memory;
   using Sizes = kernels::CausalProductSizes;
+  template <class T>
+  using Gradients = kernels::CausalProductGradients<T>;
 
-  static c10::IValue pack(const Form& form) {
-    return c10::ivalue::Tuple::create(
-        {static_cast<std::int64_t>(form.feature), form.normalised, form.epsilon});
-  }
-  static Form unpack(const c10::IValue& value) {
-    const auto& parts = value.toTupleRef().elements();
-    return {static_cast<Feature>(parts[0].toInt()), parts[1].toBool(), parts[2].toDouble()};
-  }
+  static c10::IValue pack(const Form& form) { return form.packed(); }
+  static Form unpack(const c10::IValue& value) { return Form::unpacked(value); }
 
   static Sizes sizes(std::int64_t rows, const Form& form) {
     Sizes sizes;
@@ -40,21 +34,13 @@ struct Product {
     return sizes;
   }
   template <class T>
-  static kernels::CausalProductArguments<T> arguments(const kernels::Rows<const T>& query,
-                                                      const kernels::Rows<const T>& key,
-                                                      const kernels::Rows<const T>& values) {
+  static auto arguments(const kernels::Rows<const T>& query, const kernels::Rows<const T>& key,
+                        const kernels::Rows<const T>& values) {
     kernels::CausalProductArguments<T> arguments;
     arguments.query = query;
     arguments.key = key;
     arguments.values = values;
     return arguments;
-  }
-  template <class T>
-  static kernels::CausalProductGradients<T> gradients(const kernels::Rows<const T>& d_out,
-                                                      const kernels::Rows<T>& d_query,
-                                                      const kernels::Rows<T>& d_key,
-                                                      const kernels::Rows<T>& d_values) {
-    return {d_out, d_query, d_key, d_values};
   }
 
   static Carry empty(const Tensor& values, std::int64_t rows, const Form& form) {
@@ -82,23 +68,22 @@ struct Product {
     run_causal_product_backward<T>(std::forward<Rest>(rest)...);
   }
 
-  /// The kernel has no relu: it is given its values.
+  /// The kernel has no relu: it gets the values of that feature map.
   static bool mapped(const Form& form) { return form.feature == Feature::relu_plus_floor; }
   static Tensor map(const Tensor& x, const Form& form) {
     return mapped(form) ? feature_of(x, form.feature) : x;
   }
-  static Tensor map_gradient(const Tensor& value, const Tensor& slope, const Form& form) {
-    return mapped(form) ? feature_gradient(value, slope, form.feature) : slope;
+  static Tensor map_gradient(const Tensor& value, const Tensor& d_rows, const Form& form) {
+    return mapped(form) ? feature_gradient(value, d_rows, form.feature) : d_rows;
   }
 
-  static std::string cuda_refusal(const Sizes& sizes, bool gradient) {
+  static std::string cuda_refusal([[maybe_unused]] const Sizes& sizes,
+                                  [[maybe_unused]] bool gradient) {
 #ifdef ATTNBENCH_CUDA_KERNELS
     const std::string forward = kernels::cuda::causal_product_refusal(sizes);
     if (!forward.empty() || !gradient) return forward;
     return kernels::cuda::causal_product_backward_refusal(sizes);
 #else
-    static_cast<void>(sizes);
-    static_cast<void>(gradient);
     return {};
 #endif
   }
@@ -107,17 +92,17 @@ struct Product {
 }  // namespace
 
 Support fused_supports(const Problem& problem, std::int64_t features) {
-  return recurrent_call::supports<Product>(problem, features);
+  return fused_call::supports<Product>(problem, features);
 }
 
 double fused_workspace_bytes(const Problem& problem, std::int64_t features) {
   return predicted_causal_product_forward_bytes(
-      problem, recurrent_call::sizes_of<Product>(problem, features, {}));
+      problem, fused_call::sizes_of<Product>(problem, features, {}));
 }
 
 Tensor fused(const Operand& x, const Operand& y, const Tensor& c, const Form& form,
              const Memory* memory) {
-  return recurrent_call::fused<Product>({x, y, c, form}, memory);
+  return fused_call::fused<Product>({{x, y, c}, form}, memory);
 }
 
 }  // namespace attnbench::causal_product

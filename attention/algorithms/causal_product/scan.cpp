@@ -1,6 +1,6 @@
-// The causal product token by token: S_t = S_{t-1} + b_t c_t^T, O_t = a_t S_t. Backwards, with
-// R_t = R_{t+1} + a_t g_t^T: da_t = S_t g_t, db_t = R_t c_t, dc_t = b_t R_t. Blocks of tokens share
-// what needs no recurrence, time first: [n, N, .].
+// The causal product token by token: S_t = S_{t-1} + b_t c_t^T, O_t = a_t S_t. Backward, with
+// R_t = R_{t+1} + a_t g_t^T: da_t = S_t g_t, db_t = R_t c_t, dc_t = b_t R_t. What needs no
+// recurrence is computed for blocks of tokens, time first: [n, N, .].
 #include <algorithm>
 #include <vector>
 
@@ -76,87 +76,70 @@ Tensor forward(const Inputs& inputs, const Tensor& state) {
   return out;
 }
 
-class ScanFunction : public torch::autograd::Function<ScanFunction> {
- public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& y,
-                        const Tensor& c, const Features& of_x, const Features& of_y,
-                        const Form& form) {
-    context->save_for_backward({x, y, c});
-    context->saved_data["of x"] = of_x.packed();
-    context->saved_data["of y"] = of_y.packed();
-    context->saved_data["feature"] = static_cast<std::int64_t>(form.feature);
-    context->saved_data["normalised"] = form.normalised;
-    context->saved_data["epsilon"] = form.epsilon;
-    const Inputs inputs = inputs_of({x, of_x}, {y, of_y}, c, form);
+/// dx, and the gradients of the products, block by block [n, N, W].
+std::vector<Tensor> forwards(const Inputs& inputs, const Tensor& upstream, const Tensor& dx) {
+  std::vector<Tensor> d_sums;
+  Tensor state = inputs.empty_state();
+  for (std::int64_t begin = 0; begin < inputs.length(); begin += kBlock) {
+    const Rows rows = inputs.rows(begin);
+    const Tensor start = state.clone();
+    const Tensor sums = sums_of(rows, state);
+    const Tensor g = rows_of(upstream, begin, rows.c.size(0), inputs.type);
+    d_sums.push_back(sums_gradient(sums, g, inputs.form));
+    const Tensor da = at::empty_like(rows.a).unsqueeze(-1);
+    for (std::int64_t t = 0; t < rows.c.size(0); ++t) {
+      add_pair(start, rows.b.select(0, t), rows.c.select(0, t));
+      read_right(da, t, start, d_sums.back());
+    }
+    inputs.x.put_rows_gradient(dx, begin,
+                               feature_gradient(rows.a, da.squeeze(-1), inputs.form.feature));
+  }
+  return d_sums;
+}
+
+void backwards(const Inputs& inputs, const std::vector<Tensor>& d_sums, const Tensor& dy,
+               const Tensor& dc) {
+  const Tensor later = inputs.empty_state();
+  for (std::size_t i = d_sums.size(); i-- > 0;) {
+    const auto begin = static_cast<std::int64_t>(i) * kBlock;
+    const Rows rows = inputs.rows(begin);
+    const Tensor db = at::empty_like(rows.b).unsqueeze(-1);
+    const Tensor columns = at::empty_like(rows.c).unsqueeze(2);
+    for (std::int64_t t = rows.c.size(0) - 1; t >= 0; --t) {
+      add_pair(later, rows.a.select(0, t), d_sums[i].select(0, t));
+      read_right(db, t, later, rows.c);
+      read_left(columns, t, rows.b, later);
+    }
+    inputs.y.put_rows_gradient(dy, begin,
+                               feature_gradient(rows.b, db.squeeze(-1), inputs.form.feature));
+    put_rows(dc, begin, columns.squeeze(2).narrow(-1, 0, inputs.c.size(3)));
+  }
+}
+
+struct Scan {
+  using Form = causal_product::Form;
+  static c10::IValue pack(const Form& form) { return form.packed(); }
+  static Form unpack(const c10::IValue& value) { return Form::unpacked(value); }
+
+  static Tensor forward(const Operands& all, const Form& form) {
+    const Inputs inputs = inputs_of(all.query, all.key, all.values, form);
     return causal_product::forward(inputs, inputs.empty_state());
   }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list upstream) {
-    const auto saved = context->get_saved_variables();
-    const Form form{static_cast<Feature>(context->saved_data["feature"].toInt()),
-                    context->saved_data["normalised"].toBool(),
-                    context->saved_data["epsilon"].toDouble()};
-    const Inputs inputs =
-        inputs_of({saved[0], Features::unpacked(context->saved_data["of x"])},
-                  {saved[1], Features::unpacked(context->saved_data["of y"])}, saved[2], form);
+  static torch::autograd::variable_list backward(const Operands& all, const Form& form,
+                                                 const Tensor& upstream) {
+    const Inputs inputs = inputs_of(all.query, all.key, all.values, form);
     const Tensor dx = at::empty_like(inputs.x.whole);
     const Tensor dy = at::empty_like(inputs.y.whole);
     const Tensor dc = at::empty_like(inputs.c);
-    const std::vector<Tensor> slopes = forwards(inputs, upstream[0], dx);
-    backwards(inputs, slopes, dy, dc);
-    return {dx, dy, dc, Tensor(), Tensor(), Tensor()};
-  }
-
- private:
-  /// dx, and the gradients of the products, block by block [n, N, W].
-  static std::vector<Tensor> forwards(const Inputs& inputs, const Tensor& upstream,
-                                      const Tensor& dx) {
-    std::vector<Tensor> slopes;
-    Tensor state = inputs.empty_state();
-    for (std::int64_t begin = 0; begin < inputs.length(); begin += kBlock) {
-      const Rows rows = inputs.rows(begin);
-      const Tensor start = state.clone();
-      const Tensor sums = sums_of(rows, state);
-      const Tensor g = rows_of(upstream, begin, rows.c.size(0), inputs.type);
-      slopes.push_back(sums_gradient(sums, g, inputs.form));
-      const Tensor da = at::empty_like(rows.a).unsqueeze(-1);
-      for (std::int64_t t = 0; t < rows.c.size(0); ++t) {
-        add_pair(start, rows.b.select(0, t), rows.c.select(0, t));
-        read_right(da, t, start, slopes.back());
-      }
-      inputs.x.put_rows_gradient(dx, begin,
-                                 feature_gradient(rows.a, da.squeeze(-1), inputs.form.feature));
-    }
-    return slopes;
-  }
-
-  static void backwards(const Inputs& inputs, const std::vector<Tensor>& slopes, const Tensor& dy,
-                        const Tensor& dc) {
-    const Tensor later = inputs.empty_state();
-    for (std::size_t i = slopes.size(); i-- > 0;) {
-      const auto begin = static_cast<std::int64_t>(i) * kBlock;
-      const Rows rows = inputs.rows(begin);
-      const Tensor db = at::empty_like(rows.b).unsqueeze(-1);
-      const Tensor columns = at::empty_like(rows.c).unsqueeze(2);
-      for (std::int64_t t = rows.c.size(0) - 1; t >= 0; --t) {
-        add_pair(later, rows.a.select(0, t), slopes[i].select(0, t));
-        read_right(db, t, later, rows.c);
-        read_left(columns, t, rows.b, later);
-      }
-      inputs.y.put_rows_gradient(dy, begin,
-                                 feature_gradient(rows.b, db.squeeze(-1), inputs.form.feature));
-      put_rows(dc, begin, columns.squeeze(2).narrow(-1, 0, inputs.c.size(3)));
-    }
+    backwards(inputs, forwards(inputs, upstream, dx), dy, dc);
+    return {dx, dy, dc};
   }
 };
 
 }  // namespace
 
 Tensor scan(const Operand& x, const Operand& y, const Tensor& c, const Form& form, Tensor state) {
-  if (!state.defined()) {
-    return ScanFunction::apply(x.whole, y.whole, c, x.features, y.features, form);
-  }
+  if (!state.defined()) return Recorded<Scan>::run({x, y, c}, form);
   const at::NoGradGuard no_grad;
   const Tensor past = state.flatten(0, 1).contiguous();
   const Tensor out = forward(inputs_of(x, y, c, form), past);

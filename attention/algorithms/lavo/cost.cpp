@@ -1,15 +1,13 @@
-#include "attention/algorithms/lavo/cost.hpp"
-
 #include <algorithm>
 
-#include "attention/algorithms/softmax/relative_band.hpp"
+#include "attention/algorithms/lavo/lavo.hpp"
 
-namespace attnbench::orthogonal_memory {
+namespace attnbench::lavo {
 namespace {
 
 double real(std::int64_t count) { return static_cast<double>(count); }
 
-/// Sizes as real numbers; what is computed has 4 bytes at least.
+/// Sizes as real numbers; an element in computation has at least 4 bytes.
 struct Numbers {
   double heads, queries, keys, rows, width, bytes, wide;
 };
@@ -28,7 +26,7 @@ Numbers numbers_of(const CostSizes& sizes) {
 
 bool causal(const CostSizes& sizes) { return sizes.problem.pattern == Pattern::causal; }
 
-/// Pairs that blocks of `tokens` queries and their keys compute, and the keys held for them.
+/// The pairs computed for `tokens` queries in blocks, and the keys held for them.
 struct Local {
   double pairs = 0, keys = 0, columns = 0;
 };
@@ -41,15 +39,15 @@ Local local_of(const CostSizes& sizes, std::int64_t tokens) {
           real(block.columns)};
 }
 
-/// Bytes that computing `tokens` tokens together takes beyond inputs and output.
+/// Workspace of `tokens` tokens at once, beyond inputs and output.
 double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tokens) {
   const double count = real(tokens);
   const Local local = local_of(sizes, tokens);
-  // Logits, weights and, where each token has its own, coordinates; queries and output widened.
+  // Logits, weights and, if each token has its own, coordinates; queries and output in float32.
   const double reading = (sizes.plain && causal(sizes) ? 5 : 3) * count * n.rows +
                          (n.bytes < n.wide ? 2 : 0) * count * n.width;
   if (sizes.plain) return n.heads * n.wide * reading;
-  // Scores and weights, beside the padded queries, keys and values; then the local output stays.
+  // Scores and weights, beside the padded queries, keys and values; then the local output.
   const double attending =
       2 * local.pairs + local.keys * n.width + 4 * count * n.width + local.pairs / n.wide / n.heads;
   return n.heads * n.wide * std::max(attending, reading + count * n.width);
@@ -57,7 +55,7 @@ double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tok
 
 }  // namespace
 
-/// Means along the bases, logits, and reading.
+/// Means along the bases, logits, and reads.
 double memory_flops(const CostSizes& sizes) {
   const Numbers n = numbers_of(sizes);
   const double product = 2 * n.heads * n.rows * n.width;
@@ -120,4 +118,4 @@ Cost pieces_cost(const CostSizes& sizes, std::int64_t most) {
   return cost;
 }
 
-}  // namespace attnbench::orthogonal_memory
+}  // namespace attnbench::lavo

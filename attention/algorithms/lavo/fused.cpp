@@ -1,15 +1,13 @@
-#include "attention/algorithms/lavo/fused.hpp"
-
-#include "attention/entry_parts.hpp"
-#include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/algorithms/lavo/lavo.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/kernels/lavo.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/lavo/lavo.hpp"
 #endif
 
-namespace attnbench::orthogonal_memory {
+namespace attnbench::lavo {
 namespace {
 
 using at::Tensor;
@@ -65,9 +63,9 @@ struct Recorded : torch::autograd::Function<Recorded> {
     context->saved_data["sizes"] = std::vector<std::int64_t>{
         static_cast<std::int64_t>(n.order), n.window, n.phase, n.averaged ? 1 : 0, n.alone ? 1 : 0};
     context->saved_data["scale"] = n.scale;
-    if (call.mask.defined()) context->saved_data["mask"] = call.mask;
+    context->saved_data["mask"] = call.mask;
     const Tensor out = at::empty(query.sizes(), query.options());
-    orthogonal_memory::forward(call, nullptr, out);
+    lavo::forward(call, nullptr, out);
     return out;
   }
   static variable_list backward(AutogradContext* context, const variable_list& upstream);
@@ -95,9 +93,7 @@ variable_list Recorded::backward(AutogradContext* context, const variable_list& 
   const auto saved = context->get_saved_variables();
   auto& data = context->saved_data;
   const auto said = data.at("sizes").toIntVector();
-  const auto mask = data.find("mask");
-  KernelCall call = kernel_call(saved[0], saved[1], saved[2],
-                                mask == data.end() ? Tensor() : mask->second.toTensor(),
+  KernelCall call = kernel_call(saved[0], saved[1], saved[2], data.at("mask").toTensor(),
                                 static_cast<MemoryOrder>(said[0]));
   call.sizes.window = said[1];
   call.sizes.phase = said[2];
@@ -119,7 +115,7 @@ variable_list Recorded::backward(AutogradContext* context, const variable_list& 
   return {d_query, d_tokens, d_bases.to(saved[2].scalar_type()), Tensor()};
 }
 
-/// The mask of the queries' own tokens, where keys of the past stand before them.
+/// The mask of the queries' tokens, without that of past keys.
 Tensor own_mask(const Call& call, bool causal) {
   const Tensor& mask = call.local.key_mask;
   if (!mask.defined() || !causal) return mask;
@@ -145,7 +141,8 @@ Tensor remembered(const Call& call, const Tensor& local, MemoryOrder order, Carr
     return Recorded::apply(kernel.query, kernel.tokens, kernel.bases, kernel);
   }
   const at::NoGradGuard no_grad;
-  // What the local part made is ours, and may become the output; of a single key it is the value.
+  // The local output may be overwritten by the output, unless it is the value itself (a single
+  // key).
   const bool ours = local.defined() && call.local.key_length() > 1 && kernel.tokens.is_contiguous();
   const Tensor out = ours ? kernel.tokens : at::empty(call.local.q.sizes(), tokens.options());
   forward(kernel, carry, out);
@@ -234,4 +231,4 @@ Cost fused_cost(const CostSizes& sizes) {
   return cost;
 }
 
-}  // namespace attnbench::orthogonal_memory
+}  // namespace attnbench::lavo

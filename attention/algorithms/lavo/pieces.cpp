@@ -1,13 +1,10 @@
-#include "attention/algorithms/lavo/pieces.hpp"
-
 #include <algorithm>
 #include <vector>
 
-#include <torch/csrc/autograd/autograd.h>
+#include "attention/algorithms/lavo/lavo.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 
-#include "attention/algorithms/tokens/blocks.hpp"
-
-namespace attnbench::orthogonal_memory {
+namespace attnbench::lavo {
 namespace {
 
 using at::Tensor;
@@ -15,7 +12,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// `count` tokens from `begin` on, in one window or whole windows and a part of the next.
+/// `count` tokens from `begin` on: a part of one window, or whole windows and a part of the next.
 struct Part {
   std::int64_t begin, count, phase;
 };
@@ -37,7 +34,7 @@ std::vector<Part> parts_of(const Call& call, std::int64_t position, std::int64_t
   return parts;
 }
 
-/// The tokens of one part, with the keys before them that its first query still sees.
+/// The tokens of one part, with the past keys that its first query sees.
 Call part_of(const Call& call, const Part& part) {
   Call out = call;
   const std::int64_t first = call.local.offset + part.begin;
@@ -65,7 +62,7 @@ Tensor own_mask(const Call& call) {
   return call.local.key_mask.narrow(1, call.local.offset, call.local.length());
 }
 
-/// One part, whose output stays in the type of computation.
+/// One part, with the output in the dtype of computation.
 Tensor mix_part(const Call& call, std::int64_t phase, Carry& carry) {
   const auto type = compute_type(call.local.q.scalar_type());
   const Tensor query = call.local.q.to(type);
@@ -76,7 +73,7 @@ Tensor mix_part(const Call& call, std::int64_t phase, Carry& carry) {
                    {call.window, phase, call.local_alone}, carry);
 }
 
-/// The differentiable tensors of a call, in the order in which they are handed to autograd.
+/// The differentiable tensors of a call, in the order of the autograd node's inputs.
 std::vector<Tensor*> tensors_of(Call& call) {
   std::vector<Tensor*> tensors{&call.local.q, &call.bases};
   if (call.plain()) {
@@ -88,7 +85,7 @@ std::vector<Tensor*> tensors_of(Call& call) {
   return tensors;
 }
 
-/// The carries that the parts began with, one after the other.
+/// The carries at the start of each part.
 struct Kept {
   std::vector<Tensor> u, count, sum, sum_count;
   void take(const Carry& carry) {
@@ -100,8 +97,8 @@ struct Kept {
   }
 };
 
-/// Gradients of one part, added to those of the whole: `whole` beside tensors_of(call), `carry`
-/// those of the carry after the part, which become those of the carry before it.
+/// Adds the gradients of one part to `whole`, those of tensors_of(call). `carry` holds the
+/// gradients of the carry after the part and is updated to those of the carry before it.
 void add_gradients(const Call& call, const Part& part, Carry begun, const Tensor& upstream,
                    variable_list& whole, Carry& carry) {
   const at::AutoGradMode recording(true);
@@ -173,7 +170,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     context->saved_data["sizes"] = std::vector<std::int64_t>{
         call.local.left,      call.window,    call.local_alone ? 1 : 0, most,
         call.plain() ? 1 : 0, call.bias.reach};
-    if (call.local.key_mask.defined()) context->saved_data["key_mask"] = call.local.key_mask;
+    context->saved_data["key_mask"] = call.local.key_mask;
     return output;
   }
 
@@ -200,8 +197,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     call.local.right = 0;
     call.window = sizes[1];
     call.local_alone = sizes[2] != 0;
-    const auto mask = context->saved_data.find("key_mask");
-    if (mask != context->saved_data.end()) call.local.key_mask = mask->second.toTensor();
+    call.local.key_mask = context->saved_data.at("key_mask").toTensor();
 
     variable_list gradients;
     const auto type = compute_type(call.local.q.scalar_type());
@@ -272,4 +268,4 @@ Tensor token(const Call& call, const Tensor& local, Carry& carry, std::int64_t p
       .to(call.local.q.scalar_type());
 }
 
-}  // namespace attnbench::orthogonal_memory
+}  // namespace attnbench::lavo

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "attention/algorithms/recurrence/fused_cost.hpp"
+#include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 
 namespace attnbench::mixture {
 namespace {
@@ -11,10 +12,8 @@ using at::Tensor;
 using prefix_pool::Carry;
 using prefix_pool::Query;
 
-// As in Latte: below this the products of a chunk do not pay.
-constexpr std::int64_t kShortStep = 8;
-
-/// The window in tensor operations for the composite form, else in tiles where there is a kernel.
+/// The window in tensor operations for the composite form, else by the tiled kernel if there is
+/// one.
 Tensor window(const SoftmaxCall& call, Form form) {
   if (form == Form::composite) return softmax_composite(call);
   if (call.q.is_cpu() || form == Form::fused) return softmax_tiled(call);
@@ -35,12 +34,12 @@ Tensor pool(const Tensor& weights, const Tensor& scores, const Tensor& values, F
   return prefix_pool::chunked(weights, kind, scores, values, chunk, carry);
 }
 
-/// The composite form computes everything in float32 at least. No kernel of the CPU's takes
-/// float16.
+/// The call in float32 at least for the composite form, and for float16 on the CPU, which has no
+/// kernel for it.
 Call widened(const Call& call, Form form) {
   const auto type = call.values.scalar_type();
-  const bool taken = type != at::kHalf || (form == Form::fused && call.values.is_cuda());
-  if (form != Form::composite && taken) return call;
+  const bool supported = type != at::kHalf || (form == Form::fused && call.values.is_cuda());
+  if (form != Form::composite && supported) return call;
   Call wide = call;
   for (Tensor* each :
        {&wide.query, &wide.scores, &wide.values, &wide.local.q, &wide.local.k, &wide.local.v}) {
@@ -49,7 +48,7 @@ Call widened(const Call& call, Form form) {
   return wide;
 }
 
-/// `latent` makes the second sum of the weights p_{t,1..L}.
+/// `latent` computes the second sum from the weights p_{t,1..L}.
 template <class Latent>
 Tensor mixed(const Call& call, Form form, const Latent& latent) {
   const auto type = compute_type(call.values.scalar_type());
@@ -61,7 +60,7 @@ Tensor mixed(const Call& call, Form form, const Latent& latent) {
       .to(call.values.scalar_type());
 }
 
-/// The window of all tokens into the output, to which the latents are added a few tokens at a time.
+/// Computes the window of all tokens, then adds the latents a few tokens at a time.
 Tensor in_segments(const Call& given, Carry& carry) {
   const at::NoGradGuard no_grad;
   const Call call = widened(given, Form::fused);
@@ -87,6 +86,52 @@ Carry empty_carry(const Call& call) {
                                   call.values.size(3), call.values.options());
 }
 
+// ---- costs
+
+Cost pool_cost(Form form, const Options& options, const Problem& problem,
+               const prefix_pool::PoolSizes& n) {
+  if (problem.pattern != Pattern::causal) {
+    return form == Form::fused
+               ? prefix_pool::whole_fused_cost(n, problem, prefix_pool::Query::weights)
+               : prefix_pool::whole_cost(n, n.tokens);
+  }
+  if (form == Form::composite) return prefix_pool::materialised_cost(n);
+  if (form == Form::scan) return prefix_pool::scan_cost(n);
+  if (form == Form::fused) return prefix_pool::fused_cost(n, problem);
+  return prefix_pool::chunked_cost(n, static_cast<double>(options.integer("chunk")));
+}
+
+BandedMechanism banded() {
+  return {[](const Options& each, const Problem&) { return each.window("window"); },
+          {},
+          [](const Options& each, const Problem& sizes) {
+            return std::min(sizes.length, each.window("window").left + 1);
+          }};
+}
+
+Cost window_cost(Form form, const Options& options, const Problem& problem) {
+  const auto local =
+      form == Form::composite ? composite_softmax(banded()) : tiled_softmax(banded());
+  return local.cost(options, problem);
+}
+
+prefix_pool::PoolSizes sizes_of(const Options& options, const Problem& problem) {
+  return {static_cast<double>(problem.batch * problem.heads), static_cast<double>(problem.length),
+          static_cast<double>(options.integer("latents_per_head")),
+          static_cast<double>(problem.value_dim), static_cast<double>(bytes_of(problem.dtype))};
+}
+
+/// Workspace of a segment of `problem.length` tokens.
+double workspace(Form form, const Options& options, const Problem& problem) {
+  const auto n = sizes_of(options, problem);
+  const double weights = n.heads * n.tokens * (n.latents + 1) * n.wide_bytes();
+  const double part = n.heads * n.tokens * n.width * n.wide_bytes();
+  const double pool = pool_cost(form, options, problem, n).workspace_bytes;
+  const double local = window_cost(form, options, problem).workspace_bytes;
+  // The latent part is finished before the window's begins.
+  return weights + part + std::max(pool, local + part);
+}
+
 }  // namespace
 
 Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
@@ -105,7 +150,7 @@ Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
 Tensor bidirectional(const Call& call, Form form) {
   return mixed(call, form, [form](const Call& wide, const Tensor& weights) {
     if (form == Form::fused) {
-      // Rounded as the tensor cores would round them: float32 weights would make all of it float32.
+      // Rounded as tensor cores round them: with float32 weights all would be float32.
       const auto type = wide.values.scalar_type();
       return prefix_pool::whole_fused(weights.is_cuda() ? weights.to(type) : weights,
                                       Query::weights, wide.scores, wide.values);
@@ -121,6 +166,55 @@ std::int64_t fused_segment(std::int64_t heads, std::int64_t latents, std::int64_
 std::int64_t segment(std::int64_t chunk) {
   const std::int64_t piece = chunk * kChunksInPiece;
   return piece * std::max<std::int64_t>(1, 512 / piece);
+}
+
+// ---- costs
+
+Support window_supports(const Options& options, const Problem& problem) {
+  return tiled_softmax(banded()).supports(options, problem);
+}
+
+Cost cost(Form form, const Options& options, const Problem& problem) {
+  const auto n = sizes_of(options, problem);
+  const Cost pool = pool_cost(form, options, problem, n);
+  const Cost local = window_cost(form, options, problem);
+  const double rows = n.heads * n.tokens;
+  Cost cost;
+  cost.model_flops = pool.model_flops + local.model_flops;
+  cost.executed_flops = pool.executed_flops + local.executed_flops;
+  cost.exponentials = pool.exponentials + local.exponentials + rows;
+  // Values are read once for both parts, and there is one output.
+  cost.minimal_bytes =
+      pool.minimal_bytes + rows * (1 + 2 * static_cast<double>(problem.head_dim)) * n.bytes;
+  cost.state_bytes = pool.state_bytes + local.state_bytes;
+  cost.saved_bytes =
+      pool.saved_bytes + local.saved_bytes + rows * (n.latents + 1 + 2 * n.width) * n.wide_bytes();
+  cost.backward_flops =
+      (pool.executed_flops * pool.backward_flops + local.executed_flops * local.backward_flops) /
+      std::max(1.0, cost.executed_flops);
+  Problem together = problem;
+  if (problem.pattern == Pattern::causal && form != Form::composite && !problem.gradient) {
+    const std::int64_t most =
+        form == Form::fused
+            ? fused_segment(problem.batch * problem.heads, options.integer("latents_per_head"),
+                            static_cast<std::int64_t>(n.wide_bytes()))
+            : segment(options.integer("chunk"));
+    together.length = std::min(problem.length, most);
+    together.key_length = together.length;
+    if (form == Form::fused) {
+      cost.workspace_bytes = pool.state_bytes;
+    } else {
+      // The last segment's output beside the whole output.
+      const double past =
+          static_cast<double>(std::min(problem.length, options.window("window").left)) +
+          static_cast<double>(together.length);
+      cost.workspace_bytes =
+          cost.state_bytes +
+          n.heads * past * static_cast<double>(problem.head_dim + problem.value_dim) * n.bytes;
+    }
+  }
+  cost.workspace_bytes += workspace(form, options, together);
+  return cost;
 }
 
 }  // namespace attnbench::mixture

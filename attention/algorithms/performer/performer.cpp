@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "attention/entry_parts.hpp"
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 #include "attention/algorithms/performer/random_features.hpp"
+#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/entry_parts.hpp"
 
 namespace attnbench {
 namespace {
@@ -15,11 +15,7 @@ using prefix_pool::Carry;
 using prefix_pool::Query;
 using Way = PerformerWay;
 
-// A block shorter than this that continues from a state goes token by token: the products of a
-// chunk do not pay.
-constexpr std::int64_t kShortStep = 8;
-
-/// Padded keys are hidden by selection: what stands there may be anything, not a number included.
+/// The inputs, with zeros for padding, whose features are -inf.
 struct Call {
   Operand query, key;
   Tensor value;
@@ -34,12 +30,9 @@ Call call_of(const Performer& self, const Inputs& inputs) {
     call.query.whole = call.query.whole.to(type) * self.scale();
     call.key.whole = call.key.whole.to(type) * self.scale();
   }
-  if (inputs.key_mask.defined()) {
-    const Tensor hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    call.key.features.hidden = hidden;
-    call.key.whole = call.key.whole.masked_fill(hidden, 0);
-    call.value = call.value.masked_fill(hidden, 0);
-  }
+  call.key.features.hidden = padded_tokens(inputs.key_mask);
+  call.key.whole = without_padding(call.key.whole, inputs.key_mask);
+  call.value = without_padding(call.value, inputs.key_mask);
   return call;
 }
 
@@ -53,8 +46,8 @@ Tensor product(const Tensor& queries, const Tensor& keys, const Tensor& value) {
   return causal_product::result_of(at::matmul(queries, sum), form).to(value.scalar_type());
 }
 
-/// exp(h - stabiliser) + epsilon, the stabiliser being the largest omega_i.xh of a token or, for
-/// keys, of all tokens of the head; no gradient flows through it. As in performer-pytorch.
+/// exp(h - stabiliser) + epsilon, where the stabiliser is the largest omega_i.xh of a token or, for
+/// keys, of all tokens of the head, without a gradient. As in performer-pytorch.
 Tensor published_features(const Operand& x, bool of_all, double epsilon, at::ScalarType type) {
   const Tensor h = x.all(type);
   Features plain = x.features;
@@ -82,7 +75,7 @@ Tensor bidirectional(Way way, const Performer& self, const Call& call) {
                            : prefix_pool::whole(call.query, kind, call.key, call.value);
 }
 
-/// `carry`, where there is one, is continued from and advanced.
+/// Continues from `carry`, if there is one, and advances it.
 Tensor pooled(Way way, const Call& call, std::int64_t chunk, Carry* carry) {
   constexpr auto kind = Query::logits_plus_z;
   if (way == Way::composite) {
@@ -93,7 +86,7 @@ Tensor pooled(Way way, const Call& call, std::int64_t chunk, Carry* carry) {
   return prefix_pool::chunked(call.query, kind, call.key, call.value, chunk, carry);
 }
 
-/// The same for relu: `past` [B, H, S, Dv + 1], where defined.
+/// The same for relu, with the state `past` [B, H, S, Dv + 1], which may be undefined.
 Tensor summed(Way way, const Call& call, std::int64_t chunk, const Tensor& past) {
   if (way == Way::composite) {
     return causal_product::materialised(call.query, call.key, call.value, kRelu, past);
@@ -105,9 +98,9 @@ Tensor summed(Way way, const Call& call, std::int64_t chunk, const Tensor& past)
   return causal_product::chunked(call.query, call.key, call.value, kRelu, chunk, past);
 }
 
-/// The kernel adds tokens to its sums one by one. In a stream of a million, 7e-4 of the sums were
-/// gone in float (the smallest additions are thought to be lost beside so great a sum), and less
-/// than 1e-4 where chunks are summed by themselves first, from this many tokens on.
+/// From this position on, chunks replace the kernel in a stream. The kernel adds single tokens to
+/// its sums: in a stream of a million tokens in float32 the sums lost 7e-4 (presumably small terms
+/// vanish beside a large sum), and less than 1e-4 when chunks were summed first.
 constexpr std::int64_t kOneByOne = 1 << 16;
 
 Tensor continued(Way way, const Performer& self, const Call& call, State& state) {
@@ -174,7 +167,7 @@ void Performer::count_forward() {
 
 Features Performer::features(bool half_square) const {
   Features map;
-  // A later drawing must not reach the backward pass of this one.
+  // A later draw must not change the backward pass of this one.
   map.omega = training_forwards_.defined() ? omega_.clone() : omega_;
   map.scale = scale();
   map.half_square = half_square;

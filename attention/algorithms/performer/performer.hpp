@@ -1,9 +1,10 @@
 // Performer (FAVOR+), Choromanski et al. 2021: linear attention whose features estimate the softmax
 // kernel. With xh = D^{-1/4} x and h_i(x) = omega_i.xh - |xh|^2 / 2,
 //   y_t = sum_s (sum_i exp(h_i(q_t) + h_i(k_s))) v_s / the same without v_s.
-// Exactly so, without an epsilon: in the pooled form y_t = sum_i softmax_i(h_i(q_t) + z_{t,i})
-// M_{t,i} of attention/algorithms/prefix_pool/prefix_pool.hpp nothing overflows and no denominator vanishes. The
-// published form guards its features by an epsilon and a maximum over all keys instead.
+// The exact form has no epsilon: in the pooled form y_t = sum_i softmax_i(h_i(q_t) + z_{t,i})
+// M_{t,i} of attention/algorithms/prefix_pool/prefix_pool.hpp nothing overflows and no denominator
+// vanishes. The published form adds an epsilon to its features and subtracts a maximum over all
+// keys instead.
 #pragma once
 
 #include "attention/algorithms/tokens/operand.hpp"
@@ -11,22 +12,22 @@
 
 namespace attnbench {
 
-/// The module. Options as declared in attention/mechanisms/performer.cpp; buffers: `omega` [S, D],
-/// or [H, S, D] where heads draw their own, none with projection none; and `training_forwards` [1]
-/// where features are drawn anew from time to time.
+/// The module. Options as declared in attention/mechanisms/performer.cpp. Buffers: `omega` [S, D],
+/// or [H, S, D] if each head draws its own, none with projection none; and `training_forwards` [1]
+/// if features are redrawn.
 class Performer : public Mechanism {
  public:
   Performer(const std::string& name, const Options& chosen, const Problem& asked);
 
   std::vector<Role> roles() const override;
   void draw_parameters(std::uint64_t seed) override;
-  /// In float32 where the inputs have 16 bits: sums over a long past need the mantissa.
+  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override;
 
-  /// Counts a forward pass that is trained on; redraw_every of them share one drawing.
+  /// Counts a training forward pass; redraw_every of them share one draw of the features.
   void count_forward();
-  /// The map of queries or keys. Queries of the exact form need no half square: it cancels.
+  /// The map of queries or keys. In the exact form the half square of queries cancels.
   Features features(bool half_square) const;
   /// D^{-1/4}: on queries and on keys.
   double scale() const;
@@ -38,7 +39,7 @@ class Performer : public Mechanism {
 
   std::uint64_t seed_ = 0;
   at::Tensor omega_;
-  at::Tensor training_forwards_;  ///< a buffer, so that a resumed run redraws in step
+  at::Tensor training_forwards_;  ///< a buffer, so that a resumed run redraws at the same steps
 };
 
 enum class PerformerWay { composite, scan, chunked, fused };

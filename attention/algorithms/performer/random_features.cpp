@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/torch/draw.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/mechanism.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench {
 namespace {
 
 using at::Tensor;
 
-/// Q of Z = Q R with R's diagonal positive: only then is Q of Haar measure, if Z is normal
-/// (Mezzadri 2007). What LAPACK returns has signs that depend on Z, and biases the kernel.
+/// Q of Z = Q R with a positive diagonal of R: only then is Q of Haar measure for a normal Z
+/// (Mezzadri 2007). The signs of LAPACK's result depend on Z, which would bias the kernel.
 Tensor haar(const Tensor& normal) {
   const auto [q, r] = at::linalg_qr(normal);
   const Tensor diagonal = r.diagonal(0, -2, -1);
@@ -33,7 +33,7 @@ Tensor draw_features(std::uint64_t seed, const std::string& name, const RandomFe
   const auto root = std::sqrt(static_cast<double>(asked.width));
   Tensor omega = draw_normal(seed, name, {blocks, groups, asked.width, asked.width}, 1, exact);
   if (asked.orthogonal) {
-    // Rows and columns of a Haar matrix are alike; the rows are what a group is cut from.
+    // Rows and columns of a Haar matrix have the same distribution; a group is a set of rows.
     omega = haar(omega);
     if (asked.chi_norms) {
       const Tensor others =

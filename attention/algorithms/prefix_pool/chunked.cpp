@@ -20,37 +20,36 @@ Tensor forward(const Operand& query, Query kind, const Operand& scores, const Te
   return y;
 }
 
-class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
- public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& query,
-                        const Tensor& scores, const Tensor& values, const Features& queried,
-                        const Features& scored, std::int64_t kind, std::int64_t chunk) {
-    context->save_for_backward({query, scores, values});
-    context->saved_data["queried"] = queried.packed();
-    context->saved_data["scored"] = scored.packed();
-    context->saved_data["kind"] = kind;
-    context->saved_data["chunk"] = chunk;
-    const Operand from{scores, scored};
-    Carry carry = flat_empty_carry(from, values);
-    return prefix_pool::forward({query, queried}, static_cast<Query>(kind), from, values, chunk,
-                                carry);
+struct Chunked {
+  struct Form {
+    Query kind = Query::logits;
+    std::int64_t chunk = 1;
+  };
+  static c10::IValue pack(const Form& form) {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(form.kind), form.chunk};
+  }
+  static Form unpack(const c10::IValue& value) {
+    const auto parts = value.toIntVector();
+    return {static_cast<Query>(parts[0]), parts[1]};
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list upstream) {
-    const auto saved = context->get_saved_variables();
-    const auto kind = static_cast<Query>(context->saved_data["kind"].toInt());
-    const Operand query{saved[0], Features::unpacked(context->saved_data["queried"])};
-    const Operand scores{saved[1], Features::unpacked(context->saved_data["scored"])};
-    const auto pieces =
-        pieces_of(saved[2].size(2), context->saved_data["chunk"].toInt(), kChunksInPiece);
-    const auto type = compute_type(saved[2].scalar_type());
+  static Tensor forward(const Operands& all, const Form& form) {
+    Carry carry = flat_empty_carry(all.key, all.values);
+    return prefix_pool::forward(all.query, form.kind, all.key, all.values, form.chunk, carry);
+  }
+
+  static torch::autograd::variable_list backward(const Operands& all, const Form& form,
+                                                 const Tensor& upstream) {
+    const Operand &query = all.query, &scores = all.key;
+    const Tensor& values = all.values;
+    const auto pieces = pieces_of(values.size(2), form.chunk, kChunksInPiece);
+    const auto type = compute_type(values.scalar_type());
     const auto cut_at = [&](const Tensor& queries, const Piece& piece, Carry& carry) {
-      return cut(queries, kind, scores.part(piece, type), part_of(saved[2], piece, type),
+      return cut(queries, form.kind, scores.part(piece, type), part_of(values, piece, type),
                  piece.alone(), carry);
     };
-    // Forwards for the carry at each piece's left edge, then backwards with the chunks made again.
-    Carry carry = flat_empty_carry(scores, saved[2]);
+    // Forward for the carry at each piece's left edge, then backward, recomputing the chunks.
+    Carry carry = flat_empty_carry(scores, values);
     Tensor sum = at::zeros_like(carry.sum);
     Tensor normaliser = at::zeros_like(carry.normaliser);
     std::vector<Carry> starts;
@@ -58,18 +57,18 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
       starts.push_back(carry);
       if (&piece != &pieces.back()) cut_at({}, piece, carry);
     }
-    const std::vector<Tensor> slopes = {at::empty_like(saved[0]), at::empty_like(saved[1]),
-                                        at::empty_like(saved[2])};
+    const Tensor d_query = at::empty_like(query.whole), d_scores = at::empty_like(scores.whole);
+    const Tensor d_values = at::empty_like(values);
     for (std::size_t i = pieces.size(); i-- > 0;) {
       const Chunks chunks = cut_at(query.part(pieces[i], type), pieces[i], starts[i]);
-      const Tensor g = part_of(upstream[0], pieces[i], type).reshape(chunks.v.sizes());
+      const Tensor g = part_of(upstream, pieces[i], type).reshape(chunks.v.sizes());
       ChunkGradients to = gradients(chunks, g);
       sweep_left(chunks, to, sum, normaliser);
-      query.put_part_gradient(slopes[0], pieces[i], to.query);
-      scores.put_part_gradient(slopes[1], pieces[i], to.k);
-      put_part(slopes[2], pieces[i], to.v);
+      query.put_part_gradient(d_query, pieces[i], to.query);
+      scores.put_part_gradient(d_scores, pieces[i], to.k);
+      put_part(d_values, pieces[i], to.v);
     }
-    return {slopes[0], slopes[1], slopes[2], Tensor(), Tensor(), Tensor(), Tensor()};
+    return {d_query, d_scores, d_values};
   }
 };
 
@@ -77,10 +76,7 @@ class ChunkedFunction : public torch::autograd::Function<ChunkedFunction> {
 
 Tensor chunked(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
                std::int64_t chunk, Carry* carry) {
-  if (!carry) {
-    return ChunkedFunction::apply(query.whole, scores.whole, values, query.features,
-                                  scores.features, static_cast<std::int64_t>(kind), chunk);
-  }
+  if (!carry) return Recorded<Chunked>::run({query, scores, values}, {kind, chunk});
   const at::NoGradGuard no_grad;
   Carry flat = carry->flat();
   const Carry place = flat;

@@ -11,8 +11,8 @@ namespace {
 using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kFine = 16;   // tokens that the direct form takes together
-constexpr std::int64_t kGroup = 32;  // chunks that it takes together, to bound its memory
+constexpr std::int64_t kFine = 16;   // tokens per block of the direct form
+constexpr std::int64_t kGroup = 32;  // chunks per call of it, to bound its memory
 constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
 /// How far the running maximum may rise within a chunk of the product form: exp(-limit), and the
@@ -33,7 +33,7 @@ Chunks select(const Chunks& x, const Tensor& rows) {
           of(x.e),
           {of(x.left.maximum), of(x.left.normaliser), of(x.left.sum)},
           of(x.right_maximum),
-          of(x.fade)};
+          of(x.decay)};
 }
 
 // ---- products: one scale, the right maximum, for all tokens of a chunk
@@ -49,11 +49,11 @@ struct Products {
 Products products_of(const Chunks& x) {
   Products made;
   made.normaliser = x.e.cumsum(1)
-                        .add_((x.fade * x.left.normaliser).unsqueeze(1))
+                        .add_((x.decay * x.left.normaliser).unsqueeze(1))
                         .clamp_min_(std::exp(-range_limit(x.e) - 2));
   made.p = weights_of(x.query, x.kind, x.right_maximum.unsqueeze(1), made.normaliser);
   made.gain = made.p / made.normaliser;
-  made.sum = x.left.sum * x.fade.unsqueeze(-1);
+  made.sum = x.left.sum * x.decay.unsqueeze(-1);
   made.weights = at::bmm(made.gain, x.e.transpose(1, 2)).tril_();
   return made;
 }
@@ -72,12 +72,13 @@ ChunkGradients product_gradients(const Chunks& x, const Tensor& g) {
   to.query = query_gradient(made.p, dp, x.kind);
   to.v = at::bmm(made.weights.transpose(1, 2), g);
   const Tensor flow = made.gain * subtracted(made.p, dp, x.kind);
-  // Summed from the right: early tokens have large gains, which a difference would round away.
+  // Summed from the right: early tokens have large gains, which a difference would lose to
+  // rounding.
   to.k = at::bmm(scores.transpose(1, 2), made.gain)
              .sub_(at::bmm(batched_upper_ones(flow), flow))
              .mul_(x.e);
-  to.sum = at::bmm(made.gain.transpose(1, 2), g).mul_(x.fade.unsqueeze(-1));
-  to.normaliser = flow.sum(1).mul_(x.fade);
+  to.sum = at::bmm(made.gain.transpose(1, 2), g).mul_(x.decay.unsqueeze(-1));
+  to.normaliser = flow.sum(1).mul_(x.decay);
   return to;
 }
 
@@ -85,7 +86,7 @@ ChunkGradients product_gradients(const Chunks& x, const Tensor& g) {
 
 struct Direct {
   Tensor e;        ///< exp(k_s - m_t), 0 for s > t [M, t, s, L]
-  Tensor fade;     ///< exp(left.maximum - m_t) [M, t, L]
+  Tensor decay;    ///< exp(left.maximum - m_t) [M, t, L]
   Tensor inverse;  ///< 1 / normaliser_t [M, t, L]
   Tensor p;        ///< [M, t, L]
   Tensor gain;     ///< p_t / normaliser_t
@@ -102,8 +103,8 @@ Direct direct_of(const Chunks& x) {
                .sub(m.masked_fill(m == -kInfinity, 0).unsqueeze(2))
                .masked_fill_(later, -kInfinity)
                .exp_();
-  made.fade = shrink(x.left.maximum.unsqueeze(1), m);
-  const Tensor normaliser = made.e.sum(2).addcmul_(made.fade, x.left.normaliser.unsqueeze(1));
+  made.decay = shrink(x.left.maximum.unsqueeze(1), m);
+  const Tensor normaliser = made.e.sum(2).addcmul_(made.decay, x.left.normaliser.unsqueeze(1));
   made.inverse = reciprocal_or_zero(normaliser);
   made.p = weights_of(x.query, x.kind, m, normaliser);
   made.gain = made.p * made.inverse;
@@ -113,7 +114,7 @@ Direct direct_of(const Chunks& x) {
 
 Tensor direct_outputs(const Chunks& x) {
   const Direct made = direct_of(x);
-  return at::bmm(made.weights, x.v).baddbmm_(made.gain * made.fade, x.left.sum);
+  return at::bmm(made.weights, x.v).baddbmm_(made.gain * made.decay, x.left.sum);
 }
 
 ChunkGradients direct_gradients(const Chunks& x, const Tensor& g) {
@@ -122,19 +123,19 @@ ChunkGradients direct_gradients(const Chunks& x, const Tensor& g) {
   ChunkGradients to;
   const Tensor dp = (made.e * scores)
                         .sum(2)
-                        .addcmul_(made.fade, at::bmm(g, x.left.sum.transpose(1, 2)))
+                        .addcmul_(made.decay, at::bmm(g, x.left.sum.transpose(1, 2)))
                         .mul_(made.inverse);
   const Tensor less = subtracted(made.p, dp, x.kind);
   to.query = query_gradient(made.p, dp, x.kind);
   to.v = at::bmm(made.weights.transpose(1, 2), g);
   to.k = made.e.mul(made.gain.unsqueeze(2)).mul_(scores - less.unsqueeze(2)).sum(1);
-  const Tensor sent = made.gain * made.fade;
+  const Tensor sent = made.gain * made.decay;
   to.sum = at::bmm(sent.transpose(1, 2), g);
   to.normaliser = (sent * less).sum(1);
   return to;
 }
 
-// ---- chunks of too wide a range: cut finely, then direct
+// ---- chunks of too wide a range: smaller chunks, then direct
 
 Tensor fine_outputs(const Chunks& x) {
   Carry carry = x.left;
@@ -171,8 +172,8 @@ struct Sorted {
 };
 
 Sorted sorted(const Chunks& x) {
-  // Latents that have seen nothing by the chunk's end are nobody's trouble; those that see their
-  // first token after the chunk's first are.
+  // Latents without a visible token by the chunk's end are harmless; those whose first visible
+  // token is not the chunk's first are not.
   const Tensor start = at::maximum(x.left.maximum, x.k.select(1, 0));
   const Tensor rise = x.right_maximum.sub(start).masked_fill_(x.right_maximum == -kInfinity, 0);
   const Tensor wide = rise.amax(1) > range_limit(x.k);
@@ -196,12 +197,12 @@ Chunks cut(const Tensor& query, Query kind, const Tensor& k, const Tensor& v, co
   x.left.maximum = edges.narrow(1, 0, piece.count).flatten(0, 1);
   x.right_maximum = edges.narrow(1, 1, piece.count).flatten(0, 1);
   x.e = shrink(x.k, x.right_maximum.unsqueeze(1));
-  x.fade = shrink(x.left.maximum, x.right_maximum);
-  const Tensor fade = x.fade.unflatten(0, rows);
+  x.decay = shrink(x.left.maximum, x.right_maximum);
+  const Tensor decay = x.decay.unflatten(0, rows);
   Tensor normalisers = x.e.sum(1).unflatten(0, rows);
   Tensor sums = at::bmm(x.e.transpose(1, 2), x.v).unflatten(0, rows);
-  carry = {edges.select(1, piece.count), carry_over(normalisers, fade, carry.normaliser, false),
-           carry_over(sums, fade.unsqueeze(-1), carry.sum, false)};
+  carry = {edges.select(1, piece.count), carry_over(normalisers, decay, carry.normaliser, false),
+           carry_over(sums, decay.unsqueeze(-1), carry.sum, false)};
   x.left.normaliser = normalisers.flatten(0, 1);
   x.left.sum = sums.flatten(0, 1);
   return x;
@@ -244,9 +245,9 @@ ChunkGradients gradients(const Chunks& x, const Tensor& g) {
 void sweep_left(const Chunks& x, ChunkGradients& to, Tensor& sum, Tensor& normaliser) {
   const auto n = sum.size(0);
   const std::array<std::int64_t, 2> rows = {n, x.k.size(0) / n};
-  const Tensor fade = x.fade.unflatten(0, rows);
-  sum = carry_over(to.sum.unflatten(0, rows), fade.unsqueeze(-1), sum, true);
-  normaliser = carry_over(to.normaliser.unflatten(0, rows), fade, normaliser, true);
+  const Tensor decay = x.decay.unflatten(0, rows);
+  sum = carry_over(to.sum.unflatten(0, rows), decay.unsqueeze(-1), sum, true);
+  normaliser = carry_over(to.normaliser.unflatten(0, rows), decay, normaliser, true);
   to.v.baddbmm_(x.e, to.sum);
   to.k.addcmul_(x.e, at::bmm(x.v, to.sum.transpose(1, 2)).sub_(to.normaliser.unsqueeze(1)));
 }

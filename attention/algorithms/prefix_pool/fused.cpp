@@ -15,11 +15,13 @@ using at::Tensor;
 ATTNBENCH_KERNEL(prefix_pool_forward)
 ATTNBENCH_KERNEL(prefix_pool_backward)
 
-/// See recurrent_call.hpp.
+/// See recurrence/fused_call.hpp.
 struct Pool {
   using Form = Query;
   using Carry = prefix_pool::Carry;
   using Sizes = kernels::PrefixPoolSizes;
+  template <class T>
+  using Gradients = kernels::PrefixPoolGradients<T>;
 
   static c10::IValue pack(Form form) { return static_cast<std::int64_t>(form); }
   static Form unpack(const c10::IValue& value) { return static_cast<Form>(value.toInt()); }
@@ -31,21 +33,13 @@ struct Pool {
     return sizes;
   }
   template <class T>
-  static kernels::PrefixPoolArguments<T> arguments(const kernels::Rows<const T>& query,
-                                                   const kernels::Rows<const T>& key,
-                                                   const kernels::Rows<const T>& values) {
+  static auto arguments(const kernels::Rows<const T>& query, const kernels::Rows<const T>& key,
+                        const kernels::Rows<const T>& values) {
     kernels::PrefixPoolArguments<T> arguments;
     arguments.query = query;
     arguments.scores = key;
     arguments.values = values;
     return arguments;
-  }
-  template <class T>
-  static kernels::PrefixPoolGradients<T> gradients(const kernels::Rows<const T>& d_out,
-                                                   const kernels::Rows<T>& d_query,
-                                                   const kernels::Rows<T>& d_key,
-                                                   const kernels::Rows<T>& d_values) {
-    return {d_out, d_query, d_key, d_values};
   }
 
   static Carry empty(const Tensor& values, std::int64_t rows, Form) {
@@ -69,16 +63,15 @@ struct Pool {
 
   static bool mapped(Form) { return false; }
   static Tensor map(const Tensor& x, Form) { return x; }
-  static Tensor map_gradient(const Tensor&, const Tensor& slope, Form) { return slope; }
+  static Tensor map_gradient(const Tensor&, const Tensor& d_rows, Form) { return d_rows; }
 
-  static std::string cuda_refusal(const Sizes& sizes, bool gradient) {
+  static std::string cuda_refusal([[maybe_unused]] const Sizes& sizes,
+                                  [[maybe_unused]] bool gradient) {
 #ifdef ATTNBENCH_CUDA_KERNELS
     const std::string forward = kernels::cuda::prefix_pool_refusal(sizes);
     if (!forward.empty() || !gradient) return forward;
     return kernels::cuda::prefix_pool_backward_refusal(sizes);
 #else
-    static_cast<void>(sizes);
-    static_cast<void>(gradient);
     return {};
 #endif
   }
@@ -99,17 +92,17 @@ kernels::PoolQuery kernel_query(Query kind) {
 }
 
 Support fused_supports(const Problem& problem, std::int64_t latents) {
-  return recurrent_call::supports<Pool>(problem, latents);
+  return fused_call::supports<Pool>(problem, latents);
 }
 
 double fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind) {
-  return predicted_prefix_pool_forward_bytes(
-      problem, recurrent_call::sizes_of<Pool>(problem, latents, kind));
+  return predicted_prefix_pool_forward_bytes(problem,
+                                             fused_call::sizes_of<Pool>(problem, latents, kind));
 }
 
 Tensor fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
              Carry* carry) {
-  return recurrent_call::fused<Pool>({query, scores, values, kind}, carry);
+  return fused_call::fused<Pool>({{query, scores, values}, kind}, carry);
 }
 
 }  // namespace attnbench::prefix_pool

@@ -1,5 +1,6 @@
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace {
 using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Tokens taken one after the other, in all blocks at once, from what the blocks before sum up to.
+// Tokens that are processed in order, in all blocks at once, from the sums of the blocks before.
 constexpr std::int64_t kBlock = 16;
 
 /// Inclusive sums over s <= t of exp(m_s - m_t) a_s along dimension 1, for a [N, T, L, W] and m
@@ -27,18 +28,18 @@ Tensor prefix_sums(Tensor a, Tensor m) {
   m = m.unflatten(1, at::IntArrayRef{blocks, kBlock});
   for (std::int64_t reach = 1; reach < kBlock; reach *= 2) {
     const std::int64_t rest = kBlock - reach;
-    const Tensor fade = shrink(m.narrow(2, 0, rest), m.narrow(2, reach, rest)).unsqueeze(-1);
+    const Tensor decay = shrink(m.narrow(2, 0, rest), m.narrow(2, reach, rest)).unsqueeze(-1);
     a = at::cat(
-        {a.narrow(2, 0, reach), at::addcmul(a.narrow(2, reach, rest), fade, a.narrow(2, 0, rest))},
+        {a.narrow(2, 0, reach), at::addcmul(a.narrow(2, reach, rest), decay, a.narrow(2, 0, rest))},
         2);
   }
   if (blocks > 1) {
     const Tensor ends = m.select(2, kBlock - 1);
     const Tensor before = prefix_sums(a.select(2, kBlock - 1), ends).narrow(1, 0, blocks - 1);
-    const Tensor fade =
+    const Tensor decay =
         shrink(ends.narrow(1, 0, blocks - 1).unsqueeze(2), m.narrow(1, 1, blocks - 1));
     a = at::cat({a.narrow(1, 0, 1),
-                 at::addcmul(a.narrow(1, 1, blocks - 1), fade.unsqueeze(-1), before.unsqueeze(2))},
+                 at::addcmul(a.narrow(1, 1, blocks - 1), decay.unsqueeze(-1), before.unsqueeze(2))},
                 1);
   }
   return a.flatten(1, 2).narrow(1, 0, length);
@@ -77,6 +78,19 @@ Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
   }
   made.maximum = m;
   return made;
+}
+
+// ---- costs
+
+/// The same for all forms: an update and a read of a state of L D numbers for each token.
+Cost common_cost(const PoolSizes& n) {
+  Cost cost;
+  cost.model_flops = 4 * n.heads * n.tokens * n.latents * n.width;
+  cost.executed_flops = cost.model_flops;
+  cost.minimal_bytes = n.heads * n.tokens * 2 * (n.latents + n.width) * n.bytes;
+  cost.exponentials = 2 * n.heads * n.tokens * n.latents;
+  cost.state_bytes = n.heads * n.latents * (n.width + 2) * n.wide_bytes();
+  return cost;
 }
 
 }  // namespace
@@ -168,6 +182,87 @@ Tensor materialised(const Operand& query, Query kind, const Operand& scores, con
     past.sum.copy_(last.narrow(-1, 0, width));
   }
   return y.reshape(values.sizes()).to(values.scalar_type());
+}
+
+// ---- costs
+
+Cost whole_cost(const PoolSizes& n, double keys) {
+  const double both = n.heads * (keys + n.tokens);
+  Cost cost;
+  cost.model_flops = 2 * both * n.latents * n.width;
+  cost.executed_flops = cost.model_flops;
+  cost.minimal_bytes = both * (n.latents + n.width) * n.bytes;
+  cost.exponentials = both * n.latents;
+  const double widened = n.bytes < n.wide_bytes() ? both * (n.latents + n.width) : 0;
+  cost.workspace_bytes =
+      (n.heads * n.latents * (keys + std::max(keys, n.tokens) + n.width) + widened) *
+      n.wide_bytes();
+  cost.saved_bytes =
+      (n.heads * n.latents * (2 * keys + n.tokens + n.width) + widened) * n.wide_bytes();
+  cost.backward_flops = 2;
+  return cost;
+}
+
+Cost materialised_cost(const PoolSizes& n) {
+  Cost cost = common_cost(n);
+  const double logits = n.heads * n.tokens * n.latents;
+  const double prefixes = logits * (n.width + 1);
+  // Products of a block's end, the decay, the new token, the output.
+  cost.executed_flops = 7 * prefixes;
+  cost.exponentials = 4 * logits;
+  // One sum per token, one more per block of 16.
+  cost.workspace_bytes = (prefixes * 17 / 16 + 4 * logits) * n.wide_bytes();
+  cost.saved_bytes = (prefixes * 17 / 16 + 5 * logits) * n.wide_bytes();
+  if (n.bytes < n.wide_bytes()) {
+    cost.workspace_bytes += n.heads * n.tokens * (2 * n.latents + n.width) * n.wide_bytes();
+  }
+  cost.backward_flops = 2;
+  return cost;
+}
+
+Cost scan_cost(const PoolSizes& n) {
+  Cost cost = common_cost(n);
+  const double block = std::min(n.tokens, 64.0);
+  const double updates = n.heads * n.tokens * n.latents * n.width;
+  cost.executed_flops += updates;
+  cost.exponentials = 3 * n.heads * n.tokens * n.latents;
+  cost.workspace_bytes = n.heads * n.wide_bytes() *
+                         (n.latents * (n.width + 2) + block * (8 * n.latents + 2 * n.width));
+  // The sums again and their gradients, then the reverse recurrence read twice.
+  cost.backward_flops = 12 * updates / cost.executed_flops;
+  return cost;
+}
+
+Cost chunked_cost(const PoolSizes& n, double chunk) {
+  Cost cost = common_cost(n);
+  chunk = std::min(chunk, n.tokens);
+  const double piece = std::min(static_cast<double>(kChunksInPiece) * chunk, n.tokens);
+  const double inside = 2 * n.heads * n.tokens * chunk;
+  cost.executed_flops += inside * (n.latents + n.width);
+  cost.workspace_bytes = n.heads * n.wide_bytes() *
+                         (piece * (6 * n.latents + 2 * n.width + 2 * chunk) +
+                          2 * n.latents * n.width * (piece / chunk + 1));
+  // The sums of all chunks twice; then four products with the states, six within the chunks.
+  cost.backward_flops =
+      (12 * n.heads * n.tokens * n.latents * n.width + inside * (4 * n.latents + 2 * n.width)) /
+      cost.executed_flops;
+  return cost;
+}
+
+Cost fused_cost(const PoolSizes& n, const Problem& problem) {
+  Cost cost = common_cost(n);
+  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents));
+  cost.backward_flops = 3;  // three scans of as many operations as the forward pass
+  return cost;
+}
+
+Cost whole_fused_cost(const PoolSizes& n, const Problem& problem, Query kind) {
+  Cost cost = whole_cost(n, static_cast<double>(problem.key_length));
+  cost.workspace_bytes =
+      whole_fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents), kind);
+  cost.saved_bytes = 0;
+  cost.backward_flops = 2.5;  // the averages again, then two products for each of theirs
+  return cost;
 }
 
 }  // namespace attnbench::prefix_pool

@@ -1,7 +1,5 @@
-#include "attention/entry_parts.hpp"
-#include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/pool/whole_pool.hpp"
@@ -17,8 +15,8 @@ using torch::autograd::variable_list;
 ATTNBENCH_KERNEL(whole_pool_forward)
 ATTNBENCH_KERNEL(whole_pool_backward)
 
-/// One call: dense rows of one dtype. With features, query and scores are the tokens that they are
-/// made of; a mask [B, S] hides tokens then.
+/// One call: dense rows of one dtype. With features, query and scores are the tokens before the
+/// map, and a mask [B, S] hides tokens.
 struct Call {
   Tensor query, scores, values;
   Query kind;
@@ -101,19 +99,18 @@ struct Whole : torch::autograd::Function<Whole> {
   }
 };
 
-/// Whether the kernel of the device makes logits of its tokens: on CUDA of 16-bit ones alone.
-bool makes_features(bool cuda, std::int64_t bytes, const kernels::WholePoolSizes& sizes) {
+/// Whether the device's kernel computes features itself: on CUDA only for 16-bit tokens.
+bool makes_features(bool cuda, [[maybe_unused]] std::int64_t bytes,
+                    [[maybe_unused]] const kernels::WholePoolSizes& sizes) {
   if (!cuda) return true;
 #ifdef ATTNBENCH_CUDA_KERNELS
   return bytes == 2 && kernels::cuda::whole_pool_refusal(sizes).empty();
 #else
-  static_cast<void>(bytes);
-  static_cast<void>(sizes);
   return false;
 #endif
 }
 
-/// Features of both are left to the kernel.
+/// A call whose kernel computes the features of both.
 Call with_features(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
   const at::NoGradGuard no_grad;
   const auto type = values.scalar_type();
@@ -128,6 +125,18 @@ Call with_features(const Operand& query, Query kind, const Operand& scores, cons
     call.mask = scores.features.hidden.logical_not().flatten(1).contiguous();
   }
   return call;
+}
+
+kernels::WholePoolSizes sizes_of(const Problem& problem, std::int64_t latents, Query kind) {
+  kernels::WholePoolSizes sizes;
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.length = problem.length;
+  sizes.key_length = problem.key_length;
+  sizes.latents = latents;
+  sizes.value_dim = problem.value_dim;
+  sizes.query = kernel_query(kind);
+  return sizes;
 }
 
 }  // namespace
@@ -152,28 +161,11 @@ Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, cons
       .to(values.scalar_type());
 }
 
-namespace {
-
-kernels::WholePoolSizes sizes_of(const Problem& problem, std::int64_t latents, Query kind) {
-  kernels::WholePoolSizes sizes;
-  sizes.batch = problem.batch;
-  sizes.heads = problem.heads;
-  sizes.length = problem.length;
-  sizes.key_length = problem.key_length;
-  sizes.latents = latents;
-  sizes.value_dim = problem.value_dim;
-  sizes.query = kernel_query(kind);
-  return sizes;
-}
-
-}  // namespace
-
-Support whole_fused_supports(const Problem& problem, std::int64_t latents) {
+Support whole_fused_supports(const Problem& problem, [[maybe_unused]] std::int64_t latents) {
   return supported_by_kernels(problem, [&]() -> std::string {
 #ifdef ATTNBENCH_CUDA_KERNELS
     return kernels::cuda::whole_pool_refusal(sizes_of(problem, latents, Query::logits));
 #else
-    static_cast<void>(latents);
     return {};
 #endif
   });
@@ -188,7 +180,7 @@ double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents,
   if (makes_features(is_cuda(problem.device), bytes_of(problem.dtype), made)) {
     return predicted_whole_pool_forward_bytes(problem, made);
   }
-  // The logits of all tokens, and the kernel in their type.
+  // The logits of all tokens, and the kernel in their dtype.
   Problem wide = problem;
   if (bytes_of(wide.dtype) == 2) wide.dtype = Dtype::float32;
   const double heads = static_cast<double>(problem.batch * problem.heads);

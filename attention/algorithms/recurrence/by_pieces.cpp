@@ -2,13 +2,6 @@
 
 #include <algorithm>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#pragma GCC diagnostic ignored "-Wpedantic"
-#include <torch/csrc/autograd/autograd.h>
-#pragma GCC diagnostic pop
-
 namespace attnbench {
 namespace {
 
@@ -16,13 +9,13 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What the gradient needs beside the inputs.
+/// Data of the gradient beside the inputs.
 struct Tape : torch::CustomClassHolder {
   Step step;
   std::int64_t size = 0;
-  std::vector<bool> defined;    ///< which of tokens and shared; autograd takes no others
+  std::vector<bool> defined;    ///< which of tokens and shared; autograd accepts only these
   std::size_t token_count = 0;  ///< how many of these are tokens
-  std::vector<Tensors> starts;  ///< what was carried into each piece
+  std::vector<Tensors> starts;  ///< the carry at the start of each piece
 };
 
 Tensors piece_of(const Tensors& tokens, std::int64_t begin, std::int64_t count) {
@@ -54,7 +47,7 @@ Tensor run(const Step& step, const Tensors& tokens, const Tensors& shared, Tenso
   return out;
 }
 
-/// Copies of the same memory that are leaves of a graph of their own. Masks have no gradient.
+/// The same tensors as leaves of a new graph. Masks have no gradient.
 Tensors leaves_of(const Tensors& tensors) {
   Tensors leaves;
   for (const Tensor& each : tensors) {
@@ -64,14 +57,14 @@ Tensors leaves_of(const Tensors& tensors) {
   return leaves;
 }
 
-/// Appends those of `leaves` that have gradients.
+/// Appends the leaves that require gradients.
 void append_wanted(const Tensors& leaves, Tensors& wanted) {
   std::copy_if(leaves.begin(), leaves.end(), std::back_inserter(wanted),
                [](const Tensor& each) { return each.defined() && each.requires_grad(); });
 }
 
-/// The gradients of one piece. `upstream` is of its output, `right` of what it carries on; an
-/// undefined one is 0.
+/// The gradients of one piece. `upstream` is that of its output, `right` that of its final carry;
+/// an undefined one is 0.
 class PieceGradient {
  public:
   PieceGradient(const Step& step, const Tensors& tokens, const Tensors& shared,
@@ -92,30 +85,30 @@ class PieceGradient {
     append_wanted(token_leaves, wanted);
     append_wanted(shared_leaves, wanted);
     append_wanted(carry_leaves, wanted);
-    slopes_ = torch::autograd::grad(outputs, wanted, seeds, c10::nullopt, false, true);
+    gradients_ = torch::autograd::grad(outputs, wanted, seeds, c10::nullopt, false, true);
   }
 
-  /// The next `of.size()` gradients, in the order tokens, shared, carry; undefined where there is
-  /// none.
+  /// The next `of.size()` gradients, in the order tokens, shared, carry; undefined for tensors
+  /// without gradient.
   Tensors take(const Tensors& of) {
     Tensors taken;
     for (const Tensor& each : of) {
       const bool has = each.defined() && each.is_floating_point();
-      taken.push_back(has ? slopes_[next_++] : Tensor());
+      taken.push_back(has ? gradients_[next_++] : Tensor());
     }
     return taken;
   }
 
  private:
-  variable_list slopes_;
+  variable_list gradients_;
   std::size_t next_ = 0;
 };
 
-/// Tokens and shared tensors, undefined ones in their places, from the defined ones in a row.
-struct Given {
+/// Tokens and shared tensors, undefined ones included, from the list of defined ones.
+struct Unpacked {
   Tensors tokens, shared;
 
-  Given(const Tensors& defined, const Tape& tape) {
+  Unpacked(const Tensors& defined, const Tape& tape) {
     std::size_t next = 0;
     for (std::size_t i = 0; i < tape.defined.size(); ++i) {
       (i < tape.token_count ? tokens : shared)
@@ -130,16 +123,16 @@ class Pieces : public torch::autograd::Function<Pieces> {
                         const c10::intrusive_ptr<Tape>& tape, const Tensors& first) {
     context->save_for_backward(inputs.vec());
     context->saved_data["tape"] = c10::IValue::make_capsule(tape);
-    const Given given(inputs.vec(), *tape);
+    const Unpacked all(inputs.vec(), *tape);
     Tensors carry = first;
-    return run(tape->step, given.tokens, given.shared, carry, tape->size, &tape->starts);
+    return run(tape->step, all.tokens, all.shared, carry, tape->size, &tape->starts);
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const auto tape =
         c10::static_intrusive_pointer_cast<Tape>(context->saved_data["tape"].toCapsule());
-    const Given given(context->get_saved_variables(), *tape);
-    const Tensors &tokens = given.tokens, &shared = given.shared;
+    const Unpacked all(context->get_saved_variables(), *tape);
+    const Tensors &tokens = all.tokens, &shared = all.shared;
     Tensors to_tokens;
     for (const Tensor& each : tokens) {
       const bool has = each.defined() && each.is_floating_point();
@@ -169,7 +162,7 @@ class Pieces : public torch::autograd::Function<Pieces> {
     for (std::size_t i = 0; i < to_tokens.size(); ++i) {
       if (tape->defined[i]) gradients.push_back(to_tokens[i]);
     }
-    gradients.resize(gradients.size() + 2);  // of the tape and the first carry
+    gradients.resize(gradients.size() + 2);  // none for the tape and the first carry
     return gradients;
   }
 };

@@ -1,7 +1,7 @@
-// A recurrence over a long sequence, a piece at a time. Its gradient keeps the inputs and what was
-// carried from piece to piece, nothing within: each piece is computed again and differentiated by
-// autograd, from the last to the first. So that a form is written once, as plain tensor operations
-// on one piece, and its workspace does not grow with the sequence.
+// A recurrence over a long sequence, piece by piece. The gradient keeps the inputs and the carry at
+// the start of each piece; from the last piece to the first it recomputes each piece and
+// differentiates it by autograd. So a form is written once, as plain tensor operations on one
+// piece, and its workspace does not grow with the sequence.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ using Tensors = std::vector<at::Tensor>;
 
 struct Stepped {
   at::Tensor output;  ///< [B, H, n, w]
-  Tensors carry;      ///< for the next piece; none of them may be a tensor that was given
+  Tensors carry;      ///< for the next piece; must not be one of the arguments
 };
 
-/// One piece: its part of every token tensor [B, H, n, .] (undefined where that is), what all
-/// pieces share, and what is carried.
+/// Computes one piece from its part of every token tensor [B, H, n, .] (undefined if the whole is),
+/// the tensors that all pieces share, and the carry.
 using Step =
     std::function<Stepped(const Tensors& tokens, const Tensors& shared, const Tensors& carry)>;
 
-/// The outputs of all pieces of `size` tokens, [B, H, T, w], and `carry` taken to the end.
-/// Gradients flow to `tokens` and `shared` where they are asked for, but neither to the first
-/// carry nor from the last one. `tokens[0]` is defined. A shared tensor should be of the type in
-/// which sums over all pieces are to be kept.
+/// The outputs of all pieces of `size` tokens, [B, H, T, w]; `carry` is advanced to the end.
+/// Gradients flow to `tokens` and `shared` if required, but neither to the first carry nor from the
+/// last one. `tokens[0]` must be defined. A shared tensor should have the dtype for sums over all
+/// pieces.
 at::Tensor by_pieces(const Step& step, const Tensors& tokens, const Tensors& shared, Tensors& carry,
                      std::int64_t size);
 

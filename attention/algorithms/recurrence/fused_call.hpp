@@ -1,16 +1,16 @@
-// What the fused forms of the recurrent families have in common: one call of a kernel on query, key
-// and values [B, H, T, .], its gradient, and how much of it is taken together where the kernel's
-// rows have to be made of the inputs first (random features, feature maps it has not).
+// The fused forms of the recurrent families: one kernel call on queries, keys and values
+// [B, H, T, .], its gradient, and processing in blocks where the kernel's rows must be computed
+// first (random features, feature maps that the kernel lacks).
 //
-// A family F says
-//   Sizes, Arguments<T>, Gradients<T>   those of its kernel
-//   Form                                what a call is beside its tensors; IValue pack(Form) and
-//   back Carry                               what it continues from; empty(values, rows), set_carry
-//   sizes(rows, form)                   sizes with the memory's rows
-//   arguments<T>, gradients<T>          from rows
-//   forward<T>, backward<T>             the kernel, by the place
-//   mapped(form), map, map_gradient     what the kernel leaves to tensor operations
-//   cuda_refusal(sizes, gradient)
+// A family F has
+//   Form, pack(form), unpack(IValue)     the parameters of a call
+//   Carry, empty(values, rows, form)     the state that a call continues from
+//   set_carry<T>(arguments, carry, form)
+//   Sizes, sizes(rows, form)             the kernel's sizes, with `rows` rows of memory
+//   arguments<T>(query, key, values), Gradients<T>
+//   forward<T>(...), backward<T>(...)    the kernel, selected by the place
+//   mapped(form), map, map_gradient      feature maps that are left to tensor operations
+//   cuda_refusal(sizes, gradient)        why a CUDA device does not support it; empty if it does
 #pragma once
 
 #include <algorithm>
@@ -18,37 +18,35 @@
 
 #include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/algorithms/tokens/operand.hpp"
-#include "attention/algorithms/recurrence/fused_cost.hpp"
 
-namespace attnbench::recurrent_call {
+namespace attnbench::fused_call {
 
 using at::Tensor;
 
 template <class F>
 struct Call {
-  Operand query, key;
-  Tensor values;
+  Operands all;
   typename F::Form form;
 
   /// Whether the kernel's rows are not the inputs themselves.
   bool mapped() const {
-    return query.features.omega.defined() || key.features.omega.defined() ||
-           key.features.hidden.defined() || F::mapped(form);
+    return all.query.features.omega.defined() || all.key.features.omega.defined() ||
+           all.key.features.hidden.defined() || F::mapped(form);
   }
   at::ScalarType type() const {
-    const auto type =
-        at::promote_types(at::promote_types(query.whole.scalar_type(), key.whole.scalar_type()),
-                          values.scalar_type());
+    const auto type = at::promote_types(
+        at::promote_types(all.query.whole.scalar_type(), all.key.whole.scalar_type()),
+        all.values.scalar_type());
     return mapped() ? compute_type(type) : type;
   }
   Tensor query_rows(std::int64_t begin, std::int64_t count) const {
-    return rows_of(query, begin, count);
+    return rows_of(all.query, begin, count);
   }
   Tensor key_rows(std::int64_t begin, std::int64_t count) const {
-    return rows_of(key, begin, count);
+    return rows_of(all.key, begin, count);
   }
   Tensor value_rows(std::int64_t begin, std::int64_t count) const {
-    return with_dense_rows(values.narrow(2, begin, count).to(type()));
+    return with_dense_rows(all.values.narrow(2, begin, count).to(type()));
   }
   Call heads(std::int64_t begin, std::int64_t count) const {
     const auto part = [&](const Operand& x) {
@@ -57,7 +55,7 @@ struct Call {
       if (omega.defined() && omega.dim() == 3) y.features.omega = omega.narrow(0, begin, count);
       return y;
     };
-    return {part(query), part(key), values.narrow(1, begin, count), form};
+    return {{part(all.query), part(all.key), all.values.narrow(1, begin, count)}, form};
   }
 
  private:
@@ -77,7 +75,18 @@ typename F::Sizes sizes_of(const Tensor& key, const Tensor& values, const typena
   return sizes;
 }
 
-/// One call of the kernel, into `out`; dense rows of one dtype.
+template <class F>
+typename F::Sizes sizes_of(const Problem& problem, std::int64_t rows,
+                           const typename F::Form& form) {
+  auto sizes = F::sizes(rows, form);
+  sizes.batch = problem.batch;
+  sizes.heads = problem.heads;
+  sizes.length = problem.length;
+  sizes.value_dim = problem.value_dim;
+  return sizes;
+}
+
+/// One kernel call, into `out`; dense rows of one dtype.
 template <class F>
 void run(const Tensor& query, const Tensor& key, const Tensor& values, const typename F::Form& form,
          const typename F::Carry* carry, const Tensor& out) {
@@ -92,14 +101,14 @@ void run(const Tensor& query, const Tensor& key, const Tensor& values, const typ
   });
 }
 
-/// The whole sequence, from `carry` on, where there is one.
+/// The whole sequence, from `carry` on unless it is null.
 template <class F>
 Tensor forward(const Call<F>& call, const typename F::Carry* carry) {
-  const Tensor& values = call.values;
-  const std::int64_t length = values.size(2);
+  const Tensor& values = call.all.values;
+  const std::int64_t length = values.size(2), rows = call.all.key.width();
   const Tensor out = at::empty(values.sizes(), values.options().dtype(call.type()));
   const std::int64_t most = call.mapped()
-                                ? tokens_together(values.size(0) * values.size(1), call.key.width(),
+                                ? tokens_together(values.size(0) * values.size(1), rows,
                                                   static_cast<std::int64_t>(out.element_size()))
                                 : length;
   if (length <= most) {
@@ -107,8 +116,7 @@ Tensor forward(const Call<F>& call, const typename F::Carry* carry) {
            call.form, carry, out);
     return out;
   }
-  const typename F::Carry own =
-      carry != nullptr ? *carry : F::empty(values, call.key.width(), call.form);
+  const typename F::Carry own = carry != nullptr ? *carry : F::empty(values, rows, call.form);
   for (std::int64_t begin = 0; begin < length; begin += most) {
     const std::int64_t count = std::min(most, length - begin);
     run<F>(call.query_rows(begin, count), call.key_rows(begin, count),
@@ -117,17 +125,18 @@ Tensor forward(const Call<F>& call, const typename F::Carry* carry) {
   return out;
 }
 
-/// The gradients of query, key and values; rows are made anew, of as many heads as keep the threads
-/// busy.
+/// The gradients of query, key and values. Mapped rows are recomputed, for as many heads at a time
+/// as keep the threads busy.
 template <class F>
 torch::autograd::variable_list backward(const Call<F>& call, const Tensor& d_out) {
+  const auto& [all_queries, all_keys, all_values] = call.all;
   const auto type = call.type();
   const Tensor upstream = with_dense_rows(d_out.to(type));
   const auto like = [](const Tensor& x) { return at::empty(x.sizes(), x.options()); };
-  const Tensor d_query = like(call.query.whole), d_key = like(call.key.whole);
-  const Tensor d_values = like(call.values);
-  const std::int64_t heads = call.values.size(1), length = call.values.size(2);
-  const std::int64_t busy = (at::get_num_threads() + call.values.size(0) - 1) / call.values.size(0);
+  const Tensor d_query = like(all_queries.whole), d_key = like(all_keys.whole);
+  const Tensor d_values = like(all_values);
+  const std::int64_t heads = all_values.size(1), length = all_values.size(2);
+  const std::int64_t busy = (at::get_num_threads() + all_values.size(0) - 1) / all_values.size(0);
   const std::int64_t most = call.mapped() ? std::min(heads, busy) : heads;
   for (std::int64_t h = 0; h < heads; h += most) {
     const std::int64_t count = std::min(most, heads - h);
@@ -138,75 +147,54 @@ torch::autograd::variable_list backward(const Call<F>& call, const Tensor& d_out
     const auto sizes = sizes_of<F>(key, values, call.form);
     on_kernels(values, [&](auto element, auto& place) {
       using T = decltype(element);
-      const auto gradients =
-          F::template gradients<T>(kernel_rows<const T>(upstream.narrow(1, h, count)),
-                                   kernel_rows<T>(dq), kernel_rows<T>(dk), kernel_rows<T>(dv));
+      const typename F::template Gradients<T> gradients{
+          kernel_rows<const T>(upstream.narrow(1, h, count)), kernel_rows<T>(dq),
+          kernel_rows<T>(dk), kernel_rows<T>(dv)};
       F::template backward<T>(
           place, upstream, sizes,
           F::template arguments<T>(kernel_rows<const T>(query), kernel_rows<const T>(key),
                                    kernel_rows<const T>(values)),
           gradients);
     });
-    const auto put = [&](const Tensor& whole, const Operand& x, const Tensor& rows,
-                         const Tensor& slope) {
-      Tensor back = slope;
-      if (call.mapped())
-        back = x.features.gradient(x.whole, F::map_gradient(rows, slope, call.form));
-      whole.narrow(1, h, count).copy_(back);
+    const auto put = [&](const Tensor& d_whole, const Operand& x, const Tensor& rows,
+                         const Tensor& d_rows) {
+      d_whole.narrow(1, h, count)
+          .copy_(call.mapped()
+                     ? x.features.gradient(x.whole, F::map_gradient(rows, d_rows, call.form))
+                     : d_rows);
     };
-    put(d_query, part.query, query, dq);
-    put(d_key, part.key, key, dk);
+    put(d_query, part.all.query, query, dq);
+    put(d_key, part.all.key, key, dk);
     d_values.narrow(1, h, count).copy_(dv);
   }
   return {d_query, d_key, d_values};
 }
 
 template <class F>
-struct Recorded : torch::autograd::Function<Recorded<F>> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& query,
-                        const Tensor& key, const Tensor& values, const Call<F>& call) {
-    context->save_for_backward({query, key, values});
-    context->saved_data["query"] = call.query.features.packed();
-    context->saved_data["key"] = call.key.features.packed();
-    context->saved_data["form"] = F::pack(call.form);
-    return recurrent_call::forward<F>(call, nullptr);
+struct WithGradient {
+  using Form = typename F::Form;
+  static c10::IValue pack(const Form& form) { return F::pack(form); }
+  static Form unpack(const c10::IValue& value) { return F::unpack(value); }
+  static Tensor forward(const Operands& all, const Form& form) {
+    return fused_call::forward<F>({all, form}, nullptr);
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& upstream) {
-    const auto saved = context->get_saved_variables();
-    auto& data = context->saved_data;
-    auto gradients = recurrent_call::backward<F>({{saved[0], Features::unpacked(data["query"])},
-                                                  {saved[1], Features::unpacked(data["key"])},
-                                                  saved[2],
-                                                  F::unpack(data["form"])},
-                                                 upstream[0]);
-    gradients.push_back({});
-    return gradients;
+  static torch::autograd::variable_list backward(const Operands& all, const Form& form,
+                                                 const Tensor& upstream) {
+    return fused_call::backward<F>({all, form}, upstream);
   }
 };
 
-/// The output in the dtype of the values. With a carry nothing is recorded for gradients.
+/// The output in the dtype of the values. With a carry no gradients are recorded.
 template <class F>
 Tensor fused(const Call<F>& call, const typename F::Carry* carry) {
   Tensor out;
   if (carry == nullptr) {
-    out = Recorded<F>::apply(call.query.whole, call.key.whole, call.values, call);
+    out = Recorded<WithGradient<F>>::run(call.all, call.form);
   } else {
     const at::NoGradGuard no_grad;
     out = forward<F>(call, carry);
   }
-  return out.to(call.values.scalar_type());
-}
-
-template <class F>
-typename F::Sizes sizes_of(const Problem& problem, std::int64_t rows,
-                           const typename F::Form& form) {
-  auto sizes = F::sizes(rows, form);
-  sizes.batch = problem.batch;
-  sizes.heads = problem.heads;
-  sizes.length = problem.length;
-  sizes.value_dim = problem.value_dim;
-  return sizes;
+  return out.to(call.all.values.scalar_type());
 }
 
 template <class F>
@@ -216,4 +204,4 @@ Support supports(const Problem& problem, std::int64_t rows) {
   });
 }
 
-}  // namespace attnbench::recurrent_call
+}  // namespace attnbench::fused_call

@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <vector>
 
-#include "attention/torch/draw.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/mechanism.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench::gated_recurrence {
 namespace {
 
 using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 constexpr double kSharpness = 8;
 constexpr std::int64_t kBlock = 32;
 
 /// h_t = a_t h_{t-1} + b_t along dimension 0 of a, b [T, ...], from `past` [...]. Blocks of `block`
-/// run side by side from nothing; what precedes each is a recurrence over their ends.
+/// tokens are computed side by side from 0; the state before each is a recurrence over their ends.
 Tensor recur(Tensor a, Tensor b, const Tensor& past, std::int64_t block) {
   const std::int64_t length = a.size(0);
   std::vector<Tensor> sums;
@@ -36,21 +38,21 @@ Tensor recur(Tensor a, Tensor b, const Tensor& past, std::int64_t block) {
   };
   a = cut(a);
   b = cut(b);
-  std::vector<Tensor> fades{a.select(1, 0)};
+  std::vector<Tensor> decays{a.select(1, 0)};
   sums = {b.select(1, 0)};
   for (std::int64_t t = 1; t < block; ++t) {
-    fades.push_back(fades.back() * a.select(1, t));
+    decays.push_back(decays.back() * a.select(1, t));
     sums.push_back(at::addcmul(b.select(1, t), a.select(1, t), sums.back()));
   }
-  // Blocks of one token are as many as there are tokens: their ends need longer ones.
-  const Tensor ends = recur(fades.back(), sums.back(), past, std::max<std::int64_t>(block, 2));
+  // There are as many blocks of one token as tokens: their ends need longer blocks.
+  const Tensor ends = recur(decays.back(), sums.back(), past, std::max<std::int64_t>(block, 2));
   const Tensor before = at::cat({past.unsqueeze(0), ends.narrow(0, 0, blocks - 1)});
-  return at::addcmul(at::stack(sums, 1), at::stack(fades, 1), before.unsqueeze(1))
+  return at::addcmul(at::stack(sums, 1), at::stack(decays, 1), before.unsqueeze(1))
       .flatten(0, 1)
       .narrow(0, 0, length);
 }
 
-/// A parameter [H, D] as [1, B H, D] in `type`, to meet rows of tokens.
+/// A parameter [H, D] as [1, B H, D] in `type`, broadcastable to rows of tokens.
 Tensor for_rows(const Tensor& parameter, std::int64_t batch, at::ScalarType type) {
   return parameter.to(type).repeat({batch, 1}).unsqueeze(0);
 }
@@ -79,7 +81,7 @@ Gates gates_of(const Call& call, std::int64_t begin, std::int64_t count, at::Sca
   Tensor input = rows_of(call.input, begin, count, type);
   g.v = rows_of(call.value, begin, count, type);
   if (call.key_mask.defined()) {
-    // By selection, before anything is computed: what is hidden may not be a number.
+    // Replaced before any computation: padding may hold NaN.
     g.hidden = over_heads(call.key_mask.narrow(1, begin, count).logical_not().t(), heads);
     recurrence = recurrence.masked_fill(g.hidden, 0);
     input = input.masked_fill(g.hidden, 0);
@@ -91,7 +93,7 @@ Gates gates_of(const Call& call, std::int64_t begin, std::int64_t count, at::Sca
   if (g.hidden.defined()) g.log_a = g.log_a.masked_fill(g.hidden, 0);
   g.a = g.log_a.exp();
   const Tensor rest = -at::expm1(g.log_a * 2);
-  // The root's slope is infinite at 0, where log a has none left.
+  // The root's derivative is infinite at 0, where log a has no gradient.
   const Tensor none = rest == 0;
   g.gain = rest.masked_fill(none, 1).sqrt().masked_fill(none, 0);
   if (call.first.defined()) {
@@ -107,7 +109,7 @@ Tensor from_rows(const Tensor& rows, const Tensor& like) {
   return rows.unflatten(1, at::IntArrayRef{like.size(0), like.size(1)}).permute({1, 2, 0, 3});
 }
 
-/// How many tokens a form takes together, and how many of those one after the other.
+/// Tokens per piece, and per block of consecutive tokens within it.
 struct Stride {
   std::int64_t piece, block;
 };
@@ -125,18 +127,27 @@ Tensor forward(const Call& call, const Stride& stride, Tensor past) {
   return y;
 }
 
-/// Gradients by the reverse recurrence d_t = g_t + a_{t+1} d_{t+1}, where d_t is the slope along
-/// h_t: once over the tokens for the state before each piece, then backwards.
+/// Gradients by the reverse recurrence d_t = g_t + a_{t+1} d_{t+1}, where d_t is the gradient of
+/// h_t: once forward over the tokens for the state before each piece, then backward.
 struct Backward {
   const Call& call;
   Stride stride;
-  Tensor upstream;
-  at::ScalarType type;
-  Tensor recurrence_slope, input_slope, value_slope;         ///< [B, H, T, D]
-  Tensor lambda_slope, recurrence_sum = {}, input_sum = {};  ///< [B H, D]
+  const Tensor& upstream;
+  at::ScalarType type = compute_type(call.value.scalar_type());
+  Tensor d_recurrence = at::empty_like(call.recurrence);  ///< this and the next two [B, H, T, D]
+  Tensor d_input = at::empty_like(call.input);
+  Tensor d_value = at::empty_like(call.value);
+  Tensor d_lambda = sums();  ///< per row, as the next two: [B H, D]
+  Tensor d_recurrence_bias = sums();
+  Tensor d_input_bias = sums();
+
+  Tensor sums() const {
+    return at::zeros({call.value.size(0) * call.value.size(1), call.value.size(3)},
+                     call.value.options().dtype(type));
+  }
 
   std::vector<Tensor> starts() const {
-    Tensor past = Tensor(lambda_slope).new_zeros(lambda_slope.sizes());
+    Tensor past = sums();
     std::vector<Tensor> all;
     for (std::int64_t begin = 0; begin < upstream.size(2); begin += stride.piece) {
       const std::int64_t count = std::min(stride.piece, upstream.size(2) - begin);
@@ -159,21 +170,21 @@ struct Backward {
     const Tensor d =
         recur(next.flip(0), rows_of(upstream, begin, count, type).flip(0), coming, stride.block)
             .flip(0);
-    // d gain / d log a = -a^2 / gain, and nothing where log a is 0 or the gain does not follow it.
+    // d gain / d log a = -a^2 / gain, and 0 where log a is 0 or the gain does not depend on it.
     Tensor none = g.gain == 0;
     if (g.first.defined()) none = none.logical_or(g.first);
     const Tensor steep = (g.a * g.a / g.gain.masked_fill(none, 1)).masked_fill(none, 0);
-    const Tensor log_slope = d * (g.a * before - steep * input);
-    const Tensor to_recurrence = log_slope * g.log_a * (1 - g.r);
+    const Tensor d_log_a = d * (g.a * before - steep * input);
+    const Tensor to_recurrence = d_log_a * g.log_a * (1 - g.r);
     const Tensor to_input = d * g.gain * g.v * g.i * (1 - g.i);
-    Tensor per_lambda = log_slope * g.r;
-    if (g.hidden.defined()) per_lambda = per_lambda.masked_fill(g.hidden, 0);
-    lambda_slope += per_lambda.sum(0);
-    recurrence_sum += to_recurrence.sum(0);
-    input_sum += to_input.sum(0);
-    put_rows(recurrence_slope, begin, to_recurrence);
-    put_rows(input_slope, begin, to_input);
-    put_rows(value_slope, begin, d * g.gain * g.i);
+    Tensor to_lambda = d_log_a * g.r;
+    if (g.hidden.defined()) to_lambda = to_lambda.masked_fill(g.hidden, 0);
+    d_lambda += to_lambda.sum(0);
+    d_recurrence_bias += to_recurrence.sum(0);
+    d_input_bias += to_input.sum(0);
+    put_rows(d_recurrence, begin, to_recurrence);
+    put_rows(d_input, begin, to_input);
+    put_rows(d_value, begin, d * g.gain * g.i);
     return g.a.select(0, 0) * d.select(0, 0);
   }
 
@@ -182,74 +193,59 @@ struct Backward {
     return sum.view({-1, like.size(0), like.size(1)}).sum(0).to(like.scalar_type());
   }
 
-  torch::autograd::variable_list run() {
+  variable_list run() {
     const auto before = starts();
-    Tensor coming = at::zeros_like(lambda_slope);
+    Tensor coming = sums();
     for (auto i = static_cast<std::int64_t>(before.size()) - 1; i >= 0; --i) {
       coming = piece(i * stride.piece, before[static_cast<std::size_t>(i)], coming);
     }
     const Tensor lambda = call.lambda.to(type);
-    const Tensor along_lambda = parameter(lambda_slope, lambda) * at::sigmoid(lambda) * -kSharpness;
-    return {recurrence_slope,
-            input_slope,
-            value_slope,
+    const Tensor along_lambda = parameter(d_lambda, lambda) * at::sigmoid(lambda) * -kSharpness;
+    return {d_recurrence,
+            d_input,
+            d_value,
             along_lambda.to(call.lambda.scalar_type()),
-            parameter(recurrence_sum, call.recurrence_bias),
-            parameter(input_sum, call.input_bias),
-            Tensor(),
+            parameter(d_recurrence_bias, call.recurrence_bias),
+            parameter(d_input_bias, call.input_bias),
             Tensor(),
             Tensor()};
   }
 };
 
-class Recurrence : public torch::autograd::Function<Recurrence> {
- public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& recurrence,
-                        const Tensor& input, const Tensor& value, const Tensor& lambda,
-                        const Tensor& recurrence_bias, const Tensor& input_bias, const Call& call,
-                        std::int64_t piece, std::int64_t block) {
+struct Recurrence : torch::autograd::Function<Recurrence> {
+  static Tensor forward(AutogradContext* context, const Tensor& recurrence, const Tensor& input,
+                        const Tensor& value, const Tensor& lambda, const Tensor& recurrence_bias,
+                        const Tensor& input_bias, const Call& call, const Stride& stride) {
     context->save_for_backward({recurrence, input, value, lambda, recurrence_bias, input_bias});
-    if (call.key_mask.defined()) context->saved_data["key_mask"] = call.key_mask;
-    if (call.first.defined()) context->saved_data["first"] = call.first;
-    context->saved_data["stride"] = std::vector<std::int64_t>{piece, block};
+    // An IValue holds an undefined tensor; save_for_backward of LibTorch 1.13 does not.
+    context->saved_data["key_mask"] = call.key_mask;
+    context->saved_data["first"] = call.first;
+    context->saved_data["stride"] = std::vector<std::int64_t>{stride.piece, stride.block};
     const Tensor past =
         empty_state(1, value.size(0) * value.size(1), value.size(3), value.options()).squeeze(0);
-    return gated_recurrence::forward(call, {piece, block}, past);
+    return gated_recurrence::forward(call, stride, past);
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 torch::autograd::variable_list upstream) {
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     const auto saved = context->get_saved_variables();
-    Call call{saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], {}};
-    const auto mask = context->saved_data.find("key_mask");
-    if (mask != context->saved_data.end()) call.key_mask = mask->second.toTensor();
-    const auto first = context->saved_data.find("first");
-    if (first != context->saved_data.end()) call.first = first->second.toTensor();
-    const auto stride = context->saved_data["stride"].toIntVector();
-    const auto type = compute_type(call.value.scalar_type());
-    const std::int64_t rows = call.value.size(0) * call.value.size(1);
-    const auto sums = [&] {
-      return at::zeros({rows, call.value.size(3)}, call.value.options().dtype(type));
-    };
-    return Backward{call,
-                    {stride[0], stride[1]},
-                    upstream[0],
-                    type,
-                    at::empty_like(call.recurrence),
-                    at::empty_like(call.input),
-                    at::empty_like(call.value),
-                    sums(),
-                    sums(),
-                    sums()}
-        .run();
+    auto& data = context->saved_data;
+    const Call call{saved[0],
+                    saved[1],
+                    saved[2],
+                    saved[3],
+                    saved[4],
+                    saved[5],
+                    data["key_mask"].toTensor(),
+                    data["first"].toTensor()};
+    const auto stride = data["stride"].toIntVector();
+    return Backward{call, {stride[0], stride[1]}, upstream[0]}.run();
   }
 };
 
 Tensor run(const Call& call, const Stride& stride, const Tensor& state) {
   if (!state.defined()) {
     return Recurrence::apply(call.recurrence, call.input, call.value, call.lambda,
-                             call.recurrence_bias, call.input_bias, call, stride.piece,
-                             stride.block);
+                             call.recurrence_bias, call.input_bias, call, stride);
   }
   const at::NoGradGuard no_grad;
   return forward(call, stride, state.view({-1, state.size(2)}));
@@ -259,8 +255,7 @@ Tensor run(const Call& call, const Stride& stride, const Tensor& state) {
 
 Tensor empty_state(std::int64_t batch, std::int64_t heads, std::int64_t width,
                    const at::TensorOptions& like) {
-  return at::zeros({batch, heads, width},
-                   like.dtype(compute_type(c10::typeMetaToScalarType(like.dtype()))));
+  return at::zeros({batch, heads, width}, compute_type(like));
 }
 
 Tensor materialised(const Call& call, Tensor state) {
@@ -307,7 +302,7 @@ Tensor draw_lambda(std::uint64_t seed, const std::string& name, std::int64_t hea
   Problem exact = problem;
   exact.dtype = Dtype::float64;  // 0.999 is 1 in bfloat16
   constexpr double low = 0.9, high = 0.999;
-  // log a at r = 1 is kSharpness times that of its eighth root, whose negative is softplus(lambda).
+  // log a at r = 1 is kSharpness times that of its eighth root, which is -softplus(lambda).
   Tensor log_root;
   if (init == DecayInit::paper) {
     log_root = draw_uniform(seed, name, {heads, width}, low, high, exact).log() / kSharpness;

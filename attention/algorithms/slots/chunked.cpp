@@ -3,25 +3,25 @@
 #include <algorithm>
 #include <limits>
 
-namespace attnbench::slot_memory {
+namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Tokens that the gradient of the recurrence takes again together.
+// Tokens per piece that the gradient of the recurrence recomputes.
 constexpr std::int64_t kBlock = 64;
 
-/// How far the running maximum may rise within a chunk of products. The gradient of 1 / n has the
-/// square of exp(limit), which must leave room for what it is multiplied by.
+/// How far the running maximum may rise within a chunk of products. The gradient of 1 / n contains
+/// the square of exp(limit), which must not overflow when multiplied.
 double range_limit(const Tensor& x) { return x.scalar_type() == at::kDouble ? 300 : 35; }
 
-/// A chunk's tokens, [N, c, .] with N = B H, in the type that is computed in.
+/// A chunk's tokens, [N, c, .] with N = B H, in the dtype of computation.
 struct Rows {
   Tensor query;
   Tensor scores;  ///< u, -inf or 0 where hidden
   Tensor key;     ///< 0 where hidden
-  Tensor value;   ///< likewise; undefined where the keys are the values
+  Tensor value;   ///< likewise; undefined if the keys are the values
   Tensor hidden;  ///< [N, c, 1], or undefined
 
   Rows part(std::int64_t begin, std::int64_t count) const {
@@ -35,11 +35,11 @@ Tensor shrink(const Tensor& from, const Tensor& to) {
   return at::exp(from - to.masked_fill(to == -kInfinity, 0));
 }
 
-/// The weights of a chunk's tokens; the memory is taken from its left edge to its right one, but
-/// for what the tokens add to the sum.
+/// The weights of a chunk's tokens. Computing them advances the memory from the left edge to the
+/// right edge, except for the tokens' contribution to the sum.
 struct Weights {
-  Tensor each;     ///< [N, c, L]
-  Tensor inverse;  ///< 1 / n [N, c, L or 1]
+  Tensor each;        ///< [N, c, L]
+  Tensor reciprocal;  ///< 1 / n [N, c, L or 1]
 };
 
 Weights averaging_weights(const Rows& x, Memory& memory) {
@@ -47,12 +47,12 @@ Weights averaging_weights(const Rows& x, Memory& memory) {
   const Tensor left = memory.maximum.detach();
   const Tensor maximum = at::maximum(left, x.scores.detach().amax(1));
   const Tensor each = shrink(x.scores, maximum.unsqueeze(1));
-  const Tensor fade = shrink(left, maximum);
-  const Tensor before = fade * memory.normaliser;
+  const Tensor decay = shrink(left, maximum);
+  const Tensor before = decay * memory.normaliser;
   const Tensor normaliser = each.cumsum(1) + before.unsqueeze(1);
   memory.maximum = maximum;
   memory.normaliser = normaliser.select(1, normaliser.size(1) - 1);
-  memory.sum = memory.sum * fade.unsqueeze(-1);
+  memory.sum = memory.sum * decay.unsqueeze(-1);
   return {each, reciprocal_or_zero(normaliser)};
 }
 
@@ -83,7 +83,8 @@ Tensor products(const Rows& x, const Form& form, Memory& memory) {
   const Tensor pairs = at::bmm(x.query, x.key.transpose(1, 2)).tril();
   const Tensor wanted =
       at::baddbmm(at::bmm(x.query, held_keys.transpose(1, 2)), pairs, weights.each);
-  const Tensor gain = at::softmax(wanted * (weights.inverse * form.scale), -1) * weights.inverse;
+  const Tensor gain =
+      at::softmax(wanted * (weights.reciprocal * form.scale), -1) * weights.reciprocal;
   const Tensor inside = at::bmm(gain, added).tril();
   const Tensor y = at::baddbmm(at::bmm(gain, held_values), inside, values);
   const Tensor keys = at::baddbmm(held_keys, added, x.key);
@@ -118,7 +119,7 @@ Rows rows_of(const Tensors& tokens, const Tensor& latents, const Form& form) {
   const std::int64_t heads = tokens[0].size(1);
   Rows rows;
   if (tokens[4].defined()) rows.hidden = tokens[4].expand({-1, heads, -1, -1}).flatten(0, 1);
-  // Selected, not multiplied: what stands at hidden tokens may not be a number.
+  // Replaced, not multiplied: hidden tokens may hold NaN.
   const auto shown = [&](const Tensor& x) {
     return rows.hidden.defined() ? flat(x).masked_fill(rows.hidden, 0) : flat(x);
   };
@@ -167,4 +168,4 @@ Tensor chunked(const Call& call, const Form& form, std::int64_t chunk, Memory* m
   return y;
 }
 
-}  // namespace attnbench::slot_memory
+}  // namespace attnbench::slots

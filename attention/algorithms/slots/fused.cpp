@@ -1,9 +1,7 @@
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "attention/algorithms/recurrence/fused_cost.hpp"
 #include "attention/algorithms/slots/slots.hpp"
-#include "attention/algorithms/slots/cost.hpp"
 
-namespace attnbench::slot_memory {
+namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
@@ -14,13 +12,13 @@ struct Products {
   product::Memory logits, output;
 };
 
-/// Tokens [begin, begin + count) of a call, in the type that is computed in; hidden tokens 0.
+/// Tokens [begin, begin + count) of a call, in the dtype of computation; 0 at hidden tokens.
 struct Part {
   Tensor query, key, value, weights;
-  Tensor inverse;  ///< 1 / tokens seen, [B or 1, H or 1, count, 1]
+  Tensor reciprocal;  ///< 1 / tokens seen, [B or 1, H or 1, count, 1]
 };
 
-/// `count` [B, H, 1], the tokens seen before, is advanced.
+/// Advances `count` [B, H, 1], the number of tokens seen.
 Part part_of(const Call& call, const Form& form, const Tensor& latents, Tensor& count,
              std::int64_t begin, std::int64_t tokens) {
   const auto type = latents.scalar_type();
@@ -42,19 +40,19 @@ Part part_of(const Call& call, const Form& form, const Tensor& latents, Tensor& 
     seen = hidden.logical_not().to(type);
   }
   const Tensor counts = count.unsqueeze(2) + seen.cumsum(2);
-  part.inverse = reciprocal_or_zero(counts);
+  part.reciprocal = reciprocal_or_zero(counts);
   count = counts.select(2, tokens - 1);
   return part;
 }
 
-/// Null memories: nothing came before, and gradients may be recorded.
+/// Without memories it starts from the first token and records gradients.
 Tensor mixed(const Part& x, const Products* memories) {
   const Tensor logits = product::fused(x.query, x.key, x.weights, {},
                                        memories != nullptr ? &memories->logits : nullptr);
-  const Tensor wanted = at::softmax(logits * x.inverse, -1);
+  const Tensor wanted = at::softmax(logits * x.reciprocal, -1);
   return product::fused(wanted, x.weights, x.value, {},
                         memories != nullptr ? &memories->output : nullptr) *
-         x.inverse;
+         x.reciprocal;
 }
 
 /// Rows of features and slots of a token.
@@ -107,7 +105,7 @@ Tensor fused(const Call& call, const Form& form, Memory* memory) {
 
 Support fused_supports(const Sizes& sizes) {
   if (sizes.averaging) {
-    return Support::no("causal slots that average have no kernel of their own; use chunked");
+    return Support::no("the causal form with averaging slots has no kernel; use chunked");
   }
   Problem logits = sizes.problem;
   logits.value_dim = static_cast<std::int64_t>(sizes.latents);
@@ -119,7 +117,7 @@ Cost fused_cost(const Sizes& n) {
   Cost cost = chunked_cost(n, 1);
   const auto slots = static_cast<std::int64_t>(n.latents);
   const double each = n.heads() * n.queries() * n.latents;
-  // The weights' logits, a product of D rows and L columns, another of L rows and Dv columns.
+  // The logits of the weights, a product of D rows and L columns, one of L rows and Dv columns.
   cost.executed_flops = 2 * each * n.width() + 4 * each * (n.width() + n.value_width());
   Problem logits = n.problem;
   logits.value_dim = slots;
@@ -143,4 +141,4 @@ Cost fused_cost(const Sizes& n) {
   return cost;
 }
 
-}  // namespace attnbench::slot_memory
+}  // namespace attnbench::slots

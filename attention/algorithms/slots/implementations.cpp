@@ -1,15 +1,12 @@
 #include "attention/algorithms/slots/implementations.hpp"
 
 #include "attention/entry_parts.hpp"
-#include "attention/algorithms/recurrence/fused_cost.hpp"
-#include "attention/algorithms/slots/tiles.hpp"
 
-namespace attnbench::slot_memory {
+namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
 using Causal = std::function<Tensor(const Mechanism&, const Call&, Memory*)>;
-
 using Whole = std::function<Mixed(const Mechanism&, const Inputs&)>;
 
 Mixed mix_with(const SlotMechanism& self, const Causal& causal, const Whole& whole,
@@ -19,9 +16,7 @@ Mixed mix_with(const SlotMechanism& self, const Causal& causal, const Whole& who
     return whole(mechanism, inputs);
   }
   Call call = self.call(mechanism, inputs);
-  if (inputs.key_mask.defined()) {
-    call.hidden = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-  }
+  call.hidden = padded_tokens(inputs.key_mask);
   if (!state) return {causal(mechanism, call, nullptr), {}};
   const at::NoGradGuard no_grad;
   Memory memory{{}, (*state)["normaliser"], (*state)["sum"]};
@@ -49,17 +44,21 @@ Implementation composite(const SlotMechanism& self) {
         return materialised(call, self.form(mechanism), memory);
       },
       self.whole);
-  implementation.supports = [](const Options&, const Problem&) { return Support{}; };
+  implementation.supports = supports_all;
   implementation.cost = [self](const Options& options, const Problem& problem) {
     return problem.pattern == Pattern::causal ? materialised_cost(self.sizes(options, problem))
                                               : self.whole_cost(options, problem);
   };
-  implementation.growth = {1, 1, 1, 1};
-  implementation.growth.from_length = 2048;  // before, the memories still fit into the caches
+  // Below 2048 tokens the memories fit into the caches.
+  implementation.growth = {.time_in_length = 1,
+                           .workspace_in_length = 1,
+                           .time_in_latents = 1,
+                           .workspace_in_latents = 1,
+                           .from_length = 2048};
   return implementation;
 }
 
-/// By chunks of this many tokens; one is the recurrence.
+/// By chunks of this many tokens; chunks of one are the recurrence.
 Implementation by_chunks(const SlotMechanism& self, const std::string& name,
                          const std::string& title,
                          const std::function<std::int64_t(const Options&)>& chunk) {
@@ -72,7 +71,10 @@ Implementation by_chunks(const SlotMechanism& self, const std::string& name,
   implementation.cost = [self, chunk](const Options& options, const Problem& problem) {
     return chunked_cost(self.sizes(options, problem), static_cast<double>(chunk(options)));
   };
-  implementation.growth = {1, 0, 1, 1};
+  implementation.growth = {.time_in_length = 1,
+                           .workspace_in_length = 0,
+                           .time_in_latents = 1,
+                           .workspace_in_latents = 1};
   return implementation;
 }
 
@@ -85,14 +87,17 @@ Implementation in_kernels(const SlotMechanism& self) {
       self.whole_tiled);
   implementation.supports = [self](const Options& options, const Problem& problem) {
     const Sizes sizes = self.sizes(options, problem);
-    return problem.pattern == Pattern::causal ? fused_supports(sizes) : tiles_support(sizes);
+    return problem.pattern == Pattern::causal ? fused_supports(sizes) : tiled_supports(sizes);
   };
   implementation.cost = [self](const Options& options, const Problem& problem) {
     return problem.pattern == Pattern::causal ? fused_cost(self.sizes(options, problem))
                                               : self.whole_tiled_cost(options, problem);
   };
-  implementation.growth = {1, 0, 1, 1};
-  implementation.growth.from_length = kGrowingTogether;
+  implementation.growth = {.time_in_length = 1,
+                           .workspace_in_length = 0,
+                           .time_in_latents = 1,
+                           .workspace_in_latents = 1,
+                           .from_length = kGrowingTogether};
   implementation.rank = 20;
   return implementation;
 }
@@ -120,4 +125,4 @@ State empty_state(const Form& form, const std::vector<std::int64_t>& sum_sizes,
   return state;
 }
 
-}  // namespace attnbench::slot_memory
+}  // namespace attnbench::slots

@@ -1,4 +1,4 @@
-// The implementations that mechanisms on a slot memory have in common.
+// The implementations of mechanisms with a slot memory.
 #pragma once
 
 #include <functional>
@@ -6,21 +6,20 @@
 #include <vector>
 
 #include "attention/algorithms/slots/slots.hpp"
-#include "attention/algorithms/slots/cost.hpp"
 #include "attention/mechanism.hpp"
 
-namespace attnbench::slot_memory {
+namespace attnbench::slots {
 
-/// What a mechanism adds.
+/// The parts that a mechanism provides.
 struct SlotMechanism {
   std::string name;
   std::function<Form(const Mechanism&)> form;                 ///< of the causal pattern
   std::function<Call(const Mechanism&, const Inputs&)> call;  ///< without `hidden`
   std::function<Sizes(const Options&, const Problem&)> sizes;
-  /// The other patterns, and their cost.
+  /// The other patterns, and their cost, in tensor operations.
   std::function<Mixed(const Mechanism&, const Inputs&)> whole;
   std::function<Cost(const Options&, const Problem&)> whole_cost;
-  /// The same, packing and reading by the tiled softmax (forms/slot_tiles.hpp).
+  /// The same by the tiled softmax.
   std::function<Mixed(const Mechanism&, const Inputs&)> whole_tiled;
   std::function<Cost(const Options&, const Problem&)> whole_tiled_cost;
 };
@@ -32,4 +31,4 @@ std::vector<Implementation> implementations(const SlotMechanism& mechanism);
 State empty_state(const Form& form, const std::vector<std::int64_t>& sum_sizes,
                   const at::TensorOptions& tensor);
 
-}  // namespace attnbench::slot_memory
+}  // namespace attnbench::slots

@@ -6,14 +6,14 @@
 #include "attention/algorithms/causal_product/causal_product.hpp"
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 
-namespace attnbench::slot_memory {
+namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A call's tensors in the type that is computed in, hidden tokens 0 by selection.
+/// A call's tensors in the dtype of computation, 0 at hidden tokens.
 struct Wide {
   Tensor query, scores, key, value;
 
@@ -30,8 +30,8 @@ struct Wide {
   }
 };
 
-/// Two causal products: sum (q.k) w, then sum (softmax.w) v. Where the values are the keys the
-/// state of one is the transpose of the other's.
+/// Two causal products: sum (q.k) w, then sum (softmax.w) v. If the values are the keys, the state
+/// of one is the transpose of the other's.
 Tensor counted(const Call& call, const Form& form, Memory* memory) {
   const Wide x(call, form);
   const bool tied = !call.value.defined();
@@ -60,8 +60,8 @@ Tensor counted(const Call& call, const Form& form, Memory* memory) {
   return sums * inverse;
 }
 
-/// The average keys and values of every slot after every token, [B, H, T, L, D + Dv], are the
-/// prefix pool's with each slot as a head of one latent.
+/// The average keys and values of every slot after every token, [B, H, T, L, D + Dv], by the prefix
+/// pool with each slot as a head of one latent.
 Tensor averaged(const Call& call, const Form& form, Memory* memory) {
   const Wide x(call, form);
   Tensor scores = x.scores;
@@ -96,7 +96,7 @@ Tensor averaged(const Call& call, const Form& form, Memory* memory) {
 
 Memory empty_memory(const Form& form, const std::vector<std::int64_t>& sum_sizes,
                     const at::TensorOptions& like) {
-  const auto options = like.dtype(compute_type(c10::typeMetaToScalarType(like.dtype())));
+  const auto options = compute_type(like);
   const std::vector<std::int64_t> slots{sum_sizes[0], sum_sizes[1], sum_sizes[2]};
   if (form.weight == Weight::exponential) {
     return {at::full(slots, -kInfinity, options), at::zeros(slots, options),
@@ -113,7 +113,7 @@ Tensor materialised(const Call& call, const Form& form, Memory* memory) {
 }
 
 Tensor weight_of(const Tensor& scores, Weight weight) {
-  // Beyond this softplus is its argument, in double too.
+  // Beyond this softplus equals its argument, in double too.
   constexpr double threshold = 40;
   if (weight == Weight::softplus_b2) return at::softplus(scores, std::log(2.0), threshold);
   const Tensor linear = causal_product::feature_of(scores, causal_product::Feature::elu_plus_one);
@@ -124,7 +124,11 @@ Tensor reciprocal_or_zero(const Tensor& x) {
   return at::reciprocal(x.masked_fill(x == 0, kInfinity));
 }
 
-Tensor shown_weights(const Tensor& query, const Tensor& key, double scale, const Tensor& hidden) {
+Tensor hidden_keys(const Tensor& key_mask) {
+  return key_mask.defined() ? padded_tokens(key_mask).transpose(-2, -1) : Tensor();
+}
+
+Tensor softmax_weights(const Tensor& query, const Tensor& key, double scale, const Tensor& hidden) {
   Tensor logits = at::matmul(query * scale, key.transpose(-2, -1));
   if (!hidden.defined()) return at::softmax(logits, -1);
   const Tensor empty = hidden.all(-1, /*keepdim=*/true);
@@ -132,4 +136,4 @@ Tensor shown_weights(const Tensor& query, const Tensor& key, double scale, const
   return at::softmax(logits, -1).masked_fill(empty, 0);
 }
 
-}  // namespace attnbench::slot_memory
+}  // namespace attnbench::slots

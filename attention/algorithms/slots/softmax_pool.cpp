@@ -1,10 +1,10 @@
-#include "attention/algorithms/slots/softmax_pool.hpp"
-
-#include "attention/algorithms/tokens/kernel_call.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+// Keys and values pooled by the same weights: in one kernel where it supports that, else by two
+// softmaxes.
 #include "attention/kernels/softmax_pool.hpp"
+#include "attention/algorithms/slots/slots.hpp"
+#include "attention/algorithms/tokens/kernel_call.hpp"
 
-namespace attnbench {
+namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
@@ -69,4 +69,4 @@ double pooled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSize
                                  : kernels::softmax_pool_bytes<float>(sizes, threads));
 }
 
-}  // namespace attnbench
+}  // namespace attnbench::slots

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/algorithms/softmax/saved.hpp"
+#include "attention/algorithms/softmax/softmax.hpp"
 
 namespace attnbench {
 namespace {
@@ -39,7 +39,7 @@ at::ScalarType wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-/// [B, H, T, w] as [B, G, H / G, T, w], so that one key head meets its group of query heads.
+/// [B, H, T, w] as [B, G, H / G, T, w], grouping the query heads of each key head.
 at::Tensor grouped(const at::Tensor& x, const SoftmaxCall& call) {
   const std::int64_t kv_heads = call.k.size(1);
   return x.unflatten(1, {kv_heads, x.size(1) / kv_heads});
@@ -60,7 +60,7 @@ at::Tensor scores_of(const SoftmaxCall& call, const Chunk& chunk, const at::Tens
     scores.narrow(-1, from - chunk.s0, to - from)
         .masked_fill_((distance < -call.left).logical_or_(distance > call.right), -infinity);
   };
-  // Keys that the last row no longer sees, and those that the first does not see yet. A mask of
+  // Keys that the last row no longer sees, and keys that the first row does not see yet. A mask of
   // the whole chunk would take longer than its product.
   const std::int64_t left = std::clamp(highest - call.left, chunk.s0, end);
   hide(chunk.s0, left);
@@ -80,7 +80,7 @@ struct Partial {
 void take_chunk(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q, Partial& part) {
   auto scores = scores_of(call, chunk, q);
   const auto greatest = at::maximum(part.greatest, scores.amax(-1, true));
-  // A row that has seen no key yet must not compute infinity minus infinity.
+  // Avoids infinity minus infinity in rows that have not seen a key.
   const auto base = greatest.masked_fill(greatest == -infinity, 0.0);
   const auto weights = scores.sub_(base).exp_();
   const auto factor = (part.greatest - base).exp_();
@@ -90,7 +90,7 @@ void take_chunk(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q
   part.greatest = greatest;
 }
 
-/// Output, and the logarithm of the sums, +infinity where there is no key.
+/// Output, and the logarithm of the sums, +infinity if there is no key.
 std::pair<at::Tensor, at::Tensor> run_forward(const SoftmaxCall& call, std::int64_t query_chunk,
                                               std::int64_t key_chunk) {
   const auto options = call.q.options().requires_grad(false).dtype(wide(call.q));
@@ -123,7 +123,7 @@ struct Chunked : torch::autograd::Function<Chunked> {
                           const Variable&, const SoftmaxCall& call, std::int64_t query_chunk,
                           std::int64_t key_chunk) {
     const auto [out, lse] = run_forward(call, query_chunk, key_chunk);
-    save(context, call, out, lse);
+    save(context, {call, out, lse});
     context->saved_data["query_chunk"] = query_chunk;
     context->saved_data["key_chunk"] = key_chunk;
     return out;
@@ -149,7 +149,7 @@ struct Chunked : torch::autograd::Function<Chunked> {
       const auto type = q.scalar_type();
       dv.narrow(2, chunk.s0, chunk.keys)
           .add_(at::matmul(weights.to(type).transpose(-2, -1), d_out).sum(2));
-      // Rounded to 16 bits it would not cancel against delta where one key has all the weight.
+      // Rounded to 16 bits it would not cancel against delta if one key has all the weight.
       const auto d_weights = at::matmul(d_out.to(wide(q)), v.to(wide(q)).transpose(-2, -1));
       const auto d_scores = (d_weights - delta).mul_(weights).to(type);
       dk.narrow(2, chunk.s0, chunk.keys).add_(at::matmul(d_scores.transpose(-2, -1), q).sum(2));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/entry_parts.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "attention/torch/cuda.hpp"
 
@@ -11,6 +10,10 @@ namespace attnbench {
 namespace {
 
 double real(std::int64_t count) { return static_cast<double>(count); }
+
+constexpr std::int64_t default_keys = 128;
+/// The default window, whose sides depend on the pattern.
+constexpr Window unsaid{-1, -1};
 
 Support in_torch(const Options&, const Problem& problem) {
   if (problem.dtype == Dtype::float16 && problem.device == "cpu") {
@@ -45,7 +48,7 @@ Cost chunked_cost(Cost cost, const Window& band, const Options& options, const P
       std::min({options.integer("key_chunk"), problem.key_length, seen + rows});
   const double pairs = blocked_pairs(problem, band, rows, keys, false);
   const double block = real(rows) * real(keys);
-  // The mask of a block's edge is made of distances, which are integers of 8 bytes.
+  // The mask at a block's edge is computed from distances, integers of 8 bytes.
   const double edge = real(rows) * real(std::min(rows, keys));
   const double mask =
       band.left < problem.key_length || band.right < problem.key_length ? 19 * edge : 0;
@@ -118,59 +121,62 @@ double blocked_pairs(const Problem& problem, const Window& band, std::int64_t ro
 }
 
 Implementation composite_softmax(const BandedMechanism& mechanism) {
-  Implementation implementation;
-  implementation.name = "composite";
-  implementation.title = "whole score matrices in tensor operations";
-  implementation.supports = in_torch;
-  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
-    return Mixed{softmax_composite(mechanism.call(module, inputs, state)), {}};
-  };
-  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return composite_cost(common_softmax_cost(mechanism, options, problem),
-                          mechanism.band(options, problem), problem);
-  };
-  implementation.growth = {2, 2, 0, 0, 1, 0.0};
-  return implementation;
+  return {.name = "composite",
+          .title = "whole score matrices in tensor operations",
+          .supports = in_torch,
+          .mix =
+              [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+                return Mixed{softmax_composite(mechanism.call(module, inputs, state)), {}};
+              },
+          .cost =
+              [mechanism](const Options& options, const Problem& problem) {
+                return composite_cost(common_softmax_cost(mechanism, options, problem),
+                                      mechanism.band(options, problem), problem);
+              },
+          .growth = {.time_in_length = 2, .workspace_in_length = 2, .workspace_in_head_dim = 0}};
 }
 
 Implementation chunked_softmax(const BandedMechanism& mechanism) {
-  Implementation implementation;
-  implementation.name = "chunked";
-  implementation.title = "chunks in tensor operations, Rabe and Staats 2021";
-  implementation.supports = in_torch;
-  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
-    const auto& options = module.options;
-    return Mixed{softmax_chunked(mechanism.call(module, inputs, state),
-                                 options.integer("query_chunk"), options.integer("key_chunk")),
-                 {}};
-  };
-  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return chunked_cost(common_softmax_cost(mechanism, options, problem),
-                        mechanism.band(options, problem), options, problem);
-  };
-  implementation.growth = {2, 0, 0, 0};  // a chunk of queries against a chunk of keys at a time
-  implementation.growth.from_length = 4096;  // before, there are few chunks and none is left out
-  implementation.rank = 1;
-  return implementation;
+  return {.name = "chunked",
+          .title = "chunks in tensor operations, Rabe and Staats 2021",
+          .supports = in_torch,
+          .mix =
+              [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+                return Mixed{softmax_chunked(mechanism.call(module, inputs, state),
+                                             module.options.integer("query_chunk"),
+                                             module.options.integer("key_chunk")),
+                             {}};
+              },
+          .cost =
+              [mechanism](const Options& options, const Problem& problem) {
+                return chunked_cost(common_softmax_cost(mechanism, options, problem),
+                                    mechanism.band(options, problem), options, problem);
+              },
+          // One chunk of queries against one chunk of keys at a time; below 4096 tokens there are
+          // few chunks, and none is skipped.
+          .growth = {.time_in_length = 2, .workspace_in_length = 0, .from_length = 4096},
+          .rank = 1};
 }
 
 Implementation tiled_softmax(const BandedMechanism& mechanism) {
-  Implementation implementation;
-  implementation.name = "tiled";
-  implementation.title = "tiles with an online softmax in one kernel, Dao et al. 2022";
-  implementation.supports = [mechanism](const Options& options, const Problem& problem) {
-    return tiled_supports(problem, kernel_sizes(mechanism.band(options, problem), problem));
-  };
-  implementation.mix = [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
-    return Mixed{softmax_tiled(mechanism.call(module, inputs, state)), {}};
-  };
-  implementation.cost = [mechanism](const Options& options, const Problem& problem) {
-    return tiled_cost(common_softmax_cost(mechanism, options, problem),
-                      mechanism.band(options, problem), problem);
-  };
-  implementation.growth = {2, 0, 0, 0};
-  implementation.rank = 10;
-  return implementation;
+  return {.name = "tiled",
+          .title = "tiles with an online softmax in one kernel, Dao et al. 2022",
+          .supports =
+              [mechanism](const Options& options, const Problem& problem) {
+                const Window band = mechanism.band(options, problem);
+                return tiled_supports(problem, kernel_sizes(band, problem));
+              },
+          .mix =
+              [mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+                return Mixed{softmax_tiled(mechanism.call(module, inputs, state)), {}};
+              },
+          .cost =
+              [mechanism](const Options& options, const Problem& problem) {
+                return tiled_cost(common_softmax_cost(mechanism, options, problem),
+                                  mechanism.band(options, problem), problem);
+              },
+          .growth = {.time_in_length = 2, .workspace_in_length = 0},
+          .rank = 10};
 }
 
 Implementation fused_softmax(const BandedMechanism& mechanism) {
@@ -186,33 +192,50 @@ Implementation fused_softmax(const BandedMechanism& mechanism) {
   return implementation;
 }
 
-std::vector<Option> chunk_options(std::int64_t query_chunk, std::int64_t key_chunk) {
-  return {{"query_chunk",
-           OptionType::integer,
-           query_chunk,
-           "queries of one chunk of the implementation chunked",
-           1.0,
-           {},
-           {}},
-          {"key_chunk",
-           OptionType::integer,
-           key_chunk,
-           "keys of one chunk of the implementation chunked",
-           1.0,
-           {},
-           {}}};
+std::vector<Implementation> softmax_implementations(const BandedMechanism& mechanism) {
+  std::vector<Implementation> all{composite_softmax(mechanism), chunked_softmax(mechanism),
+                                  tiled_softmax(mechanism), fused_softmax(mechanism)};
+  for (Implementation& peer : sdpa_softmax(mechanism)) all.push_back(std::move(peer));
+  return all;
+}
+
+std::vector<Option> chunk_options(std::vector<Option> first, std::int64_t query_chunk,
+                                  std::int64_t key_chunk) {
+  first.push_back(Option::integer("query_chunk", query_chunk,
+                                  "queries per chunk of the implementation chunked", 1));
+  first.push_back(
+      Option::integer("key_chunk", key_chunk, "keys per chunk of the implementation chunked", 1));
+  return first;
 }
 
 Option scale_option() {
-  return {"scale", OptionType::number,
-          0.0,     "factor on q.k before the softmax; 0 = 1/sqrt(head_dim)",
-          {},      {},
-          {}};
+  return Option::number("scale", 0, "factor on q.k before the softmax; 0 = 1/sqrt(head_dim)");
 }
 
 double scale_of(const Mechanism& mechanism) {
   const double scale = mechanism.options.number("scale");
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(mechanism.problem.head_dim));
+}
+
+Option window_option() {
+  return {
+      "window", OptionType::window, unsaid,
+      "keys seen: 128 means 128 keys, the token itself included; {\"left\", \"right\"} sets the "
+      "keys on each side. Default (-1, -1): 128 keys"};
+}
+
+Options derive_window(const Options& options, const Problem& problem) {
+  Options derived = options;
+  const Window window = options.window("window");
+  if (window == unsaid) {
+    derived.set("window", problem.pattern == Pattern::causal
+                              ? Window{default_keys - 1, 0}
+                              : Window{default_keys / 2, default_keys / 2 - 1});
+  } else if (problem.pattern == Pattern::causal && window.right != 0) {
+    throw UsageError("window: a causal window must have right 0, not " +
+                     std::to_string(window.right));
+  }
+  return derived;
 }
 
 }  // namespace attnbench

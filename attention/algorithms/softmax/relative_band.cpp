@@ -3,21 +3,15 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 
 namespace attnbench {
 namespace {
 
 using at::Tensor;
 
-// Blocks of fewer queries do not pay, however narrow the band.
+// Blocks of fewer queries do not pay off for any band.
 constexpr std::int64_t kLeastRows = 16;
-
-/// With padded tokens 0: what stands there may be anything, not a number included.
-Tensor cleared(const Tensor& x, const Tensor& key_mask) {
-  if (!key_mask.defined()) return x;
-  return x.masked_fill(key_mask.logical_not().unsqueeze(1).unsqueeze(-1), 0);
-}
 
 /// softmax(q k^T + bias) v over the keys that are not hidden; q [..., rows, D], k and v
 /// [..., columns, D].
@@ -26,7 +20,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b
   Tensor scores = at::matmul(q, k.transpose(-2, -1));
   if (bias.defined()) scores = scores + bias;
   if (hidden.defined()) {
-    // Finite: rows that see nothing stay numbers, in their gradients too.
+    // Finite, so that rows without a visible key do not become NaN, in their gradients either.
     const double lowest = scores.scalar_type() == at::kDouble
                               ? std::numeric_limits<double>::lowest()
                               : double{std::numeric_limits<float>::lowest()};
@@ -35,7 +29,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& b
   return at::matmul(at::softmax(scores, -1), v);
 }
 
-/// Cut or filled up so that a block's keys are `columns` from a multiple of `rows` on.
+/// Cut or padded, so that the keys of a block are `columns` tokens from a multiple of `rows` on.
 struct Layout {
   std::int64_t blocks, rows, columns, front, back;
   /// x [..., S, w] as [..., blocks, columns, w].
@@ -86,8 +80,8 @@ Tensor relative_band(const SoftmaxCall& call, const RelativeBias& bias) {
   const Tensor q =
       at::constant_pad_nd(call.q.to(type) * call.scale, {0, 0, 0, blocks * rows - length})
           .unflatten(2, at::IntArrayRef{blocks, rows});
-  const Tensor k = layout.of_keys(cleared(call.k, call.key_mask).to(type));
-  const Tensor v = layout.of_keys(cleared(call.v, call.key_mask).to(type));
+  const Tensor k = layout.of_keys(without_padding(call.k, call.key_mask).to(type));
+  const Tensor v = layout.of_keys(without_padding(call.v, call.key_mask).to(type));
   Tensor output = attend(q, k, v, added, hidden);
   if (call.key_mask.defined()) output = output.masked_fill(hidden.all(-1, true), 0);
   return output.flatten(2, 3).narrow(2, 0, length);
@@ -102,8 +96,8 @@ Tensor relative_token(const SoftmaxCall& call, const RelativeBias& bias, const T
   Tensor hidden;
   if (call.key_mask.defined()) hidden = call.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
   const Tensor output =
-      attend(call.q.to(type) * call.scale, cleared(call.k, call.key_mask).to(type),
-             cleared(call.v, call.key_mask).to(type), added, hidden);
+      attend(call.q.to(type) * call.scale, without_padding(call.k, call.key_mask).to(type),
+             without_padding(call.v, call.key_mask).to(type), added, hidden);
   return hidden.defined() ? output.masked_fill(hidden.all(-1, true), 0) : output;
 }
 

@@ -2,7 +2,7 @@
 // others), in blocks of queries against the keys that any of them sees.
 #pragma once
 
-#include "attention/algorithms/softmax/forms.hpp"
+#include "attention/algorithms/softmax/softmax.hpp"
 
 namespace attnbench {
 
@@ -13,21 +13,21 @@ struct RelativeBias {
   std::int64_t reach = 0;
 };
 
-/// The output [B, H, T, Dv] in `compute_type`, with autograd gradients, the bias' too. Each query
-/// must have a key in its band, padded or not, and H = G. Workspace is T times the band.
+/// The output [B, H, T, Dv] in `compute_type`, with gradients by autograd, the bias included. Each
+/// query must have a key in its band, padded or not, and H = G. The workspace is T times the band.
 at::Tensor relative_band(const SoftmaxCall& call, const RelativeBias& bias);
 
-/// The same in the tiled kernel, in the dtype of the inputs and with workspace that does not grow
-/// with T; a query may see no key. The band must not leave the bias, with which a CUDA device
-/// computes in float32 whatever the inputs.
+/// The same in the tiled kernel, in the dtype of the inputs and with a workspace that does not grow
+/// with T; a query may see no key. The band must not exceed the bias. With a bias a CUDA device
+/// computes in float32 for any inputs.
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias);
 
-/// One query per head against keys in any order: key i of `call` lies `distance[i]` from it, and
-/// all are seen that are real.
+/// One query per head against keys in any order: key i of `call` is at `distance[i]` from it, and
+/// all real keys are seen.
 at::Tensor relative_token(const SoftmaxCall& call, const RelativeBias& bias,
                           const at::Tensor& distance);
 
-/// Queries that `relative_band` takes together, and keys it holds against them.
+/// Queries per block of `relative_band`, and the keys of one block.
 struct BandBlock {
   std::int64_t rows, columns;
 };

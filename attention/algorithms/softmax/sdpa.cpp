@@ -1,9 +1,7 @@
-// The compatibility place of scaled_dot_product_attention: public with a scale since LibTorch 2.1,
+// LibTorch's scaled_dot_product_attention in all supported versions: public with a scale since 2.1,
 // with grouped heads since 2.5.
-#include "attention/algorithms/softmax/sdpa.hpp"
-
+#include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/algorithms/tokens/kernel_call.hpp"
-#include "attention/torch/version.hpp"
 
 namespace attnbench {
 
@@ -29,7 +27,7 @@ std::string name_of(Backend backend) {
   return "torch_sdpa";
 }
 
-/// While it lives, LibTorch may use this backend alone.
+/// Restricts LibTorch to one backend while it exists.
 class Forced {
  public:
   explicit Forced(Backend backend) {
@@ -66,7 +64,7 @@ class Forced {
 
 // ---- the call
 
-/// Its causal flag means that query t sees keys up to t, counted from the first.
+/// Whether LibTorch's causal flag is equivalent: query t sees keys up to t, counted from the first.
 bool is_plainly_causal(const SoftmaxCall& call) {
   return call.right == 0 && call.offset == 0 && call.length() == call.key_length() &&
          call.left >= call.length() - 1 && !call.key_mask.defined();
@@ -109,13 +107,12 @@ at::Tensor softmax_sdpa(const SoftmaxCall& given, Backend backend) {
   }
   const at::Tensor seen = visible(call);
   if (!call.may_see_none()) return attend(call, seen, false);
-  // Softmax of nothing is no number: such queries see everything, and lose their output afterwards.
+  // An empty softmax is NaN: such queries see all keys, and their output is set to 0 afterwards.
   const at::Tensor blind = seen.logical_not().all(-1, true);
   return attend(call, seen.logical_or(blind), false).masked_fill(blind, 0.0);
 }
 
-/// Where the conditions below are not the whole truth, LibTorch itself says that the one backend it
-/// was left with cannot do it.
+/// The conditions below are incomplete: LibTorch itself may refuse the one backend it may use.
 at::Tensor softmax_by(const SoftmaxCall& call, Backend backend) {
   try {
     return softmax_sdpa(call, backend);
@@ -128,7 +125,7 @@ at::Tensor softmax_by(const SoftmaxCall& call, Backend backend) {
   }
 }
 
-// ---- what each can do: the conditions of LibTorch 2.11's sdp_utils.cpp
+// ---- what each backend supports: the conditions of LibTorch 2.11's sdp_utils.cpp
 
 bool needs_mask(const Window& band, const Problem& problem) {
   const std::int64_t last = problem.key_length - 1;
@@ -212,27 +209,29 @@ Cost cost_of(Backend backend, Cost cost, const Window& band, const Problem& prob
 }
 
 Implementation implementation_of(Backend backend, const BandedMechanism& mechanism) {
-  Implementation implementation;
-  implementation.name = name_of(backend);
-  implementation.title = backend == Backend::chosen
-                             ? "LibTorch's scaled_dot_product_attention"
-                             : "LibTorch's scaled_dot_product_attention, this backend alone";
-  implementation.supports = [backend, mechanism](const Options& options, const Problem& problem) {
-    return supports(backend, mechanism.band(options, problem), problem);
-  };
-  implementation.mix = [backend, mechanism](Mechanism& module, const Inputs& inputs, State* state) {
-    if (state != nullptr && backend != Backend::chosen) {
-      throw UnsupportedError(name_of(backend) + " takes no state; torch_sdpa does");
-    }
-    return Mixed{softmax_by(mechanism.call(module, inputs, state), backend), {}};
-  };
-  implementation.cost = [backend, mechanism](const Options& options, const Problem& problem) {
-    return cost_of(backend, common_softmax_cost(mechanism, options, problem),
-                   mechanism.band(options, problem), problem);
-  };
-  implementation.growth = {2, backend == Backend::math ? 2.0 : 1.0, 0, 0};
-  implementation.rank = backend == Backend::chosen ? 5 : -5;
-  return implementation;
+  const bool chosen = backend == Backend::chosen;
+  return {
+      .name = name_of(backend),
+      .title = std::string("LibTorch's scaled_dot_product_attention") +
+               (chosen ? "" : ", this backend alone"),
+      .supports =
+          [backend, mechanism](const Options& options, const Problem& problem) {
+            return supports(backend, mechanism.band(options, problem), problem);
+          },
+      .mix =
+          [backend, mechanism](Mechanism& module, const Inputs& inputs, State* state) {
+            if (state != nullptr && backend != Backend::chosen) {
+              throw UnsupportedError(name_of(backend) + " takes no state; torch_sdpa does");
+            }
+            return Mixed{softmax_by(mechanism.call(module, inputs, state), backend), {}};
+          },
+      .cost =
+          [backend, mechanism](const Options& options, const Problem& problem) {
+            return cost_of(backend, common_softmax_cost(mechanism, options, problem),
+                           mechanism.band(options, problem), problem);
+          },
+      .growth = {.time_in_length = 2, .workspace_in_length = backend == Backend::math ? 2.0 : 1.0},
+      .rank = chosen ? 5 : -5};
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
-#include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/algorithms/softmax/relative_band.hpp"
-#include "attention/algorithms/softmax/saved.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/kernels/softmax.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/softmax/softmax.hpp"
@@ -37,12 +35,11 @@ kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call, const RelativeBias& bias
   return sizes;
 }
 
-/// Whether 16-bit numbers on CUDA must be widened for the biases.
-bool widened_for_bias(const kernels::SoftmaxSizes& sizes) {
+/// Whether 16-bit inputs on CUDA must be converted to float32 for the biases.
+bool widened_for_bias([[maybe_unused]] const kernels::SoftmaxSizes& sizes) {
 #ifdef ATTNBENCH_CUDA_KERNELS
   return sizes.bias_reach >= 0 && !kernels::cuda::softmax_biased_in_16_bits(sizes);
 #else
-  static_cast<void>(sizes);
   return false;
 #endif
 }
@@ -64,7 +61,8 @@ kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Ten
   return arguments;
 }
 
-/// Output [B, H, T, Dv] and, where `lse` is defined, the logarithms of the sums.
+/// Returns the output [B, H, T, Dv] and writes the logarithms of the sums to `lse` if it is
+/// defined.
 at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse,
                        const RelativeBias& bias = {}) {
   const auto sizes = sizes_of(call, bias);
@@ -76,19 +74,19 @@ at::Tensor run_forward(const SoftmaxCall& call, const at::Tensor& lse,
   return out;
 }
 
-/// What the backward pass needs beside `context`'s call: the output and its sums' logarithms.
+/// Saves the call, the output and the logarithms of the sums for the backward pass.
 at::Tensor recorded_forward(AutogradContext* context, const SoftmaxCall& call,
                             const RelativeBias& bias) {
   const auto lse_type = call.q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const auto lse =
       at::empty({call.q.size(0), call.q.size(1), call.q.size(2)}, call.q.options().dtype(lse_type));
   auto out = run_forward(call, lse, bias);
-  save(context, call, out, lse);
+  save(context, {call, out, lse});
   return out;
 }
 
-/// The gradients of q, k and v, and that of the bias into `d_bias` where there is one: on CUDA
-/// those of numbers in float32, whatever they were.
+/// The gradients of q, k and v; that of the bias is written to `d_bias` if it is defined, on CUDA
+/// computed in float32 for any dtype.
 variable_list recorded_backward(AutogradContext* context, const Variable& upstream,
                                 const RelativeBias& bias, const at::Tensor& d_bias) {
   SavedSoftmax saved = restore(context);
@@ -141,7 +139,7 @@ struct Biased : torch::autograd::Function<Biased> {
   }
 };
 
-/// Dense rows, what padding holds cleared.
+/// The call with dense rows and zeros for padding.
 SoftmaxCall dense_call(const SoftmaxCall& call) {
   SoftmaxCall dense = call.without_padding();
   dense.q = with_dense_rows(dense.q);
@@ -152,12 +150,12 @@ SoftmaxCall dense_call(const SoftmaxCall& call) {
 
 }  // namespace
 
-Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
+Support tiled_supports(const Problem& problem,
+                       [[maybe_unused]] const kernels::SoftmaxSizes& sizes) {
   return supported_by_kernels(problem, [&]() -> std::string {
 #ifdef ATTNBENCH_CUDA_KERNELS
     return kernels::cuda::softmax_refusal(sizes);
 #else
-    static_cast<void>(sizes);
     return {};
 #endif
   });
@@ -165,7 +163,7 @@ Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& size
 
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
   if (is_cuda(problem.device) && bytes_of(problem.dtype) == 2 && widened_for_bias(sizes)) {
-    // Of what is computed in float32, the queries, keys, values and result besides.
+    // The float32 copies of queries, keys, values and result, and the kernel in float32.
     Problem exact = problem;
     exact.dtype = Dtype::float32;
     const std::int64_t rows =
@@ -179,7 +177,7 @@ double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes
 at::Tensor softmax_tiled(const SoftmaxCall& call) {
   const SoftmaxCall dense = dense_call(call);
   if (call.key_length() == 1 && call.sees_all()) {
-    // The weight is 1: its gradient is 0, of which rounding in tiles would leave something.
+    // The weight is 1 and its gradient exactly 0; tiles would leave a rounding error.
     const std::int64_t group = call.q.size(1) / dense.v.size(1);
     return dense.v.repeat_interleave(group, 1)
         .expand({-1, -1, call.length(), -1})

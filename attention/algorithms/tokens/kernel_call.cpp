@@ -19,7 +19,7 @@ Support supported_by_kernels(const Problem& problem,
   if (problem.dtype == Dtype::float64) return Support::no("float64 has no CUDA kernel");
   const kernels::cuda::Regarding card(device_number(problem.device));
   const std::string reason = cuda_refusal();
-  return reason.empty() ? Support{} : Support::no("the CUDA kernel cannot do it: " + reason);
+  return reason.empty() ? Support{} : Support::no("the CUDA kernel does not support it: " + reason);
 }
 
 double known_bytes(const std::string& device, const std::function<std::size_t()>& bytes) {

@@ -1,5 +1,5 @@
-// Calling the torch-free kernels with tensors, on the device that holds them: element types, rows,
-// workspaces, and where the work is queued.
+// Calls of the torch-free kernels with tensors, on the tensors' device: element types, rows,
+// workspaces and streams.
 #pragma once
 
 #include <functional>
@@ -8,34 +8,34 @@
 
 #include "attention/kernels/rows.hpp"
 #include "attention/mechanism.hpp"
-#include "attention/torch/team.hpp"
 #include "attention/torch/cuda.hpp"
+#include "attention/torch/execution.hpp"
 
 namespace attnbench {
 
-/// The CPU's kernels run on LibTorch's threads.
+/// CPU kernels run on LibTorch's threads.
 struct OnCpu {
   AtenTeam team;
 };
 
-/// A CUDA device's in LibTorch's current stream.
+/// CUDA kernels run in LibTorch's current stream.
 struct OnCuda {
   kernels::cuda::Stream stream;
-  /// Makes the tensor's device the current one of this thread: autograd has threads of its own.
+  /// Makes the tensor's device current in this thread: autograd uses its own threads.
   explicit OnCuda(const at::Tensor& tensor);
 };
 
-/// Whether our kernels do the problem: the dtypes of its device, and whatever `cuda_refusal` says
-/// (empty = nothing) where that is a CUDA device.
+/// Whether the kernels support the problem: its dtype on its device and, on a CUDA device, the
+/// result of `cuda_refusal` (empty = supported).
 Support supported_by_kernels(const Problem& problem,
                              const std::function<std::string()>& cuda_refusal);
-/// Bytes of a CUDA kernel's workspace, which depends on the card that `device` names; 0 where there
-/// is none to ask.
+/// Bytes of a CUDA kernel's workspace, which depends on the card `device`; 0 if there is no such
+/// card.
 double known_bytes(const std::string& device, const std::function<std::size_t()>& bytes);
 
 namespace kernel_call {
 
-/// What kernels call an element type.
+/// The kernels' element type of a LibTorch type.
 template <class T>
 struct Element {
   using type = T;
@@ -62,8 +62,9 @@ void on_cpu_only(const at::Tensor& x, const Body& body) {
   });
 }
 
-/// Runs `body(element, place)` with a value of the kernels' element type of `x` and the place where
-/// x lies: float32, float64 or bfloat16 on the CPU; float32, bfloat16 or float16 on a CUDA device.
+/// Runs `body(element, place)` with a value of the kernels' element type of `x` and the place of
+/// its device: float32, float64 or bfloat16 on the CPU; float32, bfloat16 or float16 on a CUDA
+/// device.
 template <class Body>
 void on_kernels(const at::Tensor& x, const Body& body) {
 #ifdef ATTNBENCH_CUDA_KERNELS
@@ -80,26 +81,25 @@ void on_kernels(const at::Tensor& x, const Body& body) {
   on_cpu_only(x, body);
 }
 
-/// `x`, or a copy whose numbers of one row lie side by side.
+/// `x`, or a copy whose rows are contiguous.
 inline at::Tensor with_dense_rows(const at::Tensor& x) {
   return x.stride(3) == 1 || x.size(3) == 1 ? x : x.contiguous();
 }
 
-/// A [B, H, T, w] tensor with dense rows as the kernels see it.
+/// A [B, H, T, w] tensor with dense rows as a kernel argument.
 template <class T>
 kernels::Rows<T> kernel_rows(const at::Tensor& x) {
   return {static_cast<T*>(x.data_ptr()), x.stride(0), x.stride(1), x.stride(2)};
 }
 
-/// The numbers of what is carried from call to call.
+/// The data of a dense state tensor.
 template <class R>
 R* kernel_numbers(const at::Tensor& carried) {
-  if (!carried.is_contiguous()) throw std::logic_error("what is carried must be dense");
+  if (!carried.is_contiguous()) throw std::logic_error("a state tensor must be dense");
   return carried.data_ptr<R>();
 }
 
-/// Memory that a kernel is lent, from LibTorch's allocator on the device of `like`, so that it is
-/// counted.
+/// A kernel's workspace from LibTorch's allocator, on the device of `like`, so that it is counted.
 inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
   return at::empty({static_cast<std::int64_t>(bytes)},
                    like.options().dtype(at::kByte).requires_grad(false));
@@ -109,9 +109,9 @@ inline at::Tensor kernel_workspace(std::size_t bytes, const at::Tensor& like) {
 
 // ATTNBENCH_KERNEL(FUNCTION) defines
 //   run_FUNCTION<T>(place, like, sizes, arguments…), which calls kernels::FUNCTION or
-//     kernels::cuda::FUNCTION, by the place, with a workspace of the size that FUNCTION_bytes<T>
-//     tells, on the device of the tensor `like`;
-//   predicted_FUNCTION_bytes(problem, sizes), which foretells that size.
+//     kernels::cuda::FUNCTION, according to the place, with a workspace of FUNCTION_bytes<T> on the
+//     device of the tensor `like`;
+//   predicted_FUNCTION_bytes(problem, sizes), which predicts that size.
 #define ATTNBENCH_CPU_KERNEL(FUNCTION)                                                    \
   template <class Sizes>                                                                  \
   double predicted_cpu_##FUNCTION##_bytes(const Problem& problem, const Sizes& sizes) {   \

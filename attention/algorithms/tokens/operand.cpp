@@ -18,10 +18,10 @@ Tensor Features::of(const Tensor& x, std::int64_t begin) const {
                        -std::numeric_limits<double>::infinity());
 }
 
-Tensor Features::gradient(const Tensor& x, const Tensor& slope) const {
-  if (!omega.defined()) return slope;
-  Tensor to = at::matmul(slope, omega.to(slope.scalar_type()));
-  if (half_square) to.addcmul_(slope.sum(-1, true), x.to(slope.scalar_type()), -scale);
+Tensor Features::gradient(const Tensor& x, const Tensor& d_result) const {
+  if (!omega.defined()) return d_result;
+  Tensor to = at::matmul(d_result, omega.to(d_result.scalar_type()));
+  if (half_square) to.addcmul_(d_result.sum(-1, true), x.to(d_result.scalar_type()), -scale);
   return to.mul_(scale);
 }
 
@@ -44,17 +44,19 @@ Tensor Operand::rows(std::int64_t begin, std::int64_t count, at::ScalarType type
   return rows_of(x, 0, count, type);
 }
 
-void Operand::put_part_gradient(const Tensor& slope, const Piece& piece, const Tensor& part) const {
+void Operand::put_part_gradient(const Tensor& d_whole, const Piece& piece,
+                                const Tensor& d_part) const {
   const Tensor x = whole.narrow(2, piece.begin, piece.tokens());
-  const Tensor shaped = part.view({x.size(0), x.size(1), piece.tokens(), width()});
-  slope.narrow(2, piece.begin, piece.tokens()).copy_(features.gradient(x, shaped));
+  const Tensor shaped = d_part.view({x.size(0), x.size(1), piece.tokens(), width()});
+  d_whole.narrow(2, piece.begin, piece.tokens()).copy_(features.gradient(x, shaped));
 }
 
-void Operand::put_rows_gradient(const Tensor& slope, std::int64_t begin, const Tensor& rows) const {
-  const Tensor x = whole.narrow(2, begin, rows.size(0));
+void Operand::put_rows_gradient(const Tensor& d_whole, std::int64_t begin,
+                                const Tensor& d_rows) const {
+  const Tensor x = whole.narrow(2, begin, d_rows.size(0));
   const Tensor shaped =
-      rows.transpose(0, 1).unflatten(0, at::IntArrayRef{whole.size(0), whole.size(1)});
-  slope.narrow(2, begin, rows.size(0)).copy_(features.gradient(x, shaped));
+      d_rows.transpose(0, 1).unflatten(0, at::IntArrayRef{whole.size(0), whole.size(1)});
+  d_whole.narrow(2, begin, d_rows.size(0)).copy_(features.gradient(x, shaped));
 }
 
 }  // namespace attnbench

@@ -1,33 +1,31 @@
-// What a form computes with: a tensor of tokens as it is, or random features of it that are made a
-// part at a time, so that no [T, S] array of them ever lies in memory.
+// Inputs of the recurrent forms: tokens as they are, or random features of them computed in parts,
+// so that no [T, S] array of features is ever in memory; and the autograd node of such a form.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 
 namespace attnbench {
 
-/// A map of tokens x [B, H, t, D] to scale x . omega_i, less |scale x|^2 / 2 where `half_square`:
-/// the logarithm of a positive random feature (Choromanski et al. 2021, lemma 1). Nothing is
-/// differentiated with respect to it.
+/// A map of tokens x [B, H, t, D] to scale x . omega_i, minus |scale x|^2 / 2 if `half_square`: the
+/// logarithm of a positive random feature (Choromanski et al. 2021, lemma 1). It has no gradient.
 struct Features {
-  at::Tensor omega;  ///< [S, D], or [H, S, D] where each head has its own; undefined = x as it is
+  at::Tensor omega;  ///< [S, D], or [H, S, D] for one map per head; undefined = x itself
   double scale = 1;
   bool half_square = false;
   at::Tensor hidden;  ///< [B, 1, T, 1], true where the result is -inf; undefined = nowhere
 
-  /// The tokens from `begin` on, x [B, H, t, D], to [B, H, t, S]; plain tensor operations.
+  /// Tokens from `begin` on, x [B, H, t, D], to [B, H, t, S]; plain tensor operations.
   at::Tensor of(const at::Tensor& x, std::int64_t begin = 0) const;
   /// dLoss/dx from dLoss/dresult, which is 0 at hidden tokens.
-  at::Tensor gradient(const at::Tensor& x, const at::Tensor& slope) const;
-  /// Through an autograd context and back.
-  c10::IValue packed() const;
+  at::Tensor gradient(const at::Tensor& x, const at::Tensor& d_result) const;
+  c10::IValue packed() const;  ///< for an autograd context
   static Features unpacked(const c10::IValue& value);
 };
 
-/// One input of a form, [B, H, T, D], and how its tokens come to the numbers it computes with.
+/// One input of a form, [B, H, T, D], and the map applied to its tokens.
 struct Operand {
   Operand(at::Tensor tokens, Features map = {})  // NOLINT(google-explicit-constructor)
       : whole(std::move(tokens)), features(std::move(map)) {}
@@ -39,13 +37,56 @@ struct Operand {
   std::int64_t width() const {
     return features.omega.defined() ? features.omega.size(-2) : whole.size(3);
   }
-  /// All of it, [B, H, T, S] in `type`, with gradients by autograd.
+  /// The whole input, [B, H, T, S] in `type`, with gradients by autograd.
   at::Tensor all(at::ScalarType type) const { return features.of(whole.to(type)); }
-  /// As part_of and rows_of; gradients of the same go to their place in `slope`, like `whole`.
+  /// As part_of and rows_of. Their gradients are written into `d_whole`, of the shape of `whole`.
   at::Tensor part(const Piece& piece, at::ScalarType type) const;
   at::Tensor rows(std::int64_t begin, std::int64_t count, at::ScalarType type) const;
-  void put_part_gradient(const at::Tensor& slope, const Piece& piece, const at::Tensor& part) const;
-  void put_rows_gradient(const at::Tensor& slope, std::int64_t begin, const at::Tensor& rows) const;
+  void put_part_gradient(const at::Tensor& d_whole, const Piece& piece,
+                         const at::Tensor& d_part) const;
+  void put_rows_gradient(const at::Tensor& d_whole, std::int64_t begin,
+                         const at::Tensor& d_rows) const;
+};
+
+/// The inputs of a recurrent form: queries, keys (or scores) and values [B, H, T, w].
+struct Operands {
+  Operand query, key;
+  at::Tensor values;
+};
+
+/// A form with a gradient of its own as one autograd node, which keeps the inputs alone. F has
+///   Form, pack(form), unpack(IValue)     the parameters of a call
+///   forward(operands, form)              the output
+///   backward(operands, form, upstream)   the gradients of query, key and values
+template <class F>
+struct Recorded : torch::autograd::Function<Recorded<F>> {
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor run(const Operands& all, const typename F::Form& form) {
+    return Recorded::apply(all.query.whole, all.key.whole, all.values, all, form);
+  }
+
+  static at::Tensor forward(Context* context, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& values, const Operands& all,
+                            const typename F::Form& form) {
+    context->save_for_backward({query, key, values});
+    context->saved_data["query"] = all.query.features.packed();
+    context->saved_data["key"] = all.key.features.packed();
+    context->saved_data["form"] = F::pack(form);
+    return F::forward(all, form);
+  }
+
+  static Tensors backward(Context* context, const Tensors& upstream) {
+    const auto saved = context->get_saved_variables();
+    auto& data = context->saved_data;
+    const Operands all{{saved[0], Features::unpacked(data["query"])},
+                       {saved[1], Features::unpacked(data["key"])},
+                       saved[2]};
+    Tensors gradients = F::backward(all, F::unpack(data["form"]), upstream[0]);
+    gradients.resize(5);  // none for the operands and the form
+    return gradients;
+  }
 };
 
 }  // namespace attnbench

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "attention/torch/draw.hpp"
 #include "attention/algorithms/recurrence/gated_recurrence.hpp"
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench {
 namespace {

@@ -1,7 +1,6 @@
-// What can come before a projection (Feed::before): mixes of a token with those before it, over the
-// whole width of the model. Both look back only, whatever the pattern, and neither knows of
-// padding: they run before there is a mask, so padded tokens to the left of real ones leak into
-// them; to the right they do no harm.
+// Modules for Feed::before: they mix a token with those before it, over the whole width of the
+// model. Both look back only, in every pattern, and ignore padding, since they run before a mask
+// exists: padding to the left of real tokens leaks into them, padding to the right is harmless.
 #pragma once
 
 #include <memory>
@@ -16,7 +15,7 @@ namespace attnbench {
 class TokenMix : public torch::nn::Module {
  public:
   using torch::nn::Module::Module;
-  /// With a state: continues from the tensors that `add_state` put there, and advances them.
+  /// With a state: continues from the tensors that `add_state` created, and updates them.
   virtual at::Tensor forward(const at::Tensor& x, State* state) = 0;
   virtual void draw_parameters(std::uint64_t seed) = 0;
   virtual void add_state(State& state, std::int64_t batch,
@@ -30,7 +29,7 @@ std::shared_ptr<TokenMix> short_convolution(const Problem& problem, std::int64_t
 
 /// The RG-LRU over x itself, its gates projected from x by one block per head (De et al. 2024,
 /// appendix A). Parameters "recurrence_weight" and "input_weight" [H, D, D], "lambda",
-/// "recurrence_bias" and "input_bias" [H, D]; state "hidden". `chunk` tokens are taken together.
+/// "recurrence_bias" and "input_bias" [H, D]; state "hidden". In chunks of `chunk` tokens.
 std::shared_ptr<TokenMix> recurrent_mix(const Problem& problem, std::int64_t chunk);
 
 }  // namespace attnbench

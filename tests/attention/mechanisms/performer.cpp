@@ -1,8 +1,9 @@
 // Performer's implementations against its definition, and what must hold of it whatever computes
-// it. What its features are made of is tested in tests/attention/algorithms/performer/random_features.cpp.
+// it. What its features are made of is tested in
+// tests/attention/algorithms/performer/random_features.cpp.
 #include <cmath>
 
-#include <torch/csrc/autograd/autograd.h>
+#include "attention/torch/torch.hpp"
 
 #include "attention/algorithms/causal_product/causal_product.hpp"
 #include "tests/attention/held_checks.hpp"

@@ -75,7 +75,7 @@ TEST_CASE("plugin: loaded twice clashes with itself") {
   auto registry = Registry::with_builtins();
   load_plugin(plugin("good"), registry);
   CHECK(refusal(plugin("good"), registry) ==
-        " failed while registering: the name mean is taken; nothing of it was taken");
+        " failed while registering: the name mean is taken; nothing was registered");
 }
 
 TEST_CASE("plugin: refusals name the cause and what to do, and leave the registry as it was") {
@@ -89,9 +89,9 @@ TEST_CASE("plugin: refusals name the cause and what to do, and leave the registr
         "files and rebuild it");
   CHECK_FALSE(load_plugin(plugin("no_register"), registry));
   CHECK(refusal(plugin("throws"), registry) ==
-        " failed while registering: the tables are missing; nothing of it was taken");
+        " failed while registering: the tables are missing; nothing was registered");
   CHECK(refusal(plugin("clash"), registry) ==
-        " failed while registering: the name softmax is taken; nothing of it was taken");
+        " failed while registering: the name softmax is taken; nothing was registered");
   CHECK_THAT(refusal(plugin("unresolved"), registry),
              Catch::StartsWith(" cannot be loaded: ") &&
                  Catch::Contains("the plugin itself lacks function_of_another_version(attnbench::"

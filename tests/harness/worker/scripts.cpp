@@ -2,7 +2,7 @@
 #include "harness/worker/scripts.hpp"
 
 #include "attention/conformance/conformance.hpp"
-#include "attention/torch/script.hpp"
+#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "attention/torch/script.hpp"
+#include "attention/torch/torch.hpp"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

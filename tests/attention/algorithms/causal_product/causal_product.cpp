@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <torch/csrc/autograd/autograd.h>
+#include "attention/torch/torch.hpp"
 
 #include "tests/attention/held_to_reference.hpp"
 #include "tests/attention/memory_count.hpp"

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "attention/registry.hpp"
-#include "attention/torch/version.hpp"
+#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -23,14 +23,14 @@ Problem sizes(std::int64_t length) {
   return problem;
 }
 
-struct Mix {
+struct Case {
   std::string name;
   std::shared_ptr<TokenMix> module;
   /// The same in loops over x [B, T, C] with the module's parameters.
   std::function<at::Tensor(const at::Tensor&)> loops;
 };
 
-Mix convolution(std::int64_t taps) {
+Case convolution(std::int64_t taps) {
   auto module = short_convolution(sizes(1), taps);
   const auto loops = [module, taps](const at::Tensor& x) {
     const at::Tensor y = at::zeros_like(x);
@@ -43,7 +43,7 @@ Mix convolution(std::int64_t taps) {
   return {"convolution of " + std::to_string(taps), module, loops};
 }
 
-Mix recurrence() {
+Case recurrence() {
   auto module = recurrent_mix(sizes(1), 2);
   const auto loops = [module](const at::Tensor& x) {
     const auto p = module->named_parameters();
@@ -67,8 +67,8 @@ Mix recurrence() {
   return {"recurrence", module, loops};
 }
 
-std::vector<Mix> mixes() {
-  std::vector<Mix> all{convolution(3), convolution(1), recurrence()};
+std::vector<Case> mixes() {
+  std::vector<Case> all{convolution(3), convolution(1), recurrence()};
   for (auto& mix : all) {
     mix.module->draw_parameters(5);
     const at::NoGradGuard no_grad;

@@ -1,10 +1,10 @@
 // The orthogonal memory's slots, and what is read of them.
-#include "attention/algorithms/lavo/memory.hpp"
+#include "attention/algorithms/lavo/lavo.hpp"
 
 #include "tests/attention/held_to_reference.hpp"
 #include "tests/support/catch.hpp"
 
-namespace attnbench::orthogonal_memory {
+namespace attnbench::lavo {
 namespace {
 
 using at::Tensor;
@@ -58,4 +58,4 @@ TEST_CASE("what passes from piece to piece is the mean of all that came before")
   }
 }
 
-}  // namespace attnbench::orthogonal_memory
+}  // namespace attnbench::lavo

@@ -1,6 +1,6 @@
-#include "attention/algorithms/tokens/blocks.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 
-#include <algorithm>
+#include <cmath>
 
 namespace attnbench {
 
@@ -10,10 +10,41 @@ at::ScalarType compute_type(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
 }
 
+at::TensorOptions compute_type(const at::TensorOptions& options) {
+  return options.dtype(compute_type(c10::typeMetaToScalarType(options.dtype())));
+}
+
 bool gradient_wanted(const std::vector<Tensor>& tensors) {
   return at::GradMode::is_enabled() &&
          std::any_of(tensors.begin(), tensors.end(),
                      [](const Tensor& x) { return x.defined() && x.requires_grad(); });
+}
+
+Tensor padded_tokens(const Tensor& key_mask) {
+  return key_mask.defined() ? key_mask.logical_not().unsqueeze(1).unsqueeze(-1) : Tensor();
+}
+
+Tensor without_padding(const Tensor& x, const Tensor& key_mask, double value) {
+  return key_mask.defined() ? x.masked_fill(padded_tokens(key_mask), value) : x;
+}
+
+Tensor rotated(const Tensor& x, std::int64_t first, double base, Turn turn) {
+  const std::int64_t pairs = x.size(3) / 2;
+  if (pairs == 0) return x;
+  const auto type = compute_type(x.scalar_type());
+  const auto exact = at::TensorOptions(at::kDouble).device(x.device());
+  const Tensor speeds =
+      (at::arange(pairs, exact) * (-std::log(base) / static_cast<double>(pairs))).exp();
+  const Tensor angles = at::arange(first, first + x.size(2), exact).unsqueeze(-1) * speeds;
+  const Tensor cosine = angles.cos().to(type);
+  const Tensor sine = (turn == Turn::forth ? angles.sin() : -angles.sin()).to(type);
+  const Tensor even = x.narrow(3, 0, 2 * pairs).to(type).unflatten(3, {pairs, 2});
+  const Tensor a = even.select(-1, 0);
+  const Tensor b = even.select(-1, 1);
+  const Tensor result =
+      at::stack({a * cosine - b * sine, a * sine + b * cosine}, -1).flatten(-2).to(x.scalar_type());
+  if (x.size(3) == 2 * pairs) return result;
+  return at::cat({result, x.narrow(3, 2 * pairs, 1)}, 3);
 }
 
 std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {
@@ -49,13 +80,13 @@ Tensor in_blocks(const Tensor& x, std::int64_t size, double filling) {
       .unflatten(1, at::IntArrayRef{blocks, size});
 }
 
-Tensor carry_over(Tensor each, const Tensor& fade, Tensor past, bool reversed) {
+Tensor carry_over(Tensor each, const Tensor& decay, Tensor past, bool reversed) {
   const auto count = each.size(1);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto place = reversed ? count - 1 - i : i;
     Tensor slot = each.select(1, place);
     const Tensor next =
-        fade.defined() ? at::addcmul(slot, past, fade.select(1, place)) : slot + past;
+        decay.defined() ? at::addcmul(slot, past, decay.select(1, place)) : slot + past;
     slot.copy_(past);
     past = next;
   }

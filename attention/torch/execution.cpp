@@ -1,6 +1,6 @@
-#include "attention/torch/team.hpp"
+#include "attention/torch/execution.hpp"
 
-#include "attention/torch/torch.hpp"
+#include "attention/torch/cuda.hpp"
 
 namespace attnbench {
 
@@ -11,5 +11,7 @@ void AtenTeam::run(const std::function<void(int)>& body) {
     for (std::int64_t worker = begin; worker < end; ++worker) body(static_cast<int>(worker));
   });
 }
+
+void* cuda_stream(const at::Device& device) { return current_stream(device).handle; }
 
 }  // namespace attnbench

@@ -1,8 +1,10 @@
-#include "attention/algorithms/lavo/memory.hpp"
+#include "attention/algorithms/lavo/lavo.hpp"
 
 #include <algorithm>
 
-namespace attnbench::orthogonal_memory {
+#include "attention/algorithms/tokens/tokens.hpp"
+
+namespace attnbench::lavo {
 namespace {
 
 using at::Tensor;
@@ -12,18 +14,13 @@ Tensor along(const Tensor& x, const Memory& memory) {
   return at::matmul(x, memory.bases.transpose(-2, -1));
 }
 
-/// Selected, not multiplied: what stands in the padding may be anything.
-Tensor only_real(const Tensor& x, const Tensor& mask) {
-  return mask.defined() ? x.masked_fill(mask.logical_not().unsqueeze(1).unsqueeze(-1), 0) : x;
-}
-
 /// Counts [B or 1, n] as a divisor [B or 1, 1, n, 1] of type `like`, 1 at least.
 Tensor divisor(const Tensor& counts, const Tensor& like) {
   return counts.clamp_min(1).to(like.scalar_type()).unsqueeze(1).unsqueeze(-1);
 }
 
-/// Coordinates of the means after each of n additions: sums [B, H, n, r] of counts [B or 1, n]
-/// tokens, their drift from what was before taken in proportion. Also the counts after each.
+/// Coordinates of the means after each of n additions of sums [B, H, n, r] over counts [B or 1, n]
+/// tokens, as the previous mean plus the average deviation from it; and the counts after each.
 std::pair<Tensor, Tensor> means_after(const Tensor& sums, const Tensor& counts,
                                       const Carry& carry) {
   const Tensor before = carry.u.unsqueeze(2);
@@ -32,7 +29,7 @@ std::pair<Tensor, Tensor> means_after(const Tensor& sums, const Tensor& counts,
   return {before + (sums - weights * before).cumsum(2) / divisor(totals, sums), totals};
 }
 
-/// x [B, H, n, w] as [B, H, blocks, size, w], filled up with 0.
+/// x [B, H, n, w] as [B, H, blocks, size, w], padded with 0.
 Tensor blocked(const Tensor& x, std::int64_t size) {
   const std::int64_t blocks = (x.size(2) + size - 1) / size;
   return at::constant_pad_nd(x, {0, 0, 0, blocks * size - x.size(2)})
@@ -53,7 +50,7 @@ Tensor counts_of(const Tensor& mask, std::int64_t n, std::int64_t size, const Te
 /// a u with a = softmax(c u), for logits c and coordinates u that broadcast.
 Tensor slots_read(const Tensor& logits, const Tensor& u) { return at::softmax(logits * u, -1) * u; }
 
-/// What stood before each of n: `first`, then all but the last of `after`, along dimension `dim`.
+/// The values before each of n steps: `first`, then all but the last of `after`, along `dim`.
 Tensor shifted(const Tensor& first, const Tensor& after, std::int64_t dim) {
   const std::int64_t n = after.size(dim);
   if (n == 1) return first.unsqueeze(dim);
@@ -78,7 +75,7 @@ Carry empty_carry(std::int64_t batch, const Tensor& bases, bool dissected) {
 Tensor compressed(const Tensor& x, const Tensor& mask, const Memory& memory) {
   const std::int64_t length = x.size(2);
   const Tensor count = counts_of(mask, length, length, x);  // [B or 1, 1]
-  const Tensor mean = only_real(x, mask).sum(2, true) / divisor(count, x);
+  const Tensor mean = without_padding(x, mask).sum(2, true) / divisor(count, x);
   return along(mean, memory).squeeze(2);
 }
 
@@ -90,7 +87,7 @@ Tensor running(const Tensor& query, const Tensor& x, const Tensor& mask, const M
                Carry& carry) {
   const std::int64_t n = x.size(2);
   const Tensor counts = counts_of(mask, n, 1, x);
-  const auto [u, totals] = means_after(along(only_real(x, mask), memory), counts, carry);
+  const auto [u, totals] = means_after(along(without_padding(x, mask), memory), counts, carry);
   carry.u = u.select(2, n - 1);
   carry.count = totals.select(1, n - 1);
   return at::matmul(slots_read(along(query, memory) * memory.scale, u), memory.bases);
@@ -100,10 +97,10 @@ Tensor dissected(const Tensor& query, const Tensor& local, const Tensor& mask, c
                  const Windows& windows, Carry& carry) {
   const std::int64_t n = query.size(2);
   const std::int64_t size = windows.phase == 0 ? std::min(windows.window, n) : n;
-  Tensor sums = blocked(only_real(local, mask), size).sum(3);  // [B, H, blocks, D]
+  Tensor sums = blocked(without_padding(local, mask), size).sum(3);  // [B, H, blocks, D]
   Tensor counts = counts_of(mask, n, size, local).expand({query.size(0), -1});
   const std::int64_t last = sums.size(2) - 1;
-  // The first block goes on with the window that the carry has begun.
+  // The first block continues the window in the carry.
   const auto with_first = [last](const Tensor& first, const Tensor& each, std::int64_t dim) {
     const Tensor begun = first.unsqueeze(dim) + each.narrow(dim, 0, 1);
     return last == 0 ? begun : at::cat({begun, each.narrow(dim, 1, last)}, dim);
@@ -130,4 +127,4 @@ Tensor dissected(const Tensor& query, const Tensor& local, const Tensor& mask, c
   return output;
 }
 
-}  // namespace attnbench::orthogonal_memory
+}  // namespace attnbench::lavo

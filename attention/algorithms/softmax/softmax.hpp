@@ -1,0 +1,78 @@
+// Softmax attention over a band of keys: the forms that the mechanisms softmax and window share and
+// that others use for their local part, and the decoding state of a causal window.
+#pragma once
+
+#include <cstdint>
+
+#include "attention/kernels/softmax.hpp"
+#include "attention/mechanism.hpp"
+
+namespace attnbench {
+
+/// Longer than any sequence.
+constexpr std::int64_t unlimited = std::int64_t{1} << 40;
+
+/// One call: q [B, H, T, D], k [B, G, S, D], v [B, G, S, Dv], G a divisor of H. Query t is at key
+/// t + offset and sees the real keys s with t + offset - left <= s <= t + offset + right. A query
+/// that sees none has output 0 and no gradient.
+struct SoftmaxCall {
+  at::Tensor q;
+  at::Tensor k;
+  at::Tensor v;
+  at::Tensor key_mask;  ///< [B, S] bool, true at real keys; undefined = all are
+  double scale = 1;
+  std::int64_t left = unlimited;
+  std::int64_t right = unlimited;
+  std::int64_t offset = 0;
+
+  std::int64_t length() const { return q.size(2); }
+  std::int64_t key_length() const { return k.size(2); }
+  /// Whether every query sees every key, padding aside.
+  bool sees_all() const;
+  /// Whether there may be a query that sees no key.
+  bool may_see_none() const;
+  /// The same with zeros for padded keys and values.
+  SoftmaxCall without_padding() const;
+};
+
+/// Scores, mask and weights as whole [B, H, T, S] tensors.
+at::Tensor softmax_composite(const SoftmaxCall& call);
+
+/// Rabe and Staats 2021: chunks of queries against chunks of keys, whose partial sums are combined.
+/// Chunks of keys that no query of the chunk sees are skipped. The backward pass recomputes the
+/// weights from the logarithm of their sums, so that no T x S matrix is kept.
+at::Tensor softmax_chunked(const SoftmaxCall& call, std::int64_t query_chunk,
+                           std::int64_t key_chunk);
+
+/// The tiled kernel (attention/kernels/softmax.hpp): float32, float64 and bfloat16 on the CPU;
+/// float32, bfloat16 and float16 on a CUDA device.
+at::Tensor softmax_tiled(const SoftmaxCall& call);
+/// Whether it supports `problem` with these sizes, and the workspace of its forward pass.
+Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& sizes);
+double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes);
+/// Growth::from_length of its workspace: below, a work item of a band's queries is not full.
+inline constexpr std::int64_t kGrowingItems = 1024;
+
+/// Adds to `state` the ring buffers "key" [B, G, slots, D] and "value" [B, G, slots, Dv] of a
+/// window that extends `left` tokens back; token p is in slot p mod slots, and there are left + 1
+/// slots, or `capacity` if that is less.
+void add_rings(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,
+               std::int64_t left, const at::TensorOptions& tensor);
+
+/// The keys, values and mask of `call` are new tokens, the first of them token `state.position`:
+/// stores them in the ring buffers, and extends the call by the past keys that its first query
+/// sees. The caller advances the position.
+void take_into_rings(State& state, SoftmaxCall& call);
+
+// ---- what the backward passes of the forms keep
+
+/// `lse` is the logarithm of the sum of exponentials per query, +infinity if it sees no key.
+struct SavedSoftmax {
+  SoftmaxCall call;
+  at::Tensor out;
+  at::Tensor lse;
+};
+void save(torch::autograd::AutogradContext* context, const SavedSoftmax& saved);
+SavedSoftmax restore(torch::autograd::AutogradContext* context);
+
+}  // namespace attnbench
