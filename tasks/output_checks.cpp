@@ -15,7 +15,7 @@
 #include <xxhash.h>
 
 #include "attention/torch/cuda.hpp"
-#include "attention/torch/team.hpp"
+#include "attention/torch/execution.hpp"
 
 namespace attnbench::tasks {
 namespace {
