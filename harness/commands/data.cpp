@@ -3,15 +3,15 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/text/spelling.hpp"
 #include "harness/apply/out_folder.hpp"
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
-#include "core/failure.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
 #include "harness/suite/set_flag.hpp"
 #include "harness/suite/values.hpp"
-#include "core/text/spelling.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -7,18 +7,19 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/failure.hpp"
+#include "core/result/blas.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/device_argument.hpp"
 #include "harness/commands/doctor_text.hpp"
 #include "harness/commands/plugin_argument.hpp"
-#include "core/failure.hpp"
 #include "harness/measure/card_noise_sources.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise.hpp"
-#include "core/result/blas.hpp"
-#include "harness/run/plan/blas_core.hpp"
 #include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/plan/blas_core.hpp"
+#include "harness/run/plan/limits.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {

@@ -4,12 +4,12 @@
 #include <iostream>
 #include <memory>
 
-#include "harness/commands/command.hpp"
-#include "harness/commands/templates.hpp"
 #include "core/failure.hpp"
 #include "core/result/result_file.hpp"
 #include "core/text/printable.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/templates.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {

@@ -7,13 +7,13 @@
 #include <map>
 #include <memory>
 
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
-#include "core/text/format.hpp"
-#include "core/text/printable.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/suite/estimate.hpp"
 
 namespace attnbench::commands {
@@ -185,7 +185,10 @@ int plan(PlanArguments& arguments) {
   Json all = Json::array();
   for (const suite::Document& document : documents) {
     Planned planned{suite::expand(document, catalogue, arguments.suites.choices), {}};
-    planned.forecasts = run::forecast(planned.suite.cells, arguments.suites.plugins);
+    for (const run::Forecast& one :
+         run::forecast(run::cells_from(planned.suite.cells), arguments.suites.plugins)) {
+      planned.forecasts.push_back(one);
+    }
     if (arguments.json) {
       all.push_back(as_json(document, planned));
     } else {

@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "core/failure.hpp"
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
-#include "harness/run/worker/plugin_name.hpp"
+#include "core/protocol.hpp"
+#include "core/text/printable.hpp"
+#include "harness/run/plan/planning.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -7,22 +7,21 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
+#include "core/result/blas.hpp"
+#include "core/result/record.hpp"
+#include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/command_line.hpp"
 #include "harness/commands/measuring.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
-#include "core/failure.hpp"
-#include "core/result/blas.hpp"
-#include "core/text/printable.hpp"
-#include "core/json_file.hpp"
-#include "core/result/record.hpp"
-#include "reports/tables/table.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
-#include "harness/run/supervise/verdict.hpp"
+#include "reports/tables/table.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -54,7 +53,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   }
   settings.shard = run::parse_shard(arguments.shard);
   settings.jobs = arguments.jobs;
-  settings.seat = run::seat_from_environment();
+  settings.process_rank = run::process_rank_from_environment();
   return settings;
 }
 
@@ -117,13 +116,13 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
 
 /// Where several processes train together the first one's folder is the run; the others have one
 /// beside it for what they need themselves.
-void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
-  if (settings.seat.alone()) return;
+void use_own_folder(const RunArguments& arguments, run::RunSettings& settings) {
+  if (settings.process_rank.alone()) return;
   if (arguments.measure.out.empty() && arguments.resume.empty()) {
     throw UsageFailure("several processes train together: say --out, the same for all");
   }
-  if (settings.seat.rank == 0) return;
-  const std::string beside = ".process_" + std::to_string(settings.seat.rank);
+  if (settings.process_rank.writes_the_run()) return;
+  const std::string beside = ".process_" + std::to_string(settings.process_rank.rank);
   if (!settings.out.empty()) settings.out += beside;
   if (!settings.resume.empty()) settings.resume += beside;
 }
@@ -142,9 +141,9 @@ void tell_of_slow_blas(const result::Json& document) {
 }
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
-  take_seat(arguments, settings);
+  use_own_folder(arguments, settings);
   if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
-  const bool first = settings.seat.rank == 0;
+  const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
   result::TableStyle style;

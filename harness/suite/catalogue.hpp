@@ -12,7 +12,7 @@
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
 // departure: {what, how}, from published code
-// role: {name, shape, fed_by, patterns}, see harness/worker/roles.hpp
+// role: {name, shape, fed_by, patterns}, see harness/worker/catalogue.hpp
 // option: {name, type: integer | number | boolean | text | window, default, meaning, minimum?,
 // maximum?, choices?}
 #pragma once

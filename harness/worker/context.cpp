@@ -6,12 +6,11 @@
 #include <thread>
 
 #include "attention/torch/cuda.hpp"
+#include "core/statistics.hpp"
 #include "harness/measure/device_cpu.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/recording.hpp"
-#include "core/statistics.hpp"
 #include "harness/worker/allocator.hpp"
-#include "harness/worker/replay.hpp"
 
 namespace attnbench::worker {
 namespace {
