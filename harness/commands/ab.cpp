@@ -11,7 +11,6 @@
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/compare/paired.hpp"
 #include "harness/run/supervise/supervisor.hpp"
-#include "harness/run/supervise/verdict.hpp"
 #include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {

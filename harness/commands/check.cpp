@@ -124,7 +124,7 @@ Json check_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows, doub
   return answers;
 }
 
-void print_growth(const run::GrowthRow& row) {
+void print_growth(const run::ScalingRow& row) {
   const std::string measured =
       row.fit.measured ? result::exponent_text(*row.fit.measured) : std::string("-");
   std::string local;
@@ -183,7 +183,7 @@ void await_quiet(const WaitArguments& wait) {
 /// Fills `growth` and, on the CPU, `memory_ladder` of the document.
 void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
               const suite::Catalogue& catalogue, Json& document) {
-  run::GrowthPlan plan;
+  run::ScalingPlan plan;
   plan.memory_limit_bytes = static_cast<double>(run::available_memory_bytes()) / 2;
   const bool on_cpu = std::all_of(rows.begin(), rows.end(),
                                   [](const run::CheckRow& row) { return row.device == "cpu"; });
@@ -195,13 +195,13 @@ void grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
   std::printf("\n%s %s claimed        measured\n", result::pad_right("mechanism", 22).c_str(),
               result::pad_right("growth of", 20).c_str());
   for (const run::CheckRow& row : growth_rows(rows)) {
-    std::vector<run::GrowthRow> grown;
+    std::vector<run::ScalingRow> grown;
     {
       Line line;
-      grown = run::measure_growth(ask, row, has_latents(catalogue.mechanisms.at(row.entry)), plan,
-                                  [&line](const std::string& text) { line.show(text); });
+      grown = run::measure_scaling(ask, row, has_latents(catalogue.mechanisms.at(row.entry)), plan,
+                                   [&line](const std::string& text) { line.show(text); });
     }
-    for (const run::GrowthRow& each : grown) {
+    for (const run::ScalingRow& each : grown) {
       print_growth(each);
       document["growth"].push_back(to_json(each));
     }

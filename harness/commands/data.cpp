@@ -7,7 +7,7 @@
 #include "harness/apply/out_folder.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/terminal.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
 #include "harness/suite/profile.hpp"
 #include "harness/suite/values.hpp"

@@ -16,6 +16,7 @@
 #include "harness/measure/noise_sources.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/plan/blas_core.hpp"
+#include "harness/run/plan/limits.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {

@@ -22,7 +22,6 @@
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/run/folder/fingerprint.hpp"
-#include "harness/run/folder/provenance.hpp"
 #include "reports/page/check.hpp"
 
 namespace attnbench::commands {

@@ -11,7 +11,7 @@
 #include "core/result/result_file.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {

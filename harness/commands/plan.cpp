@@ -12,7 +12,7 @@
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/suite/cell.hpp"
 
 namespace attnbench::commands {
@@ -184,7 +184,10 @@ int plan(PlanArguments& arguments) {
   Json all = Json::array();
   for (const suite::Document& document : documents) {
     Planned planned{suite::expand(document, catalogue, arguments.suites.choices), {}};
-    planned.forecasts = run::forecast(planned.suite.cells, arguments.suites.plugins);
+    for (const run::Forecast& one :
+         run::forecast(run::cells_from(planned.suite.cells), arguments.suites.plugins)) {
+      planned.forecasts.push_back(one);
+    }
     if (arguments.json) {
       all.push_back(as_json(document, planned));
     } else {

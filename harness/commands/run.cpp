@@ -19,7 +19,6 @@
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
-#include "harness/run/supervise/verdict.hpp"
 #include "reports/tables/table.hpp"
 
 namespace attnbench::commands {
@@ -52,7 +51,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   }
   settings.shard = run::parse_shard(arguments.shard);
   settings.jobs = arguments.jobs;
-  settings.seat = run::seat_from_environment();
+  settings.process_rank = run::process_rank_from_environment();
   return settings;
 }
 
@@ -115,13 +114,13 @@ void recall(const RunArguments& arguments, run::RunSettings& settings) {
 
 /// Where several processes train together, the folder of rank 0 is the run; each other rank has a
 /// folder beside it.
-void take_seat(const RunArguments& arguments, run::RunSettings& settings) {
-  if (settings.seat.alone()) return;
+void use_own_folder(const RunArguments& arguments, run::RunSettings& settings) {
+  if (settings.process_rank.alone()) return;
   if (arguments.measure.out.empty() && arguments.resume.empty()) {
     throw UsageFailure("several processes train together: say --out, the same for all");
   }
-  if (settings.seat.rank == 0) return;
-  const std::string beside = ".process_" + std::to_string(settings.seat.rank);
+  if (settings.process_rank.writes_the_run()) return;
+  const std::string beside = ".process_" + std::to_string(settings.process_rank.rank);
   if (!settings.out.empty()) settings.out += beside;
   if (!settings.resume.empty()) settings.resume += beside;
 }
@@ -140,9 +139,9 @@ void print_slow_blas(const result::Json& document) {
 }
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
-  take_seat(arguments, settings);
+  use_own_folder(arguments, settings);
   if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
-  const bool first = settings.seat.rank == 0;
+  const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
   result::TableStyle style;

@@ -8,10 +8,10 @@
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
+#include "core/protocol.hpp"
 #include "core/text/printable.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/run/plan/catalogue_cache.hpp"
-#include "harness/run/worker/plugin_name.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/suite/overrides.hpp"
 
 namespace attnbench::commands {

@@ -11,7 +11,7 @@
 //   plugins:    [{path, status, reason}]
 //   stamp:      {attnbench, abi, torch, compiler}
 // departure: {what, how}, from published code
-// role: {name, shape, fed_by, patterns}, see harness/worker/roles.hpp
+// role: {name, shape, fed_by, patterns}, see harness/worker/catalogue.hpp
 // option: see core/option_json.hpp
 #pragma once
 

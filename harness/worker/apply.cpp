@@ -4,11 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "harness/worker/allocator.hpp"
 #include "harness/worker/arrays.hpp"
 #include "harness/worker/catalogue.hpp"
-#include "harness/worker/cell.hpp"
-#include "harness/worker/role_sizes.hpp"
 #include "harness/worker/shape_inference.hpp"
 #include "tasks/check.hpp"
 #include "tasks/output_checks.hpp"
@@ -42,7 +39,7 @@ Mixed mixed(const Implementation& implementation, Mechanism& mechanism, Inputs& 
   return implementation.mix(mechanism, inputs, nullptr);
 }
 
-/// What the output does not depend on has no gradient, which is zero.
+/// The gradient is zero where the output does not depend on the leaf.
 void write_gradient(Out& out, const std::string& name, const at::Tensor& leaf) {
   out.write("gradients/" + name, leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf));
 }
@@ -66,8 +63,8 @@ bool all_finite(const std::vector<double>& values, std::size_t begin, std::size_
   return true;
 }
 
-/// Rows for which both the definition and the output are numbers. A product with a weight of 0
-/// carries NaN to rows that the definition keeps clear of it; whoever allows NaN allows that.
+/// Rows for which both the reference and the output are finite. A product with a weight of 0
+/// carries NaN to rows where the reference has none; --allow-nan allows that.
 tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
                         const tasks::Rows& rows) {
   const Problem& problem = mix.mechanism.problem;
@@ -84,25 +81,24 @@ tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
   return finite;
 }
 
-/// The output's own rows against the definition, all of it finite and what it was made from as it
-/// was; nothing where no row was to be checked.
+/// Checks sampled rows of the output against the reference, that all of it is finite, and that the
+/// inputs were left as they were; null where no row is to be checked.
 Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::Tensor& output,
-           const Json& request) {
+           const protocol::Apply& request) {
   const at::NoGradGuard no_grad;
   const Problem& problem = mix.mechanism.problem;
-  const std::int64_t count = request.value("check_rows", std::int64_t{64});
-  if (count == 0) return nullptr;
+  if (request.check_rows == 0) return nullptr;
   if (const std::string name = before.changed(); !name.empty()) {
     return tasks::found_wrong("it changed its input \"" + name + "\" in place");
   }
-  const std::int64_t bad = request.value("allow_nan", false) ? 0 : tasks::count_not_finite(output);
+  const std::int64_t bad = request.allow_nan ? 0 : tasks::count_not_finite(output);
   if (bad > 0) {
     return tasks::found_wrong("it returned numbers that are not finite: " + std::to_string(bad) +
                               " of " + std::to_string(output.numel()));
   }
-  tasks::Rows rows = tasks::sampled_rows(problem, count, mix.seed);
+  tasks::Rows rows = tasks::sampled_rows(problem, request.check_rows, mix.seed);
   const std::size_t sampled = rows.size();
-  if (request.value("allow_nan", false)) rows = finite_rows(mix, output, rows);
+  if (request.allow_nan) rows = finite_rows(mix, output, rows);
   Json section = {{"verdict", "ok"}, {"rows", 0}};
   if (!rows.empty()) {
     section = tasks::check_rows(mix, problem, rows, tasks::rows_of(output, rows));
@@ -129,34 +125,25 @@ Json roles_json(const apply::InputArrays& given) {
   return out;
 }
 
-std::map<std::string, OptionValue> options_from(const Json& request) {
-  std::map<std::string, OptionValue> said;
-  const Json options = request.value("options", Json::object());
-  for (const auto& [name, value] : options.items()) {
-    said[name] = value_from(value, name);
-  }
-  return said;
-}
-
-/// Arrays are given as they enter the mixing: what `before` does to tokens ahead of the projection
-/// has no place here, and an option that does nothing is not taken.
-void refuse_before(const Mechanism& mechanism, const Json& request) {
-  const Json options = request.value("options", Json::object());
-  if (!options.contains("before")) return;
+/// Refuses the option `before`: it acts on tokens ahead of their projection, and the arrays are the
+/// projected ones.
+void refuse_before(const Mechanism& mechanism, const OptionValues& options) {
+  const auto before = options.find("before");
+  if (before == options.end()) return;
   std::string fed;
   for (const Role& role : mechanism.roles()) {
     if (role.feed == Feed::before) fed += (fed.empty() ? "" : ", ") + role.name;
   }
   if (fed.empty()) return;
-  const Json& said = options.at("before");
-  throw UsageError("--set before=" + (said.is_string() ? said.get<std::string>() : said.dump()) +
-                   ": " + mechanism.name() +
+  const auto* const word = std::get_if<std::string>(&before->second);
+  throw UsageError("--set before=" + (word != nullptr ? *word : to_string(before->second)) + ": " +
+                   mechanism.name() +
                    " runs it on the tokens, before they are projected to the roles " + fed +
                    ", which are given as arrays here; leave it out, and give " + fed +
                    " as they come out of it");
 }
 
-/// What the words for sizes in a mechanism's reasons mean where arrays decide them.
+/// `reason` with the words for sizes explained: here arrays decide them.
 std::string with_sizes_explained(const std::string& reason) {
   std::string meant;
   for (const auto& [size, where] :
@@ -169,27 +156,27 @@ std::string with_sizes_explained(const std::string& reason) {
   return meant.empty() ? reason : reason + " (arrays decide sizes here: " + meant + ")";
 }
 
-Json applied(const Registry& registry, const Json& request) {
-  const Entry& entry = registry.entry(request.at("mechanism"));
-  const apply::InputArrays given = apply::open_input_arrays(request);
-  const bool gradient = !request.value("gradient", "").empty();
-  const bool allow_nan = request.value("allow_nan", false);
-  const auto seed = request.value("seed", std::uint64_t{0});
-  const Fitted fitted =
-      fit(entry, options_from(request), pattern_from(request.at("pattern")), gradient, given);
-  Mechanism& mechanism = *fitted.mechanism;
-  refuse_before(mechanism, request);
-  const Choice choice = Registry::choose(entry, request.value("implementation", "auto"),
-                                         fitted.options, fitted.problem);
+Json applied(const Registry& registry, const protocol::Apply& request) {
+  const Entry& entry = registry.entry(request.mechanism);
+  const apply::InputArrays given = apply::open_input_arrays(request.arrays);
+  const bool gradient = request.gradient;
+  const bool allow_nan = request.allow_nan;
+  const std::uint64_t seed = request.seed;
+  const Inferred inferred =
+      infer_shapes(entry, request.options, pattern_from(request.pattern), gradient, given);
+  Mechanism& mechanism = *inferred.mechanism;
+  refuse_before(mechanism, request.options);
+  const Choice choice =
+      Registry::choose(entry, request.implementation, inferred.options, inferred.problem);
   Inputs inputs = inputs_from(given, mechanism, allow_nan);
   const at::Tensor upstream =
-      gradient ? upstream_from(given, fitted.problem, allow_nan) : at::Tensor();
+      gradient ? upstream_from(given, inferred.problem, allow_nan) : at::Tensor();
   mechanism.draw_parameters(seed);
   set_parameters(given, mechanism, allow_nan);
 
   const tasks::Snapshot before(tasks::read_by(mechanism, inputs));
   const Mixed result = mixed(*choice.implementation, mechanism, inputs);
-  Out out(request.at("out").get<std::string>());
+  Out out(request.out);
   out.write("output", result.output);
   if (result.latents.defined()) out.write("latents", result.latents);
   for (const auto& [name, tensor] : parameters_of(mechanism)) {
@@ -202,8 +189,8 @@ Json applied(const Registry& registry, const Json& request) {
   Json answer = {{"status", "ok"},
                  {"implementation", choice.implementation->name},
                  {"implementation_reason", choice.reason},
-                 {"options", to_json(fitted.options)},
-                 {"problem", to_json(fitted.problem)},
+                 {"options", to_json(inferred.options)},
+                 {"problem", to_json(inferred.problem)},
                  {"roles", roles_json(given)},
                  {"parameters", parameters_json(mechanism, given)},
                  {"files", out.files()},
@@ -223,7 +210,7 @@ Json refused(const char* status, const std::string& reason) {
 
 }  // namespace
 
-Json apply_arrays(const Registry& registry, const Json& request) {
+Json apply_arrays(const Registry& registry, const protocol::Apply& request) {
   try {
     return applied(registry, request);
   } catch (const UsageError& error) {
@@ -233,13 +220,6 @@ Json apply_arrays(const Registry& registry, const Json& request) {
   } catch (const UnsupportedError& error) {
     return refused("unsupported", with_sizes_explained(error.what()));
   }
-}
-
-Json apply_in_child(const Registry& registry, const Json& request) {
-  install_counting_allocator();
-  const Json limits = request.value("limits", Json::object());
-  set_memory_limit(limits.value("memory_bytes", std::int64_t{0}));
-  return apply_arrays(registry, request);
 }
 
 }  // namespace attnbench::worker

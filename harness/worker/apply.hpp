@@ -4,20 +4,18 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "attention/registry.hpp"
+#include "core/protocol.hpp"
 
 namespace attnbench::worker {
 
 using Json = nlohmann::json;
 
-/// `request` as in core/protocol.hpp. Writes output.npy, latents.npy where the mechanism has
+/// Writes output.npy, latents.npy where the mechanism has
 /// a stream, parameters/NAME.npy and, where a gradient was asked for, gradients/ROLE.npy and
 /// gradients/parameter.NAME.npy into the folder `out`, which exists.
 /// Returns {status: ok | wrong, reason?, implementation, implementation_reason, options, problem,
 /// roles, parameters, check, files}. What makes no sense, or is not defined, comes back as {status:
 /// error | unsupported, reason, refused: true}; throws what the mechanism or the allocator throw.
-Json apply_arrays(const Registry& registry, const Json& request);
-
-/// apply_arrays with the request's limits kept by the allocator: for a child's first operation.
-Json apply_in_child(const Registry& registry, const Json& request);
+Json apply_arrays(const Registry& registry, const protocol::Apply& request);
 
 }  // namespace attnbench::worker

@@ -25,15 +25,15 @@
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/torch.hpp"
 #include "core/text/format.hpp"
-#include "harness/run/worker/descendants.hpp"
-#include "harness/run/folder/files.hpp"
+#include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/limits.hpp"
+#include "harness/run/worker/descendants.hpp"
 
 namespace attnbench::worker {
 namespace {
 
 constexpr std::size_t log_tail_bytes = 2000;
-/// How often a child's end is looked for where the system has no descriptor for it.
+/// How often to poll for a child's end where the system has no pidfd.
 constexpr double look_seconds = 0.05;
 
 std::vector<int>& private_descriptors() {
@@ -41,17 +41,17 @@ std::vector<int>& private_descriptors() {
   return descriptors;
 }
 
-/// Children at work: all other children of the process are what they left behind.
-std::set<pid_t>& at_work() {
+/// Running children. All other children of this process are orphans that those left behind.
+std::set<pid_t>& running() {
   static std::set<pid_t> pids;
   return pids;
 }
 
-void end_what_children_left() {
-  run::end_orphans([](const run::Process& child) { return at_work().count(child.pid) != 0; });
+void end_orphans_of_children() {
+  run::end_orphans([](const run::Process& child) { return running().count(child.pid) != 0; });
 }
 
-/// How many processes the kernel ended for want of memory since it started.
+/// Processes that the kernel's OOM killer has ended since boot.
 long oom_kills() {
   std::ifstream stream("/proc/vmstat");
   std::string name;
@@ -63,7 +63,7 @@ long oom_kills() {
 }
 
 /// 128 random bits that only the child and its worker know.
-std::string drawn_seal() {
+std::string random_seal() {
   std::array<unsigned char, 16> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     throw std::system_error(errno, std::generic_category(), "no random numbers");
@@ -86,8 +86,8 @@ void redirect(const std::filesystem::path& log) {
   dup2(file, 2);
 }
 
-/// Private writable memory of this process, which RLIMIT_DATA limits. Address space would be the
-/// wrong thing to limit: libraries reserve far more of it than they use.
+/// Private writable memory of this process, which RLIMIT_DATA limits. A limit of the address space
+/// would be wrong: libraries reserve far more of it than they use.
 std::int64_t data_bytes() {
   std::ifstream stream("/proc/self/statm");
   std::int64_t size = 0, resident = 0, shared = 0, text = 0, library = 0, data = 0;
@@ -96,7 +96,7 @@ std::int64_t data_bytes() {
 }
 
 void limit_memory(std::int64_t bytes) {
-  // The kernel, where it runs out of memory all the same, is to end this process first.
+  // If the kernel still runs out of memory it ends this process first.
   std::ofstream("/proc/self/oom_score_adj") << "1000";
   const auto limit = static_cast<rlim_t>(data_bytes() + bytes);
   const rlimit both{limit, limit};
@@ -120,8 +120,8 @@ void become_child(const ChildSetup& setup, pid_t worker, std::int64_t limit_byte
   at::set_num_threads(setup.threads);
 }
 
-[[noreturn]] void live(const ChildSetup& setup, pid_t worker, std::int64_t limit_bytes,
-                       run::Channel& channel, const Child::Body& body) {
+[[noreturn]] void run_body(const ChildSetup& setup, pid_t worker, std::int64_t limit_bytes,
+                           run::Channel& channel, const Child::Body& body) {
   try {
     become_child(setup, worker, limit_bytes);
     try {
@@ -154,7 +154,7 @@ Child::Child(ChildSetup setup, const Body& body)
   limit_bytes_ = tensors > 0 ? tensors + memory_beside_tensors(tensors, setup_.threads)
                              : run::available_memory_bytes();
   auto [ours, theirs] = run::Channel::pair();
-  const std::string seal = drawn_seal();
+  const std::string seal = random_seal();
   ours.seal(seal);
   theirs.seal(seal);
   std::fflush(nullptr);
@@ -163,10 +163,10 @@ Child::Child(ChildSetup setup, const Body& body)
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "cannot fork");
   if (pid_ == 0) {
     ours.close();
-    live(setup_, worker, limit_bytes_, theirs, body);
+    run_body(setup_, worker, limit_bytes_, theirs, body);
   }
   setpgid(pid_, pid_);
-  at_work().insert(pid_);
+  running().insert(pid_);
   channel_ = std::move(ours);
   end_descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
 }
@@ -179,8 +179,8 @@ bool Child::over_limit() const {
   return setup_.limit_seconds > 0 && elapsed_seconds() > setup_.limit_seconds;
 }
 
-/// Its end is that of the process, not of the connection: what it left behind may hold that open,
-/// and what closed its end may go on working.
+/// The child ends with its process, not with the connection: an orphan may hold that open, and a
+/// child that closed it may go on working.
 void Child::notice_end() {
   if (pid_ < 0 || !run::has_ended(pid_)) return;
   kill(-pid_, SIGKILL);
@@ -188,9 +188,9 @@ void Child::notice_end() {
   while (wait4(pid_, &wait_status_, 0, &usage) < 0 && errno == EINTR) {
   }
   peak_bytes_ = std::int64_t{usage.ru_maxrss} * 1024;
-  at_work().erase(pid_);
+  running().erase(pid_);
   pid_ = -1;
-  end_what_children_left();
+  end_orphans_of_children();
 }
 
 std::optional<Json> Child::receive(double seconds) {
@@ -219,16 +219,16 @@ void Child::end() {
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  at_work().erase(pid_);
+  running().erase(pid_);
   pid_ = -1;
-  end_what_children_left();
+  end_orphans_of_children();
 }
 
 Outcome Child::outcome() {
   const bool out_of_memory = oom_kills() > oom_kills_before_;
   Outcome outcome =
       outcome_of_death(wait_status_, out_of_memory, run::file_tail(setup_.log, log_tail_bytes));
-  // A plugin that does not look at what malloc returned dies of it.
+  // A plugin that ignores malloc's failure crashes at the limit.
   const bool at_its_limit = setup_.limits_memory && peak_bytes_ > limit_bytes_ / 10 * 9;
   if (outcome.status == result::Status::crashed && at_its_limit) {
     outcome.status = result::Status::out_of_memory;

@@ -1,12 +1,11 @@
-// Child: a forked process that does one piece of work and tells its worker about it.
+// Child: a forked process that does one piece of work and reports to the worker.
 //
-// The worker has loaded LibTorch but run nothing with it, so that a fork costs milliseconds and the
-// child computes with all its threads. After one parallel operation in the worker a child would
-// hang.
+// The worker has loaded LibTorch but run nothing with it: a fork costs milliseconds, and the child
+// computes with all its threads. After one parallel operation in the worker a child would hang.
 //
-// What a plugin does to the child stays there: it has a process group, a floating-point environment
-// and a limit of memory of its own, none of the worker's sockets, and whatever it leaves behind
-// ends with it. Only messages that its work sends are taken for its own.
+// A plugin cannot harm more than its child, which has its own process group, floating-point
+// environment and memory limit, and none of the worker's sockets. Processes that it leaves behind
+// end with it. Messages without the child's seal are refused.
 #pragma once
 
 #include <sys/types.h>
@@ -27,19 +26,19 @@ using run::Json;
 struct ChildSetup {
   std::filesystem::path log;  ///< of its standard outputs; empty = the worker's
   int threads = 1;            ///< of LibTorch
-  double limit_seconds = 0;   ///< 0 = none; kept by who waits for it
-  /// Of its tensors; whatever it allocates besides has a share of its own on top, and both together
-  /// are limited. 0 = what the machine has to spare.
+  double limit_seconds = 0;   ///< 0 = none; enforced by the waiting worker
+  /// Of its tensors; see memory_beside_tensors for what is allowed on top. 0 = the memory available
+  /// now, for both.
   std::int64_t memory_bytes = 0;
-  /// Not where a driver maps a device's memory into the process.
+  /// False where a driver maps a device's memory into the process.
   bool limits_memory = true;
 };
 
-/// A descriptor of the worker's own, such as its socket: children close it.
+/// Registers a descriptor of the worker's own, such as its socket: children close it.
 void keep_from_children(int descriptor);
 
 /// Memory that a child may allocate (malloc, new) beside `tensor_bytes` of tensors: a quarter of
-/// it, at least 2 GiB, and 128 MiB for each thread's stack and BLAS buffers.
+/// it, at least 2 GiB, plus 128 MiB for each thread's stack and BLAS buffers.
 std::int64_t memory_beside_tensors(std::int64_t tensor_bytes, int threads);
 
 class Child {
@@ -55,7 +54,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   /// Its next message, waiting up to `seconds` for it; nothing where none came, or where it ended.
-  /// Throws ChannelError for what its work did not send.
+  /// Throws ChannelError for a message without the seal.
   std::optional<Json> receive(double seconds);
   /// Whether it has ended and `receive` has nothing more: `outcome` says how.
   bool ended() const { return ended_; }
@@ -67,7 +66,7 @@ class Child {
 
   /// Kills it and all that it started, at once.
   void end();
-  /// After it ended: what became of it.
+  /// After it ended: how.
   Outcome outcome();
 
  private:

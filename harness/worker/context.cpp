@@ -6,13 +6,12 @@
 #include <thread>
 
 #include "attention/torch/cuda.hpp"
-#include "harness/measure/device.hpp"
+#include "core/statistics.hpp"
 #include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/pairs.hpp"
-#include "core/statistics.hpp"
 #include "harness/worker/allocator.hpp"
-#include "harness/worker/replay.hpp"
 
 namespace attnbench::worker {
 namespace {

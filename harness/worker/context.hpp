@@ -1,4 +1,4 @@
-// ChildContext: what the child gives to the work of one cell, and what it collects from it.
+// ChildContext: what a child gives to the work of one cell, and what it collects from it.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/process_rank.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/interference.hpp"
-#include "harness/worker/device_meter.hpp"
+#include "harness/worker/device.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
@@ -19,7 +20,7 @@ using tasks::Json;
 /// `measure` of a run request; what is not said keeps its default.
 measure::SamplingRule sampling_rule_from(const Json& said);
 
-/// The pieces of a run request that the work gets to see.
+/// The part of a run request that the work sees.
 struct RunSettings {
   int round = 0;
   std::uint64_t seed = 0;
@@ -28,7 +29,7 @@ struct RunSettings {
   std::filesystem::path checkpoint;
   std::string binary;             ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
-  tasks::ProcessRank process_rank;
+  run::ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
 
@@ -38,7 +39,7 @@ class ChildContext final : public tasks::Context {
 
   /// The number of threads is ATen's; construct after setting it and before the first operation,
   /// because this pins the process to as many CPUs, unless it is not to be pinned. The device is
-  /// the one that the process took (see take_device). `progress` is called at most ten times a
+  /// the one that was set up (see setup_device). `progress` is called at most ten times a
   /// second. `registry` must outlive the context.
   ChildContext(RunSettings settings, const Registry& registry, Progress progress,
                std::function<bool()> cancelled = {});
@@ -55,7 +56,10 @@ class ChildContext final : public tasks::Context {
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
-  tasks::ProcessRank process_rank() const override { return settings_.process_rank; }
+  tasks::ProcessRank process_rank() const override {
+    const run::ProcessRank& own = settings_.process_rank;
+    return {own.rank, own.size, own.address, own.port};
+  }
 
   /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?,
   /// lost_share?}: what the context saw; the last is of all its life, on the CPU, the time that

@@ -1,44 +1,62 @@
 #include "harness/worker/plan.hpp"
 
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
+#include "attention/torch/cuda.hpp"
 #include "core/schema/round_check.hpp"
-#include "harness/worker/cell.hpp"
 #include "harness/worker/child.hpp"
 
 namespace attnbench::worker {
 namespace {
 
-Json forecast_of(const Loaded& loaded, const Json& cell) {
-  const tasks::Cell wanted = cell_from(cell, loaded.tasks);
-  const tasks::Task& task = loaded.tasks.find(cell.at("task"));
-  const tasks::Forecast forecast = task.forecast(loaded.registry, wanted);
-  Json out = {{"supported", forecast.support.yes},
-              {"implementation", forecast.implementation},
-              {"implementation_reason", forecast.choice_reason},
-              {"cost", to_json(forecast.cost)},
-              {"growth", to_json(forecast.growth)},
-              {"options", to_json(forecast.options)},
-              {"problem", to_json(forecast.problem)}};
-  if (forecast.once) out["once"] = true;
-  if (!forecast.support.yes) out["reason"] = forecast.support.reason;
-  if (std::isfinite(forecast.peak_bytes)) out["peak_bytes"] = forecast.peak_bytes;
-  return out;
-}
-
-Json refusal(const Outcome& outcome) {
-  Json out = {{"supported", false}, {"reason", outcome.reason}};
-  if (outcome.status != result::Status::unsupported) {
-    out["status"] = result::to_string(outcome.status);
+run::Numbers finite(std::initializer_list<std::pair<const char*, double>> numbers) {
+  run::Numbers out;
+  for (const auto& [name, number] : numbers) {
+    if (std::isfinite(number)) out[name] = number;
   }
-  if (!outcome.detail.empty()) out["detail"] = outcome.detail;
-  if (outcome.refused) out["refused"] = true;
   return out;
 }
 
-/// What a mechanism or task of a plugin throws here costs its cell; a suite that asks for what
-/// makes no sense is refused as a whole.
-Json forecast_or_refusal(const Loaded& loaded, const Json& cell) {
+run::Forecast forecast_of(const Loaded& loaded, const run::Cell& cell) {
+  const tasks::Task& task = loaded.tasks.find(cell.task);
+  const tasks::Forecast made = task.forecast(loaded.registry, task_cell(cell, loaded.tasks));
+  run::Forecast forecast;
+  forecast.id = cell.id;
+  forecast.supported = made.support.yes;
+  if (!made.support.yes) forecast.reason = made.support.reason;
+  forecast.implementation = made.implementation;
+  forecast.implementation_reason = made.choice_reason;
+  forecast.cost = numbers_of(made.cost);
+  forecast.growth = numbers_of(made.growth);
+  if (std::isfinite(made.peak_bytes)) forecast.peak_bytes = made.peak_bytes;
+  forecast.options = made.options.values();
+  forecast.problem = made.problem;
+  forecast.once = made.once;
+  return forecast;
+}
+
+run::Forecast failed_forecast(const run::Cell& cell, const Outcome& outcome) {
+  run::Forecast forecast;
+  forecast.id = cell.id;
+  forecast.supported = false;
+  forecast.reason = outcome.reason;
+  if (outcome.status != result::Status::unsupported) forecast.status = outcome.status;
+  forecast.detail = outcome.detail;
+  forecast.refused = outcome.refused;
+  return forecast;
+}
+
+std::string planning_reason(const Loaded& loaded, const run::Cell& cell,
+                            const std::string& reason) {
+  return "while planning: " + reason +
+         blame(loaded, cell.mechanism, cell.implementation, cell.task);
+}
+
+/// What a mechanism or task of a plugin throws here costs its cell; a cell that makes no sense
+/// refuses the whole suite.
+Json forecast_or_failure(const Loaded& loaded, const run::Cell& cell) {
   Outcome outcome;
   try {
     Json forecast = forecast_of(loaded, cell);
@@ -49,14 +67,49 @@ Json forecast_or_refusal(const Loaded& loaded, const Json& cell) {
     outcome = outcome_of(std::current_exception());
   }
   const bool failed = outcome.status != result::Status::unsupported && !outcome.refused;
-  if (failed) outcome.reason = "while planning: " + outcome.reason + blame(loaded, cell);
-  return refusal(outcome);
+  if (failed) outcome.reason = planning_reason(loaded, cell, outcome.reason);
+  return failed_forecast(cell, outcome);
 }
 
 }  // namespace
 
-Json plan(const Loaded& loaded, const Json& cells, double limit_seconds) {
-  Json planned = Json::array();
+tasks::Cell task_cell(const run::Cell& cell, const tasks::TaskTable& tasks) {
+  tasks::Cell out;
+  out.id = cell.id;
+  out.mechanism = cell.mechanism;
+  out.implementation = cell.implementation;
+  out.device = torch_device(cell.device);
+  out.said = cell.options;
+  out.settings = Options::resolve(tasks.find(cell.task).settings(), cell.settings);
+  return out;
+}
+
+run::Numbers numbers_of(const Cost& cost) {
+  return finite({{"model_flops", cost.model_flops},
+                 {"executed_flops", cost.executed_flops},
+                 {"minimal_bytes", cost.minimal_bytes},
+                 {"exponentials", cost.exponentials},
+                 {"workspace_bytes", cost.workspace_bytes},
+                 {"saved_bytes", cost.saved_bytes},
+                 {"state_bytes", cost.state_bytes}});
+}
+
+run::Numbers numbers_of(const Growth& growth) {
+  run::Numbers exponents = finite({{"time_in_length", growth.time_in_length},
+                                   {"workspace_in_length", growth.workspace_in_length},
+                                   {"time_in_latents", growth.time_in_latents},
+                                   {"workspace_in_latents", growth.workspace_in_latents},
+                                   {"time_in_head_dim", growth.time_in_head_dim}});
+  if (growth.from_length > 0) exponents["from_length"] = static_cast<double>(growth.from_length);
+  if (growth.workspace_in_head_dim) {
+    exponents["workspace_in_head_dim"] = *growth.workspace_in_head_dim;
+  }
+  return exponents;
+}
+
+std::vector<run::Forecast> plan(const Loaded& loaded, const std::vector<run::Cell>& cells,
+                                double limit_seconds) {
+  std::vector<run::Forecast> planned;
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   while (planned.size() < cells.size()) {
@@ -65,18 +118,19 @@ Json plan(const Loaded& loaded, const Json& cells, double limit_seconds) {
         [&](run::Channel& channel) {
           for (std::size_t i = planned.size(); i < cells.size(); ++i) {
             channel.send(
-                {{"type", "forecast"}, {"forecast", forecast_or_refusal(loaded, cells[i])}});
+                {{"type", "forecast"}, {"forecast", forecast_or_failure(loaded, cells[i])}});
           }
         },
-        [&](const Json& message) { planned.push_back(message.at("forecast")); });
+        [&](const Json& message) {
+          planned.push_back(message.at("forecast").get<run::Forecast>());
+        });
     if (end.status != result::Status::ok && planned.size() < cells.size()) {
-      const Json& cell = cells[planned.size()];
-      planned.push_back(
-          refusal({end.status, "while planning: " + end.reason + blame(loaded, cell), end.detail}));
+      const run::Cell& cell = cells[planned.size()];
+      planned.push_back(failed_forecast(
+          cell, {end.status, planning_reason(loaded, cell, end.reason), end.detail}));
     }
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) planned[i]["id"] = cells[i].value("id", "");
-  return {{"type", "plan"}, {"cells", std::move(planned)}};
+  return planned;
 }
 
 }  // namespace attnbench::worker

@@ -1,12 +1,27 @@
-// The plan: what tasks and mechanisms foretell of each cell, without running it.
+// The plan: forecasts of cells by their tasks and mechanisms, without running them.
 #pragma once
 
+#include <vector>
+
+#include "attention/mechanism.hpp"
+#include "core/cell.hpp"
+#include "core/forecast.hpp"
 #include "harness/worker/plugins.hpp"
+#include "tasks/task.hpp"
 
 namespace attnbench::worker {
 
-/// {type: plan, cells: […]} as protocol.hpp has it. The forecasts are made in a child: a mechanism
-/// that crashes over one costs that cell only, which then carries "status" and "reason".
-Json plan(const Loaded& loaded, const Json& cells, double limit_seconds = 30);
+/// A cell as its task, one of `tasks`, takes it: with the defaults of its settings. Throws
+/// UsageError naming what is wrong.
+tasks::Cell task_cell(const run::Cell& cell, const tasks::TaskTable& tasks);
+
+/// By name; numbers that are not finite are left out, since JSON has none.
+run::Numbers numbers_of(const Cost& cost);
+run::Numbers numbers_of(const Growth& growth);
+
+/// The forecasts of `cells`, in order. They are made in a child: a mechanism that crashes, throws
+/// or hangs over one costs that cell only, whose forecast then has a status and a reason.
+std::vector<run::Forecast> plan(const Loaded& loaded, const std::vector<run::Cell>& cells,
+                                double limit_seconds = 30);
 
 }  // namespace attnbench::worker

@@ -1,4 +1,4 @@
-// Plugins as the worker takes them: each is tried in a child first, so that it costs only itself.
+// Plugins: each is loaded in a child first, so that one that crashes costs only itself.
 #pragma once
 
 #include <map>
@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "attention/registry.hpp"
+#include "attention/script/script.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
 
 using Json = nlohmann::json;
 
-/// Everything there is to measure, and where it came from.
+/// Everything that can be measured, and where it came from.
 struct Loaded {
   Registry registry = Registry::with_builtins();
   tasks::TaskTable tasks = tasks::builtin_tasks();
@@ -27,13 +28,29 @@ struct Loaded {
 };
 
 /// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
-/// (scripts.hpp), each as harness/run/worker/plugin_name.hpp reads it; under another name come mechanisms
+/// (describe_script), each as run::PluginName reads it; under another name come mechanisms
 /// and implementations alone. A plugin that crashes, throws, clashes or does not come back within
 /// `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
 
-/// What to add to the reason why a cell (or check) failed that needs something of a plugin, such as
-/// "; mine comes from the plugin build/libmine.so". Empty where all of it is built in.
-std::string blame(const Loaded& loaded, const Json& cell);
+/// An addition to the reason why a cell or a check failed that needs something of a plugin, such as
+/// "; mine comes from the plugin build/libmine.so". Empty where all of it is built in, or has no
+/// name.
+std::string blame(const Loaded& loaded, const std::string& mechanism,
+                  const std::string& implementation, const std::string& task);
+
+/// Whether a plugin's path is that of a TorchScript module: it ends in .pt.
+bool is_script(const std::string& path);
+
+/// Of folder/mine.pt: the mechanism `mine`, what folder/mine.json says of it if it is there, and
+/// folder/mine.reference.pt as its reference if that is there. All keys are optional:
+///   {"title": TEXT, "citation": TEXT, "patterns": ["bidirectional" | "causal" | "cross", …],
+///    "roles": {ARGUMENT: {"source": "query_tokens" | "key_tokens",
+///                         "width": "head_dim" | "value_dim" | NUMBER}},
+///    "options": {ARGUMENT: MEANING}, "claims": {CLAIM: BOOL, …},
+///    "growth": {"time_in_length": NUMBER, …}}
+/// A claim that is not made there is not made; nor is one about growth.
+/// Throws PluginError naming the file, the key, and the nearest one that is known.
+ScriptDescription describe_script(const std::string& path);
 
 }  // namespace attnbench::worker

@@ -217,15 +217,12 @@ Json torch_card() {
   return card;
 }
 
-Json probe_in_child(const Json& request) {
-  const int threads = request.value("threads", 0);
-  if (threads > 0) at::set_num_threads(threads);
+Json probe(const protocol::Probe& request) {
+  if (request.threads > 0) at::set_num_threads(request.threads);
   measure::pin_to_cpus(at::get_num_threads());
-  const std::string word = request.value("device", "cpu");
+  const std::string& word = request.device;
   const measure::Device& device = measure::usable_device(word);
-  if (request.value("product", false)) {
-    return {{"product", try_product()}, {"machine", torch_card()}};
-  }
+  if (request.product) return {{"product", try_product()}, {"machine", torch_card()}};
   Json ceilings = device.ceilings(at::get_num_threads());
   // Whether a cell was timed in a slower or faster moment than this one: see measure::impossible.
   ceilings["calibration_seconds"] = device.calibration_seconds(at::get_num_threads());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "harness/worker/role_sizes.hpp"
+#include "harness/worker/arrays.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -13,12 +13,12 @@ using npy::Array;
 using npy::Shape;
 using Values = std::map<std::string, OptionValue>;
 
-/// An array whose shape is not what the mechanism wants.
+/// An array whose shape differs from what the mechanism wants.
 struct Misfit {
   std::string what;
   const Array* array = nullptr;
   Shape wanted;
-  /// Dimensions that differ; all of them where even their number does.
+  /// The number of dimensions that differ; all of them where the ranks differ.
   std::size_t distance() const {
     if (wanted.size() != array->shape.size()) return std::max(wanted.size(), array->shape.size());
     std::size_t count = 0;
@@ -35,21 +35,21 @@ std::size_t distance(const Misfits& misfits) {
   return sum;
 }
 
-Fitted made(const Entry& entry, const Values& said, const Problem& problem) {
-  Fitted fitted;
-  fitted.problem = problem;
-  fitted.options = entry.derive(Options::resolve(entry.options, said), problem);
+Inferred made(const Entry& entry, const Values& said, const Problem& problem) {
+  Inferred inferred;
+  inferred.problem = problem;
+  inferred.options = entry.derive(Options::resolve(entry.options, said), problem);
   if (entry.supports) {
-    if (const Support support = entry.supports(fitted.options, problem); !support) {
+    if (const Support support = entry.supports(inferred.options, problem); !support) {
       throw UnsupportedError(support.reason);
     }
   }
-  fitted.mechanism = entry.make(fitted.options, problem);
-  return fitted;
+  inferred.mechanism = entry.make(inferred.options, problem);
+  return inferred;
 }
 
-/// A try that may contradict what was said, or ask for what is not defined.
-std::optional<Fitted> tried(const Entry& entry, const Values& said, const Problem& problem) {
+/// Nothing where the sizes contradict the options, or are not supported.
+std::optional<Inferred> tried(const Entry& entry, const Values& said, const Problem& problem) {
   try {
     return made(entry, said, problem);
   } catch (const Error&) {
@@ -57,16 +57,16 @@ std::optional<Fitted> tried(const Entry& entry, const Values& said, const Proble
   }
 }
 
-Misfits misfits_of(const Fitted& fitted, const InputArrays& given) {
+Misfits misfits_of(const Inferred& inferred, const InputArrays& given) {
   Misfits misfits;
   const auto compare = [&](const std::string& what, const Array& array, const Shape& wanted) {
     if (array.shape != wanted) misfits.push_back({what, &array, wanted});
   };
-  for (const Role& role : fitted.mechanism->roles()) {
+  for (const Role& role : inferred.mechanism->roles()) {
     const Array& array = given.roles.at(role.name);
-    compare("the role " + role.name, array, shape_of_role(role, *fitted.mechanism, array));
+    compare("the role " + role.name, array, shape_of_role(role, *inferred.mechanism, array));
   }
-  for (const auto& [name, tensor] : parameters_of(*fitted.mechanism)) {
+  for (const auto& [name, tensor] : parameters_of(*inferred.mechanism)) {
     const auto found = given.parameters.find(name);
     if (found == given.parameters.end()) continue;
     compare("the parameter " + name, found->second, tensor.sizes().vec());
@@ -74,7 +74,7 @@ Misfits misfits_of(const Fitted& fitted, const InputArrays& given) {
   return misfits;
 }
 
-/// Integer options that the arrays may decide: not those that only say how to compute.
+/// Integer options that the arrays may decide: not those that only choose how to compute.
 std::vector<std::string> undecided(const Entry& entry, const Values& said) {
   std::vector<std::string> names;
   for (const Option& option : entry.options) {
@@ -87,28 +87,28 @@ std::vector<std::string> undecided(const Entry& entry, const Values& said) {
   return names;
 }
 
-/// One undecided number set so that the shapes come nearer to what was given.
-std::optional<Fitted> nearer(const Entry& entry, const Fitted& from, Values& said,
-                             const InputArrays& given, const Misfits& misfits) {
+/// `from` with one undecided number set so that its shapes come nearer to the arrays'.
+std::optional<Inferred> nearer(const Entry& entry, const Inferred& from, Values& said,
+                               const InputArrays& given, const Misfits& misfits) {
   const std::size_t before = distance(misfits);
   for (const Misfit& misfit : misfits) {
     for (const std::string& name : undecided(entry, said)) {
       for (const std::int64_t size : misfit.array->shape) {
         Values more = said;
         more[name] = size;
-        auto fitted = tried(entry, more, from.problem);
-        if (!fitted || distance(misfits_of(*fitted, given)) >= before) continue;
+        auto inferred = tried(entry, more, from.problem);
+        if (!inferred || distance(misfits_of(*inferred, given)) >= before) continue;
         said = more;
-        return fitted;
+        return inferred;
       }
     }
-    // Where no role is named query, key or value the widths of a head are open as well.
+    // Where no role is named query, key or value, the head widths are undecided as well.
     for (std::int64_t Problem::*const width : open_widths(given)) {
       for (const std::int64_t size : misfit.array->shape) {
         Problem problem = from.problem;
         problem.*width = size;
-        auto fitted = tried(entry, said, problem);
-        if (fitted && distance(misfits_of(*fitted, given)) < before) return fitted;
+        auto inferred = tried(entry, said, problem);
+        if (inferred && distance(misfits_of(*inferred, given)) < before) return inferred;
       }
     }
   }
@@ -128,15 +128,15 @@ std::optional<Fitted> nearer(const Entry& entry, const Fitted& from, Values& sai
                    ": change the array, or the options that decide its shape");
 }
 
-void require_known_parameters(const Fitted& fitted, const InputArrays& given) {
+void require_known_parameters(const Inferred& inferred, const InputArrays& given) {
   std::vector<std::string> known;
-  for (const auto& [name, tensor] : parameters_of(*fitted.mechanism)) known.push_back(name);
+  for (const auto& [name, tensor] : parameters_of(*inferred.mechanism)) known.push_back(name);
   for (const auto& [name, array] : given.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
     for (const std::string& word : known) list += (list.empty() ? "" : ", ") + word;
     const std::string near = closest_word(name, known);
-    throw UsageError(array.file.string() + ": " + fitted.mechanism->name() +
+    throw UsageError(array.file.string() + ": " + inferred.mechanism->name() +
                      " has no parameter \"" + name + "\" with these options" +
                      (near.empty() ? "" : "; did you mean \"" + near + "\"?") +
                      (list.empty() ? "; it has none" : "; it has: " + list));
@@ -145,24 +145,24 @@ void require_known_parameters(const Fitted& fitted, const InputArrays& given) {
 
 }  // namespace
 
-Fitted fit(const Entry& entry, const Values& options, Pattern pattern, bool gradient,
-           const InputArrays& given) {
+Inferred infer_shapes(const Entry& entry, const Values& options, Pattern pattern, bool gradient,
+                      const InputArrays& given) {
   Values said = options;
   Problem problem = guessed_problem(given, pattern, gradient);
-  // Which roles there are, and whose tokens they hold, is known only of a mechanism that was made.
-  Fitted fitted = made(entry, said, problem);
-  require_roles(*fitted.mechanism, given);
-  problem = problem_of(*fitted.mechanism, given);
-  fitted = made(entry, said, problem);
-  Misfits misfits = misfits_of(fitted, given);
+  // Only an instance of the mechanism knows its roles and whose tokens they hold.
+  Inferred inferred = made(entry, said, problem);
+  require_roles(*inferred.mechanism, given);
+  problem = problem_of(*inferred.mechanism, given);
+  inferred = made(entry, said, problem);
+  Misfits misfits = misfits_of(inferred, given);
   while (!misfits.empty()) {
-    auto better = nearer(entry, fitted, said, given, misfits);
+    auto better = nearer(entry, inferred, said, given, misfits);
     if (!better) refuse(misfits.front(), said);
-    fitted = *better;
-    misfits = misfits_of(fitted, given);
+    inferred = *better;
+    misfits = misfits_of(inferred, given);
   }
-  require_known_parameters(fitted, given);
-  return fitted;
+  require_known_parameters(inferred, given);
+  return inferred;
 }
 
 }  // namespace attnbench::worker

@@ -1,4 +1,4 @@
-// Fitting: the problem and the options that arrays from outside stand for.
+// Shape inference: the problem and the options that follow from input arrays.
 #pragma once
 
 #include <map>
@@ -10,19 +10,19 @@
 
 namespace attnbench::worker {
 
-/// A mechanism whose roles and parameters have the shapes of the arrays given.
-struct Fitted {
+/// A mechanism whose roles and parameters have the shapes of the input arrays.
+struct Inferred {
   Problem problem;
   Options options;  ///< resolved and derived
   std::shared_ptr<Mechanism> mechanism;
 };
 
-/// Sizes come from the arrays of the roles. An integer option that nobody said takes the number
-/// that makes a role's or a parameter's shape fit (latents_per_head from the width of query_logits,
-/// say); one that was said stands, and an array that contradicts it is refused.
+/// Sizes come from the arrays of the roles. An integer option that is not in `said` takes the
+/// number that makes a role's or a parameter's shape fit, such as latents_per_head from the width
+/// of query_logits. One that is in `said` stays, and an array that contradicts it is refused.
 /// Throws UsageError (roles or parameters that are missing, unknown or of another shape, sizes that
-/// do not go together) and UnsupportedError.
-Fitted fit(const Entry& entry, const std::map<std::string, OptionValue>& said, Pattern pattern,
-           bool gradient, const apply::InputArrays& given);
+/// contradict each other) and UnsupportedError.
+Inferred infer_shapes(const Entry& entry, const std::map<std::string, OptionValue>& said,
+                      Pattern pattern, bool gradient, const apply::InputArrays& given);
 
 }  // namespace attnbench::worker

@@ -5,8 +5,8 @@
 
 #include <new>
 
-#include "core/errors.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/errors.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/worker/allocator.hpp"
 
@@ -16,15 +16,15 @@ namespace {
 using result::Status;
 
 /// LibTorch appends a backtrace of many lines to its messages.
-Outcome in_two_parts(Status status, const std::string& message) {
+Outcome split_message(Status status, const std::string& message) {
   const std::size_t end = message.find('\n');
   if (end == std::string::npos) return {status, message, ""};
   return {status, message.substr(0, end), message};
 }
 
-/// LibTorch's allocator of the CPU and CUDA's libraries say so in words alone; that of CUDA has an
-/// exception for it.
-bool speaks_of_memory(const std::string& message) {
+/// LibTorch's CPU allocator and CUDA's libraries report it in words alone; LibTorch's CUDA
+/// allocator has an exception for it.
+bool is_out_of_memory(const std::string& message) {
   for (const char* words : {"not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
                             "CUDNN_STATUS_ALLOC_FAILED"}) {
     if (message.find(words) != std::string::npos) return true;
@@ -44,20 +44,21 @@ Outcome outcome_of(std::exception_ptr thrown) {
   } catch (const Error& error) {
     return {Status::error, error.what(), ""};
   } catch (const OutOfMemory& error) {
-    return in_two_parts(Status::out_of_memory, error.what());
+    return split_message(Status::out_of_memory, error.what());
   } catch (const std::bad_alloc& error) {
     return {Status::out_of_memory,
             std::string("memory beside tensors ran out (") + error.what() +
                 "); it has a limit of its own, which follows --memory-limit",
             ""};
   } catch (const c10::OutOfMemoryError& error) {
-    return in_two_parts(Status::out_of_memory, error.what_without_backtrace());
+    return split_message(Status::out_of_memory, error.what_without_backtrace());
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
-    return in_two_parts(speaks_of_memory(message) ? Status::out_of_memory : Status::error, message);
+    return split_message(is_out_of_memory(message) ? Status::out_of_memory : Status::error,
+                         message);
   } catch (const std::exception& error) {
-    return in_two_parts(speaks_of_memory(error.what()) ? Status::out_of_memory : Status::error,
-                        error.what());
+    return split_message(is_out_of_memory(error.what()) ? Status::out_of_memory : Status::error,
+                         error.what());
   } catch (...) {
     return {Status::error, "something was thrown that is not a std::exception", ""};
   }

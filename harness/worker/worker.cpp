@@ -11,23 +11,17 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/cuda.hpp"
-#include "core/schema/round_check.hpp"
 #include "core/protocol.hpp"
-#include "harness/worker/apply.hpp"
+#include "core/schema/round_check.hpp"
 #include "harness/worker/catalogue.hpp"
-#include "harness/worker/check.hpp"
-#include "harness/worker/data.hpp"
+#include "harness/worker/device.hpp"
 #include "harness/worker/plan.hpp"
-#include "harness/worker/probe.hpp"
-#include "harness/worker/roles.hpp"
-#include "harness/worker/device_setup.hpp"
-#include "harness/worker/work.hpp"
 
 namespace attnbench::worker {
 namespace {
 
 constexpr int wait_milliseconds = 100;
-/// Of what a child says in words; its log is there for the rest.
+/// Bytes of a child's reason and detail; the rest is in its log.
 constexpr std::size_t longest_reason = 4000;
 constexpr std::size_t longest_detail = 20'000;
 
@@ -40,29 +34,8 @@ std::string now_text() {
   return text.data();
 }
 
-std::string cell_id(const Json& request) {
-  return request.contains("cell") ? request.at("cell").value("id", "") : "";
-}
-
-std::string device_of(const Json& request) {
-  const Json& from = request.contains("cell") ? request.at("cell") : request;
-  return from.value("device", "cpu");
-}
-
-/// What the child does for a request, and what it answers with.
-Json do_request(const std::string& type, const Loaded& loaded, const Json& request,
-                run::Channel& channel) {
-  const Json limits = request.value("limits", Json::object());
-  take_device(device_of(request), limits.value("device_bytes", std::int64_t{0}));
-  if (type == "apply") return apply_in_child(loaded.registry, request);
-  if (type == "check") return check_in_child(loaded.registry, request);
-  if (type == "probe") return probe_in_child(request);
-  if (type == "data") return write_data_in_child(loaded.tasks, request);
-  return do_cell(loaded, request, channel);
-}
-
-/// How the environment of any thread that computes differs from that of a fresh program; empty
-/// where none does.
+/// How the floating-point environment of a thread that computes differs from a fresh program's;
+/// empty where none does.
 std::string changes_on_any_thread() {
   std::string changes = floating_point_changes();
   std::mutex mutex;
@@ -73,7 +46,7 @@ std::string changes_on_any_thread() {
   return changes;
 }
 
-/// What comes after such a change is computed by other rules, the check included, whatever it says.
+/// After such a change everything is computed by other rules, the check included.
 void refuse_changed_environment(Json& result) {
   const std::string status = result.value("status", "");
   if (status != "ok" && status != "wrong") return;
@@ -89,8 +62,7 @@ bool is_failure(const Json& result) {
   return status == "wrong" || status == "error" || status == "crashed" || status == "timeout";
 }
 
-Outcome over_limit(const Json& request) {
-  const double seconds = request.at("limits").at("seconds");
+Outcome over_limit(double seconds) {
   return {result::Status::timeout,
           "no end within " + Json(seconds).dump() + " s, the cell's limit (--cell-timeout)", ""};
 }
@@ -106,9 +78,9 @@ void Worker::serve() {
     do {
       wait();
       if (job_) watch_child();
-    } while (take_requests());
+    } while (read_requests());
   } catch (const run::ChannelError&) {
-    // The supervisor is gone, and so is the reason for everything here; ~Job ends the child.
+    // The supervisor is gone; ~Job ends the child.
   }
 }
 
@@ -123,10 +95,10 @@ void Worker::wait() {
   if (waiting[0].revents != 0 && !supervisor_.fill()) {
     throw run::ChannelError("the supervisor closed the connection");
   }
-  if (job_) take_messages();
+  if (job_) read_messages();
 }
 
-bool Worker::take_requests() {
+bool Worker::read_requests() {
   while (const auto request = supervisor_.next()) {
     const std::string type = request->value("type", "");
     if (type == "bye") {
@@ -134,13 +106,12 @@ bool Worker::take_requests() {
       return false;
     }
     if (type == "cancel") {
-      if (job_) finish(Json{{"type", "cancelled"}, {"cell", cell_id(job_->request)}});
+      if (job_) finish(Json{{"type", "cancelled"}, {"cell", job_->task.cell}});
       continue;
     }
     try {
-      if (type == "run" || type == "check" || type == "probe" || type == "apply" ||
-          type == "data") {
-        begin(type, *request);
+      if (auto task = child_task(*request, loaded_)) {
+        begin(std::move(*task));
       } else {
         supervisor_.send(answer(type, *request));
       }
@@ -154,53 +125,56 @@ bool Worker::take_requests() {
 }
 
 Json Worker::answer(const std::string& type, const Json& request) {
-  if (type == "hello") return hello(request);
+  if (type == "hello") return hello(request.get<protocol::Hello>());
   if (!greeted_) throw UsageError("say hello first");
   if (type == "catalogue") {
-    Json told = catalogue_in_child(loaded_);
-    add_roles(told, loaded_);
-    return told;
+    Json all = catalogue_in_child(loaded_);
+    add_roles(all, loaded_);
+    return all;
   }
-  if (type == "plan") return plan(loaded_, request.at("cells"));
+  if (type == "plan") {
+    return {{"type", "plan"}, {"cells", plan(loaded_, request.get<protocol::Plan>().cells)}};
+  }
   throw UsageError("no such request");
 }
 
-Json Worker::hello(const Json& request) {
-  threads_ = request.value("threads", 1);
-  // Here rather than in every child: it takes a second, and only then do children share it.
-  if (is_cuda(request.value("device", "cpu"))) load_torch_cuda();
-  if (!greeted_) loaded_ = load_all(request.value("plugins", std::vector<std::string>{}));
+Json Worker::hello(const protocol::Hello& request) {
+  threads_ = request.threads;
+  // Not in every child: it takes a second, and children share what the worker has loaded.
+  if (is_cuda(request.device)) load_torch_cuda();
+  if (!greeted_) loaded_ = load_all(request.plugins);
   greeted_ = true;
   return {{"type", "hello"},
-          {"protocol", run::protocol_version},
+          {"protocol", protocol::version},
           {"pid", getpid()},
           {"stamp", stamp()},
           {"plugins", loaded_.plugins}};
 }
 
-void Worker::begin(const std::string& type, const Json& request) {
+void Worker::begin(ChildTask task) {
   if (!greeted_) throw UsageError("say hello first");
   if (job_) throw UsageError("a child is at work");
+  const protocol::ChildRequest& request = task.request;
   ChildSetup setup;
-  setup.log = request.value("log", "");
-  setup.threads = request.value("threads", threads_);
-  const Json limits = request.value("limits", Json::object());
-  setup.limit_seconds = limits.value("seconds", 0.0);
-  setup.memory_bytes = limits.value("memory_bytes", std::int64_t{0});
-  setup.limits_memory = !is_cuda(device_of(request));
+  setup.log = request.log;
+  setup.threads = request.threads > 0 ? request.threads : threads_;
+  setup.limit_seconds = request.limits.seconds;
+  setup.memory_bytes = request.limits.memory_bytes;
+  setup.limits_memory = !is_cuda(task.device);
   Job job;
-  job.request = request;
   job.started_at = now_text();
   job.child = std::make_unique<Child>(setup, [&](run::Channel& channel) {
-    Json result = do_request(type, loaded_, request, channel);
+    setup_device(task.device, request.limits.device_bytes);
+    Json result = task.work(channel);
     refuse_changed_environment(result);
     result["type"] = "done";
     channel.send(result);
   });
+  job.task = std::move(task);
   job_ = std::move(job);
 }
 
-void Worker::take_messages() {
+void Worker::read_messages() {
   while (true) {
     std::optional<Json> message;
     try {
@@ -218,38 +192,33 @@ void Worker::take_messages() {
   if (job_->child->ended()) finish(job_->child->outcome());
 }
 
-/// Of progress, what is shown.
+/// Forwards the part of progress that is shown.
 void Worker::pass_on(const Json& progress) {
   const auto number = [&](const char* key) {
     const double value = progress.value(key, 0.0);
     return std::isfinite(value) ? value : 0.0;
   };
-  supervisor_.send({{"type", "progress"},
-                    {"cell", cell_id(job_->request)},
-                    {"done", number("done")},
-                    {"total", number("total")},
-                    {"what", progress.value("what", std::string()).substr(0, 200)}});
+  supervisor_.send(protocol::Progress{job_->task.cell, number("done"), number("total"),
+                                      progress.value("what", std::string()).substr(0, 200)});
 }
 
-/// What the work said is held to its form here, where it costs its own cell only.
+/// Holds the answer to its schema here, where a fault costs its own cell only.
 void Worker::finish_done(const Json& done) {
-  const std::string type = job_->request.at("type");
-  const std::string fault = result::answer_fault(type, done);
+  const std::string fault = result::answer_fault(job_->task.type, done);
   if (fault.empty()) return finish(done);
   finish(Outcome{result::Status::error, "its record is not of the form of one: " + fault, ""});
 }
 
 void Worker::watch_child() {
-  if (job_->child->over_limit()) return finish(over_limit(job_->request));
+  if (job_->child->over_limit()) return finish(over_limit(job_->task.request.limits.seconds));
   const double elapsed = job_->child->elapsed_seconds();
   if (elapsed < job_->heartbeats + 1) return;
   job_->heartbeats = static_cast<int>(elapsed);
-  supervisor_.send(
-      {{"type", "heartbeat"}, {"cell", cell_id(job_->request)}, {"elapsed_seconds", elapsed}});
+  supervisor_.send(protocol::Heartbeat{job_->task.cell, elapsed});
 }
 
 void Worker::finish(const Outcome& outcome) {
-  if (job_->request.at("type") == "probe") {
+  if (job_->task.type == "probe") {
     return finish(Json{{"type", "error"}, {"message", "probe: " + outcome.reason}});
   }
   Json result = to_json(outcome);
@@ -257,29 +226,29 @@ void Worker::finish(const Outcome& outcome) {
   result["reason"] = outcome.reason.substr(0, longest_reason);
   result["detail"] = outcome.detail.substr(0, longest_detail);
   if (outcome.detail.empty()) result.erase("detail");
-  if (job_->request.at("type") == "check") result["properties"] = Json::array();
+  if (job_->task.type == "check") result["properties"] = Json::array();
   finish(std::move(result));
 }
 
 void Worker::finish(Json result) {
-  const Json& request = job_->request;
+  const ChildTask& task = job_->task;
   if (is_failure(result)) {
-    const Json& asked = request.contains("cell") ? request.at("cell") : request;
-    result["reason"] = result.value("reason", "") + blame(loaded_, asked);
+    result["reason"] =
+        result.value("reason", "") + blame(loaded_, task.mechanism, task.implementation, task.task);
   }
-  const std::string type = request.at("type");
+  const std::string& type = task.type;
   const bool settled =
       result.value("type", "") == "error" || result.value("type", "") == "cancelled";
   if (!settled) result["type"] = type == "run" ? "record" : type;
   if (!settled && type == "run") {
-    result["cell"] = cell_id(request);
-    result["round"] = request.value("round", 0);
+    result["cell"] = task.cell;
+    result["round"] = task.round;
     result["started_at"] = job_->started_at;
     result["wall_seconds"] = job_->child->elapsed_seconds();
   } else if (!settled && type == "check") {
-    for (const char* key : {"mechanism", "implementation", "pattern"}) {
-      if (request.contains(key) && !result.contains(key)) result[key] = request.at(key);
-    }
+    result.emplace("mechanism", task.mechanism);
+    if (!task.implementation.empty()) result.emplace("implementation", task.implementation);
+    result.emplace("pattern", task.pattern);
   }
   job_.reset();  // ends a child that is still there
   supervisor_.send(result);

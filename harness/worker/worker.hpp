@@ -1,4 +1,5 @@
-// Worker: the process between supervisor and children. Knows what there is, runs none of it itself.
+// Worker: the process between supervisor and children. Loads everything that can be measured and
+// runs none of it itself.
 #pragma once
 
 #include <chrono>
@@ -8,33 +9,34 @@
 #include "harness/run/worker/channel.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/plugins.hpp"
+#include "harness/worker/work.hpp"
 
 namespace attnbench::worker {
 
 class Worker {
  public:
-  /// Talks through `supervisor`, a connected socket, which no child gets to hold.
+  /// `supervisor` is a connected socket; children close it.
   explicit Worker(run::Channel supervisor);
 
-  /// Answers until the other end says bye or is gone; children at work then are ended.
+  /// Answers until the supervisor says bye or is gone; then ends a child that still runs.
   void serve();
 
  private:
-  /// A child at work for a request that is answered when it ends.
+  /// A child that works on a request, which is answered when it ends.
   struct Job {
-    Json request;
+    ChildTask task;
     std::string started_at;
     std::unique_ptr<Child> child;
     int heartbeats = 0;
   };
 
   void wait();
-  bool take_requests();
+  bool read_requests();
   Json answer(const std::string& type, const Json& request);
-  Json hello(const Json& request);
-  void begin(const std::string& type, const Json& request);
+  Json hello(const protocol::Hello& request);
+  void begin(ChildTask task);
   void watch_child();
-  void take_messages();
+  void read_messages();
   void pass_on(const Json& progress);
   void finish_done(const Json& done);
   void finish(const Outcome& outcome);

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
-#include "harness/run/worker/worker_client.hpp"
+#include "core/protocol.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -103,14 +104,15 @@ std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckC
 }
 
 Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
-  Json answer = ask({{"type", "check"},
-                     {"mechanism", row.mechanism},
-                     {"implementation", row.implementation},
-                     {"pattern", row.pattern},
-                     {"dtypes", {row.dtype}},
-                     {"device", row.device},
-                     {"threads", 1},
-                     {"limits", {{"seconds", limit_seconds}}}});
+  protocol::Check request;
+  request.mechanism = row.mechanism;
+  request.implementation = row.implementation;
+  request.pattern = row.pattern;
+  request.dtypes = {row.dtype};
+  request.device = row.device;
+  request.threads = 1;
+  request.limits.seconds = limit_seconds;
+  Json answer = ask(request);
   answer.erase("type");
   answer["mechanism"] = row.mechanism;
   answer["implementation"] = row.implementation;

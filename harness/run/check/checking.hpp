@@ -1,4 +1,4 @@
-// Checking: the conformance kit put to every implementation there is, one child of the worker each.
+// Checking: runs the conformance kit on every implementation, each in a child of the worker.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ class WorkerClient;
 /// Sends a request and returns the answer.
 using Ask = std::function<Json(const Json& request)>;
 
-/// `client.request`; the worker's death and its refusal come back as {status: crashed | error,
-/// reason} instead of an exception, so that they cost one row.
+/// `client.request`. The worker's death or refusal is returned as {status: crashed | error, reason}
+/// instead of an exception, so that it costs one row.
 Ask asking(WorkerClient& client);
 
-/// What the user chose; empty = all there is.
+/// The user's selection; empty = all.
 struct CheckChoices {
   std::vector<std::string> mechanisms;  ///< names or aliases
   std::string implementation;
@@ -30,7 +30,7 @@ struct CheckChoices {
 };
 
 struct CheckRow {
-  std::string mechanism;  ///< as it was asked for: a name or an alias
+  std::string mechanism;  ///< as the user named it: a name or an alias
   std::string entry;      ///< the mechanism's own name
   std::string implementation;
   std::string pattern;
@@ -38,15 +38,15 @@ struct CheckRow {
   std::string device = "cpu";
 };
 
-/// Throws UsageFailure, naming the nearest word, for what is not known, and where nothing is left.
+/// Throws UsageFailure for an unknown word, naming the nearest one, and where no row is left.
 std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices);
 
-/// One child with one thread, as the sizes are small; the kit takes two where they matter.
+/// Runs one child with one thread, as the sizes are small; the kit uses two where they matter.
 /// {mechanism, implementation, pattern, dtype, status, reason?, properties, held, broken,
 /// not_applicable}. status: ok, wrong, unsupported, or how the child ended.
 Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds);
 
-/// Whether the row is a failure: broken, crashed, hung. What is unsupported is none.
+/// Whether the row is a failure: broken, crashed or hung, but not unsupported.
 bool failed(const Json& checked);
 
 }  // namespace attnbench::run

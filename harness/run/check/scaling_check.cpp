@@ -6,25 +6,130 @@
 #include <optional>
 #include <utility>
 
+#include "core/json_object.hpp"
+#include "core/protocol.hpp"
+#include "core/result/disturbed.hpp"
 #include "core/text/format.hpp"
-#include "harness/run/check/scaling_cells.hpp"
 
 namespace attnbench::run {
 namespace {
 
 using result::GrowthPoint;
 
-/// A size axis: what varies from `start` on, the rest held.
+/// What one child measured.
+struct Measured {
+  double seconds = 0;
+  bool disturbed = false;  ///< other programs had the CPU: no time to judge by
+  /// Of round 0 alone: bytes by what they are ("workspace", "peak", "state"), where known.
+  std::map<std::string, double> bytes;
+};
+
+/// The sizes of one cell; 0 latents = the mechanism's default.
+struct Size {
+  std::int64_t length = 0;
+  std::int64_t latents = 0;
+  std::int64_t head_dim = 64;
+};
+
+/// The cells of one implementation along its axes. Refers to what it is made of.
+class ScalingCells {
+ public:
+  ScalingCells(const Ask& ask, const CheckRow& row, const ScalingPlan& plan)
+      : ask_(ask), row_(row), plan_(plan) {}
+
+  /// Sets `options` in every cell from here on: defaults that follow a size stay as they are.
+  void hold(OptionValues options) { held_ = std::move(options); }
+  /// The worker's forecast; nothing where it has none.
+  std::optional<Forecast> forecast(const Size& size) const;
+  /// Whether the cell is supported and fits in memory.
+  bool fits(const Size& size) const;
+  /// Round 0 also meters memory. Nothing where the cell does not end well; `why` then says how.
+  std::optional<Measured> measure(const Size& size, int round, std::string& why) const;
+
+ private:
+  Cell cell(const Size& size) const;
+  protocol::Run request(const Size& size, int round) const;
+
+  const Ask& ask_;
+  const CheckRow& row_;
+  const ScalingPlan& plan_;
+  OptionValues held_;
+};
+
+Cell ScalingCells::cell(const Size& size) const {
+  Cell cell;
+  cell.id = "growth-" + std::to_string(size.length) + "-" + std::to_string(size.latents) + "-" +
+            std::to_string(size.head_dim);
+  cell.label = row_.entry + " " + row_.implementation;
+  cell.task = cell.task_label = "kernel";
+  cell.mechanism = row_.entry;
+  cell.implementation = row_.implementation;
+  cell.device = row_.device;
+  cell.options = held_;
+  if (size.latents > 0) cell.options["latents_per_head"] = size.latents;
+  cell.settings = {{"batch", std::int64_t{1}},    {"heads", std::int64_t{2}},
+                   {"head_dim", size.head_dim},   {"length", size.length},
+                   {"pattern", row_.pattern},     {"pass", std::string("forward")},
+                   {"scope", std::string("mix")}, {"dtype", row_.dtype}};
+  return cell;
+}
+
+std::optional<Forecast> ScalingCells::forecast(const Size& size) const {
+  const Json answer = ask_(protocol::Plan{{cell(size)}});
+  if (!answer.contains("cells")) return std::nullopt;
+  const auto forecasts = JsonObject(answer).at<std::vector<Forecast>>("cells");
+  return forecasts.empty() ? std::nullopt : std::optional(forecasts.front());
+}
+
+bool ScalingCells::fits(const Size& size) const {
+  const auto planned = forecast(size);
+  if (!planned || !planned->supported) return false;
+  return plan_.memory_limit_bytes <= 0 ||
+         planned->peak_bytes.value_or(0) <= plan_.memory_limit_bytes;
+}
+
+std::optional<Measured> ScalingCells::measure(const Size& size, int round, std::string& why) const {
+  const Json record = ask_(request(size, round));
+  if (record.value("status", "error") != "ok") {
+    why = record.value("status", "error") + ": " + record.value("reason", "no reason given");
+    return std::nullopt;
+  }
+  const Json& measured = record.at("measured");
+  const Json& timing = measured.at("timing").at("forward");
+  Measured out{timing.at("median_seconds"), result::is_disturbed_round(timing), {}};
+  const Json memory = measured.value("memory", Json::object());
+  for (const char* what : {"workspace", "peak"}) {
+    const std::string key = std::string(what) + "_bytes";
+    if (memory.contains(key)) out.bytes[what] = memory.at(key);
+  }
+  if (out.bytes.empty()) return out;
+  const auto planned = forecast(size);
+  if (planned && planned->cost.count("state_bytes") != 0) {
+    out.bytes["state"] = planned->cost_of("state_bytes");
+  }
+  return out;
+}
+
+protocol::Run ScalingCells::request(const Size& size, int round) const {
+  protocol::Run request;
+  request.cell = cell(size);
+  request.round = round;
+  request.limits.seconds = plan_.cell_timeout_seconds;
+  request.limits.memory_bytes = static_cast<std::int64_t>(plan_.memory_limit_bytes);
+  request.measure = {{"max_seconds", plan_.sampling_seconds}, {"min_samples", 10}};
+  return request;
+}
+
+/// A size axis: one size varies from `start` on, the others are held.
 struct Axis {
   std::string name;  ///< length, latents or head_dim
-  std::int64_t GrowthSize::*varies = &GrowthSize::length;
-  GrowthSize start;
-  result::GrowthClaim meant() const {
-    return varies == &GrowthSize::length ? result::GrowthClaim::exponent
-                                         : result::GrowthClaim::bound;
+  std::int64_t Size::*varies = &Size::length;
+  Size start;
+  result::GrowthClaim meaning() const {
+    return varies == &Size::length ? result::GrowthClaim::exponent : result::GrowthClaim::bound;
   }
-  GrowthSize at(int doublings) const {
-    GrowthSize size = start;
+  Size at(int doublings) const {
+    Size size = start;
     size.*varies <<= doublings;
     return size;
   }
@@ -38,9 +143,9 @@ struct Series {
 
 constexpr const char* preempted = "other programs had the CPU while it was timed, in every process";
 
-/// The first of a few children that was left alone; nothing, with the reason, where none was.
-std::optional<Measured> measured_quietly(const GrowthCells& cells, const GrowthPlan& plan,
-                                         const GrowthSize& size, std::string& why) {
+/// The first of a few children that was not disturbed; nothing, with the reason, where all were.
+std::optional<Measured> measured_quietly(const ScalingCells& cells, const ScalingPlan& plan,
+                                         const Size& size, std::string& why) {
   for (int round = 1; round <= std::max(1, plan.children); ++round) {
     const auto measured = cells.measure(size, round, why);
     if (!measured || !measured->disturbed) return measured;
@@ -51,8 +156,8 @@ std::optional<Measured> measured_quietly(const GrowthCells& cells, const GrowthP
 
 /// `size` with the least power-of-two length whose cell takes long enough; nothing, with the
 /// reason, where none does.
-std::optional<GrowthSize> long_enough(const GrowthCells& cells, const GrowthPlan& plan,
-                                      GrowthSize size, std::string& why) {
+std::optional<Size> long_enough(const ScalingCells& cells, const ScalingPlan& plan, Size size,
+                                std::string& why) {
   size.length = plan.least_length;
   while (size.length <= plan.most_length) {
     if (!cells.fits(size)) {
@@ -71,12 +176,12 @@ std::optional<GrowthSize> long_enough(const GrowthCells& cells, const GrowthPlan
   return std::nullopt;
 }
 
-/// Interleaved over the sizes, so that a slow minute of the machine meets all of them.
-void measure_series(const GrowthCells& cells, const GrowthPlan& plan, const Axis& axis,
+/// Interleaved over the sizes, so that a slow minute of the machine affects all of them.
+void measure_series(const ScalingCells& cells, const ScalingPlan& plan, const Axis& axis,
                     Series& series) {
   for (int round = 0; round < plan.children; ++round) {
     for (int i = 0; i < plan.sizes; ++i) {
-      const GrowthSize size = axis.at(i);
+      const Size size = axis.at(i);
       if (!cells.fits(size)) {
         series.why = "size " + std::to_string(size.*axis.varies) + " does not fit in memory";
         continue;
@@ -98,8 +203,8 @@ void measure_series(const GrowthCells& cells, const GrowthPlan& plan, const Axis
   }
 }
 
-/// The least at each size: what disturbs a machine only adds, and to large sizes, which touch more
-/// memory, more than to small ones.
+/// The least value at each size: disturbances only add, and more to large sizes, which touch more
+/// memory.
 std::vector<GrowthPoint> least_disturbed(const std::vector<GrowthPoint>& points) {
   std::map<double, double> least;
   for (const GrowthPoint& point : points) {
@@ -111,39 +216,44 @@ std::vector<GrowthPoint> least_disturbed(const std::vector<GrowthPoint>& points)
   return out;
 }
 
-GrowthRow judged(const CheckRow& row, const std::string& quantity, const std::string& why,
-                 std::vector<GrowthPoint> points, double claimed, result::GrowthClaim meant) {
-  GrowthRow out{row.entry, row.implementation, row.pattern, quantity, std::move(points), {}};
-  out.fit = result::fit_growth(least_disturbed(out.points), claimed, meant);
+ScalingRow judged(const CheckRow& row, const std::string& quantity, const std::string& why,
+                  std::vector<GrowthPoint> points, double claimed, result::GrowthClaim meaning) {
+  ScalingRow out{row.entry, row.implementation, row.pattern, quantity, std::move(points), {}};
+  out.fit = result::fit_growth(least_disturbed(out.points), claimed, meaning);
   if (out.fit.verdict == result::GrowthVerdict::undecided && !why.empty()) out.fit.reason = why;
   return out;
 }
 
-/// What is claimed of time and workspace along one axis.
-void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPlan& plan, Axis axis,
-                  const Json& claims, const Say& say, std::vector<GrowthRow>& rows) {
+double claimed_in(const Numbers& claims, const std::string& name, double fallback) {
+  const auto found = claims.find(name);
+  return found == claims.end() ? fallback : found->second;
+}
+
+/// Measures and judges the claims of time and workspace along one axis.
+void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingPlan& plan,
+                  Axis axis, const Numbers& claims, const Say& say, std::vector<ScalingRow>& rows) {
   const std::string workspace = "workspace_in_" + axis.name;
-  const double claimed = claims.value("time_in_" + axis.name, 0.0);
+  const double claimed = claimed_in(claims, "time_in_" + axis.name, 0);
   const std::string in = " in " + axis.name;
   Series series;
-  // Adds to the series what is measured along `at`; its verdict is on all that is there then.
+  // Adds what is measured along `at` to the series, and judges all of it.
   const auto measured = [&](const Axis& at) {
     say("growth" + in + " of " + row.entry + " " + row.implementation + ", from " +
         std::to_string(at.start.*at.varies));
     measure_series(cells, plan, at, series);
-    return judged(row, "time" + in, series.why, series.seconds, claimed, axis.meant());
+    return judged(row, "time" + in, series.why, series.seconds, claimed, axis.meaning());
   };
-  GrowthRow timed = measured(axis);
+  ScalingRow timed = measured(axis);
   const auto differs = [&timed] { return timed.fit.verdict == result::GrowthVerdict::differs; };
-  // An exponent is of what remains at large sizes; where a smaller one is found, terms of lower
-  // order may still weigh.
+  // An exponent holds at large sizes; a smaller one found at small sizes may be due to terms of
+  // lower order.
   for (int moves = 0; moves < plan.most_moves && differs() && *timed.fit.measured < claimed;
        ++moves) {
     Axis further = axis;
     further.start = axis.at(1);
     if (!cells.fits(further.at(plan.sizes - 1))) break;
     const Series before = std::exchange(series, {});
-    GrowthRow beyond = measured(further);
+    ScalingRow beyond = measured(further);
     if (beyond.fit.verdict == result::GrowthVerdict::undecided) {
       series = before;
       break;
@@ -152,57 +262,57 @@ void measure_axis(const GrowthCells& cells, const CheckRow& row, const GrowthPla
     timed = std::move(beyond);
   }
   if (differs()) {
-    // A neighbour on the machine may have come and gone: both series together decide.
+    // Another program may have run meanwhile: both series together decide.
     timed = measured(axis);
     result::excuse_caches(timed.fit, plan.ladder, series.bytes);
     result::excuse_lower_orders(timed.fit, result::Reach::all);
   }
   rows.push_back(std::move(timed));
-  if (!claims.contains(workspace)) return;
+  if (claims.count(workspace) == 0) return;
   rows.push_back(judged(row, "workspace" + in, series.why, series.bytes["workspace"],
-                        claims.at(workspace), axis.meant()));
+                        claims.at(workspace), axis.meaning()));
 }
 
 }  // namespace
 
-std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
-                                      const GrowthPlan& plan, const Say& say) {
-  std::vector<GrowthRow> rows;
-  GrowthCells cells(ask, row, plan);
-  const Json planned = cells.forecast({plan.least_length});
-  if (!planned.is_object() || !planned.value("supported", false)) return rows;
-  const Json claims = planned.value("growth", Json::object());
-  if (!claims.contains("time_in_length")) return rows;  // nothing is claimed
-  GrowthPlan from_claim = plan;
+std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, bool has_latents,
+                                        const ScalingPlan& plan, const Say& say) {
+  std::vector<ScalingRow> rows;
+  ScalingCells cells(ask, row, plan);
+  const auto planned = cells.forecast({plan.least_length});
+  if (!planned || !planned->supported) return rows;
+  const Numbers& claims = planned->growth;
+  if (claims.count("time_in_length") == 0) return rows;  // nothing is claimed
+  ScalingPlan from_claim = plan;
   from_claim.least_length =
-      std::max(plan.least_length, claims.value("from_length", plan.least_length));
-  const auto along = [&](const std::string& name, std::int64_t GrowthSize::*varies,
-                         const GrowthSize& from) {
+      std::max(plan.least_length, static_cast<std::int64_t>(claimed_in(claims, "from_length", 0)));
+  const auto along = [&](const std::string& name, std::int64_t Size::*varies, const Size& from) {
     std::string why;
-    const GrowthPlan& begun = varies == &GrowthSize::length ? from_claim : plan;
+    const ScalingPlan& begun = varies == &Size::length ? from_claim : plan;
     if (const auto start = long_enough(cells, begun, from, why)) {
       measure_axis(cells, row, plan, {name, varies, *start}, claims, say, rows);
     } else {
       const std::string time = "time_in_" + name;
-      rows.push_back(judged(row, "time in " + name, why, {}, claims.value(time, 1.0),
+      rows.push_back(judged(row, "time in " + name, why, {}, claimed_in(claims, time, 1),
                             result::GrowthClaim::exponent));
     }
   };
-  along("length", &GrowthSize::length, {});
-  // As many latents as head_dim or fewer cost less than what does not depend on them.
+  along("length", &Size::length, {});
+  // Up to head_dim latents cost less than the work that does not depend on them.
   constexpr std::int64_t fewest = 128;
-  const bool claimed =
-      claims.value("time_in_latents", 0.0) != 0 || claims.value("workspace_in_latents", 0.0) != 0;
-  if (has_latents && claimed) along("latents", &GrowthSize::latents, {0, fewest});
-  if (!claims.contains("time_in_head_dim")) return rows;
-  // Below this, what each pair of tokens costs whatever the width (exponentials) hides the growth.
+  const bool claimed = claimed_in(claims, "time_in_latents", 0) != 0 ||
+                       claimed_in(claims, "workspace_in_latents", 0) != 0;
+  if (has_latents && claimed) along("latents", &Size::latents, {0, fewest});
+  if (claims.count("time_in_head_dim") == 0) return rows;
+  // Below this width, the cost per pair of tokens that does not depend on it (exponentials) hides
+  // the growth.
   constexpr std::int64_t narrowest = 256;
-  cells.hold(planned.value("options", Json::object()));
-  along("head_dim", &GrowthSize::head_dim, {0, 0, narrowest});
+  cells.hold(planned->options.value_or(OptionValues{}));
+  along("head_dim", &Size::head_dim, {0, 0, narrowest});
   return rows;
 }
 
-Json to_json(const GrowthRow& row) {
+Json to_json(const ScalingRow& row) {
   Json out = {{"mechanism", row.mechanism},
               {"implementation", row.implementation},
               {"pattern", row.pattern},

@@ -1,5 +1,5 @@
-// Growing: the growth of an implementation's time and workspace, measured by cells of the kernel
-// task in fresh children and held to what it claims.
+// The scaling check: the growth of an implementation's time and workspace, measured by cells of the
+// kernel task in fresh children and held to what it claims.
 #pragma once
 
 #include <functional>
@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "harness/measure/ceilings_cpu.hpp"
-#include "reports/tables/growth.hpp"
 #include "harness/run/check/checking.hpp"
+#include "reports/tables/growth.hpp"
 
 namespace attnbench::run {
 
 /// How and how much is measured.
-struct GrowthPlan {
-  double least_seconds = 0.005;  ///< a smaller cell shows its fixed costs, not its growth
+struct ScalingPlan {
+  double least_seconds = 0.005;  ///< a shorter cell shows its fixed costs, not its growth
   int sizes = 3;                 ///< each twice the one before
   int children = 3;              ///< fresh processes for each size
   int most_moves = 2;            ///< times that all sizes are doubled to see a claimed exponent
@@ -28,7 +28,7 @@ struct GrowthPlan {
 };
 
 /// One claim of one implementation.
-struct GrowthRow {
+struct ScalingRow {
   std::string mechanism;
   std::string implementation;
   std::string pattern;
@@ -42,18 +42,19 @@ using Say = std::function<void(const std::string&)>;
 
 /// Claims in length, in head_dim (all options held as they are at 64) and, for a mechanism with
 /// `latents_per_head` whose growth in latents is claimed, in latents per head. `row.dtype` is the
-/// cells'. An exponent in length that is smaller than claimed is looked for at twice the sizes, as
-/// often as `most_moves` and memory allow. The least of the children at each size is what is
-/// judged: what disturbs a machine only adds. A claim that is missed then is measured once more and
-/// judged by both. It is below where local slopes rise with the size and the last one keeps it, and
-/// undecided where it is missed by no more than the ladder explains of what is touched (workspace,
-/// all tensors, state). Children that other programs disturbed count for nothing; a size without
-/// others leaves the claim undecided. Empty where the implementation does not support the problem.
-std::vector<GrowthRow> measure_growth(const Ask& ask, const CheckRow& row, bool has_latents,
-                                      const GrowthPlan& plan, const Say& say);
+/// cells'. Empty where the implementation does not support the problem.
+///
+/// The least of the children's times at each size is judged, since disturbances only add. Children
+/// that other programs disturbed do not count; a size without others leaves the claim undecided. An
+/// exponent in length that is smaller than claimed is looked for at twice the sizes, as often as
+/// `most_moves` and memory allow. A claim that is missed is measured once more and judged by both
+/// series: it is below where local slopes rise with the size and the last one agrees, and undecided
+/// where the ladder explains the difference by the memory touched (workspace, all tensors, state).
+std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, bool has_latents,
+                                        const ScalingPlan& plan, const Say& say);
 
 /// {mechanism, implementation, pattern, quantity, claimed, measured?, tolerance, verdict, reason?,
 /// points: [{size, value}], local: [{from, to, slope}]}.
-Json to_json(const GrowthRow& row);
+Json to_json(const ScalingRow& row);
 
 }  // namespace attnbench::run

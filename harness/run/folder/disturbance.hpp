@@ -1,5 +1,5 @@
-// Disturbance: which rounds of a cell count, and when too few do. The rules are in record.hpp,
-// under "disturbed"; nothing else decides them.
+// Disturbance: which rounds of a cell count, and when too few do. The rules are those of
+// core/result/record.hpp, under "disturbed".
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@ namespace attnbench::result {
 
 using Json = nlohmann::json;
 
-/// Seconds that the calibration takes when nobody disturbs it: the lower quartile over the rounds
-/// of a run that were timed on the CPU. `records` by cell id; 0 where there is none.
+/// Seconds of an undisturbed calibration: the lower quartile over the rounds of a run that were
+/// timed on the CPU. `records` by cell id; 0 where there is none.
 double usual_calibration(const std::map<std::string, std::vector<Json>>& records);
 
 /// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, slow); empty

@@ -3,14 +3,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
-#include "harness/run/worker/plugin_name.hpp"
+#include "core/protocol.hpp"
+#include "core/result/result_file.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {
@@ -31,7 +34,7 @@ std::vector<fs::path> programs() {
   return found;
 }
 
-/// What tells, without reading it, that a file is the one that was read before.
+/// Identifies a file's content without reading it.
 std::string appearance(const fs::path& file) {
   struct stat seen {};
   if (stat(file.c_str(), &seen) != 0 || !S_ISREG(seen.st_mode)) return {};
@@ -41,7 +44,7 @@ std::string appearance(const fs::path& file) {
   return text.str();
 }
 
-/// Hashes by path, each with the appearance it was made for.
+/// The hashes of files by path, each with the appearance that the file had.
 class Memo {
  public:
   Memo() : file_(cache_file("hashes.json")) {
@@ -81,11 +84,24 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
-/// A TorchScript module is what stands beside it, too.
+/// A TorchScript module includes the files beside it.
 std::vector<fs::path> files_of(const fs::path& plugin) {
   if (plugin.extension() != ".pt") return {plugin};
   return {plugin, fs::path(plugin).replace_extension(".json"),
           fs::path(plugin).replace_extension(".reference.pt")};
+}
+
+/// What git says in the program's folder; empty where there is no git or no repository.
+std::string git(const std::string& arguments) {
+  const std::string folder = program_folder().string();
+  if (folder.find('\'') != std::string::npos) return {};
+  const std::string command = "git -C '" + folder + "' " + arguments + " 2>/dev/null";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::string out;
+  std::array<char, 4096> block;
+  while (pipe && std::fgets(block.data(), block.size(), pipe.get()) != nullptr) out += block.data();
+  while (!out.empty() && out.back() == '\n') out.pop_back();
+  return out;
 }
 
 }  // namespace
@@ -98,6 +114,16 @@ std::string binary_fingerprint(const std::vector<std::string>& plugins) {
     for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
   }
   return result::hash_text(all);
+}
+
+Json provenance(const std::string& binary) {
+  Json out = {
+      {"compiler", ATTNBENCH_BUILD_COMPILER}, {"flags", ATTNBENCH_BUILD_FLAGS}, {"binary", binary}};
+  const std::string commit = git("rev-parse HEAD");
+  if (commit.empty()) return out;
+  out["commit"] = commit;
+  out["dirty"] = !git("status --porcelain --untracked-files=no").empty();
+  return out;
 }
 
 fs::path cache_file(const std::string& name) {
@@ -116,7 +142,7 @@ void remember(const fs::path& file, const Json& value) {
     drop_oldest(file.parent_path());
     result::write_atomically(file, result::hash_text(text) + "\n" + text);
   } catch (const std::exception&) {
-    // Without a cache the answer only takes longer.
+    // Without a cache the next answer only takes longer.
   }
 }
 

@@ -1,4 +1,5 @@
-// Fingerprints of the programs that measure, and the small cache folder where they are remembered.
+// Fingerprints of the programs that measure, the sources they come from, and the cache folder where
+// fingerprints and answers of the worker are kept.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +10,22 @@
 
 namespace attnbench::run {
 
-/// Of the worker, its library and the plugins, by content. Files that were seen before with the
-/// same size, time and inode are not read again. A file that is not there counts as empty.
+/// Of the worker, its library and the plugins, by content. A file with the size, time and inode
+/// that it had before is not read again. A missing file counts as empty.
 std::string binary_fingerprint(const std::vector<std::string>& plugins);
+
+/// {commit, dirty, compiler, flags, binary}. The commit is that of the checkout that holds the
+/// program, and absent where there is none. `binary` is a binary_fingerprint.
+nlohmann::json provenance(const std::string& binary);
 
 /// $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where there is no such folder.
 std::filesystem::path cache_file(const std::string& name);
 
-/// Writes a cache file, its hash in the first line; failing to is no failure. The oldest files go
-/// when there are very many.
+/// Writes a cache file, its hash in the first line; a failure is ignored. Where there are more than
+/// 256 files the oldest half is deleted.
 void remember(const std::filesystem::path& file, const nlohmann::json& value);
 
-/// What `remember` wrote there. Nothing where there is no such file, or one that does not have its
-/// hash: that one is deleted.
+/// What `remember` wrote there. Nothing where the file is missing, or damaged: then it is deleted.
 std::optional<nlohmann::json> recalled(const std::filesystem::path& file);
 
 }  // namespace attnbench::run

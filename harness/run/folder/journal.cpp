@@ -10,16 +10,16 @@
 #include <fstream>
 #include <utility>
 
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
 #include "core/schema/round_check.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::run {
 namespace {
 
 constexpr std::size_t most_bytes = 512 * result::mebibyte;
 
-/// In place of an earlier one of the same round, or at the end.
+/// Replaces an earlier record of the same round, or adds one.
 void take_round(std::vector<Json>& rounds, Json record) {
   for (Json& known : rounds) {
     if (known.at("round") != record.at("round")) continue;
@@ -29,20 +29,29 @@ void take_round(std::vector<Json>& rounds, Json record) {
   rounds.push_back(std::move(record));
 }
 
+/// The cell that a line names; empty where it names none.
+std::string cell_of(const Json& line) {
+  const auto cell = line.find("cell");
+  return cell != line.end() && cell->is_string() ? cell->get<std::string>() : std::string();
+}
+
 void take(JournalContents& contents, Json line, const std::string& place) {
   const std::string type = line.value("type", "");
+  const std::string cell = cell_of(line);
+  if (cell.empty() && (type == "repeat" || type == "record")) {
+    contents.skipped.push_back(place + ": the " + type + " names no cell");
+    return;
+  }
   if (type == "header") {
     contents.header = std::move(line);
   } else if (type == "probe") {
-    if (!result::answer_fault("probe", line).empty()) return;  // it is measured again
+    if (!result::answer_fault("probe", line).empty()) return;  // the device is probed again
     const std::string device = line.value("device", "cpu");
     contents.probes[device] = std::move(line);
   } else if (type == "repeat") {
-    const std::string cell = line.at("cell");
     contents.rounds.erase(cell);
     contents.faults.erase(cell);
   } else if (type == "record") {
-    const std::string cell = line.at("cell");
     contents.identities[cell] = contents.header.at("identity");
     if (const std::string fault = result::round_fault(line); !fault.empty()) {
       contents.faults.emplace(cell, place + ": " + fault);
@@ -156,7 +165,6 @@ void Journal::append(const Json& line) {
     size_ += static_cast<off_t>(text.size());
     return;
   }
-  // Half a line would be left out by the next reader anyway; without it nobody has to.
   if (ftruncate(descriptor_, size_) != 0) reason = errno;
   throw JournalFailure("cannot write " + file_.string() + ": " + std::strerror(reason));
 }

@@ -1,13 +1,13 @@
-// Journal: what a run has measured so far, one JSON line after the other, synced before the next.
+// Journal: what a run has measured so far, as JSON lines, each synced before the next.
 //
 // journal.jsonl
 //   {type: header, schema, suite, cells, measure, rounds, plugins, seed, threads, blas, command,
 //    reproduce, started_at, identity}
-//                  each (re)start of the run writes one; the newest holds. identity: what must be
-//                  equal for records to hold, see keeping.hpp
+//                  written by each start of the run; the newest one counts. identity: what must
+//                  be equal for records to hold, see resume.hpp
 //   {type: probe, device, ceilings, machine}
 //   {type: record, cell, round, status, reason, …}   see protocol.hpp; reused_from where copied
-//   {type: repeat, cell, reason}    what was recorded of this cell before no longer holds
+//   {type: repeat, cell, reason}    the records of this cell above no longer hold
 #pragma once
 
 #include <filesystem>
@@ -30,8 +30,7 @@ class JournalFailure : public EnvironmentFailure {
   using EnvironmentFailure::EnvironmentFailure;
 };
 
-/// The journal is no longer where it was: its folder was deleted or moved while the run was at
-/// work.
+/// The journal's folder was deleted or moved during the run.
 class JournalGone : public EnvironmentFailure {
  public:
   using EnvironmentFailure::EnvironmentFailure;
@@ -43,15 +42,17 @@ struct JournalContents {
   std::map<std::string, Json> probes;               ///< newest, by device
   std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
   std::map<std::string, Json> identities;           ///< of the start that measured each cell
-  /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first that is not one.
+  /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first malformed one.
   std::map<std::string, std::string> faults;
+  /// Lines that name no cell, which nothing can be done with: "FILE:LINE: …".
+  std::vector<std::string> skipped;
   std::size_t whole_bytes = 0;  ///< up to the end of the last whole line
 };
 
-/// Reads a journal; a last line that was cut off is left out, and of two records of one cell and
-/// round the later counts. A record that is not of its form (result/round_form.hpp) costs the
-/// records of its cell. Throws EnvironmentFailure naming the file and line if it is missing or not
-/// a journal.
+/// Reads a journal. A last line that was cut off is left out; of two records of one cell and round
+/// the later counts. A record that is not of its schema (core/schema/round_check.hpp) costs the
+/// records of its cell; one that names no cell is skipped. Throws EnvironmentFailure naming the
+/// file and line if the file is missing or not a journal.
 JournalContents read_journal(const std::filesystem::path& file);
 
 class Journal {

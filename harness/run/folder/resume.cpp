@@ -2,13 +2,13 @@
 
 #include <utility>
 
-#include "harness/run/folder/disturbance.hpp"
 #include "core/result/record.hpp"
+#include "harness/run/folder/disturbance.hpp"
 
 namespace attnbench::run {
 namespace {
 
-/// Whether both name a device by the same word and mean another one, or another driver.
+/// Whether a device of the same name was another card, or had another driver.
 bool other_device(const Json& then, const Json& now) {
   const Json nothing = Json::object();
   const Json& before = then.contains("devices") ? then["devices"] : nothing;
@@ -34,7 +34,7 @@ std::string difference(const Json& then, const Json& now) {
   return other_device(then, now) ? "it was measured on another device, or with another driver" : "";
 }
 
-/// By the rule of the result: each round of such a cell ended well.
+/// By the result's rule, since each round of a disturbed cell ended with ok.
 bool is_disturbed(const std::vector<Json>& rounds, double usual_calibration) {
   const Json cell = result::combine(Json::object(), Json(), rounds, Json(), usual_calibration);
   return cell["status"] == "disturbed";
@@ -62,13 +62,14 @@ Json to_json(const Identity& identity) {
           {"measure", identity.measure}};
 }
 
-Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
-          const std::set<std::string>& retry) {
-  Kept kept;
+Resumed resumed_records(const JournalContents& journal, const std::vector<std::string>& ids,
+                        const Json& identity, const std::set<std::string>& retry) {
+  Resumed resumed;
+  resumed.skipped = journal.skipped;
   const double usual = result::usual_calibration(journal.rounds);
   for (const std::string& id : ids) {
     if (const auto fault = journal.faults.find(id); fault != journal.faults.end()) {
-      kept.repeated[id] = fault->second;
+      resumed.repeated[id] = fault->second;
       continue;
     }
     const auto found = journal.rounds.find(id);
@@ -76,12 +77,12 @@ Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, c
     std::string reason = difference(journal.identities.at(id), identity);
     if (reason.empty()) reason = retried(found->second, retry, usual);
     if (reason.empty()) {
-      kept.rounds[id] = found->second;
+      resumed.records[id] = found->second;
     } else {
-      kept.repeated[id] = reason;
+      resumed.repeated[id] = reason;
     }
   }
-  return kept;
+  return resumed;
 }
 
 }  // namespace attnbench::run

@@ -1,6 +1,7 @@
-// Keeping: which records of an earlier start, or of another run, still hold, and why others do not.
+// Resume: which records of an earlier start, or of another run, still hold, and why others do not.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,26 +12,28 @@
 
 namespace attnbench::run {
 
-/// What must be the same for a number to hold: {binary, machine, threads, seed, measure}, and
-/// {devices: {WORD: card}} of those that cells name, where they have cards, and {blas_core} where
-/// it is not OpenBLAS's own choice.
+/// What must be the same for a number to hold. As JSON it also has {devices: {WORD: card}} of the
+/// devices that cells name and that have a card, and {blas_core} where it is not OpenBLAS's own
+/// choice.
 struct Identity {
-  std::string binary;   ///< fingerprint of worker, its library and the plugins
+  std::string binary;   ///< fingerprint of the worker, its library and the plugins
   std::string machine;  ///< host and processor
   int threads = 0;
   std::uint64_t seed = 0;
-  Json measure;  ///< the sampling rule; rounds and limits do not belong to it
+  Json measure;  ///< the sampling rule, without rounds and limits
 };
+/// {binary, machine, threads, seed, measure}.
 Json to_json(const Identity& identity);
 
-struct Kept {
-  std::map<std::string, std::vector<Json>> rounds;  ///< by cell id
-  std::map<std::string, std::string> repeated;      ///< why a cell's records were not taken
+struct Resumed {
+  std::map<std::string, std::vector<Json>> records;  ///< that hold, by cell id
+  std::map<std::string, std::string> repeated;       ///< why a cell's records are not used
+  std::vector<std::string> skipped;                  ///< lines of the journal, as JournalContents
 };
 
-/// Of `journal`, the records of cells in `ids` that hold under `identity`. Cells that ended with a
-/// status in `retry` are to be repeated, disturbed ones whole: their rounds ended well, each.
-Kept keep(const JournalContents& journal, const std::vector<std::string>& ids, const Json& identity,
-          const std::set<std::string>& retry);
+/// The records of cells in `ids` that hold under `identity`. Cells that ended with a status of
+/// `retry` are measured again; of disturbed ones all rounds, each of which ended with ok.
+Resumed resumed_records(const JournalContents& journal, const std::vector<std::string>& ids,
+                        const Json& identity, const std::set<std::string>& retry);
 
 }  // namespace attnbench::run

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
+#include <fstream>
 
 #include "core/failure.hpp"
 
@@ -21,7 +23,7 @@ std::string moment() {
   return text.data();
 }
 
-/// Two runs may start within a second: whoever makes the folder has it.
+/// Two runs may start within a second: the one that makes the folder has it.
 fs::path make_fresh(const std::string& name) {
   fs::create_directories("runs");
   const std::string base = name + "-" + moment();
@@ -38,7 +40,7 @@ void point_latest_at(const std::string& name, const fs::path& path) {
   std::error_code error;
   fs::create_directory_symlink(path.filename(), fresh, error);
   if (!error) fs::rename(fresh, link, error);
-  if (error) fs::remove(fresh, error);  // a file system without links: the run is as good without
+  if (error) fs::remove(fresh, error);  // some file systems have no links
 }
 
 }  // namespace
@@ -67,6 +69,24 @@ RunFolder find_run_folder(const fs::path& path) {
     throw UsageFailure(path.string() + " is not the folder of a run: it has no journal.jsonl");
   }
   return folder;
+}
+
+std::string file_tail(const std::filesystem::path& file, std::size_t bytes) {
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(0, std::ios::end);
+  const std::streamoff size = stream.tellg();
+  if (!stream || size <= 0) return {};
+  const std::streamoff from =
+      std::max<std::streamoff>(0, size - static_cast<std::streamoff>(bytes));
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  stream.seekg(from);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (from > 0) {
+    const std::size_t end = text.find('\n');
+    if (end != std::string::npos && end + 1 < text.size()) text.erase(0, end + 1);
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
 }
 
 }  // namespace attnbench::run

@@ -1,6 +1,7 @@
-// The folder of a run: where things are in it, and how it is found again.
+// The folder of a run: where its files are, and how it is found again.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -25,7 +26,10 @@ struct RunFolder {
 /// EnvironmentFailure if the folder cannot be made.
 RunFolder make_run_folder(const std::string& name, const std::filesystem::path& out);
 
-/// The folder of a run that is there. Throws UsageFailure if it has no journal.
+/// The folder of an existing run. Throws UsageFailure if it has no journal.
 RunFolder find_run_folder(const std::filesystem::path& path);
+
+/// The last whole lines of a file such as a log, at most `bytes`; empty if it cannot be read.
+std::string file_tail(const std::filesystem::path& file, std::size_t bytes);
 
 }  // namespace attnbench::run

@@ -3,10 +3,10 @@
 #include <array>
 #include <ctime>
 
-#include "harness/run/folder/disturbance.hpp"
 #include "core/result/document.hpp"
 #include "core/result/record.hpp"
-#include "harness/run/folder/provenance.hpp"
+#include "harness/run/folder/disturbance.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -34,14 +34,14 @@ Json run_part(const RunFacts& facts) {
   return run;
 }
 
-/// The worker ran without OpenBLAS's variables, so they spoil nothing: say that instead.
+/// OpenBLAS's variables were kept from the worker, so they are no source of noise.
 Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& probes) {
   Json machine = facts.machine;
   Json blas = machine.value("blas", Json::object());
   for (const auto& [device, probe] : probes) {
     if (!probe.contains("machine")) continue;
     machine.update(probe.at("machine"));
-    // Which one it is comes from the worker, who chose it from the supervisor.
+    // The worker knows the library, the supervisor who chose it.
     const Json theirs = machine.value("blas", Json());
     if (theirs.is_object()) blas.update(theirs);
   }
@@ -61,7 +61,7 @@ Json machine_part(const RunFacts& facts, const std::map<std::string, Json>& prob
   return machine;
 }
 
-/// How threads waited for each other: passive where any cell's did.
+/// How threads waited for each other: passive where those of any cell did.
 void add_waiting(Json& run, const Json& cells) {
   for (const Json& cell : cells) {
     if (!cell.contains("waiting") || run.value("waiting", "") == "passive") continue;
@@ -72,7 +72,7 @@ void add_waiting(Json& run, const Json& cells) {
 Json cell_part(const RunFacts& facts, const Planned& planned, const std::vector<Json>& rounds,
                const Json& ceilings, double usual_calibration) {
   std::vector<Json> told = rounds;
-  if (!planned.runs()) told = {planned.settled};
+  if (!planned.runs()) told = {to_json(*planned.settled)};
   Json cell = result::combine(planned.cell, planned.forecast, told, ceilings, usual_calibration);
   if (!facts.reproduce.empty()) cell["reproduce"] = facts.reproduce + " --only " + planned.id();
   for (const Json& round : told) {
@@ -114,9 +114,8 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
   for (const Planned& one : planned) {
     const auto found = records.find(one.id());
     const std::vector<Json> rounds = found == records.end() ? std::vector<Json>{} : found->second;
-    const std::string device = one.cell.value("device", "cpu");
-    parts.cells.push_back(
-        cell_part(facts, one, rounds, parts.ceilings.value(device, Json::object()), usual));
+    const Json ceilings = parts.ceilings.value(one.cell.device, Json::object());
+    parts.cells.push_back(cell_part(facts, one, rounds, ceilings, usual));
   }
   add_waiting(parts.run, parts.cells);
   return result::assemble(parts);

@@ -1,4 +1,4 @@
-// The result of a run: what was planned, measured and known, put together as result.json has it.
+// The result of a run, as result.json has it, from what was planned, measured and probed.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace attnbench::run {
 
-/// What is said of the run beside its cells.
+/// Facts of the run as a whole.
 struct RunFacts {
   std::string state;  ///< complete, interrupted or stopped
   std::string reason;
@@ -36,7 +36,7 @@ Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
                 const std::map<std::string, std::vector<Json>>& records,
                 const std::map<std::string, Json>& probes);
 
-/// The moment as 2026-01-31T12:00:00Z.
+/// The time in UTC, as 2026-01-31T12:00:00Z.
 std::string now_text();
 
 }  // namespace attnbench::run

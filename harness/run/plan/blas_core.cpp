@@ -9,8 +9,9 @@
 #include <iterator>
 #include <sstream>
 
-#include "core/text/format.hpp"
 #include "core/hash.hpp"
+#include "core/protocol.hpp"
+#include "core/text/format.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr double clearly_faster = 1.1;
 constexpr double about_as_fast = 0.95;
 constexpr double trial_seconds = 10;
-/// After so long no further core type is begun with.
+/// After so long no further core type is tried.
 constexpr double trying_seconds = 2;
 
 double now() {
@@ -30,7 +31,7 @@ double now() {
   return std::chrono::duration<double>(since).count();
 }
 
-/// What tells, without reading it, that a file is the one that was tried.
+/// Identifies the file that was tried without reading it.
 std::string appearance(const fs::path& file) {
   struct stat seen {};
   if (file.empty() || stat(file.c_str(), &seen) != 0) return "missing";
@@ -63,12 +64,11 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
   options.blas_core = core_type;
   try {
     WorkerClient worker(options);
-    const Json answer = worker.request({{"type", "probe"},
-                                        {"device", "cpu"},
-                                        {"product", true},
-                                        {"threads", 1},
-                                        {"limits", {{"seconds", trial_seconds}}}},
-                                       {}, trial_seconds);
+    protocol::Probe request;
+    request.product = true;
+    request.threads = 1;
+    request.limits.seconds = trial_seconds;
+    const Json answer = worker.request(request, {}, trial_seconds);
     const Json blas = answer.at("machine").value("blas", Json::object());
     return BlasTrial{blas.value("kind", ""), blas.value("library", ""), blas.value("core_type", ""),
                      answer.at("product").at("flops_per_second").get<double>()};
@@ -77,7 +77,7 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
   }
 }
 
-/// What the trials depend on beside the library's file.
+/// Named by what the trials depend on besides the library's file.
 fs::path trials_file(bool keep) {
   std::string key = "blas 1\n" + cpuinfo("model name") + "\n" + cpuinfo("flags") + "\n" +
                     binary_fingerprint({}) + "\n" + (keep ? "kept" : "");
@@ -177,7 +177,7 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
       known->unknown.insert(type);
     }
   }
-  // A neighbour may have held the library's own choice back: it is put aside only twice beaten.
+  // Another process may have slowed the trial of the library's own choice down: it must lose twice.
   if (news && choose(*known, core_types).chosen_by == "attnbench") {
     if (const auto again = try_blas("")) {
       known->own.flops_per_second = std::max(known->own.flops_per_second, again->flops_per_second);
@@ -202,7 +202,7 @@ std::optional<BlasTrials> remembered_trials(const fs::path& file) {
     if (!sound || value.at("appearance") != appearance(trials.own.library)) return std::nullopt;
     return trials;
   } catch (const Json::exception&) {
-    return std::nullopt;  // a cache that somebody damaged is as good as none
+    return std::nullopt;  // a damaged cache is as good as none
   }
 }
 

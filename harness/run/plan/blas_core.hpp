@@ -1,7 +1,7 @@
 // BlasCore: which of OpenBLAS's sets of kernels ("core types") a worker uses. OpenBLAS chooses by a
-// list of CPUs, and takes the oldest set for one that it does not know: a sixth of the speed on a
-// CPU with AVX-512. So those that the CPU can run are tried, each in a fresh process since OpenBLAS
-// reads OPENBLAS_CORETYPE in a constructor, and the choice is remembered.
+// list of CPUs, and takes the oldest set for an unknown one: a sixth of the speed on a CPU with
+// AVX-512. So the core types that the CPU can run are tried, each in a fresh process since OpenBLAS
+// reads OPENBLAS_CORETYPE in a constructor, and the choice is cached.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// What one process found: its BLAS, and its float32 product on one thread in CPU time,
-/// so that a busy machine decides as a quiet one, held to plain loops.
+/// What one process found: its BLAS, and the rate of a float32 product on one thread, checked
+/// against plain loops. In CPU time, so that a busy machine decides as a quiet one.
 struct BlasTrial {
   std::string kind;       ///< openblas, mkl, reference, …; empty where it is not known
   std::string library;    ///< file

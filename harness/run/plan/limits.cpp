@@ -1,11 +1,14 @@
 #include "harness/run/plan/limits.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <thread>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
@@ -35,7 +38,7 @@ std::int64_t entry_in(const char* file, const std::string& key) {
 std::int64_t control_group_bytes() {
   const std::int64_t limit = number_in("/sys/fs/cgroup/memory.max");
   if (limit == std::numeric_limits<std::int64_t>::max()) return limit;
-  // Files that were read are counted as used, and given back when memory is wanted.
+  // The page cache counts as used, and is given back when memory is needed.
   const std::int64_t used = number_in("/sys/fs/cgroup/memory.current") -
                             entry_in("/sys/fs/cgroup/memory.stat", "inactive_file");
   return std::clamp<std::int64_t>(limit - used, 0, limit);
@@ -66,6 +69,12 @@ std::int64_t parse_bytes(const std::string& text) {
 std::int64_t available_memory_bytes() {
   const std::int64_t kibibytes = entry_in("/proc/meminfo", "MemAvailable:");
   return std::min(kibibytes * 1024, control_group_bytes());
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 bool Shard::holds(const std::string& cell_id) const {

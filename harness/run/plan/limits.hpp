@@ -1,4 +1,4 @@
-// Limits and shares: sizes as people write them, memory that is to be had, shards of a plan.
+// Limits: the memory and the cores that a run may use, and its share of a suite's cells.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,18 @@ namespace attnbench::run {
 /// "512M", "20G", "1.5GiB", "4096": bytes; letters are powers of 1024. Throws UsageFailure.
 std::int64_t parse_bytes(const std::string& text);
 
-/// What may be used without swapping: the kernel's estimate, or what the control group leaves.
+/// The memory that may be used without swapping: the kernel's estimate, or what the control group
+/// leaves.
 std::int64_t available_memory_bytes();
+
+/// The cores that this process may run on: the threads of a worker that was told 0.
+int usable_cores();
 
 /// "2/8": the second of eight.
 struct Shard {
   int index = 1;
   int count = 1;
-  /// Decided by the id alone, so that every machine cuts the same way.
+  /// Follows from the id alone, so that every machine splits the cells the same way.
   bool holds(const std::string& cell_id) const;
 };
 /// Throws UsageFailure.

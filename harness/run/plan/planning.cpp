@@ -1,43 +1,109 @@
 #include "harness/run/plan/planning.hpp"
 
+#include <algorithm>
 #include <set>
 
-#include "core/failure.hpp"
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "core/json_object.hpp"
+#include "core/protocol.hpp"
 #include "core/text/format.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {
 namespace {
 
+namespace fs = std::filesystem;
+using suite::Catalogue;
+
+constexpr double answer_limit_seconds = 600;
 constexpr std::size_t most_told = 20;
 
-Json settle(const Json& forecast, std::int64_t limit) {
-  if (forecast.contains("status")) {
-    Json settled = {{"status", forecast["status"]}, {"reason", forecast.value("reason", "")}};
-    if (forecast.contains("detail")) settled["detail"] = forecast["detail"];
-    return settled;
-  }
-  if (!forecast.value("supported", true)) {
-    return {{"status", "unsupported"}, {"reason", forecast.value("reason", "no reason given")}};
-  }
-  const double predicted = forecast.value("peak_bytes", 0.0);
-  if (limit > 0 && predicted > static_cast<double>(limit)) {
-    return {{"status", "skipped"},
-            {"reason", "predicted " + result::human_bytes(predicted) + " is over the limit of " +
-                           result::human_bytes(static_cast<double>(limit)) +
-                           "; --memory-limit raises it"}};
-  }
-  return nullptr;
+/// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
+bool all_plugins_ok(const Json& catalogue) {
+  const Json plugins = catalogue.value("plugins", Json::array());
+  return std::all_of(plugins.begin(), plugins.end(),
+                     [](const Json& plugin) { return plugin.value("status", "") == "ok"; });
 }
 
-/// What the suite asks for and makes no sense; a mechanism that failed over its forecast is not the
+WorkerOptions options_with(const std::vector<std::string>& plugins) {
+  WorkerOptions options;
+  options.plugins = plugins;
+  return options;
+}
+
+std::string key_of(const std::vector<std::string>& plugins) {
+  std::string key =
+      "protocol " + std::to_string(protocol::version) + " " + binary_fingerprint(plugins);
+  for (const std::string& plugin : plugins) key += "\n" + plugin;
+  return result::hash_text(key);
+}
+
+/// The cards that cells name, since workspaces depend on them; null for one that is not there.
+Json cards_of(const std::vector<Cell>& cells) {
+  Json cards = Json::object();
+  for (const Cell& cell : cells) {
+    if (!cards.contains(cell.device)) cards[cell.device] = measure::card_if_usable(cell.device);
+  }
+  return cards;
+}
+
+std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, std::size_t count) {
+  const auto known = recalled(file);
+  if (!known || !known->is_array() || known->size() != count) return std::nullopt;
+  try {
+    auto forecasts = known->get<std::vector<Forecast>>();
+    if (is_whole(forecasts)) return forecasts;
+  } catch (const UsageError&) {
+    // A damaged cache is as good as none.
+  }
+  return std::nullopt;
+}
+
+std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells,
+                                      const std::vector<std::string>& plugins) {
+  WorkerClient worker(options_with(plugins));
+  const Json answer = worker.request(protocol::Plan{cells}, {}, answer_limit_seconds);
+  std::vector<Forecast> forecasts;
+  try {
+    forecasts = JsonObject(answer).at<std::vector<Forecast>>("cells");
+  } catch (const UsageError& error) {
+    throw EnvironmentFailure(std::string("the worker's plan: ") + error.what());
+  }
+  if (forecasts.size() != cells.size()) {
+    throw EnvironmentFailure("the worker planned " + std::to_string(forecasts.size()) + " of " +
+                             std::to_string(cells.size()) + " cells");
+  }
+  return forecasts;
+}
+
+std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
+  if (forecast.status) return Settled{*forecast.status, forecast.reason, forecast.detail};
+  if (!forecast.supported) {
+    return Settled{result::Status::unsupported,
+                   forecast.reason.empty() ? "no reason given" : forecast.reason, ""};
+  }
+  const double predicted = forecast.peak_bytes.value_or(0);
+  if (limit > 0 && predicted > static_cast<double>(limit)) {
+    return Settled{result::Status::skipped,
+                   "predicted " + result::human_bytes(predicted) + " is over the limit of " +
+                       result::human_bytes(static_cast<double>(limit)) +
+                       "; --memory-limit raises it",
+                   ""};
+  }
+  return std::nullopt;
+}
+
+/// Refuses what the suite asks for and makes no sense; a mechanism whose forecast failed is not the
 /// suite's mistake. Cells of one mistake differ in sizes only: each sentence is told once.
-void refuse(const std::vector<Planned>& planned) {
+void refuse_senseless(const std::vector<Planned>& planned) {
   std::set<std::string> told;
   std::string message;
   for (const Planned& one : planned) {
-    if (one.runs() || !one.forecast.value("refused", false)) continue;
-    const std::string sentence =
-        one.cell.value("label", one.id()) + ": " + one.settled["reason"].get<std::string>();
+    if (one.runs() || !one.forecast.refused) continue;
+    const std::string sentence = one.cell.label + ": " + one.settled->reason;
     if (told.size() < most_told && told.insert(sentence).second) {
       message += (message.empty() ? "" : "\n") + sentence;
     }
@@ -47,15 +113,68 @@ void refuse(const std::vector<Planned>& planned) {
 
 }  // namespace
 
-int Planned::rounds(int all) const { return forecast.value("once", false) ? 1 : all; }
+Catalogue load_catalogue(const std::vector<std::string>& plugins) {
+  const fs::path file = cache_file("catalogue-" + key_of(plugins) + ".json");
+  if (const auto known = recalled(file)) {
+    try {
+      return Catalogue::from_json(*known);
+    } catch (const std::exception&) {
+      // A damaged cache is as good as none.
+    }
+  }
+  WorkerClient worker(options_with(plugins));
+  Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
+  answer.erase("type");
+  Catalogue catalogue = Catalogue::from_json(answer);
+  if (all_plugins_ok(answer)) remember(file, answer);
+  return catalogue;
+}
 
-std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
-                                const std::function<std::int64_t(const Json& cell)>& memory_limit) {
+bool is_whole(const std::vector<Forecast>& forecasts) {
+  return std::none_of(forecasts.begin(), forecasts.end(),
+                      [](const Forecast& one) { return one.status.has_value(); });
+}
+
+std::vector<Forecast> forecast(const std::vector<Cell>& cells,
+                               const std::vector<std::string>& plugins) {
+  const std::string key =
+      result::hash_text(key_of(plugins) + Json(cells).dump() + cards_of(cells).dump());
+  const fs::path file = cache_file("forecast-" + key + ".json");
+  if (auto known = recalled_forecasts(file, cells.size())) return std::move(*known);
+  std::vector<Forecast> forecasts = asked_of_worker(cells, plugins);
+  if (is_whole(forecasts)) remember(file, forecasts);
+  return forecasts;
+}
+
+std::vector<Cell> cells_from(const std::vector<Json>& cells) {
+  std::vector<Cell> out;
+  for (const Json& cell : cells) {
+    try {
+      out.push_back(cell.get<Cell>());
+    } catch (const UsageError& error) {
+      const bool labelled = cell.is_object() && cell.contains("label") && cell["label"].is_string();
+      throw CellsRefused((labelled ? cell["label"].get<std::string>() : std::string("a cell")) +
+                         ": " + error.what());
+    }
+  }
+  return out;
+}
+
+Json to_json(const Settled& settled) {
+  Json json = {{"status", result::to_string(settled.status)}, {"reason", settled.reason}};
+  if (!settled.detail.empty()) json["detail"] = settled.detail;
+  return json;
+}
+
+std::vector<Planned> plan_cells(const std::vector<Cell>& cells,
+                                const std::vector<Forecast>& forecasts,
+                                const std::function<std::int64_t(const Cell& cell)>& memory_limit) {
   std::vector<Planned> planned;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    planned.push_back({cells[i], forecasts.at(i), settle(forecasts.at(i), memory_limit(cells[i]))});
+    planned.push_back(
+        {cells[i], forecasts.at(i), settled(forecasts.at(i), memory_limit(cells[i]))});
   }
-  refuse(planned);
+  refuse_senseless(planned);
   return planned;
 }
 

@@ -1,40 +1,74 @@
-// Planning: which cells run, and what is said of those that do not.
+// Planning: what the worker knows (the catalogue, forecasts of cells), and which cells run.
+//
+// Catalogue and forecasts are cached, so that `list`, `validate` and `plan` answer without loading
+// LibTorch. The key is the content of the worker, its libraries and the plugins.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/cell.hpp"
 #include "core/failure.hpp"
+#include "core/forecast.hpp"
+#include "harness/suite/catalogue.hpp"
 
 namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// Cells that make no sense. It names them; who knows the file that asks for them adds its name.
+/// From the cache, or from a worker started for it. Throws EnvironmentFailure if there is none.
+suite::Catalogue load_catalogue(const std::vector<std::string>& plugins);
+
+/// The worker's forecast of each cell, in order, cached like the catalogue. Throws
+/// EnvironmentFailure where the worker does not answer as it should.
+std::vector<Forecast> forecast(const std::vector<Cell>& cells,
+                               const std::vector<std::string>& plugins);
+/// Whether none of the forecasts failed. Only such a list is cached: the failed one may succeed the
+/// next time.
+bool is_whole(const std::vector<Forecast>& forecasts);
+
+/// Cells that make no sense. The message names them; the caller adds the suite file's name.
 class CellsRefused : public UsageFailure {
  public:
   using UsageFailure::UsageFailure;
 };
 
-/// A cell with what is known of it before anything runs.
+/// The cells of JSON, as a suite's expansion or a journal's header has them. Throws CellsRefused.
+std::vector<Cell> cells_from(const std::vector<Json>& cells);
+
+/// Why a cell will not run.
+struct Settled {
+  result::Status status = result::Status::skipped;
+  std::string reason;
+  std::string detail;
+};
+/// {status, reason, detail?}.
+Json to_json(const Settled& settled);
+
+/// A cell and its forecast.
 struct Planned {
-  Json cell;
-  Json forecast;
-  /// {status, reason} where it will not run: not supported, too large, its forecast failed.
-  Json settled;
-  bool runs() const { return settled.is_null(); }
-  /// Of a run with `all` rounds: a training is done once.
-  int rounds(int all) const;
-  std::string id() const { return cell.at("id"); }
+  Cell cell;
+  Forecast forecast;
+  /// Set where it will not run: not supported, too large, or its forecast failed.
+  std::optional<Settled> settled = {};
+
+  bool runs() const { return !settled; }
+  const std::string& id() const { return cell.id; }
+  /// The rounds of this cell in a run of `all` rounds: a training has one.
+  int rounds(int all) const { return forecast.once ? 1 : all; }
+  /// Whether its time is a result. Of a training only what it learned is.
+  bool is_timed() const { return !forecast.once; }
 };
 
-/// `forecasts` are the worker's, in the cells' order; `memory_limit` tells the bytes that a cell
-/// may take. Throws CellsRefused where a forecast says that the cell makes no sense: nothing runs
-/// then.
-std::vector<Planned> plan_cells(const std::vector<Json>& cells, const std::vector<Json>& forecasts,
-                                const std::function<std::int64_t(const Json& cell)>& memory_limit);
+/// `forecasts` in the cells' order; `memory_limit` returns the bytes that a cell may take (0 = no
+/// limit). Throws CellsRefused where a forecast says that its cell makes no sense: then nothing
+/// runs.
+std::vector<Planned> plan_cells(const std::vector<Cell>& cells,
+                                const std::vector<Forecast>& forecasts,
+                                const std::function<std::int64_t(const Cell& cell)>& memory_limit);
 
 }  // namespace attnbench::run

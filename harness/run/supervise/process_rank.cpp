@@ -11,7 +11,7 @@
 
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
-#include "harness/run/worker/worker_client.hpp"
+#include "harness/run/plan/limits.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -30,7 +30,7 @@ int number_of(const char* name, const std::string& text, int least, int most) {
   return value;
 }
 
-/// Letters, digits and what else names and addresses are written with.
+/// A host's name or address: letters, digits and .-_:% alone.
 std::string host_of(const std::string& text) {
   const auto fits = [](char letter) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
@@ -46,7 +46,7 @@ std::string host_of(const std::string& text) {
   return text;
 }
 
-/// Found now: who looks for a machine that is not there waits for minutes.
+/// Checked at once: connecting to a machine that does not exist takes minutes to fail.
 void require_known_host(const std::string& host) {
   addrinfo* found = nullptr;
   const int code = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
@@ -67,18 +67,18 @@ int required(const Variable& variable, const char* name, int least, int most) {
   return number_of(name, *text, least, most);
 }
 
-Seat of_torchrun(const Variable& variable, int size) {
-  Seat seat;
-  seat.size = size;
-  seat.rank = required(variable, "RANK", 0, size - 1);
+ProcessRank of_torchrun(const Variable& variable, int size) {
+  ProcessRank process;
+  process.size = size;
+  process.rank = required(variable, "RANK", 0, size - 1);
   const auto address = variable("MASTER_ADDR");
-  seat.address = address ? host_of(*address) : "127.0.0.1";
+  process.address = address ? host_of(*address) : "127.0.0.1";
   const bool taken = variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
-  seat.port = required(variable, "MASTER_PORT", 1, 65534) + (taken ? 1 : 0);
+  process.port = required(variable, "MASTER_PORT", 1, 65534) + (taken ? 1 : 0);
   if (const auto here = variable("LOCAL_WORLD_SIZE")) {
-    seat.on_this_machine = number_of("LOCAL_WORLD_SIZE", *here, 1, size);
+    process.on_this_machine = number_of("LOCAL_WORLD_SIZE", *here, 1, size);
   }
-  return seat;
+  return process;
 }
 
 /// "node[03-05,9],other" says node03, node04, …: the first of them.
@@ -105,52 +105,48 @@ int tasks_on(const std::string& list, int node) {
   return 1;
 }
 
-Seat of_srun(const Variable& variable, int size) {
-  Seat seat;
-  seat.size = size;
-  seat.rank = required(variable, "SLURM_PROCID", 0, size - 1);
+ProcessRank of_srun(const Variable& variable, int size) {
+  ProcessRank process;
+  process.size = size;
+  process.rank = required(variable, "SLURM_PROCID", 0, size - 1);
   const std::string nodes = variable("SLURM_STEP_NODELIST").value_or("127.0.0.1");
   const auto address = variable("MASTER_ADDR");
-  seat.address = address ? host_of(*address) : first_node(nodes);
+  process.address = address ? host_of(*address) : first_node(nodes);
   const int node = std::atoi(variable("SLURM_NODEID").value_or("0").c_str());
-  seat.on_this_machine = tasks_on(variable("SLURM_STEP_TASKS_PER_NODE").value_or(""), node);
+  process.on_this_machine = tasks_on(variable("SLURM_STEP_TASKS_PER_NODE").value_or(""), node);
   const auto port = variable("MASTER_PORT");
   const int job = std::atoi(variable("SLURM_JOB_ID").value_or("0").c_str());
-  seat.port = port ? number_of("MASTER_PORT", *port, 1, 65535) : slurm_port + job % 1000;
-  return seat;
+  process.port = port ? number_of("MASTER_PORT", *port, 1, 65535) : slurm_port + job % 1000;
+  return process;
 }
 
 }  // namespace
 
-Seat seat_from(const Variable& variable) {
+ProcessRank process_rank_from(const Variable& variable) {
   if (const auto size = variable("WORLD_SIZE")) {
     const int processes = number_of("WORLD_SIZE", *size, 1, 4096);
-    return processes == 1 ? Seat{} : of_torchrun(variable, processes);
+    return processes == 1 ? ProcessRank{} : of_torchrun(variable, processes);
   }
   if (const auto size = variable("SLURM_STEP_NUM_TASKS")) {
     const int processes = number_of("SLURM_STEP_NUM_TASKS", *size, 1, 4096);
-    return processes == 1 ? Seat{} : of_srun(variable, processes);
+    return processes == 1 ? ProcessRank{} : of_srun(variable, processes);
   }
   return {};
 }
 
-Seat seat_from_environment() {
-  const Seat seat = seat_from([](const char* name) -> std::optional<std::string> {
+ProcessRank process_rank_from_environment() {
+  const ProcessRank process = process_rank_from([](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
-  if (!seat.alone()) require_known_host(seat.address);
-  return seat;
+  if (!process.alone()) require_known_host(process.address);
+  return process;
 }
 
-int threads_for(const Seat& seat) {
+int threads_for(const ProcessRank& process) {
   const int cores = usable_cores();
   if (cores < sysconf(_SC_NPROCESSORS_ONLN)) return cores;
-  return std::max(1, cores / seat.on_this_machine);
-}
-
-nlohmann::json to_json(const Seat& seat) {
-  return {{"rank", seat.rank}, {"size", seat.size}, {"address", seat.address}, {"port", seat.port}};
+  return std::max(1, cores / process.on_this_machine);
 }
 
 }  // namespace attnbench::run

@@ -10,9 +10,9 @@
 
 #include "core/failure.hpp"
 #include "core/result/crossover.hpp"
-#include "harness/run/folder/disturbance.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/run/folder/disturbance.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -107,9 +107,8 @@ Progress::~Progress() { clear(); }
 
 void Progress::begin(const std::string& cell, const std::string& what, int round) {
   cell_ = cell;
-  at_work_[cell] = {what, round};
-  if (done_ == 0)
-    begin_ = std::chrono::steady_clock::now();  // starting up tells nothing of the rate
+  begun_[cell] = {what, round};
+  if (done_ == 0) begin_ = std::chrono::steady_clock::now();  // starting up does not count
   if (terminal_) draw();
   if (style_ != ProgressStyle::json) return;
   const Json line = {{"type", "begin"}, {"cell", cell},  {"what", what},
@@ -117,14 +116,14 @@ void Progress::begin(const std::string& cell, const std::string& what, int round
   std::fprintf(stream_, "%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-/// A message that names no cell is of the last one.
-void Progress::hear_of(const Json& message) {
+/// A message without a cell belongs to the last one.
+void Progress::note_cell(const Json& message) {
   const std::string cell = message.value("cell", cell_);
-  if (at_work_.count(cell) != 0) cell_ = cell;
+  if (begun_.count(cell) != 0) cell_ = cell;
 }
 
 void Progress::event(const Json& message) {
-  hear_of(message);
+  note_cell(message);
   if (style_ == ProgressStyle::json) {
     std::fprintf(stream_, "%s\n",
                  message.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -138,9 +137,9 @@ void Progress::event(const Json& message) {
 }
 
 void Progress::end(const Json& record, std::size_t dropped) {
-  hear_of(record);
-  const Begun ended = at_work_[cell_];
-  at_work_.erase(cell_);
+  note_cell(record);
+  const Begun ended = begun_[cell_];
+  begun_.erase(cell_);
   ++done_;
   steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
   const std::string status = record.value("status", "error");
@@ -154,7 +153,7 @@ void Progress::end(const Json& record, std::size_t dropped) {
                  line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
-  // Later rounds of a cell that is well say nothing that is new, nor do more that are disturbed.
+  // Later rounds of an ok cell say nothing new, nor do further disturbed ones.
   const bool news = status != "ok" || (disturbed && disturbed_.insert(cell_).second);
   if (news || (!terminal_ && ended.round == 0)) {
     say(place(done_) + ended.what + "  " + finding(record) +
@@ -213,8 +212,8 @@ std::string Progress::rate() const {
 
 void Progress::draw(const std::string& extra) {
   std::string line = place(std::min(done_ + 1, steps_)) + bar(bar_width) + rate();
-  const auto found = at_work_.find(cell_);
-  if (found != at_work_.end()) line += "  " + found->second.what;
+  const auto found = begun_.find(cell_);
+  if (found != begun_.end()) line += "  " + found->second.what;
   if (!extra.empty()) line += "  " + extra;
   line = result::shorten(result::printable(line), columns_of(stream_) - 1);
   std::fprintf(stream_, "\r\x1b[K%s", line.c_str());

@@ -1,4 +1,4 @@
-// Progress: what a user sees while a run is at work. Goes to standard error.
+// Progress: what a user sees while a run measures, on standard error.
 #pragma once
 
 #include <chrono>
@@ -22,29 +22,29 @@ std::string in_red(const std::string& text, std::FILE* stream);
 
 class Progress {
  public:
-  /// `steps`: rounds of cells to come. `automatic` is a line that rewrites itself where `stream` is
-  /// a terminal, plain lines elsewhere.
+  /// `steps`: rounds of cells to come. `automatic` is one line, rewritten, where `stream` is a
+  /// terminal, and plain lines elsewhere.
   Progress(ProgressStyle style, std::size_t steps, std::FILE* stream = stderr);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `what` names the cell for people. Several may be at work at once.
+  /// `what` describes the cell for people. Several may be measured at once.
   void begin(const std::string& cell, const std::string& what, int round);
   /// A heartbeat or a progress message of the worker.
   void event(const Json& message);
-  /// The round is done; steps that will not come any more because of it are `dropped`.
+  /// The round is done; `dropped` steps will not come because of it.
   void end(const Json& record, std::size_t dropped = 0);
   /// A sentence between the others.
   void say(const std::string& sentence);
   /// The same in red.
   void warn(const std::string& sentence);
-  /// A line that the next one takes the place of; nothing where lines stay.
+  /// A line that the next one replaces; nothing where lines cannot be rewritten.
   void show(const std::string& line);
 
  private:
   void note(const std::string& sentence, bool red);
-  void hear_of(const Json& message);
+  void note_cell(const Json& message);
   void draw(const std::string& extra = {});
   void clear();
   std::string place(std::size_t step) const;
@@ -60,9 +60,9 @@ class Progress {
     std::string what;
     int round = 0;
   };
-  std::map<std::string, Begun> at_work_;  ///< by cell
-  std::set<std::string> disturbed_;       ///< cells of which that was said
-  std::string cell_;                      ///< the one that was heard of last
+  std::map<std::string, Begun> begun_;  ///< by cell
+  std::set<std::string> disturbed_;     ///< cells reported as disturbed
+  std::string cell_;                    ///< of the last message
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;
 };

@@ -12,12 +12,12 @@ namespace attnbench::run {
 namespace {
 
 constexpr double look_seconds = 0.5;
-/// Looks in a row that find room: between two files a compiler is quiet, too.
+/// Looks in a row that must find room: a compiler is quiet for a moment between two files.
 constexpr int looks_that_count = 2;
 
 std::string seconds_text(double seconds) { return std::to_string(std::lround(seconds)) + " s"; }
 
-/// Whether Enter was pressed. Of a program in the background the terminal's keys are not.
+/// Whether Enter was pressed. A program in the background does not get the terminal's keys.
 bool enter_pressed() {
   if (isatty(STDIN_FILENO) == 0 || tcgetpgrp(STDIN_FILENO) != getpgrp()) return false;
   pollfd keys{STDIN_FILENO, POLLIN, 0};

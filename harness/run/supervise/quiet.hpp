@@ -1,5 +1,5 @@
-// Quiet: who is busy beside a run that times something, said before the first cell, and waiting
-// until they are not.
+// Quiet: reports which other programs are busy before a run that times something, and waits until
+// they are not.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace attnbench::run {
 
-/// What waiting has to do with; tests put their own in.
+/// What wait_for_quiet sees and does; tests replace it.
 struct QuietSurroundings {
-  std::function<measure::Neighbours(double seconds)> watch;  ///< for as long
+  std::function<measure::Neighbours(double seconds)> watch;  ///< others, for that long
   std::function<double()> now;                               ///< seconds
   std::function<bool()> stopped;                             ///< by Ctrl-C
   std::function<bool()> told_to_go_on;                       ///< by the Enter key
@@ -24,11 +24,11 @@ struct QuietSurroundings {
 /// `show` are the caller's.
 QuietSurroundings real_surroundings();
 
-/// Whether somebody sits before it: standard error is a terminal.
+/// Whether standard error is a terminal.
 bool on_terminal();
 
-/// Seconds to wait at most: what was said, else for as long as it takes on a terminal and not at
-/// all elsewhere.
+/// Seconds to wait at most: what the user set, else as long as it takes on a terminal and 0
+/// elsewhere.
 double longest_wait(const std::optional<double>& said, bool terminal);
 
 struct Quiet {
@@ -36,9 +36,9 @@ struct Quiet {
   double waited_seconds = 0;
 };
 
-/// Says who is busy, as `first` has it, and what that does to times of `threads` threads on `cpus`
-/// CPUs; then waits until there is room for them, for at most `longest` seconds (0 = does not
-/// wait), Ctrl-C or Enter, and says how that ended. A machine with room is waited for by nobody.
+/// Reports which programs of `first` are busy, and what that does to times of `threads` threads on
+/// `cpus` CPUs. Then waits until there is room for the threads, at most `longest` seconds (0 = not
+/// at all), until Ctrl-C or Enter, and reports how that ended. Does not wait where there is room.
 Quiet wait_for_quiet(const QuietSurroundings& surroundings, const measure::Neighbours& first,
                      int threads, int cpus, double longest);
 

@@ -1,4 +1,4 @@
-// What a run is asked to do, and how it ended.
+// What a run is asked to do, how it ended, and the exit code that follows.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "core/failure.hpp"
+#include "core/process_rank.hpp"
 #include "harness/run/plan/limits.hpp"
-#include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/process_rank.hpp"
+#include "harness/run/supervise/progress.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::run {
@@ -18,26 +20,24 @@ namespace attnbench::run {
 struct RunSettings {
   suite::Expanded suite;
   std::vector<std::string> plugins;
-  std::string command;           ///< as it was typed
+  std::string command;           ///< as typed
   std::string reproduce;         ///< the same without what chooses cells or folders
   std::filesystem::path out;     ///< empty = runs/NAME-TIME
-  std::filesystem::path resume;  ///< the folder of a run to go on with; empty = a new run
-  std::filesystem::path reuse;   ///< the folder of a run to take unchanged cells from
-  std::set<std::string> retry;   ///< cells that ended so are measured again
+  std::filesystem::path resume;  ///< the folder of a run to resume; empty = a new run
+  std::filesystem::path reuse;   ///< the folder of a run to copy unchanged cells from
+  std::set<std::string> retry;   ///< cells with these statuses are measured again
   Shard shard;
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0 = one for each core we may use
   int jobs = 1;     ///< trainings at a time, which share the threads
-  Seat seat;        ///< among the processes that train together
+  ProcessRank process_rank;
   std::optional<double> cell_timeout_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
-  /// Every other round goes from the last cell to the first: of two that stand side by side neither
-  /// always comes first (A B B A).
-  bool in_turns = false;
+  bool in_turns = false;  ///< see Sharing
   bool keep_blas_core = false;
-  std::optional<double> wait_seconds;  ///< for quiet, at most; nothing said: see longest_wait
-  bool ceilings = true;  ///< measure what the machine can do, for shares of the roofline
+  std::optional<double> wait_seconds;  ///< for quiet, at most; see longest_wait
+  bool ceilings = true;                ///< measure the machine's ceilings, for the roofline
   ProgressStyle progress = ProgressStyle::automatic;
 };
 
@@ -46,5 +46,10 @@ struct RunOutcome {
   std::filesystem::path folder;
   bool interrupted = false;
 };
+
+/// 130 interrupted; 1 where a cell is wrong; 5 where one crashed, ended with an error or has a
+/// status of `fail_on`; else 0: disturbed, out of memory, timeout, unsupported and skipped are
+/// findings.
+ExitCode verdict(const RunOutcome& outcome, const std::set<std::string>& fail_on);
 
 }  // namespace attnbench::run

@@ -1,4 +1,4 @@
-// Signals: their names for messages, and Ctrl-C as a question that the supervisor asks.
+// Signals: their names for messages, and a counter of interrupts that the supervisor polls.
 #pragma once
 
 #include <string>
@@ -8,11 +8,10 @@ namespace attnbench::run {
 /// "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
 
-/// While one lives, SIGINT, SIGTERM and SIGHUP (a terminal that was closed) are counted instead of
-/// ending the program, and blocking calls end with EINTR. A SIGHUP that was ignored before (nohup)
-/// stays ignored; one that came is ignored from then on, since shells send another. SIGXFSZ and
-/// SIGPIPE become errors of the write that caused them, for good: result and page are written after
-/// it.
+/// While one exists, SIGINT, SIGTERM and SIGHUP (a closed terminal) are counted instead of ending
+/// the program, and blocking calls end with EINTR. SIGHUP stays ignored where it was before
+/// (nohup); after the first it is ignored for good, since shells send another. SIGXFSZ and SIGPIPE
+/// become errors of the write that caused them, also afterwards, when result and page are written.
 class Interrupts {
  public:
   Interrupts();

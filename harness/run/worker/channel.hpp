@@ -1,4 +1,4 @@
-// Channel: JSON lines over a socket. One message is one line; both ends may be slow or die.
+// Channel: JSON lines over a socket, one message a line. Either end may be slow or die.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// The other end is gone, or sent what is not a message.
+/// The other end is gone, or sent something that is no message.
 class ChannelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -20,7 +20,7 @@ class ChannelError : public std::runtime_error {
 
 class Channel {
  public:
-  /// A longer line is an error: a peer that went mad must not eat our memory.
+  /// A longer line is an error: a broken peer must not exhaust our memory.
   static constexpr std::size_t longest_line = std::size_t{256} << 20;
 
   Channel() = default;
@@ -37,24 +37,24 @@ class Channel {
   /// Two ends of one connection, both closed on exec.
   static std::pair<Channel, Channel> pair();
 
-  /// From now on each message sent carries `seal`, and one that comes without it is an error: who
-  /// does not know the seal cannot speak for the other end. Call it at both ends.
+  /// From now on each message sent carries `seal`, and a received one without it is an error: a
+  /// process that does not know the seal cannot send for the other end. Call it at both ends.
   void seal(std::string seal) { seal_ = std::move(seal); }
 
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
-  /// Gives the descriptor away; the channel is closed for us.
+  /// Gives the descriptor to the caller, and closes the channel.
   int release();
 
-  /// Blocks until the whole message is with the kernel. Text that is not UTF-8 is mended, not
-  /// refused: it comes from logs. Throws ChannelError if nobody reads.
+  /// Blocks until the kernel has the whole message. Invalid UTF-8, which comes from logs, is
+  /// replaced. Throws ChannelError if the other end is closed.
   void send(const Json& message);
 
   /// Reads what is there, waiting if there is nothing; false at the end of the stream. A signal
   /// counts as nothing read. Throws ChannelError where a line grows too long.
   bool fill();
-  /// Whether `fill` would have something to read, or to say.
+  /// Whether `fill` would not wait.
   bool pending() const;
   /// The next whole message among what was read. Throws ChannelError if a line is not a JSON
   /// object, or lacks the seal.
@@ -70,7 +70,7 @@ class Channel {
   std::size_t limit_ = longest_line;
   std::string seal_;
   std::string buffer_;
-  std::size_t searched_ = 0;  ///< no line end before this place of the buffer
+  std::size_t searched_ = 0;  ///< no line end before this offset of the buffer
 };
 
 }  // namespace attnbench::run

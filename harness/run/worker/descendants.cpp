@@ -35,7 +35,7 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/// Those of whoever started this program by exec, which are nobody's orphans.
+/// Children from before exec, which are no orphans.
 std::set<pid_t>& earlier_children() {
   static std::set<pid_t> pids;
   return pids;

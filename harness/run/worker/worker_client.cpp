@@ -1,7 +1,6 @@
 #include "harness/run/worker/worker_client.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +16,13 @@
 #include <set>
 #include <thread>
 
+#include "core/protocol.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/run/worker/descendants.hpp"
-#include "harness/run/folder/files.hpp"
-#include "core/protocol.hpp"
+#include "harness/run/folder/run_folder.hpp"
+#include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
+#include "harness/run/worker/descendants.hpp"
 #include "harness/run/worker/worker_environment.hpp"
 
 extern char** environ;
@@ -34,17 +34,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double start_limit_seconds = 120;
 constexpr double tick_seconds = 0.1;
-/// What a worker needs that has nothing but OpenBLAS's buffers left to load.
+/// A worker takes less to load OpenBLAS's buffers, the last that it loads.
 constexpr double stuck_seconds = 3;
-constexpr std::int64_t least_room_bytes = std::int64_t{128} << 20;
+constexpr std::int64_t least_free_bytes = std::int64_t{128} << 20;
 
 double since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
-/// Why the worker `pid` will never say hello; empty where it may. OpenBLAS, which cannot have its
-/// buffers under `ulimit -v`, asks for them for ever.
-std::string want_of_room(pid_t pid) {
+/// Why the worker `pid` will never answer hello; empty where it may. OpenBLAS, which cannot
+/// allocate its buffers under `ulimit -v`, tries for ever.
+std::string lack_of_memory(pid_t pid) {
   rlimit limit{};
   std::ifstream stream("/proc/" + std::to_string(pid) + "/statm");
   std::int64_t pages = 0;
@@ -52,7 +52,7 @@ std::string want_of_room(pid_t pid) {
     return {};
   }
   const auto bytes = static_cast<std::int64_t>(limit.rlim_cur);
-  if (bytes - pages * sysconf(_SC_PAGESIZE) > least_room_bytes) return {};
+  if (bytes - pages * sysconf(_SC_PAGESIZE) > least_free_bytes) return {};
   return "its address space is limited to " + result::human_bytes(static_cast<double>(bytes)) +
          " (ulimit -v), in which LibTorch and OpenBLAS have no room: raise the limit";
 }
@@ -67,7 +67,7 @@ std::vector<std::string> environment_of(const WorkerOptions& options) {
 /// The workers of this process, of which several may run at once.
 class Workers {
  public:
-  /// Forks one, of which the parent knows before anybody asks whose child it is.
+  /// Forks one and notes it before end_orphans can take it for an orphan.
   pid_t fork_one() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const pid_t pid = fork();
@@ -78,7 +78,7 @@ class Workers {
     const std::lock_guard<std::mutex> lock(mutex_);
     pids_.erase(pid);
   }
-  /// What a worker that was killed left behind: our children that we did not start.
+  /// Ends what a killed worker left behind: children of this process that it did not start.
   void end_orphans() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const pid_t group = getpgrp();
@@ -113,12 +113,6 @@ std::filesystem::path temporary_folder() {
 
 std::filesystem::path program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
-
-int usable_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1u, std::thread::hardware_concurrency());
 }
 
 WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options)) {
@@ -163,7 +157,7 @@ void WorkerClient::start() {
       const bool killed = killed_;
       const std::string tail = log_tail();
       kill();
-      // Somebody ended it, perhaps for want of memory: it is not broken, and may do better.
+      // It was killed, perhaps for want of memory: a second start may succeed.
       if (killed && tries == 1) continue;
       if (const auto* failure = dynamic_cast<const EnvironmentFailure*>(&error)) throw *failure;
       throw EnvironmentFailure("the worker " + options_.program.string() + " did not start: " +
@@ -187,9 +181,9 @@ void WorkerClient::spawn(Channel theirs) {
   adopt_orphans();
   pid_ = workers().fork_one();
   if (pid_ == 0) {
-    // A group of its own: Ctrl-C is ours to act on.
+    // A group of its own: Ctrl-C is for the supervisor.
     setpgid(0, 0);
-    // Kept across execve: a worker that hangs before its main() ends with us, too.
+    // Kept across execve: a worker that hangs before its main() ends with the supervisor as well.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(nothing, 0);
     dup2(log >= 0 ? log : nothing, 1);
@@ -206,18 +200,15 @@ void WorkerClient::spawn(Channel theirs) {
 
 void WorkerClient::handshake() {
   greeted_ = false;
-  hello_ = request({{"type", "hello"},
-                    {"protocol", protocol_version},
-                    {"plugins", options_.plugins},
-                    {"threads", options_.threads},
-                    {"device", options_.device}},
-                   {}, start_limit_seconds);
+  hello_ = request(
+      protocol::Hello{protocol::version, options_.plugins, options_.threads, options_.device}, {},
+      start_limit_seconds);
   greeted_ = true;
   const int spoken = hello_.value("protocol", 0);
-  if (spoken != protocol_version) {
+  if (spoken != protocol::version) {
     throw EnvironmentFailure("the worker " + options_.program.string() + " speaks protocol " +
                              std::to_string(spoken) + " and this attnbench " +
-                             std::to_string(protocol_version) +
+                             std::to_string(protocol::version) +
                              ": build both again (attnbench build)");
   }
 }
@@ -237,10 +228,10 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
         throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));
       }
       if (answer && on_event) on_event(*answer);
-      // Whoever holds its end of the connection besides, the worker is what we talk with.
+      // Another process may hold its end of the connection open: the worker's own end counts.
       if (!answer && has_ended(pid_) && !channel_.pending()) throw WorkerDied(bury());
       if (!greeted_ && since(begin) > stuck_seconds) {
-        if (const std::string why = want_of_room(pid_); !why.empty()) throw WorkerSilent(why);
+        if (const std::string why = lack_of_memory(pid_); !why.empty()) throw WorkerSilent(why);
       }
       if (seconds > 0 && since(begin) > seconds) {
         throw WorkerSilent("the worker gave no answer to \"" + wanted + "\" within " +
@@ -256,7 +247,7 @@ void WorkerClient::tell(const Json& message) {
   try {
     if (running()) channel_.send(message);
   } catch (const ChannelError&) {
-    // Its death is noticed by whoever waits for an answer.
+    // The next request notices that it is gone.
   }
 }
 
@@ -280,7 +271,7 @@ void WorkerClient::forget() {
 }
 
 std::string WorkerClient::bury() {
-  // A worker that talks nonsense still lives; give one that is dying the time to leave its status.
+  // A worker that sent nonsense still runs; one that is dying needs time to leave its status.
   int status = 0;
   const auto begin = Clock::now();
   while (waitpid(pid_, &status, WNOHANG) == 0) {

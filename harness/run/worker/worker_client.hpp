@@ -1,4 +1,5 @@
-// WorkerClient: the supervisor's end of the worker. Starts it, talks to it, notices its death.
+// WorkerClient: the supervisor's end of the worker. Starts it, exchanges messages, notices its
+// death.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +22,9 @@ struct WorkerOptions {
   int threads = 0;  ///< 0 = one for each core we may use
   std::string device = "cpu";
   bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
-  std::string blas_core;        ///< else what it is there; empty = nothing
+  std::string blas_core;        ///< OPENBLAS_CORETYPE in its place; empty = none
   Waiting waiting = Waiting::active;
-  std::filesystem::path log;  ///< of its standard outputs; empty = a file that goes with the client
+  std::filesystem::path log;  ///< of its standard outputs; empty = a file deleted with the client
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };
 
@@ -33,7 +34,7 @@ class WorkerDied : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// No answer came in time. The worker is still at it: kill or restart it.
+/// No answer came in time. The worker still runs: kill or restart it.
 class WorkerSilent : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -52,7 +53,7 @@ class WorkerClient {
 
   /// Starts nothing yet.
   explicit WorkerClient(WorkerOptions options);
-  /// Says goodbye; a worker that does not leave is killed.
+  /// Sends bye; a worker that does not end is killed.
   ~WorkerClient();
   WorkerClient(const WorkerClient&) = delete;
   WorkerClient& operator=(const WorkerClient&) = delete;
@@ -73,7 +74,7 @@ class WorkerClient {
   /// Ends it and what it started, at once.
   void kill();
   pid_t pid() const { return pid_; }
-  /// Its answer to our hello: stamp, and what became of each plugin.
+  /// Its answer to hello: stamp, and the status of each plugin.
   const Json& hello() const { return hello_; }
 
  private:
@@ -87,7 +88,7 @@ class WorkerClient {
   bool own_log_ = false;
   Channel channel_;
   pid_t pid_ = -1;
-  bool greeted_ = false;  ///< it said hello
+  bool greeted_ = false;  ///< it answered hello
   bool killed_ = false;   ///< the last one ended by a signal
   Json hello_;
   std::function<void()> tick_;
@@ -95,7 +96,5 @@ class WorkerClient {
 
 /// The folder of the running program.
 std::filesystem::path program_folder();
-/// The threads a worker told 0 takes: the cores this process may run on.
-int usable_cores();
 
 }  // namespace attnbench::run

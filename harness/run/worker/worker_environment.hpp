@@ -1,5 +1,5 @@
-// The environment a worker is started in: ours, less what is known to spoil its measurements, and
-// with what is known to steady them.
+// The environment of a worker: this program's, without variables that are known to disturb
+// measurements, and with some that steady them.
 #pragma once
 
 #include <filesystem>
@@ -25,21 +25,23 @@ struct WorkerSurroundings {
 };
 
 /// `ours` as "NAME=value" entries; the result too.
-/// - OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE go, unless `keep_blas_core`: they can halve the speed,
-///   and OpenBLAS reads them in a constructor, so that only an environment without them helps. In
-///   their place comes `blas_core`.
-/// - An OpenBLAS that shares LibTorch's OpenMP threads is found before one with threads of its own:
-///   two pools that both spin on the same cores made softmax forward and backward at T=512 take
-///   36 ms in place of 8 (2 cores). With `keep_blas_core` a BLAS in LD_LIBRARY_PATH comes first.
-/// - Where runs share cores threads wait passively: a training of 1 s on two threads took 30 to 60
-///   beside two busy processes, and 2 so (2 cores). What OMP_WAIT_POLICY or GOMP_SPINCOUNT of ours
-///   say holds in any case.
-/// - glibc is asked for huge pages, unless its tunables say which: composite forms at T=2048 were
-///   7 to 14 % faster (one run each, 2 cores).
+/// - OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed, unless `keep_blas_core`: they can halve
+/// the
+///   speed, and OpenBLAS reads them in a constructor, so that they cannot be undone later.
+///   `blas_core` replaces them.
+/// - An OpenBLAS that shares LibTorch's OpenMP threads comes before one with threads of its own:
+/// two
+///   pools that spin on the same cores made softmax forward and backward at T=512 take 36 ms
+///   instead of 8 (2 cores). With `keep_blas_core` a BLAS in LD_LIBRARY_PATH comes first.
+/// - Where runs share cores threads wait passively: beside two busy processes a training of 1 s on
+///   two threads took 30 to 60 s otherwise, and 2 s so (2 cores). OMP_WAIT_POLICY and
+///   GOMP_SPINCOUNT of `ours` take precedence.
+/// - glibc uses huge pages, unless its tunables choose: composite forms at T=2048 were 7 to 14 %
+///   faster (one run each, 2 cores).
 std::vector<std::string> worker_environment(const std::vector<std::string>& ours,
                                             const WorkerSurroundings& wanted);
 
-/// How threads of a worker wait that was asked to wait as `wanted` in the environment `ours`.
+/// How the threads of a worker wait that is asked for `wanted` in the environment `ours`.
 Waiting waiting_of(const std::vector<std::string>& ours, Waiting wanted);
 /// The same in this program's environment.
 Waiting waiting_of(Waiting wanted);

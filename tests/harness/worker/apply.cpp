@@ -1,8 +1,6 @@
 // attnbench apply in the worker: every mechanism of the registry, on arrays from files, against its
 // definition.
 #include "harness/worker/arrays.hpp"
-#include "harness/worker/cell.hpp"
-#include "harness/worker/role_sizes.hpp"
 #include "tests/harness/worker/apply_cases.hpp"
 #include "tests/support/catch.hpp"
 

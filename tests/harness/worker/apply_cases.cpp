@@ -1,9 +1,9 @@
 #include "tests/harness/worker/apply_cases.hpp"
 
 #include "attention/layer.hpp"
+#include "core/cell.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/arrays.hpp"
-#include "harness/worker/cell.hpp"
 #include "tasks/reference_rows.hpp"
 #include "tests/support/catch.hpp"
 
@@ -97,7 +97,7 @@ ApplyCall::ApplyCall(const ApplyCase& one, const Inputs& inputs) {
              {"parameters", Json::object()},
              {"seed", apply_seed},
              {"out", (folder / "out").string()}};
-  for (const auto& [name, value] : one.said) request["options"][name] = worker::to_json(value);
+  for (const auto& [name, value] : one.said) request["options"][name] = to_json(value);
   for (const auto& [role, tensor] : inputs.tensors) {
     request["roles"][role] = put(role, tensor);
   }
@@ -109,7 +109,9 @@ std::string ApplyCall::put(const std::string& name, const at::Tensor& tensor) {
   return folder / (name + ".npy");
 }
 
-Json ApplyCall::run() { return worker::apply_arrays(all_mechanisms(), request); }
+Json ApplyCall::run() {
+  return worker::apply_arrays(all_mechanisms(), request.get<protocol::Apply>());
+}
 
 at::Tensor ApplyCall::read(const std::string& name) const {
   const npy::Array array = npy::open_array(folder / "out" / (name + ".npy"));

@@ -9,7 +9,9 @@ using namespace attnbench;
 
 TEST_CASE("the probe measures products of each dtype beside the ceilings", "[probe]") {
   const int threads = at::get_num_threads();
-  const tasks::Json answer = worker::probe_in_child({{"device", "cpu"}, {"threads", threads}});
+  protocol::Probe request;
+  request.threads = threads;
+  const tasks::Json answer = worker::probe(request);
   const tasks::Json& ceilings = answer.at("ceilings");
   for (const char* name :
        {"gemm_float32_flops_per_second", "gemm_float64_flops_per_second",
@@ -36,8 +38,10 @@ TEST_CASE("the torch card names its version and its BLAS", "[probe]") {
 
 TEST_CASE("the probe of one product has its rate and whose it is, and no ceilings", "[probe]") {
   const int threads = at::get_num_threads();
-  const tasks::Json answer =
-      worker::probe_in_child({{"device", "cpu"}, {"threads", 1}, {"product", true}});
+  protocol::Probe request;
+  request.threads = 1;
+  request.product = true;
+  const tasks::Json answer = worker::probe(request);
   at::set_num_threads(threads);  // it is made for a child
   CHECK(answer.at("product").at("flops_per_second").get<double>() > 1e8);
   CHECK(answer.at("machine").at("blas") == worker::torch_card().at("blas"));

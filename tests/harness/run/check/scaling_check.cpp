@@ -48,7 +48,8 @@ struct Machine {
       if (claimed_in_head_dim > 0) growth["time_in_head_dim"] = claimed_in_head_dim;
       if (claimed_from > 0) growth["from_length"] = claimed_from;
       return {{"cells",
-               {{{"supported", supported},
+               {{{"id", request.at("cells").front().at("id")},
+                 {"supported", supported},
                  {"peak_bytes", fitting(request) ? peak_bytes : 1e12},
                  {"options", {{"features", 64}}},
                  {"cost", {{"state_bytes", state_bytes(request.at("cells").front())}}},
@@ -83,19 +84,19 @@ struct Machine {
   }
 };
 
-std::vector<GrowthRow> grown(Machine& machine, bool has_latents = false,
-                             std::vector<attnbench::measure::Rung> ladder = {}) {
-  GrowthPlan plan;
+std::vector<ScalingRow> grown(Machine& machine, bool has_latents = false,
+                              std::vector<attnbench::measure::Rung> ladder = {}) {
+  ScalingPlan plan;
   plan.memory_limit_bytes = 1e9;
   plan.ladder = std::move(ladder);
   const Ask ask = [&machine](const Json& request) { return machine(request); };
-  return measure_growth(ask, {"latte", "latte", "scan", "causal", "float32"}, has_latents, plan,
-                        [](const std::string&) {});
+  return measure_scaling(ask, {"latte", "latte", "scan", "causal", "float32"}, has_latents, plan,
+                         [](const std::string&) {});
 }
 
 }  // namespace
 
-TEST_CASE("growth is measured from where a cell takes 5 ms", "[growing]") {
+TEST_CASE("growth is measured from where a cell takes 5 ms", "[scaling_check]") {
   for (const double exponent : {1.0, 2.0}) {
     Machine machine;
     machine.exponent = machine.claimed = machine.memory_exponent = exponent;
@@ -112,7 +113,7 @@ TEST_CASE("growth is measured from where a cell takes 5 ms", "[growing]") {
   }
 }
 
-TEST_CASE("a wrong claim is missed, after a second series", "[growing]") {
+TEST_CASE("a wrong claim is missed, after a second series", "[scaling_check]") {
   Machine machine;
   machine.exponent = 2;
   machine.claimed = 1;
@@ -121,7 +122,8 @@ TEST_CASE("a wrong claim is missed, after a second series", "[growing]") {
   CHECK(rows[0].points.size() == 18);
 }
 
-TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths", "[growing]") {
+TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths",
+          "[scaling_check]") {
   Machine machine;
   machine.exponent = machine.claimed = 2;
   machine.seconds_at_512 = 6e-3;
@@ -152,7 +154,7 @@ TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths
   }
 }
 
-TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growing]") {
+TEST_CASE("a neighbour that came and went does not make a claim wrong", "[scaling_check]") {
   Machine machine;
   machine.seconds_at_512 = 6e-3;
   machine.slow_calls = 3;
@@ -160,7 +162,7 @@ TEST_CASE("a neighbour that came and went does not make a claim wrong", "[growin
   CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
 }
 
-TEST_CASE("nor does one that stayed for most children of the greatest size", "[growing]") {
+TEST_CASE("nor does one that stayed for most children of the greatest size", "[scaling_check]") {
   Machine machine;
   machine.seconds_at_512 = 6e-3;
   machine.slow_from = 2048;
@@ -170,7 +172,7 @@ TEST_CASE("nor does one that stayed for most children of the greatest size", "[g
   CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
 }
 
-TEST_CASE("a size whose children were all disturbed decides nothing", "[growing]") {
+TEST_CASE("a size whose children were all disturbed decides nothing", "[scaling_check]") {
   Machine machine;
   machine.seconds_at_512 = 6e-3;
   for (const double length : {512.0, 1024.0, 2048.0}) {
@@ -198,7 +200,8 @@ TEST_CASE("a size whose children were all disturbed decides nothing", "[growing]
   }
 }
 
-TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does", "[growing]") {
+TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does",
+          "[scaling_check]") {
   Machine machine;
   machine.memory_exponent = 1;
   machine.seconds_at_512 = 6e-3;
@@ -220,7 +223,7 @@ TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one do
   CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::agrees);
 }
 
-TEST_CASE("a state that leaves a cache is as good a reason as a workspace", "[growing]") {
+TEST_CASE("a state that leaves a cache is as good a reason as a workspace", "[scaling_check]") {
   Machine machine;
   machine.seconds_at_512 = 6e-3;
   machine.exponent = 1.4;
@@ -231,7 +234,7 @@ TEST_CASE("a state that leaves a cache is as good a reason as a workspace", "[gr
   CHECK_THAT(fit.reason, Catch::Contains("state grows from"));
 }
 
-TEST_CASE("latents are an axis of their own where they are claimed", "[growing]") {
+TEST_CASE("latents are an axis of their own where they are claimed", "[scaling_check]") {
   Machine machine;
   machine.claimed_in_latents = 1;
   const auto rows = grown(machine, true);
@@ -244,7 +247,7 @@ TEST_CASE("latents are an axis of their own where they are claimed", "[growing]"
   CHECK(grown(without, true).size() == 2);
 }
 
-TEST_CASE("a claim in latents is refuted by faster growth, not by slower", "[growing]") {
+TEST_CASE("a claim in latents is refuted by faster growth, not by slower", "[scaling_check]") {
   Machine machine;
   machine.claimed_in_latents = 1;
   machine.exponent_in_latents = 0.5;
@@ -253,7 +256,7 @@ TEST_CASE("a claim in latents is refuted by faster growth, not by slower", "[gro
   CHECK(grown(machine, true)[2].fit.verdict == GrowthVerdict::differs);
 }
 
-TEST_CASE("what cannot be measured is undecided, with the reason", "[growing]") {
+TEST_CASE("what cannot be measured is undecided, with the reason", "[scaling_check]") {
   Machine failing;
   failing.fails_from = 1024;
   auto rows = grown(failing);
@@ -272,7 +275,7 @@ TEST_CASE("what cannot be measured is undecided, with the reason", "[growing]") 
   CHECK(grown(none).empty());
 }
 
-TEST_CASE("a row of growth as JSON holds no null", "[growing]") {
+TEST_CASE("a row of growth as JSON holds no null", "[scaling_check]") {
   Machine failing;
   failing.fails_from = 1024;
   Json row = to_json(grown(failing)[0]);
@@ -285,7 +288,7 @@ TEST_CASE("a row of growth as JSON holds no null", "[growing]") {
   CHECK(row.dump().find("null") == std::string::npos);
 }
 
-TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[growing]") {
+TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[scaling_check]") {
   Machine machine;
   machine.claimed_in_head_dim = 1;
   const auto rows = grown(machine);
@@ -295,7 +298,7 @@ TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[gro
   CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
 }
 
-TEST_CASE("growth is measured from the length on that a claim names", "[growing]") {
+TEST_CASE("growth is measured from the length on that a claim names", "[scaling_check]") {
   Machine machine;
   machine.seconds_at_512 = 1;
   machine.claimed_from = 4096;

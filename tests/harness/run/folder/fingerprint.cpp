@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "harness/run/plan/catalogue_cache.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -77,13 +77,14 @@ TEST_CASE("a device in a plugin's place is not read", "[fingerprint]") {
 }
 
 TEST_CASE("forecasts that failed are not remembered", "[fingerprint]") {
-  using nlohmann::json;
-  const json fine = {{"supported", true}}, refused = {{"supported", false}, {"reason", "causal"}};
-  CHECK(run::is_whole(json::array({fine, refused})));
-  const json crashed = {{"supported", false}, {"status", "crashed"}, {"reason", "too many files"}};
-  CHECK_FALSE(run::is_whole(json::array({fine, crashed})));
-  CHECK_FALSE(run::is_whole(json::array({fine, 3})));
-  CHECK_FALSE(run::is_whole(fine));
+  const run::Forecast fine;
+  run::Forecast refused;
+  refused.supported = false;
+  refused.reason = "causal";
+  CHECK(run::is_whole({fine, refused}));
+  run::Forecast crashed = refused;
+  crashed.status = result::Status::crashed;
+  CHECK_FALSE(run::is_whole({fine, crashed}));
 }
 
 TEST_CASE("the cache is where the user's caches are", "[fingerprint]") {

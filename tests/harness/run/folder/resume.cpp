@@ -20,14 +20,14 @@ JournalContents journal_of(const std::string& last_status) {
 
 }  // namespace
 
-TEST_CASE("records hold under the identity they were made under", "[keeping]") {
-  const Kept kept = keep(journal_of("ok"), {"a", "c"}, to_json(usual()), {});
-  CHECK(kept.rounds.size() == 1);
-  CHECK(kept.rounds.at("a").size() == 2);
-  CHECK(kept.repeated.empty());
+TEST_CASE("records hold under the identity they were made under", "[resume]") {
+  const Resumed resumed = resumed_records(journal_of("ok"), {"a", "c"}, to_json(usual()), {});
+  CHECK(resumed.records.size() == 1);
+  CHECK(resumed.records.at("a").size() == 2);
+  CHECK(resumed.repeated.empty());
 }
 
-TEST_CASE("each part of the identity can end them, and is named", "[keeping]") {
+TEST_CASE("each part of the identity can end them, and is named", "[resume]") {
   std::vector<Identity> others(5, usual());
   others[0].binary = "b2";
   others[1].machine = "another";
@@ -36,14 +36,14 @@ TEST_CASE("each part of the identity can end them, and is named", "[keeping]") {
   others[4].measure["relative_interval"] = 0.05;
   std::set<std::string> reasons;
   for (const Identity& other : others) {
-    const Kept kept = keep(journal_of("ok"), {"a", "b"}, to_json(other), {});
-    CHECK(kept.rounds.empty());
-    reasons.insert(kept.repeated.at("a"));
+    const Resumed resumed = resumed_records(journal_of("ok"), {"a", "b"}, to_json(other), {});
+    CHECK(resumed.records.empty());
+    reasons.insert(resumed.repeated.at("a"));
   }
   CHECK(reasons.size() == 5);
 }
 
-TEST_CASE("records hold on the device that they were measured on alone", "[keeping]") {
+TEST_CASE("records hold on the device that they were measured on alone", "[resume]") {
   const auto on = [](const char* card) {
     Json identity = to_json(usual());
     identity["devices"]["cuda"] = {{"name", card}, {"driver_cuda", "13.0"}};
@@ -51,22 +51,25 @@ TEST_CASE("records hold on the device that they were measured on alone", "[keepi
   };
   JournalContents journal = journal_of("ok");
   for (auto& [id, identity] : journal.identities) identity = on("one");
-  CHECK(keep(journal, {"a"}, on("one"), {}).rounds.size() == 1);
-  const Kept kept = keep(journal, {"a"}, on("other"), {});
-  CHECK(kept.rounds.empty());
-  CHECK_THAT(kept.repeated.at("a"), Catch::Contains("another device"));
+  CHECK(resumed_records(journal, {"a"}, on("one"), {}).records.size() == 1);
+  const Resumed resumed = resumed_records(journal, {"a"}, on("other"), {});
+  CHECK(resumed.records.empty());
+  CHECK_THAT(resumed.repeated.at("a"), Catch::Contains("another device"));
   // What ran on the CPU alone says nothing of a device that comes later.
-  CHECK(keep(journal_of("ok"), {"a"}, on("one"), {}).rounds.size() == 1);
-  CHECK(keep(journal, {"a"}, to_json(usual()), {}).rounds.size() == 1);
+  CHECK(resumed_records(journal_of("ok"), {"a"}, on("one"), {}).records.size() == 1);
+  CHECK(resumed_records(journal, {"a"}, to_json(usual()), {}).records.size() == 1);
 }
 
-TEST_CASE("cells of a status are repeated on demand", "[keeping]") {
-  CHECK(keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed"}).rounds.size() == 1);
-  const Kept kept = keep(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
-  CHECK(kept.repeated.at("a") == "--retry timeout");
+TEST_CASE("cells of a status are repeated on demand", "[resume]") {
+  CHECK(
+      resumed_records(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed"}).records.size() ==
+      1);
+  const Resumed resumed =
+      resumed_records(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
+  CHECK(resumed.repeated.at("a") == "--retry timeout");
 }
 
-TEST_CASE("exactly the disturbed cells are repeated on demand", "[keeping]") {
+TEST_CASE("exactly the disturbed cells are repeated on demand", "[resume]") {
   const auto round = [](int index, bool disturbed) {
     Json timing = {{"median_seconds", 0.01}, {"samples_seconds", {0.01}}};
     if (disturbed) timing["disturbed"] = true;
@@ -76,17 +79,17 @@ TEST_CASE("exactly the disturbed cells are repeated on demand", "[keeping]") {
   JournalContents journal = journal_of("ok");
   journal.rounds["a"] = {round(0, true), round(1, true), round(2, false)};
   journal.rounds["b"] = {round(0, false), round(1, true), round(2, false)};
-  const Kept kept = keep(journal, {"a", "b"}, to_json(usual()), {"disturbed"});
-  CHECK(kept.repeated == std::map<std::string, std::string>{{"a", "--retry disturbed"}});
-  CHECK(kept.rounds.count("b") == 1);
-  CHECK(keep(journal, {"a", "b"}, to_json(usual()), {"crashed"}).repeated.empty());
+  const Resumed resumed = resumed_records(journal, {"a", "b"}, to_json(usual()), {"disturbed"});
+  CHECK(resumed.repeated == std::map<std::string, std::string>{{"a", "--retry disturbed"}});
+  CHECK(resumed.records.count("b") == 1);
+  CHECK(resumed_records(journal, {"a", "b"}, to_json(usual()), {"crashed"}).repeated.empty());
 }
 
-TEST_CASE("a cell whose journal is damaged is repeated, with the line that says so", "[keeping]") {
+TEST_CASE("a cell whose journal is damaged is repeated, with the line that says so", "[resume]") {
   JournalContents journal = journal_of("ok");
   journal.rounds.erase("a");
   journal.faults["a"] = "journal.jsonl:7: round: expected a whole number";
-  const Kept kept = keep(journal, {"a", "b"}, to_json(usual()), {});
-  CHECK(kept.rounds.size() == 1);
-  CHECK(kept.repeated.at("a") == journal.faults.at("a"));
+  const Resumed resumed = resumed_records(journal, {"a", "b"}, to_json(usual()), {});
+  CHECK(resumed.records.size() == 1);
+  CHECK(resumed.repeated.at("a") == journal.faults.at("a"));
 }

@@ -6,14 +6,12 @@ using namespace attnbench::run;
 
 namespace {
 
-Planned planned_cell(const std::string& id, const Json& settled = nullptr) {
-  const Json cell = {{"id", id},
-                     {"label", id},
-                     {"task", "kernel"},
-                     {"task_label", ""},
-                     {"mechanism", "softmax"},
-                     {"device", "cpu"}};
-  return {cell, {{"supported", true}}, settled};
+Planned planned_cell(const std::string& id, std::optional<Settled> settled = {}) {
+  Cell cell;
+  cell.id = cell.label = id;
+  cell.task = "kernel";
+  cell.mechanism = "softmax";
+  return {cell, {}, std::move(settled)};
 }
 
 RunFacts facts_of_a_run() {
@@ -35,7 +33,8 @@ Json cells_of(const Json& result) { return result.at("attnbench").at("cells"); }
 
 TEST_CASE("every planned cell is in the result, with what became of it", "[run_result]") {
   const std::vector<Planned> planned{
-      planned_cell("a"), planned_cell("b", {{"status", "skipped"}, {"reason", "too large"}}),
+      planned_cell("a"),
+      planned_cell("b", Settled{attnbench::result::Status::skipped, "too large", ""}),
       planned_cell("c")};
   const Json round = {{"type", "record"},
                       {"status", "crashed"},

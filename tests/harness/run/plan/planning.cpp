@@ -4,66 +4,100 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
+using attnbench::result::Status;
 using Catch::Matchers::Contains;
 
 namespace {
 
-const std::vector<Json> one_cell = {{{"id", "a"}, {"label", "latte, scan"}}};
+Cell one_cell() {
+  Cell cell;
+  cell.id = "a";
+  cell.label = "latte, scan";
+  return cell;
+}
 
-Planned plan_one(const Json& forecast, std::int64_t limit = 0) {
-  return plan_cells(one_cell, {forecast}, [limit](const Json&) { return limit; }).front();
+Planned plan_one(const Forecast& forecast, std::int64_t limit = 0) {
+  return plan_cells({one_cell()}, {forecast}, [limit](const Cell&) { return limit; }).front();
+}
+
+Forecast of_bytes(double bytes) {
+  Forecast forecast;
+  forecast.peak_bytes = bytes;
+  return forecast;
+}
+
+Forecast failed(Status status, const std::string& reason) {
+  Forecast forecast;
+  forecast.supported = false;
+  forecast.status = status;
+  forecast.reason = reason;
+  return forecast;
 }
 
 }  // namespace
 
 TEST_CASE("what is supported and fits runs", "[planning]") {
-  CHECK(plan_one({{"supported", true}, {"peak_bytes", 100}}, 100).runs());
-  CHECK(plan_one({{"supported", true}}, 100).runs());
-  CHECK(plan_one({{"supported", true}, {"peak_bytes", 1e15}}, 0).runs());
+  CHECK(plan_one(of_bytes(100), 100).runs());
+  CHECK(plan_one({}, 100).runs());
+  CHECK(plan_one(of_bytes(1e15), 0).runs());
 }
 
 TEST_CASE("a training has one round, whatever the run has", "[planning]") {
-  CHECK(plan_one({{"supported", true}, {"once", true}}).rounds(5) == 1);
-  CHECK(plan_one({{"supported", true}}).rounds(5) == 5);
+  Forecast training;
+  training.once = true;
+  CHECK(plan_one(training).rounds(5) == 1);
+  CHECK_FALSE(plan_one(training).is_timed());
+  CHECK(plan_one({}).rounds(5) == 5);
 }
 
 TEST_CASE("what is not supported carries the reason", "[planning]") {
-  const Planned planned = plan_one({{"supported", false}, {"reason", "causal is undefined"}});
-  CHECK(planned.settled == Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});
+  Forecast forecast;
+  forecast.supported = false;
+  forecast.reason = "causal is undefined";
+  CHECK(to_json(*plan_one(forecast).settled) ==
+        Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});
 }
 
 TEST_CASE("what will not fit is skipped aloud", "[planning]") {
   const double gibibyte = 1 << 30;
-  const Planned planned =
-      plan_one({{"supported", true}, {"peak_bytes", 34 * gibibyte}}, std::int64_t{20} << 30);
-  CHECK(planned.settled["status"] == "skipped");
-  const std::string reason = planned.settled["reason"];
-  CHECK_THAT(reason, Contains("predicted 34.0 GiB is over the limit of 20.0 GiB"));
-  CHECK_THAT(reason, Contains("--memory-limit"));
+  const Planned planned = plan_one(of_bytes(34 * gibibyte), std::int64_t{20} << 30);
+  REQUIRE(planned.settled);
+  CHECK(planned.settled->status == Status::skipped);
+  CHECK_THAT(planned.settled->reason, Contains("predicted 34.0 GiB is over the limit of 20.0 GiB"));
+  CHECK_THAT(planned.settled->reason, Contains("--memory-limit"));
 }
 
 TEST_CASE("a forecast that crashed settles its cell only", "[planning]") {
-  const Planned planned = plan_one(
-      {{"supported", false}, {"status", "crashed"}, {"reason", "signal 11"}, {"detail", "log"}});
-  CHECK(planned.settled["status"] == "crashed");
-  CHECK(planned.settled["detail"] == "log");
+  Forecast forecast = failed(Status::crashed, "signal 11");
+  forecast.detail = "log";
+  const Planned planned = plan_one(forecast);
+  REQUIRE(planned.settled);
+  CHECK(planned.settled->status == Status::crashed);
+  CHECK(planned.settled->detail == "log");
 }
 
 TEST_CASE("a mechanism that throws while it is asked costs its cell only", "[planning]") {
-  const Planned planned =
-      plan_one({{"supported", false}, {"status", "error"}, {"reason", "supports() threw"}});
-  CHECK_FALSE(planned.runs());
-  CHECK(planned.settled == Json{{"status", "error"}, {"reason", "supports() threw"}});
+  const Planned planned = plan_one(failed(Status::error, "supports() threw"));
+  REQUIRE_FALSE(planned.runs());
+  CHECK(to_json(*planned.settled) == Json{{"status", "error"}, {"reason", "supports() threw"}});
 }
 
 TEST_CASE("a cell that makes no sense stops everything, each sentence told once", "[planning]") {
-  const Json nonsense = {
-      {"supported", false}, {"status", "error"}, {"refused", true}, {"reason", "heads: 3 of 64"}};
+  Forecast nonsense = failed(Status::error, "heads: 3 of 64");
+  nonsense.refused = true;
   std::string message;
   try {
-    plan_cells({one_cell[0], one_cell[0]}, {nonsense, nonsense}, [](const Json&) { return 0; });
-  } catch (const attnbench::UsageFailure& failure) {
-    message = failure.what();
+    plan_cells({one_cell(), one_cell()}, {nonsense, nonsense}, [](const Cell&) { return 0; });
+  } catch (const CellsRefused& refused) {
+    message = refused.what();
   }
   CHECK(message == "latte, scan: heads: 3 of 64");
+}
+
+TEST_CASE("cells that are none are refused by their label and place", "[planning]") {
+  Json cell = one_cell();
+  CHECK(cells_from({cell}).front().label == "latte, scan");
+  cell["settings"] = {{"length", nullptr}};
+  CHECK_THROWS_WITH(cells_from({cell}), Contains("latte, scan: settings.length: expected"));
+  CHECK_THROWS_AS(cells_from({Json::array()}), CellsRefused);
 }

@@ -1,0 +1,71 @@
+// RunStore: what is kept of a run: the journal, the records of earlier starts that still hold, the
+// files of its cells and the result.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/run/folder/journal.hpp"
+#include "harness/run/folder/resume.hpp"
+#include "harness/run/folder/run_folder.hpp"
+#include "harness/run/plan/planning.hpp"
+
+namespace attnbench::run {
+
+/// By cell id.
+using Records = std::map<std::string, std::vector<Json>>;
+
+/// What must hold for an earlier record to be used, and which ones are measured again all the same.
+struct Reuse {
+  Json identity;                ///< see resume.hpp
+  std::set<std::string> retry;  ///< statuses
+};
+
+class RunStore {
+ public:
+  /// Opens the folder's journal. Throws as Journal does.
+  explicit RunStore(RunFolder folder);
+
+  const RunFolder& folder() const { return folder_; }
+  const Records& records() const { return records_; }
+  const std::map<std::string, Json>& probes() const { return probes_; }  ///< by device
+  bool has_probe(const std::string& device) const { return probes_.count(device) != 0; }
+
+  /// Writes the header of a start that uses no earlier records.
+  void begin(const Json& header) { journal_.append(header); }
+  /// Writes the header, and uses the records of `planned` cells that the journal has and that hold.
+  /// Returns those, with the reasons why others are measured again.
+  Resumed resume(const Json& header, const std::vector<Planned>& planned, const Reuse& reuse);
+  /// Copies records of `other`, another run, for planned cells that have none here. Returns what
+  /// was copied, with the reasons why other records were not.
+  Resumed copy_from(const RunFolder& other, const std::vector<Planned>& planned,
+                    const Reuse& reuse);
+
+  /// Appends the record of a round. A cell that ended well needs its checkpoints no more; after a
+  /// failure the next start may go on from them.
+  void add(Json record);
+  /// Appends the answer to a probe.
+  void add_probe(const std::string& device, Json answer);
+  /// Notes that a device could not be probed: it is not probed again in this start.
+  void add_no_probe(const std::string& device) { probes_[device] = Json::object(); }
+  /// Removes the log of a cell that wrote nothing.
+  void drop_empty_log(const std::string& cell) const;
+
+  /// Throws JournalGone where the folder was deleted or moved.
+  void require_there() const { journal_.require_there(); }
+  /// Writes result.json. Throws EnvironmentFailure.
+  void write_result(const Json& result) const;
+  /// The command that resumes this run.
+  std::string resume_command() const;
+
+ private:
+  RunFolder folder_;
+  Journal journal_;
+  Records records_;
+  std::map<std::string, Json> probes_;
+};
+
+}  // namespace attnbench::run

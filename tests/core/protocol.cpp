@@ -1,0 +1,112 @@
+#include "core/protocol.hpp"
+
+#include "core/errors.hpp"
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using run::PluginName;
+
+namespace {
+
+run::Cell some_cell() {
+  run::Cell cell;
+  cell.id = "abc";
+  cell.label = "latte, scan";
+  cell.task = cell.task_label = "kernel";
+  cell.mechanism = "latte";
+  cell.implementation = "scan";
+  cell.settings = {{"length", std::int64_t{8}}, {"pattern", std::string("causal")}};
+  cell.options = {{"window", Window{3, 0}}};
+  return cell;
+}
+
+protocol::Run some_run() {
+  protocol::Run request;
+  request.cell = some_cell();
+  request.round = 2;
+  request.seed = 7;
+  request.threads = 4;
+  request.limits = {60, 1 << 20, 0};
+  request.measure = {{"max_seconds", 1.0}};
+  request.log = "a.log";
+  request.process_rank = run::ProcessRank{1, 2, "node1", 29500};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a request comes out as it went in", "[protocol]") {
+  const json sent = some_run();
+  CHECK(sent.at("type") == "run");
+  CHECK(sent.at("limits") == json({{"seconds", 60.0}, {"memory_bytes", 1 << 20}}));
+  CHECK(sent.at("process_rank") ==
+        json({{"rank", 1}, {"size", 2}, {"address", "node1"}, {"port", 29500}}));
+  CHECK(json(json::parse(sent.dump()).get<protocol::Run>()) == sent);
+
+  const json hello = protocol::Hello{1, {"v2=a.so"}, 3, "cuda"};
+  CHECK(json(hello.get<protocol::Hello>()) == hello);
+  const json plan = protocol::Plan{{some_cell(), some_cell()}};
+  CHECK(plan.at("cells").size() == 2);
+  CHECK(json(plan.get<protocol::Plan>()) == plan);
+  protocol::Probe probe;
+  probe.product = true;
+  CHECK(json(json(probe).get<protocol::Probe>()) == json(probe));
+  protocol::Check check;
+  check.mechanism = "flash";
+  check.pattern = "causal";
+  check.dtypes = {"float32"};
+  CHECK_FALSE(json(check).contains("implementation"));
+  CHECK(json(json(check).get<protocol::Check>()) == json(check));
+}
+
+TEST_CASE("a request that lacks a key or has another names its place", "[protocol]") {
+  const auto fault = [](const json& message) {
+    CHECK_THROWS_AS(message.get<protocol::Run>(), UsageError);
+    try {
+      message.get<protocol::Run>();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  json lacking = some_run();
+  lacking["cell"].erase("task");
+  CHECK(fault(lacking) == "cell.task: expected a value, found nothing");
+  json odd = some_run();
+  odd["cell"]["settings"]["length"] = json::array({1});
+  CHECK_THAT(fault(odd), Contains("cell.settings.length: expected a number"));
+  odd = some_run();
+  odd["rouns"] = 1;
+  CHECK_THAT(fault(odd), Contains("rouns: unknown key; did you mean \"round\"?"));
+  odd = some_run();
+  odd["round"] = 1.5;
+  CHECK(fault(odd) == "round: expected a whole number, found 1.5");
+  odd = some_run();
+  odd["cell"] = 3;
+  CHECK(fault(odd) == "cell: expected an object, found 3");
+  odd = some_run();
+  odd["limits"]["memory"] = 3;
+  CHECK_THAT(fault(odd), Contains("memory: unknown key"));
+  json plan = protocol::Plan{{some_cell(), some_cell()}};
+  plan["cells"][1].erase("id");
+  CHECK_THROWS_WITH(plan.get<protocol::Plan>(), "cells.1.id: expected a value, found nothing");
+}
+
+TEST_CASE("a plugin may be named with a word for its mechanisms", "[run]") {
+  const auto check = [](const char* text, const char* as, const char* path) {
+    INFO(text);
+    CHECK(PluginName(text).as == as);
+    CHECK(PluginName(text).path == path);
+  };
+  check("build/libmine.so", "", "build/libmine.so");
+  check("new=build/libmine.so", "new", "build/libmine.so");
+  check("v_2=a=b.so", "v_2", "a=b.so");
+  check("a b=c.so", "", "a b=c.so");
+  check("New=c.so", "", "New=c.so");
+  check("dir/x=c.so", "", "dir/x=c.so");
+  check("=c.so", "", "=c.so");
+  check("new=", "new", "");
+}

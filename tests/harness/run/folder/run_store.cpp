@@ -1,0 +1,129 @@
+#include "harness/run/folder/run_store.hpp"
+
+#include "core/failure.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench::run;
+using attnbench::test::read_file;
+using attnbench::test::TemporaryFolder;
+using attnbench::test::write_file;
+
+namespace {
+
+const Json identity = {{"binary", "b1"}, {"machine", "host"}};
+const Json header = {{"type", "header"}, {"schema", journal_schema}, {"identity", identity}};
+
+Json record(const std::string& cell, int round, const char* status = "timeout") {
+  return {{"type", "record"}, {"cell", cell}, {"round", round}, {"status", status}};
+}
+
+std::vector<Planned> planned(const std::vector<std::string>& ids) {
+  std::vector<Planned> cells;
+  for (const std::string& id : ids) {
+    Planned one;
+    one.cell.id = one.cell.label = id;
+    one.cell.task = one.cell.task_label = "kernel";
+    one.cell.mechanism = "softmax";
+    cells.push_back(one);
+  }
+  return cells;
+}
+
+/// The folder of a run of cells a and b, of which the first ended well.
+RunFolder earlier_run(const TemporaryFolder& folder) {
+  const RunFolder run = make_run_folder("x", folder / "earlier");
+  RunStore store(run);
+  store.begin(header);
+  store.add_probe("cpu", {{"type", "probe"},
+                          {"device", "cpu"},
+                          {"ceilings", {{"fma", 1}}},
+                          {"machine", Json::object()}});
+  store.add(record("a", 0, "ok"));
+  store.add(record("b", 0));
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a store gives back what was added, and so does the next start", "[run_store]") {
+  const TemporaryFolder folder;
+  const RunFolder run = earlier_run(folder);
+  RunStore store(run);
+  const Resumed resumed = store.resume(header, planned({"a", "b", "c"}), {identity, {}});
+  CHECK(resumed.records.size() == 2);
+  CHECK(resumed.repeated.empty());
+  CHECK(store.records().at("b") == std::vector<Json>{record("b", 0)});
+  CHECK(store.has_probe("cpu"));
+  CHECK_FALSE(store.has_probe("cuda"));
+  store.add_no_probe("cuda");
+  CHECK(store.has_probe("cuda"));
+  CHECK(store.resume_command() == "attnbench run --resume " + run.path.string());
+}
+
+TEST_CASE("what does not hold is repeated, and the journal says so", "[run_store]") {
+  const TemporaryFolder folder;
+  const RunFolder run = earlier_run(folder);
+  Json other = identity;
+  other["binary"] = "b2";
+  Json second = header;
+  second["identity"] = other;
+  {
+    RunStore store(run);
+    const Resumed resumed = store.resume(second, planned({"a", "b"}), {other, {}});
+    CHECK(resumed.records.empty());
+    CHECK(resumed.repeated.size() == 2);
+    CHECK_FALSE(store.has_probe("cpu"));
+  }
+  CHECK(read_journal(run.journal()).rounds.empty());
+  CHECK_THAT(read_file(run.journal()), Catch::Contains("\"type\":\"repeat\""));
+}
+
+TEST_CASE("a status of --retry is repeated", "[run_store]") {
+  const TemporaryFolder folder;
+  RunStore store(earlier_run(folder));
+  const Resumed resumed = store.resume(header, planned({"a", "b"}), {identity, {"timeout"}});
+  CHECK(resumed.records.count("a") == 1);
+  CHECK(resumed.repeated.at("b") == "--retry timeout");
+}
+
+TEST_CASE("records of another run are copied where there are none", "[run_store]") {
+  const TemporaryFolder folder;
+  const RunFolder other = earlier_run(folder);
+  RunStore store(make_run_folder("x", folder / "new"));
+  store.begin(header);
+  store.add(record("b", 1));
+  const Resumed copied = store.copy_from(other, planned({"a", "b"}), {identity, {}});
+  CHECK(copied.records.size() == 1);
+  CHECK(store.records().at("a").front().at("reused_from") == other.path.string());
+  CHECK(store.records().at("b") == std::vector<Json>{record("b", 1)});
+  CHECK(read_journal(store.folder().journal()).rounds.at("a").size() == 1);
+}
+
+TEST_CASE("lines of a damaged journal that name no cell are told", "[run_store]") {
+  const TemporaryFolder folder;
+  const RunFolder run = earlier_run(folder);
+  write_file(run.journal(), read_file(run.journal()) + "{\"type\":\"record\"}\n");
+  RunStore store(run);
+  const Resumed resumed = store.resume(header, planned({"a", "b"}), {identity, {}});
+  CHECK(resumed.records.size() == 2);
+  REQUIRE(resumed.skipped.size() == 1);
+  CHECK_THAT(resumed.skipped.front(), Catch::Contains(":5: the record names no cell"));
+}
+
+TEST_CASE("a cell that ended well leaves neither checkpoints nor an empty log", "[run_store]") {
+  const TemporaryFolder folder;
+  RunStore store(make_run_folder("x", folder / "run"));
+  store.begin(header);
+  for (const char* cell : {"a", "b"}) {
+    std::filesystem::create_directories(store.folder().checkpoints(cell));
+    write_file(store.folder().cell_log(cell), cell[0] == 'b' ? "a word" : "");
+    store.drop_empty_log(cell);
+  }
+  store.add(record("a", 0, "ok"));
+  store.add(record("b", 0));
+  CHECK_FALSE(std::filesystem::exists(store.folder().checkpoints("a")));
+  CHECK(std::filesystem::exists(store.folder().checkpoints("b")));
+  CHECK_FALSE(std::filesystem::exists(store.folder().cell_log("a")));
+  CHECK(std::filesystem::exists(store.folder().cell_log("b")));
+}

@@ -1,0 +1,168 @@
+#include "harness/run/supervise/schedule.hpp"
+
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::run;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Planned cell(const std::string& id, bool training = false) {
+  Planned planned;
+  planned.cell.id = id;
+  planned.forecast.once = training;
+  return planned;
+}
+
+Planned settled_cell(const std::string& id) {
+  Planned planned = cell(id);
+  planned.settled = Settled{attnbench::result::Status::unsupported, "no", ""};
+  return planned;
+}
+
+/// "a0 b0 a1": all that is left, each measured well.
+std::string order(Schedule& schedule) {
+  std::string text;
+  while (const auto step = schedule.next()) {
+    text += (text.empty() ? "" : " ") + step->planned->id() + std::to_string(step->round);
+    schedule.add(step->planned->id(), step->round, true);
+  }
+  return text;
+}
+
+Sharing rounds(int count) {
+  Sharing sharing;
+  sharing.rounds = count;
+  return sharing;
+}
+
+Sharing two_jobs() {
+  Sharing sharing = rounds(3);
+  sharing.jobs = 2;
+  sharing.threads = 5;
+  sharing.memory_bytes = 100;
+  return sharing;
+}
+
+}  // namespace
+
+TEST_CASE("rounds are interleaved over the cells", "[schedule]") {
+  Schedule schedule({cell("a"), cell("b"), settled_cell("c")}, rounds(2));
+  CHECK(schedule.steps_left() == 4);
+  CHECK(schedule.anything_timed());
+  CHECK(order(schedule) == "a0 b0 a1 b1");
+  CHECK(schedule.steps_left() == 0);
+  CHECK_FALSE(schedule.anything_timed());
+}
+
+TEST_CASE("cells in turns change places from round to round", "[schedule]") {
+  Sharing sharing = rounds(3);
+  sharing.in_turns = true;
+  Schedule schedule({cell("a"), cell("b")}, sharing);
+  CHECK(order(schedule) == "a0 b0 b1 a1 a2 b2");
+}
+
+TEST_CASE("a training has one round, and is no reason to wait for quiet", "[schedule]") {
+  Schedule schedule({cell("a", true), cell("b", true)}, rounds(3));
+  CHECK_FALSE(schedule.anything_timed());
+  CHECK(order(schedule) == "a0 b0");
+}
+
+TEST_CASE("rounds that are there are not measured again, nor cells that failed", "[schedule]") {
+  Schedule schedule({cell("a"), cell("b"), cell("c")}, rounds(3));
+  schedule.add("a", 0, true);
+  schedule.add("a", 2, true);
+  schedule.add("b", 1, false);
+  CHECK(schedule.steps_left(schedule.planned()[0]) == 1);
+  CHECK(schedule.steps_left(schedule.planned()[1]) == 0);
+  CHECK(schedule.steps_left() == 4);
+  CHECK(order(schedule) == "c0 a1 c1 c2");
+}
+
+TEST_CASE("a cell that fails in a round has no further ones", "[schedule]") {
+  Schedule schedule({cell("a"), cell("b")}, rounds(2));
+  const auto first = schedule.next();
+  schedule.add(first->planned->id(), first->round, false);
+  CHECK(order(schedule) == "b0 b1");
+}
+
+TEST_CASE("trainings share the machine, and what is timed does not", "[schedule]") {
+  Planned large = cell("large", true);
+  large.forecast.peak_bytes = 51;
+  Planned on_card = cell("on_card", true);
+  on_card.cell.device = "cuda";
+  Schedule schedule(
+      {cell("timed"), cell("a", true), cell("b", true), cell("c", true), large, on_card},
+      two_jobs());
+  schedule.add("c", 0, true);
+  const auto together = schedule.side_by_side();
+  REQUIRE(together.size() == 2);
+  CHECK(together[0]->id() == "a");
+  CHECK(together[1]->id() == "b");
+  CHECK(schedule.threads_of(*together[0]) == 2);
+  CHECK(schedule.threads_of(schedule.planned()[0]) == 5);
+  CHECK_FALSE(schedule.shares(schedule.planned()[0]));
+  CHECK_FALSE(schedule.shares(schedule.planned()[5]));
+  schedule.add("a", 0, true);
+  CHECK(schedule.side_by_side().empty());  // one alone shares with nobody
+}
+
+TEST_CASE("several jobs need trainings, unless other shards have them", "[schedule]") {
+  CHECK_THROWS_WITH(Schedule({cell("a")}, two_jobs()), Contains("--jobs 2 is for trainings"));
+  Sharing sharing = two_jobs();
+  sharing.sharded = true;
+  CHECK(Schedule({cell("a")}, sharing).side_by_side().empty());
+}
+
+TEST_CASE("every piece is done once, whatever the number of lanes", "[jobs]") {
+  for (const std::size_t lanes : {1, 2, 5}) {
+    Lanes shared(20);
+    std::mutex mutex;
+    std::multiset<std::size_t> done;
+    shared.run(lanes, [&] {
+      while (const auto piece = shared.next()) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        done.insert(*piece);
+      }
+    });
+    CHECK(done.size() == 20);
+    CHECK(std::set<std::size_t>(done.begin(), done.end()).size() == 20);
+    CHECK_FALSE(shared.failed());
+  }
+}
+
+TEST_CASE("lanes are at work at the same time", "[jobs]") {
+  Lanes shared(2);
+  std::atomic<int> arrived{0};
+  bool together = true;
+  shared.run(2, [&] {
+    while (shared.next()) {
+      ++arrived;
+      for (int i = 0; i < 2000 && arrived < 2; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      together = together && arrived == 2;
+    }
+  });
+  CHECK(together);
+}
+
+TEST_CASE("where a lane fails nothing more is begun, and its failure is told", "[jobs]") {
+  Lanes shared(1000);
+  std::atomic<int> begun{0};
+  const auto lane = [&] {
+    while (const auto piece = shared.next()) {
+      ++begun;
+      if (*piece == 3) throw std::runtime_error("piece 3 is broken");
+      while (*piece > 3 && !shared.failed()) std::this_thread::yield();
+    }
+  };
+  CHECK_THROWS_WITH(shared.run(2, lane), "piece 3 is broken");
+  CHECK(begun <= 6);
+  CHECK(shared.failed());
+}

@@ -1,0 +1,92 @@
+#include "harness/worker/plan.hpp"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/errors.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using Json = nlohmann::json;
+
+TEST_CASE("option values keep their type on the way in and out", "[cell]") {
+  const std::vector<Json> values{3, -1, 2.5, true, "causal", {{"left", 127}, {"right", 0}}};
+  for (const Json& value : values) {
+    CHECK(to_json(value_from(value, "x")) == value);
+  }
+  CHECK(std::holds_alternative<std::int64_t>(value_from(3, "x")));
+  CHECK(std::holds_alternative<double>(value_from(3.0, "x")));
+  CHECK(std::get<Window>(value_from({{"left", 1}, {"right", 2}}, "x")) == Window{1, 2});
+}
+
+TEST_CASE("values that are none are refused, naming their place", "[cell]") {
+  using Catch::Matchers::Contains;
+  const std::vector<Json> wrong{nullptr,
+                                Json::array({1}),
+                                Json::object(),
+                                {{"left", 1}},
+                                {{"left", 1.5}, {"right", 0}},
+                                {{"left", 1}, {"right", 0}, {"up", 0}},
+                                std::numeric_limits<std::uint64_t>::max()};
+  for (const Json& value : wrong) {
+    INFO(value.dump());
+    CHECK_THROWS_WITH(value_from(value, "options.window"), Contains("options.window"));
+  }
+}
+
+TEST_CASE("a cell gets its task's defaults", "[cell]") {
+  run::Cell planned;
+  planned.id = "abc";
+  planned.task = "kernel";
+  planned.mechanism = "softmax";
+  planned.settings = {{"length", std::int64_t{64}}};
+  const tasks::Cell cell = worker::task_cell(planned, tasks::builtin_tasks());
+  CHECK(cell.id == "abc");
+  CHECK(cell.implementation == "auto");
+  CHECK(cell.device == "cpu");
+  CHECK(cell.settings.integer("length") == 64);
+  CHECK(cell.settings.integer("heads") == 4);
+  CHECK(cell.settings.number("input_scale") == 1.0);
+}
+
+TEST_CASE("a cell of an unknown task or setting is refused", "[cell]") {
+  run::Cell cell;
+  cell.task = "kernle";
+  CHECK_THROWS_AS(worker::task_cell(cell, tasks::builtin_tasks()), UsageError);
+  cell.task = "kernel";
+  cell.settings = {{"lenght", std::int64_t{3}}};
+  CHECK_THROWS_AS(worker::task_cell(cell, tasks::builtin_tasks()), UsageError);
+}
+
+TEST_CASE("costs that are not finite are left out", "[cell]") {
+  Cost cost;
+  cost.model_flops = 12;
+  cost.saved_bytes = std::numeric_limits<double>::infinity();
+  cost.exponentials = std::numeric_limits<double>::quiet_NaN();
+  const run::Numbers written = worker::numbers_of(cost);
+  CHECK(written.at("model_flops") == 12);
+  CHECK(written.count("saved_bytes") == 0);
+  CHECK(written.count("exponentials") == 0);
+}
+
+TEST_CASE("a plan has a forecast of each cell, whatever becomes of the others", "[plan]") {
+  const worker::Loaded loaded;
+  run::Cell good;
+  good.id = "a";
+  good.task = "kernel";
+  good.mechanism = "softmax";
+  good.settings = {{"length", std::int64_t{64}}};
+  run::Cell senseless = good;
+  senseless.id = "b";
+  senseless.settings["heads"] = std::int64_t{-3};
+  const auto planned = worker::plan(loaded, {good, senseless, good});
+  REQUIRE(planned.size() == 3);
+  CHECK(planned[0].supported);
+  CHECK(planned[0].cost_of("model_flops") > 0);
+  REQUIRE(planned[0].problem);
+  CHECK(planned[0].problem->length == 64);
+  CHECK_FALSE(planned[1].supported);
+  CHECK(planned[1].refused);
+  CHECK(planned[1].id == "b");
+  CHECK(planned[2].implementation == planned[0].implementation);
+}
