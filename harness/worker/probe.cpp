@@ -12,8 +12,8 @@
 
 #include "attention/torch/cuda.hpp"
 #include "attention/version.hpp"
-#include "harness/measure/device.hpp"
 #include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 
 namespace attnbench::worker {
