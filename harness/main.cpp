@@ -105,7 +105,8 @@ int run_program(int argc, char** argv) {
   app.footer(exit_codes);
   Chosen chosen;
   for (auto add : {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate,
-                   add_list, add_describe, add_compare, add_ab, add_import, add_doctor, add_new}) {
+                   add_list, add_describe, add_compare, add_ab, add_import, add_schema, add_doctor,
+                   add_new}) {
     add(app, chosen);
   }
   app.footer(std::string(examples) + exit_codes);

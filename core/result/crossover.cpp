@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/statistics.hpp"
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {

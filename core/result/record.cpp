@@ -1,8 +1,17 @@
 #include "core/result/record.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace attnbench::result {
+namespace {
+
+bool has_status(const Json& cell, Status status) {
+  const auto found = cell.find("status");
+  return found != cell.end() && *found == to_string(status);
+}
+
+}  // namespace
 
 const std::vector<std::string>& status_words() {
   static const std::vector<std::string> words{"ok",          "wrong",   "disturbed",
@@ -21,5 +30,37 @@ std::optional<Status> status_from(const std::string& word) {
   if (found == words.end()) return std::nullopt;
   return static_cast<Status>(found - words.begin());
 }
+
+bool is_disturbed_round(const Json& round) {
+  if (!round.is_object()) return false;
+  if (round.contains("disturbed")) return round["disturbed"] == true;
+  const auto lengths = round.find("lengths");
+  if (lengths == round.end() || !lengths->is_array()) return false;
+  std::ptrdiff_t compared = 0;
+  std::ptrdiff_t stopped = 0;
+  for (const Json& length : *lengths) {
+    if (!length.is_object() || !length.contains("stop")) continue;  // not tried
+    ++compared;
+    stopped += length["stop"] == "disturbed";
+  }
+  return 2 * stopped > compared;
+}
+
+bool is_ok(const Json& cell) { return has_status(cell, Status::ok); }
+
+bool is_disturbed(const Json& cell) { return has_status(cell, Status::disturbed); }
+
+std::string preempted_words(std::size_t disturbed, std::size_t rounds) {
+  return std::to_string(disturbed) + " of " + std::to_string(rounds) +
+         (rounds == 1 ? " round was" : " rounds were") + " preempted: repeat on a quiet machine";
+}
+
+std::size_t count_disturbed(const Json& rounds) {
+  return static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), is_disturbed_round));
+}
+
+const char* const disturbed_note =
+    "disturbed: other programs had the CPU, such a time is never ranked; `--retry disturbed` "
+    "measures it again";
 
 }  // namespace attnbench::result

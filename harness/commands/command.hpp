@@ -31,6 +31,7 @@ void add_doctor(CLI::App& app, Chosen& chosen);
 void add_compare(CLI::App& app, Chosen& chosen);
 void add_ab(CLI::App& app, Chosen& chosen);
 void add_import(CLI::App& app, Chosen& chosen);
+void add_schema(CLI::App& app, Chosen& chosen);
 void add_new(CLI::App& app, Chosen& chosen);
 
 }  // namespace attnbench::commands

@@ -8,7 +8,7 @@
 #include "harness/compare/place_name.hpp"
 #include "harness/compare/provenance.hpp"
 #include "core/statistics.hpp"
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::compare {
 namespace {

@@ -3,9 +3,9 @@
 #include <set>
 #include <vector>
 
+#include "core/schema/schema_validator.hpp"
 #include "core/text/printable.hpp"
 #include "harness/suite/pointer.hpp"
-#include "harness/suite/schema_validator.hpp"
 #include "core/text/spelling.hpp"
 
 namespace attnbench::suite {
@@ -17,23 +17,9 @@ namespace {
 using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
-const Json& resolved(const Json& rule) {
-  if (!rule.is_object() || !rule.contains("$ref")) return rule;
-  const std::string reference = rule["$ref"];
-  return resolved(schema().at(Json::json_pointer(reference.substr(1))));
-}
-
 /// The rule for `key` of `parent`, which `rule` is for; null where there is none.
 const Json& child_rule(const Json& rule, const Ordered& parent, const std::string& key) {
-  static const Json none;
-  if (parent.is_array()) return rule.contains("items") ? resolved(rule["items"]) : none;
-  if (rule.contains("properties") && rule["properties"].contains(key)) {
-    return resolved(rule["properties"][key]);
-  }
-  if (rule.contains("additionalProperties") && rule["additionalProperties"].is_object()) {
-    return resolved(rule["additionalProperties"]);
-  }
-  return none;
+  return result::member_rule(schema(), rule, parent.is_array(), key);
 }
 
 bool is_closed(const Json& rule) {
@@ -84,7 +70,7 @@ class Walker {
 void report(const Ordered& root, const std::string& pointer, const Places& place,
             Problems& problems) {
   const Ordered* value = &root;
-  const Json* rule = &resolved(schema());
+  const Json* rule = &result::resolved_rule(schema(), schema());
   for (const std::string& key : pointer_keys(pointer)) {
     rule = &child_rule(*rule, *value, key);
     value = value->is_array() ? &value->at(std::stoul(key)) : &value->at(key);
@@ -144,8 +130,9 @@ std::string shown(const Ordered& value) {
 void check_form(const Ordered& value, const Places& place, Problems& problems) {
   if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
-  Walker(place, problems).take_unknown_keys(cleaned, resolved(schema()), "");
-  for (const std::string& pointer : failing_pointers(schema(), Json(cleaned))) {
+  Walker(place, problems).take_unknown_keys(cleaned, result::resolved_rule(schema(), schema()), "");
+  static const result::SchemaValidator validator(schema());
+  for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
     report(cleaned, pointer, place, problems);
   }
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/result/crossover.hpp"
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 

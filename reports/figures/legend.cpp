@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::reports {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::reports {

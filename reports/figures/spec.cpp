@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/page/failures.hpp"
 #include "reports/figures/frame.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/result/crossover.hpp"
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "reports/tables/grid_layout.hpp"
 #include "reports/tables/growth_grid.hpp"
 #include "reports/tables/training_grids.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {

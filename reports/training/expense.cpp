@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/training/frame.hpp"
