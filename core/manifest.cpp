@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::result {
 namespace {

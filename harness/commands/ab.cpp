@@ -4,14 +4,14 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/compare/paired.hpp"
-#include "core/failure.hpp"
-#include "core/result/result_file.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
 #include "harness/suite/scripts.hpp"

@@ -6,16 +6,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "harness/apply/out_folder.hpp"
 #include "harness/apply/request.hpp"
 #include "harness/commands/columns.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/command_line.hpp"
 #include "harness/commands/plugin_argument.hpp"
-#include "core/failure.hpp"
-#include "core/result/result_file.hpp"
-#include "core/text/format.hpp"
-#include "core/text/printable.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/run/worker/worker_client.hpp"

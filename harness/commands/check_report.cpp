@@ -4,14 +4,14 @@
 #include <ctime>
 #include <filesystem>
 
-#include "harness/commands/command_line.hpp"
 #include "core/failure.hpp"
-#include "harness/measure/device.hpp"
-#include "harness/measure/machine.hpp"
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
 #include "core/manifest.hpp"
+#include "core/result/document.hpp"
 #include "core/text/printable.hpp"
+#include "harness/commands/command_line.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/folder/provenance.hpp"
 #include "reports/page/check.hpp"

@@ -4,11 +4,11 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/templates.hpp"
-#include "core/failure.hpp"
-#include "core/result/result_file.hpp"
-#include "core/text/printable.hpp"
 #include "harness/run/plan/catalogue_cache.hpp"
 #include "harness/run/worker/worker_client.hpp"
 

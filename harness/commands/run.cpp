@@ -7,22 +7,22 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
+#include "core/result/blas.hpp"
+#include "core/result/record.hpp"
+#include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/command_line.hpp"
 #include "harness/commands/measuring.hpp"
 #include "harness/commands/plugin_argument.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
-#include "core/failure.hpp"
-#include "core/result/blas.hpp"
-#include "core/text/printable.hpp"
-#include "core/json_file.hpp"
-#include "core/result/record.hpp"
-#include "reports/tables/table.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
+#include "reports/tables/tables.hpp"
 
 namespace attnbench::commands {
 namespace {

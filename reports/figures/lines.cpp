@@ -4,8 +4,6 @@
 
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
-#include "reports/page/failures.hpp"
-#include "reports/figures/frame.hpp"
 #include "reports/figures/spec.hpp"
 
 namespace attnbench::reports {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "reports/figures/escape.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -17,7 +17,7 @@ std::string short_number(double number) {
 }
 
 /// A text of the document as a cell of a table.
-std::string cell(const std::string& text) { return escape_markdown(text); }
+std::string cell(const std::string& text) { return result::escape_markdown(text); }
 
 std::string joined(const Json& words) {
   std::string out;

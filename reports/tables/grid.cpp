@@ -4,17 +4,54 @@
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/result/crossover.hpp"
 #include "core/result/record.hpp"
-#include "reports/tables/grid_layout.hpp"
-#include "reports/tables/growth_grid.hpp"
-#include "reports/tables/training_grids.hpp"
+#include "reports/tables/panel_growth.hpp"
+#include "reports/tables/selection.hpp"
 
 namespace attnbench::result {
 namespace {
+
+Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
+  Grid grid;
+  grid.columns = {""};
+  for (const std::string& series : panel.series) {
+    const std::size_t before = grid.rows.size();
+    for (const GridEntry& entry : entries) {
+      if (entry.series != series) continue;
+      const std::string size = entry.x ? ", " + human_bytes(entry.x->get<double>()) : "";
+      grid.rows.emplace_back(series + size, std::vector<std::string>{entry.text});
+    }
+    if (grid.rows.size() == before) grid.rows.emplace_back(series, std::vector<std::string>{""});
+  }
+  return grid;
+}
+
+Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
+  Grid grid;
+  const std::vector<const Json*> values = axis_values(panel);
+  for (const Json* value : values) grid.columns.push_back(human_value(*value));
+  const bool any_without =
+      std::any_of(entries.begin(), entries.end(), [](const GridEntry& entry) { return !entry.x; });
+  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
+  std::map<std::string, std::size_t> row_of;
+  for (const std::string& series : panel.series) {
+    row_of[series] = grid.rows.size();
+    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
+  }
+  for (const GridEntry& entry : entries) {
+    std::size_t column = grid.columns.size() - 1;
+    for (std::size_t i = 0; entry.x && i < values.size(); ++i) {
+      if (*values[i] == *entry.x) column = i;
+    }
+    grid.rows[row_of[entry.series]].second[column] = entry.text;
+  }
+  return grid;
+}
 
 /// One quantity of a cell as text; empty where the cell does not have it.
 using Quantity = std::function<std::string(const Json& cell)>;
@@ -184,6 +221,13 @@ bool has_content(const Grid& grid) {
 }
 
 }  // namespace
+
+Grid laid_out(const Panel& panel, const std::string& title, const std::vector<GridEntry>& entries) {
+  Grid grid =
+      panel.axis == state_bytes ? row_for_each(panel, entries) : axis_across(panel, entries);
+  grid.title = title;
+  return grid;
+}
 
 std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
   std::vector<Grid> grids =

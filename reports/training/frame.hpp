@@ -1,11 +1,15 @@
-// What the figures of trainings share: layers by kind of row, over an axis of their own.
+// What the figures of trainings share: layers by kind of row over an axis of their own, and which
+// trainings learned from the same data and belong in one figure.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "reports/tables/selection.hpp"
 #include "reports/figures/figure.hpp"
+#include "reports/tables/layout.hpp"
+#include "reports/tables/selection.hpp"
 #include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
@@ -37,5 +41,14 @@ Json logarithmic(const char* title, double base, const char* format);
 /// Frames it; nothing without rows.
 std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
                                Sketch sketch);
+
+/// The settings that tell the data of a cell of `panel` from that of others: its facets and, where
+/// it is a choice of data, its place `x` on the axis. Width and heads are the model's.
+std::vector<std::pair<std::string, std::string>> data_of(const result::Panel& panel,
+                                                         const nlohmann::json* x);
+
+/// The panel's cells by data set, as panels with the data among their facets; the panel itself
+/// where there is but one.
+std::vector<result::Panel> by_data(const result::Panel& panel);
 
 }  // namespace attnbench::reports

@@ -1,13 +1,46 @@
 #include "reports/training/rows.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "core/text/format.hpp"
-#include "reports/tables/selection.hpp"
 #include "reports/figures/points.hpp"
+#include "reports/tables/selection.hpp"
 
 namespace attnbench::reports {
+namespace {
+
+using result::Panel;
+using result::Selection;
+
+/// A dashed line over the whole width at `y`, with what it is.
+Json level_line(double y, const std::string& what) {
+  const Json values = Json::array({{{"y", y}, {"what", what}}});
+  const Json place = {{"field", "y"}, {"type", "quantitative"}};
+  const Json grey = {{"value", "#888888"}};
+  const Json line = {
+      {"mark", {{"type", "rule"}, {"strokeDash", {2, 3}}}},
+      {"encoding",
+       {{"y", place}, {"x", {{"value", 0}}}, {"x2", {{"value", "width"}}}, {"color", grey}}}};
+  const Json words = {
+      {"mark", {{"type", "text"}, {"align", "right"}, {"dy", -5}, {"fontSize", 10}}},
+      {"encoding",
+       {{"y", place},
+        {"x", {{"value", "width"}}},
+        {"text", {{"field", "what"}}},
+        {"color", grey}}}};
+  return {{"data", {{"values", values}}}, {"layer", {line, words}}};
+}
+
+/// The record of a training that stands for the choice.
+const Json& training_of(const Selection& selection) {
+  return (*selection.choice().cells.front())["training"];
+}
+
+}  // namespace
 
 bool any_of_kind(const Json& rows, const std::string& kind) {
   for (const Json& row : rows) {
@@ -72,6 +105,92 @@ void add_joined(Json& rows, Json dot, const std::string& line) {
   Json mean = mean_row(dot["series"], dot["x"], dot["y"].get<double>(), line);
   rows.push_back(std::move(dot));
   rows.push_back(std::move(mean));
+}
+
+void add_levels(Json& layers, const Panel& panel) {
+  std::map<std::string, std::set<double>> levels;
+  for (const result::Placed& placed : panel.cells) {
+    if (!placed.cell->contains("training")) continue;
+    for (const char* name : {"guess", "chance"}) {
+      const double level = (*placed.cell)["training"].value(name, 0.0);
+      if (level > 0) levels[name].insert(level);
+    }
+  }
+  if (levels["guess"].size() == 1) {
+    layers.push_back(level_line(*levels["guess"].begin(), "guessing among the sequence's values"));
+  }
+  if (levels["chance"].size() == 1 && *levels["chance"].begin() > 0.01) {
+    layers.push_back(level_line(*levels["chance"].begin(), "chance"));
+  }
+}
+
+void add_chances(Json& rows, const Panel& panel) {
+  std::map<std::string, std::pair<Json, double>> chances;
+  std::set<double> different;
+  for (const result::Placed& placed : panel.cells) {
+    if (!placed.x || !placed.cell->contains("training")) continue;
+    const double level = (*placed.cell)["training"].value("chance", 0.0);
+    chances[placed.x->dump()] = {*placed.x, level};
+    different.insert(level);
+  }
+  if (different.size() < 2) return;
+  for (const auto& [key, place] : chances) {
+    rows.push_back({{"kind", "chance"}, {"x", place.first}, {"y", place.second}});
+  }
+}
+
+void add_reach(Json& rows, const Selection& selection, const Json& x) {
+  const Json& cell = *selection.choice().cells.front();
+  const double reach = training_of(selection).value("reach", 0.0);
+  if (reach > 0) rows.push_back(row_of(cell, selection.series, "reach", x, reach));
+}
+
+void add_reach_line(Json& rows, const Selection& selection, double unit,
+                    const std::pair<double, double>& range) {
+  const Json& training = training_of(selection);
+  if (!training.contains("reach_line")) return;
+  const Json& line = training["reach_line"];
+  const std::string id = line.dump();
+  for (const Json& row : rows) {
+    if (row["kind"] == "predicted" && row["id"] == id) return;  // another window's, the same line
+  }
+  constexpr double beyond = 1.2;
+  for (std::size_t i = 0; i < line["keys"].size(); ++i) {
+    const double bytes = line["state_bytes"][i].get<double>();
+    if (bytes * beyond < range.first || bytes > range.second * beyond) continue;
+    const double reach = line["reach"][i].get<double>();
+    rows.push_back(predicted_row(selection.series, id, bytes / unit, reach,
+                                 share_words(reach) + " with a window of " +
+                                     result::human_value(line["keys"][i]) + " keys"));
+  }
+}
+
+std::string reach_words(const std::vector<Selection>& selections) {
+  bool any = false;
+  bool stacked = false;
+  for (const Selection& selection : selections) {
+    const Json& training = training_of(selection);
+    any = any || training.contains("reach");
+    stacked = stacked || training.value("stacked", 1) > 1;
+  }
+  if (!any) return "";
+  return std::string(
+             " Hollow diamonds and dotted lines: what one look-up into a window reaches, predicted "
+             "from the test's distances and the layers, not trained") +
+         (stacked ? "; windows in several blocks may reach farther." : ".");
+}
+
+void add_front(Json& rows, std::vector<std::pair<double, double>> points) {
+  if (points.size() < 2) return;
+  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  double best = -1;
+  for (const auto& [cost, accuracy] : points) {
+    if (accuracy <= best) continue;
+    best = accuracy;
+    rows.push_back({{"kind", "front"}, {"x", cost}, {"y", accuracy}});
+  }
 }
 
 }  // namespace attnbench::reports

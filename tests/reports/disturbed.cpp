@@ -3,11 +3,10 @@
 #include <set>
 
 #include "core/result/document.hpp"
-#include "reports/tables/table.hpp"
-#include "reports/figures/legend.hpp"
 #include "reports/figures/figure.hpp"
-#include "reports/page/page_facts.hpp"
+#include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
+#include "reports/page/page.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
 

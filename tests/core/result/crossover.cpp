@@ -3,7 +3,7 @@
 #include "core/failure.hpp"
 #include "core/schema/result_check.hpp"
 #include "reports/tables/layout.hpp"
-#include "reports/tables/table.hpp"
+#include "reports/tables/tables.hpp"
 #include "tests/reports/tables/crossover_cells.hpp"
 #include "tests/support/catch.hpp"
 

@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
-#include "core/result/rows.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

@@ -1,10 +1,18 @@
-// Accuracy over what the mechanism costs: its time and memory, as another task of the same run
+// Accuracy against cost: the bytes of the state, or time and memory as another task of the same run
 // measured them.
 #pragma once
 
 #include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
+
+/// One figure for each data set that the panels' trainings learned from: widths and numbers of
+/// heads stand side by side in it. Every seed at the chosen learning rate; the front, which nothing
+/// with as little state betters; the reach of windows of all sizes, foretold; published numbers
+/// apart.
+std::vector<Figure> accuracy_over_state_figures(const std::vector<const result::Panel*>& panels,
+                                                const std::vector<std::string>& order,
+                                                const std::vector<PublishedRow>& published);
 
 /// What a pass costs, and how a figure shows it.
 enum class Expense { time, memory };
