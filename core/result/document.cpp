@@ -22,7 +22,7 @@ constexpr int schema = 1;
 
 Json object_or_empty(const Json& part) { return part.is_object() ? part : Json::object(); }
 
-/// JSON has no NaN, and a library would write null for it: better no file than one that lies.
+/// JSON has no NaN: the library would write null.
 void refuse_non_finite(const Json& value, const std::string& pointer) {
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     throw std::logic_error("result.json: " + pointer + " is not a finite number");
@@ -164,7 +164,7 @@ Json assemble(const Parts& parts) {
 
 void write_result(const std::filesystem::path& file, const Json& result) {
   refuse_non_finite(result, "");
-  // Text that came from outside (a log's tail) may not be UTF-8; it must not cost the result.
+  // A log's tail may not be UTF-8.
   write_atomically(file, result.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

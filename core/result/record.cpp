@@ -59,6 +59,48 @@ std::size_t count_disturbed(const Json& rounds) {
   return static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), is_disturbed_round));
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Roofline, floor_seconds, share, bound)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Segment, questions, wrong_from_context,
+                                                wrong_from_elsewhere)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LookBack, distances, questions, right)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ReachLine, keys, state_bytes, reach)
+
+std::optional<Timing> timing_of(const Json& cell, const std::string& what) {
+  if (!cell.contains("timing")) return std::nullopt;
+  const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
+  const auto found = cell["timing"].find(name);
+  if (found == cell["timing"].end()) return std::nullopt;
+  const Json& rounds = found->at("rounds");
+  return Timing{found->at("median_seconds"),
+                found->at("low_seconds"),
+                found->at("high_seconds"),
+                found->value("interval", ""),
+                rounds.size(),
+                count_disturbed(rounds)};
+}
+
+std::optional<Roofline> roofline_of(const Json& cell) {
+  const auto found = cell.find("roofline");
+  if (found == cell.end()) return std::nullopt;
+  return found->get<Roofline>();
+}
+
+std::optional<Training> training_of(const Json& cell) {
+  const auto found = cell.find("training");
+  if (found == cell.end()) return std::nullopt;
+  Training training;
+  training.converged = found->value("converged", false);
+  training.disturbed = found->value("disturbed", false);
+  training.guess = found->value("guess", 0.0);
+  training.chance = found->value("chance", 0.0);
+  if (found->contains("reach")) training.reach = found->at("reach").get<double>();
+  training.stacked = found->value("stacked", 1.0);
+  training.test = found->value("test", std::vector<Segment>{});
+  training.look_back = found->value("look_back", LookBack{});
+  if (found->contains("reach_line")) training.reach_line = found->at("reach_line").get<ReachLine>();
+  return training;
+}
+
 const char* const disturbed_note =
     "disturbed: other programs had the CPU, such a time is never ranked; `--retry disturbed` "
     "measures it again";

@@ -42,7 +42,8 @@ void expect_form(const Json& value, const std::string& definition) {
   if (const auto misfit = schema(definition).misfit(value)) throw Fault(misfit->text());
 }
 
-// ---- what a schema cannot say --------------------------------------------------------------------
+// ---- what a schema cannot say
+// --------------------------------------------------------------------
 
 /// Lists beside the samples have one number for each; what was preempted is one of them.
 void expect_samples(const Json& timing, const std::string& pointer) {
@@ -244,7 +245,7 @@ void check_form(const Json& result, const std::string& file) {
 
 std::string round_fault(const Json& record) {
   return fault_of([&] {
-    expect_bounded(record, {});
+    expect_bounded(record, Json::json_pointer());
     expect_form(record, "record");
     expect_measured(record);
   });
@@ -252,7 +253,7 @@ std::string round_fault(const Json& record) {
 
 std::string answer_fault(const std::string& request, const Json& answer) {
   return fault_of([&] {
-    expect_bounded(answer, {});
+    expect_bounded(answer, Json::json_pointer());
     expect_form(answer, definition_of(request, answer));
     if (request == "run") expect_measured(answer);
   });

@@ -1,8 +1,8 @@
 // Results, records of rounds and answers of children against core/schema/result.schema.json, and
 // against what a schema cannot say.
 //
-// A record comes from a process in which a plugin ran, or from a journal that anybody may have
-// edited; a result from a file. Whoever joins or draws them relies on their form.
+// A record comes from a process in which a plugin ran, or from a journal that may have been edited.
+// Code that joins or draws records relies on their form.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

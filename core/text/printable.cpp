@@ -166,7 +166,7 @@ nlohmann::json printable_json(const nlohmann::json& value) {
 }
 
 std::string quotable(std::string_view text, std::size_t longest) {
-  // Four bytes are the longest letter: what lies beyond them need not be looked at.
+  // Four bytes are the longest letter: later bytes need no check.
   const std::size_t enough = 4 * longest;
   if (text.size() <= 2 * enough) return without_middle(printable(text), longest);
   const std::string ends =

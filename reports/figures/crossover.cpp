@@ -37,17 +37,14 @@ struct Mark {
 };
 
 /// Empty where there is nothing to draw at a length.
-std::vector<Mark> marks_of(const Json& crossover) {
-  const std::string verdict = crossover["verdict"].get<std::string>();
-  if (verdict == "found") return {{"found", crossover["length"].get<double>()}};
-  if (verdict == "below") return {{"below", crossover.value("high", 1.0)}};
-  if (verdict == "above" || verdict == "none") {
-    return {{"above", crossover["length_maximum"].get<double>()}};
-  }
+std::vector<Mark> marks_of(const result::Crossover& crossover) {
+  const std::string& verdict = crossover.verdict;
+  if (verdict == "found") return {{"found", crossover.length.value()}};
+  if (verdict == "below") return {{"below", crossover.high.value_or(1)}};
+  if (verdict == "above" || verdict == "none") return {{"above", crossover.length_maximum}};
   std::vector<Mark> marks;
-  for (const Json& crossing : crossover.value("crossings", Json::array())) {
-    marks.push_back(
-        {"other", std::sqrt(crossing["low"].get<double>() * crossing["high"].get<double>())});
+  for (const result::Crossing& crossing : crossover.crossings) {
+    marks.push_back({"other", crossing.middle()});
   }
   return marks;
 }
@@ -71,24 +68,19 @@ std::string group_of(const Panel& panel) {
   return text;
 }
 
-Json row_of(const Placed& placed, const Mark& mark) {
-  const Json& cell = *placed.cell;
-  const Json& crossover = cell["crossover"];
-  Json row = provenance_row(cell);
+Json row_of(const Placed& placed, const result::Crossover& crossover, const Mark& mark) {
+  const auto whole = [](double length) { return std::to_string(std::lround(length)); };
+  Json row = provenance_row(*placed.cell);
   row["series"] = placed.series;
   row["kind"] = mark.kind;
   row["y"] = mark.length;
-  row["low"] = crossover.value("low", mark.length);
-  row["high"] = crossover.value("high", mark.length);
+  row["low"] = crossover.low.value_or(mark.length);
+  row["high"] = crossover.high.value_or(mark.length);
   row["said"] = result::crossover_text(crossover);
-  row["against"] = crossover["against"];
-  row["length"] = result::human_value(crossover["length_minimum"]) + " to " +
-                  result::human_value(crossover["length_maximum"]);
-  row["rounds"] = interval_words(crossover.value("interval", ""), crossover["rounds"]);
-  if (crossover.contains("efficiency")) {
-    row["efficiency"] =
-        std::to_string(std::lround(crossover["efficiency"]["length"].get<double>()));
-  }
+  row["against"] = crossover.against;
+  row["length"] = whole(crossover.length_minimum) + " to " + whole(crossover.length_maximum);
+  row["rounds"] = interval_words(crossover.interval, crossover.rounds, crossover.disturbed);
+  if (crossover.efficiency) row["efficiency"] = whole(crossover.efficiency->length);
   return row;
 }
 
@@ -101,11 +93,11 @@ std::string place_of(const Panel& panel, const Placed& placed) {
 
 void add_cell(CrossoverMarks& contents, const Panel& panel, const Placed& placed) {
   const Json& cell = *placed.cell;
-  const bool compared = result::is_ok(cell) && cell.contains("crossover");
-  const std::vector<Mark> marks = compared ? marks_of(cell["crossover"]) : std::vector<Mark>{};
+  const auto crossover = result::is_ok(cell) ? result::crossover_of(cell) : std::nullopt;
+  const std::vector<Mark> marks = crossover ? marks_of(*crossover) : std::vector<Mark>{};
   if (marks.empty()) {
     const std::string why =
-        compared ? result::crossover_text(cell["crossover"]) : cell["status"].get<std::string>();
+        crossover ? result::crossover_text(*crossover) : cell["status"].get<std::string>();
     contents.not_drawn +=
         (contents.not_drawn.empty() ? " Not drawn: " : "; ") + place_of(panel, placed) + ": " + why;
     return;
@@ -113,7 +105,7 @@ void add_cell(CrossoverMarks& contents, const Panel& panel, const Placed& placed
   add_once(contents.series, placed.series);
   add_once(contents.scopes, scope_of(cell));
   for (const Mark& mark : marks) {
-    Json row = row_of(placed, mark);
+    Json row = row_of(placed, *crossover, mark);
     row["scope_title"] = scope_of(cell);
     row["group"] = group_of(panel);
     contents.lengths.push_back(row["low"].get<double>());
@@ -172,11 +164,11 @@ Json layers_of(const CrossoverMarks& contents, const std::vector<std::string>& o
                   {"axis", {{"values", ticks}, {"format", ","}}}};
   Json range = y;
   range["field"] = "low";
-  const Json told = tooltip({{"series", "label"},
-                             {"said", "faster from length"},
-                             {"rounds", "interval"},
-                             {"against", "compared with"},
-                             {"efficiency", "efficiency length (CAB)"}});
+  const Json fields = tooltip({{"series", "label"},
+                               {"said", "faster from length"},
+                               {"rounds", "interval"},
+                               {"against", "compared with"},
+                               {"efficiency", "efficiency length (CAB)"}});
   Json layers = Json::array();
   layers.push_back(layer_of("found", {{"type", "line"}, {"strokeWidth", 2}},
                             {{"y", y}, {"opacity", legend_opacity(0.7)}}));
@@ -188,13 +180,13 @@ Json layers_of(const CrossoverMarks& contents, const std::vector<std::string>& o
     const Json mark = {
         {"type", "point"}, {"filled", false}, {"shape", shape}, {"size", 90}, {"strokeWidth", 2}};
     layers.push_back(
-        layer_of(kind, mark, {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", told}}));
+        layer_of(kind, mark, {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}));
   }
   Json points = layer_of("found", {{"type", "point"}, {"filled", true}, {"size", 55}},
                          {{"y", y},
                           {"shape", shape_encoding(contents.series, order)},
                           {"opacity", legend_opacity(1)},
-                          {"tooltip", told}});
+                          {"tooltip", fields}});
   points["params"] = legend_selection();
   layers.push_back(std::move(points));
   return layers;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/lines.hpp"
@@ -47,18 +48,17 @@ Json rows_of(const result::Panel& panel) {
   Json rows = Json::array();
   for (const result::Placed& placed : panel.cells) {
     const auto time = time_quantity("")(*placed.cell);  // of ok cells alone
-    if (!time || !placed.cell->contains("roofline")) continue;
-    const Json& roofline = (*placed.cell)["roofline"];
-    const double share = roofline["share"].get<double>();
+    const auto roofline = result::roofline_of(*placed.cell);
+    if (!time || !roofline) continue;
     for (const Json& x : places(panel, placed)) {
       Json row = provenance_row(*placed.cell);
       row.update({{"x", x},
-                  {"y", share},
+                  {"y", roofline->share},
                   {"series", placed.series},
-                  {"bound", roofline["bound"]},
-                  {"said", percent(share)},
+                  {"bound", roofline->bound},
+                  {"said", percent(roofline->share)},
                   {"median", result::human_seconds(time->value)},
-                  {"floor", result::human_seconds(roofline["floor_seconds"].get<double>())}});
+                  {"floor", result::human_seconds(roofline->floor_seconds)}});
       rows.push_back(std::move(row));
     }
   }

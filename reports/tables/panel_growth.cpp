@@ -110,9 +110,9 @@ std::optional<GrowthPoint> grown_value(const Json& cell, Growing what, double si
     if (!memory.contains("workspace_bytes")) return std::nullopt;
     return GrowthPoint{size, memory["workspace_bytes"].get<double>()};
   }
-  if (!is_ok(cell) || !cell.contains("timing")) return std::nullopt;
-  const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
-  return GrowthPoint{size, timing["median_seconds"], timing["low_seconds"], timing["high_seconds"]};
+  const auto timing = is_ok(cell) ? timing_of(cell) : std::nullopt;
+  if (!timing) return std::nullopt;
+  return GrowthPoint{size, timing->median_seconds, timing->low_seconds, timing->high_seconds};
 }
 
 std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {

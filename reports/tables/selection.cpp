@@ -21,7 +21,7 @@ double mean_of(const std::vector<const Json*>& cells, const char* metric) {
   return cells.empty() ? 0 : sum / static_cast<double>(cells.size());
 }
 
-/// Whether `a` should speak rather than `b`.
+/// Whether `a` is chosen rather than `b`.
 bool better(const Rate& a, const Rate& b) {
   if (a.cells.empty() != b.cells.empty()) return b.cells.empty();
   if ((a.failed == 0) != (b.failed == 0)) return a.failed == 0;
@@ -41,9 +41,8 @@ void choose(Selection& selection) {
   const Rate& choice = selection.choice();
   const bool last = selection.chosen == 0 || selection.chosen + 1 == rates.size();
   selection.at_edge = last && choice.validation_accuracy < 1;
-  selection.converged = std::all_of(choice.cells.begin(), choice.cells.end(), [](const Json* cell) {
-    return (*cell)["training"].value("converged", false);
-  });
+  selection.converged = std::all_of(choice.cells.begin(), choice.cells.end(),
+                                    [](const Json* cell) { return training_of(*cell)->converged; });
 }
 
 using Text = std::function<std::string(const Selection&)>;
@@ -54,7 +53,7 @@ std::string number(const char* format, double value) {
   return text.data();
 }
 
-/// "0.987", "0.987 (0.981 to 0.990)" over seeds, with what is to be known of it.
+/// "0.987", "0.987 (0.981 to 0.990)" over seeds, ", still growing" where it has not converged.
 std::string accuracy_text(const Selection& selection) {
   const Rate& choice = selection.choice();
   std::string text = number("%.3f", choice.accuracy);
@@ -77,29 +76,29 @@ std::string rate_text(const Selection& selection) {
   return selection.at_edge ? text + ", at the edge" : text;
 }
 
-/// What the test itself would have chosen.
+/// The rate that the test itself would choose.
 std::string best_test_text(const Selection& selection) {
   const Rate& best = selection.rates[selection.best_test];
   return number("%.3f", best.accuracy) + " at " + number("%.3g", best.learning_rate);
 }
 
 /// The mean over seeds and segments of a share that the segments of the test have.
-double wrong_share(const Selection& selection, const char* kind) {
+double wrong_share(const Selection& selection, double Segment::*kind) {
   double wrong = 0;
   double questions = 0;
   for (const Json* cell : selection.choice().cells) {
-    for (const Json& segment : (*cell)["training"]["test"]) {
-      const double count = segment["questions"].get<double>();
-      wrong += count * segment[kind].get<double>();
-      questions += count;
+    const Training training = training_of(*cell).value();
+    for (const Segment& segment : training.test) {
+      wrong += segment.questions * segment.*kind;
+      questions += segment.questions;
     }
   }
   return questions > 0 ? wrong / questions : 0;
 }
 
 std::string wrong_text(const Selection& selection) {
-  return number("%.3f", wrong_share(selection, "wrong_from_context")) + " : " +
-         number("%.3f", wrong_share(selection, "wrong_from_elsewhere"));
+  return number("%.3f", wrong_share(selection, &Segment::wrong_from_context)) + " : " +
+         number("%.3f", wrong_share(selection, &Segment::wrong_from_elsewhere));
 }
 
 Text mean_metric(const char* name, const std::function<std::string(double)>& words) {
@@ -115,12 +114,11 @@ Text mean_metric(const char* name, const std::function<std::string(double)>& wor
 }
 
 bool any_disturbed(const Selection& selection) {
-  return std::any_of(
-      selection.choice().cells.begin(), selection.choice().cells.end(),
-      [](const Json* cell) { return (*cell)["training"].value("disturbed", false); });
+  return std::any_of(selection.choice().cells.begin(), selection.choice().cells.end(),
+                     [](const Json* cell) { return training_of(*cell)->disturbed; });
 }
 
-/// Examples per second; what is learned does not depend on other programs, how fast does.
+/// Examples per second; other programs change how fast it learns, not what.
 std::string rate_of_examples(const Selection& selection) {
   const Text rate =
       mean_metric("examples_per_second", [](double mean) { return number("%.0f", mean); });

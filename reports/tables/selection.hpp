@@ -1,5 +1,5 @@
-// Trainings: which learning rate speaks for a mechanism, chosen by validation and never by the
-// test, and tables of what it reached.
+// Trainings: the learning rate of each mechanism, chosen by validation and never by the test, and
+// tables of what it reached.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/training/frame.hpp"
@@ -70,7 +71,7 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order,
   sketch.title = "Accuracy on the test";
   sketch.caption = chosen_words;
   sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
+  sketch.columns = tooltip_columns("accuracy");
   if (joined) sketch.published = published_accuracies(published, panel, panel.axis);
   std::vector<double> further;
   for (const Published& number : sketch.published) further.push_back(number.x);
@@ -106,7 +107,7 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
       "Dots: every seed; lines: their mean, whose greatest value chooses the learning rate. A "
       "choice at the edge may have a better one beyond it.";
   sketch.y = "accuracy on the validation split";
-  sketch.told = told_of("validation accuracy");
+  sketch.columns = tooltip_columns("validation accuracy");
   sketch.x = logarithmic("learning rate", 10, "~g");
   const std::vector<Selection> selected = result::selections(panel);
   const bool several = std::any_of(selected.begin(), selected.end(),
@@ -134,18 +135,18 @@ std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
       "Test questions by distance in tokens, in powers of two up to the value shown; all segments "
       "and seeds together, at the chosen learning rate.";
   sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
-  sketch.told.emplace_back("count", "questions");
+  sketch.columns = tooltip_columns("accuracy");
+  sketch.columns.emplace_back("count", "questions");
   sketch.x = logarithmic("distance to the answer, at most (tokens)", 2, ",~r");
   for (const Selection& selection : result::selections(panel)) {
     std::map<double, std::pair<double, double>> bins;
     for (const Json* cell : selection.choice().cells) {
-      const Json& back = (*cell)["training"]["look_back"];
-      for (std::size_t i = 0; i < back["distances"].size(); ++i) {
-        const double distance = std::max(1.0, back["distances"][i].get<double>());
+      const result::LookBack back = result::training_of(*cell)->look_back;
+      for (std::size_t i = 0; i < back.distances.size(); ++i) {
+        const double distance = std::max(1.0, back.distances[i]);
         auto& [questions, right] = bins[std::exp2(std::ceil(std::log2(distance)))];
-        questions += back["questions"][i].get<double>();
-        right += back["right"][i].get<double>();
+        questions += back.questions[i];
+        right += back.right[i];
       }
     }
     for (const auto& [distance, counts] : bins) {
@@ -164,9 +165,9 @@ std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& or
   sketch.title = "Learning curves";
   sketch.caption = "Every seed at the learning rate with the best mean validation accuracy.";
   sketch.y = "accuracy on the validation split";
-  sketch.told = told_of("validation accuracy");
-  sketch.told.emplace_back("loss", "loss of the epoch");
-  sketch.told.emplace_back("train", "accuracy while learning");
+  sketch.columns = tooltip_columns("validation accuracy");
+  sketch.columns.emplace_back("loss", "loss of the epoch");
+  sketch.columns.emplace_back("train", "accuracy while learning");
   sketch.x = {{"field", "x"},
               {"type", "quantitative"},
               {"title", "epochs"},
@@ -183,8 +184,8 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const Order& order)
       "Cross-entropy, the mean over the steps of an epoch, of every seed at the learning rate with "
       "the best mean validation accuracy.";
   sketch.y = "loss (nats)";
-  sketch.told = told_of("loss");
-  sketch.told.emplace_back("train", "accuracy while learning");
+  sketch.columns = tooltip_columns("loss");
+  sketch.columns.emplace_back("train", "accuracy while learning");
   sketch.x = {{"field", "x"},
               {"type", "quantitative"},
               {"title", "steps"},

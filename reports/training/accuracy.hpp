@@ -1,4 +1,4 @@
-// Figures of trainings: accuracy, and the curves of every seed. What speaks for a mechanism is the
+// Figures of trainings: accuracy, and the curves of every seed. A mechanism is shown at the
 // learning rate that validation chose (reports/tables/selection.hpp); every seed is a dot of its
 // own, and no interval is drawn over few.
 #pragma once
@@ -16,8 +16,7 @@ std::optional<Figure> accuracy_figure(const result::Panel& panel,
                                       const std::vector<std::string>& order,
                                       const std::vector<PublishedRow>& published);
 
-/// Validation accuracy over learning rates, with the choice marked: the other side of every
-/// maximum.
+/// Validation accuracy over learning rates, with the choice marked.
 std::optional<Figure> accuracy_over_rate_figure(const result::Panel& panel,
                                                 const std::vector<std::string>& order);
 

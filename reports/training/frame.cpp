@@ -33,16 +33,17 @@ Json front_layer(const Json& y) {
                   {{"y", y}, {"color", {{"value", "#888888"}}}});
 }
 
-/// Dotted, and labelled where it stands: nobody is to take it for a training.
+/// Dotted and labelled, unlike a training.
 void add_predicted(Json& layers, const Json& y) {
-  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                                 {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
+  const Json fields =
+      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                   {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
   layers.push_back(layer_of("predicted",
                             {{"type", "line"}, {"strokeWidth", 2}, {"strokeDash", {1, 4}}},
                             {{"y", y},
                              {"detail", {{"field", "id"}}},
                              {"opacity", legend_opacity(1)},
-                             {"tooltip", told}}));
+                             {"tooltip", fields}}));
 }
 
 const char* const predicted_words = "one look-up into\na window, predicted";
@@ -97,9 +98,10 @@ void add_published(Json& layers, const std::vector<Published>& published, const 
                     {"source", number.source}});
   }
   const Json data = {{"name", "published"}, {"values", rows}};
-  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                                 {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
-                                 {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
+  const Json fields =
+      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                   {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
+                   {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
   layers.push_back({{"data", data},
                     {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
                     {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
@@ -107,7 +109,7 @@ void add_published(Json& layers, const std::vector<Published>& published, const 
       {{"data", data},
        {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
        {"encoding",
-        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}}});
 }
 
 std::string sources_of(const std::vector<Published>& published) {
@@ -192,7 +194,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   const Json shape = shape_encoding(panel.series, order);
   add_published(layers, sketch.published, y, shape, name_of);
-  Json told = tooltip(sketch.told);
+  Json fields = tooltip(sketch.columns);
   if (any_of_kind(sketch.rows, "reach")) {
     layers.push_back(layer_of(
         "reach", {{"type", "point"}, {"filled", false}, {"shape", "diamond"}, {"size", 160}},
@@ -200,7 +202,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   Json dots =
       layer_of("dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
-               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", told}});
+               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", fields}});
   dots["params"] = legend_selection();
   layers.push_back(std::move(dots));
   const std::size_t failed = failures_in(panel);

@@ -14,7 +14,7 @@
 
 namespace attnbench::reports {
 
-/// A figure before it is framed. Rows carry `kind`: "dot" for one training, "mean" for what lines
+/// A figure before its frame. Rows carry `kind`: "dot" for one training, "mean" for what lines
 /// join, "reach", "predicted" (a line of it, one for each `id`), "chance" and "front" for what is
 /// drawn apart.
 struct Sketch {
@@ -28,11 +28,11 @@ struct Sketch {
   Json rows = Json::array();
   Json layers = Json::array();  ///< drawn beneath the rows
   /// Columns that tooltips show first, as (field, title).
-  std::vector<std::pair<std::string, std::string>> told;
+  std::vector<std::pair<std::string, std::string>> columns;
   std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units
 };
 
-/// How the dots of a figure at chosen learning rates are to be read.
+/// What the dots of a figure at chosen learning rates are, for its caption.
 extern const char* const chosen_words;
 
 /// The encoding of a logarithmic field x.

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/tables/selection.hpp"
@@ -35,9 +36,9 @@ Json level_line(double y, const std::string& what) {
   return {{"data", {{"values", values}}}, {"layer", {line, words}}};
 }
 
-/// The record of a training that stands for the choice.
-const Json& training_of(const Selection& selection) {
-  return (*selection.choice().cells.front())["training"];
+/// The training that stands for the choice.
+result::Training training_of(const Selection& selection) {
+  return *result::training_of(*selection.choice().cells.front());
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ bool any_of_kind(const Json& rows, const std::string& kind) {
   return false;
 }
 
-std::vector<std::pair<std::string, std::string>> told_of(const char* what) {
+std::vector<std::pair<std::string, std::string>> tooltip_columns(const char* what) {
   return {{"series", "label"},
           {"said", what},
           {"rate", "learning rate"},
@@ -75,15 +76,14 @@ Json row_of(const Json& cell, const std::string& series, const char* kind, const
     const Json* value = result::value_of(cell, key);
     return value ? result::human_value(*value) : std::string("–");
   };
-  row.update(
-      {{"kind", kind},
-       {"series", series},
-       {"x", x},
-       {"y", y},
-       {"said", share_words(y)},
-       {"seed", text(result::model_seed)},
-       {"rate", text(result::learning_rate)},
-       {"ended", cell["training"].value("converged", false) ? "converged" : "still growing"}});
+  row.update({{"kind", kind},
+              {"series", series},
+              {"x", x},
+              {"y", y},
+              {"said", share_words(y)},
+              {"seed", text(result::model_seed)},
+              {"rate", text(result::learning_rate)},
+              {"ended", result::training_of(cell)->converged ? "converged" : "still growing"}});
   return row;
 }
 
@@ -108,19 +108,18 @@ void add_joined(Json& rows, Json dot, const std::string& line) {
 }
 
 void add_levels(Json& layers, const Panel& panel) {
-  std::map<std::string, std::set<double>> levels;
+  std::set<double> guesses;
+  std::set<double> chances;
   for (const result::Placed& placed : panel.cells) {
-    if (!placed.cell->contains("training")) continue;
-    for (const char* name : {"guess", "chance"}) {
-      const double level = (*placed.cell)["training"].value(name, 0.0);
-      if (level > 0) levels[name].insert(level);
-    }
+    const auto training = result::training_of(*placed.cell);
+    if (training && training->guess > 0) guesses.insert(training->guess);
+    if (training && training->chance > 0) chances.insert(training->chance);
   }
-  if (levels["guess"].size() == 1) {
-    layers.push_back(level_line(*levels["guess"].begin(), "guessing among the sequence's values"));
+  if (guesses.size() == 1) {
+    layers.push_back(level_line(*guesses.begin(), "guessing among the sequence's values"));
   }
-  if (levels["chance"].size() == 1 && *levels["chance"].begin() > 0.01) {
-    layers.push_back(level_line(*levels["chance"].begin(), "chance"));
+  if (chances.size() == 1 && *chances.begin() > 0.01) {
+    layers.push_back(level_line(*chances.begin(), "chance"));
   }
 }
 
@@ -128,10 +127,10 @@ void add_chances(Json& rows, const Panel& panel) {
   std::map<std::string, std::pair<Json, double>> chances;
   std::set<double> different;
   for (const result::Placed& placed : panel.cells) {
-    if (!placed.x || !placed.cell->contains("training")) continue;
-    const double level = (*placed.cell)["training"].value("chance", 0.0);
-    chances[placed.x->dump()] = {*placed.x, level};
-    different.insert(level);
+    const auto training = placed.x ? result::training_of(*placed.cell) : std::nullopt;
+    if (!training) continue;
+    chances[placed.x->dump()] = {*placed.x, training->chance};
+    different.insert(training->chance);
   }
   if (different.size() < 2) return;
   for (const auto& [key, place] : chances) {
@@ -141,27 +140,26 @@ void add_chances(Json& rows, const Panel& panel) {
 
 void add_reach(Json& rows, const Selection& selection, const Json& x) {
   const Json& cell = *selection.choice().cells.front();
-  const double reach = training_of(selection).value("reach", 0.0);
+  const double reach = training_of(selection).reach.value_or(0);
   if (reach > 0) rows.push_back(row_of(cell, selection.series, "reach", x, reach));
 }
 
 void add_reach_line(Json& rows, const Selection& selection, double unit,
                     const std::pair<double, double>& range) {
-  const Json& training = training_of(selection);
-  if (!training.contains("reach_line")) return;
-  const Json& line = training["reach_line"];
-  const std::string id = line.dump();
+  const std::optional<result::ReachLine> line = training_of(selection).reach_line;
+  if (!line) return;
+  // As the record has it: lines of one id are one.
+  const std::string id = (*selection.choice().cells.front())["training"]["reach_line"].dump();
   for (const Json& row : rows) {
     if (row["kind"] == "predicted" && row["id"] == id) return;  // another window's, the same line
   }
   constexpr double beyond = 1.2;
-  for (std::size_t i = 0; i < line["keys"].size(); ++i) {
-    const double bytes = line["state_bytes"][i].get<double>();
+  for (std::size_t i = 0; i < line->keys.size(); ++i) {
+    const double bytes = line->state_bytes[i];
     if (bytes * beyond < range.first || bytes > range.second * beyond) continue;
-    const double reach = line["reach"][i].get<double>();
-    rows.push_back(predicted_row(selection.series, id, bytes / unit, reach,
-                                 share_words(reach) + " with a window of " +
-                                     result::human_value(line["keys"][i]) + " keys"));
+    rows.push_back(predicted_row(selection.series, id, bytes / unit, line->reach[i],
+                                 share_words(line->reach[i]) + " with a window of " +
+                                     std::to_string(line->keys[i]) + " keys"));
   }
 }
 
@@ -169,9 +167,9 @@ std::string reach_words(const std::vector<Selection>& selections) {
   bool any = false;
   bool stacked = false;
   for (const Selection& selection : selections) {
-    const Json& training = training_of(selection);
-    any = any || training.contains("reach");
-    stacked = stacked || training.value("stacked", 1) > 1;
+    const result::Training training = training_of(selection);
+    any = any || training.reach;
+    stacked = stacked || training.stacked > 1;
   }
   if (!any) return "";
   return std::string(

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 double metric(const Json& cell, const char* name);
 
 /// Columns that tooltips of trainings begin with; `what` names the number.
-std::vector<std::pair<std::string, std::string>> told_of(const char* what);
+std::vector<std::pair<std::string, std::string>> tooltip_columns(const char* what);
 
 /// Whether one of the rows is of that kind.
 bool any_of_kind(const Json& rows, const std::string& kind);
@@ -27,8 +27,8 @@ std::string share_words(double share);
 
 /// A row of one training: its provenance, series, seed and learning rate.
 Json row_of(const Json& cell, const std::string& series, const char* kind, const Json& x, double y);
-/// A row of what was foretold and not trained; rows of one `id` are joined. `said` is what tooltips
-/// say of it.
+/// A row of what was predicted and not trained; rows of one `id` are joined. `said` is the
+/// tooltip's text.
 Json predicted_row(const std::string& series, const std::string& id, const Json& x, double y,
                    const std::string& said);
 /// A row that lines join: those of one `line`, which is the series' unless said.
@@ -39,21 +39,21 @@ void add_joined(Json& rows, Json dot, const std::string& line);
 /// Lines over the whole width for guessing and chance, where all trainings of the panel share them.
 void add_levels(Json& layers, const result::Panel& panel);
 
-/// What knowing nothing comes to, at each place of its own, where the places differ in it.
+/// The accuracy of chance at each place on the axis, where the places differ in it.
 void add_chances(Json& rows, const result::Panel& panel);
 
-/// What one look-up into the window reaches, beside the trained window.
+/// The accuracy of one look-up into the window, beside the trained window.
 void add_reach(Json& rows, const result::Selection& selection, const Json& x);
 
-/// The reach of windows of all sizes, over the bytes of their state in units of `unit`, from the
-/// least to the greatest of `range` [bytes], and a little beyond.
+/// That accuracy for windows of all sizes, over the bytes of their state in units of `unit`, from
+/// the least to the greatest of `range` [bytes], and a little beyond.
 void add_reach_line(Json& rows, const result::Selection& selection, double unit,
                     const std::pair<double, double>& range);
 
-/// The front of (cost, accuracy): what nothing as cheap betters. None of a single point.
+/// The Pareto front of (cost, accuracy); none of a single point.
 void add_front(Json& rows, std::vector<std::pair<double, double>> points);
 
-/// How the reach is to be read, for a caption; empty without any.
+/// How to read those marks, for a caption; empty without any.
 std::string reach_words(const std::vector<result::Selection>& selections);
 
 }  // namespace attnbench::reports

@@ -90,7 +90,8 @@ TEST_CASE("a record that is none names the key and what it expects there", "[sch
       {"/measured", Json::array(), "measured: expected an object"},
       {"/measured/timing", 3, "/measured/timing: expected an object"},
       {where, "fast", "/measured/timing/forward: expected an object"},
-      {where + "/median_seconds", -5, "median_seconds: expected a positive number of seconds from 1e-12 to 1e9, found -5"},
+      {where + "/median_seconds", -5,
+       "median_seconds: expected a positive number of seconds from 1e-12 to 1e9, found -5"},
       {where + "/median_seconds", 0, "median_seconds: expected a positive number"},
       {where + "/median_seconds", nullptr, "not finite"},
       {where + "/median_seconds", infinite, "not a finite number"},
@@ -220,7 +221,7 @@ TEST_CASE("a malformed result is refused by file and pointer", "[schema]") {
 }
 
 TEST_CASE("parts that are counted may be called as anything else is", "[schema]") {
-  Json document = trainings({training_cell("latte", 0.001, 1, 0.4, 0.41)});
+  Json document = test::trainings({test::training_cell("latte", 0.001, 1, 0.4, 0.41)});
   Json& parameters = document["attnbench"]["cells"][0]["training"]["parameters"];
   parameters = {{"mechanism", 64}, {"device", 7}};
   CHECK(complaint_of(document).empty());
