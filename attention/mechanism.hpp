@@ -180,7 +180,7 @@ struct Entry {
   /// Takes resolved options and returns them with derived values, such as latents_total from
   /// latents_per_head. Throws UsageError if options contradict each other. The identity by default.
   std::function<Options(const Options&, const Problem&)> derive =
-      [](const Options& options, const Problem&) { return options; };
+      [](const Options& resolved, const Problem&) { return resolved; };
   std::function<std::shared_ptr<Mechanism>(const Options&, const Problem&)> make;
   std::vector<Implementation> implementations;  ///< the first is `composite`
   std::vector<Alias> aliases;

@@ -20,7 +20,7 @@
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "harness/run/supervise/verdict.hpp"
-#include "reports/tables/table.hpp"
+#include "reports/tables/tables.hpp"
 
 namespace attnbench::commands {
 namespace {

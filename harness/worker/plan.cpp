@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 #include "harness/worker/cell.hpp"
 #include "harness/worker/child.hpp"
 

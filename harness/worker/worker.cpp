@@ -11,7 +11,7 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/cuda.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 #include "core/protocol.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/catalogue.hpp"

@@ -1,6 +1,6 @@
 #include "harness/run/check/scaling_cells.hpp"
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "harness/run/check/scaling_check.hpp"
 
 namespace attnbench::run {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
+#include "core/result/document.hpp"
 #include "harness/run/worker/plugin_name.hpp"
 #include "harness/run/worker/worker_client.hpp"
 

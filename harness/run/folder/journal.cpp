@@ -12,7 +12,7 @@
 
 #include "core/text/printable.hpp"
 #include "core/json_file.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 
 namespace attnbench::run {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "harness/run/folder/disturbance.hpp"
-#include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 
 namespace attnbench::run {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "harness/run/folder/disturbance.hpp"
 #include "core/result/document.hpp"
-#include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/provenance.hpp"
 
 namespace attnbench::run {

@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <optional>
 
-#include "harness/measure/device.hpp"
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
-#include "harness/run/folder/fingerprint.hpp"
 #include "core/protocol.hpp"
+#include "core/result/document.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {

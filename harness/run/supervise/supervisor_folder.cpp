@@ -1,7 +1,8 @@
 // The part of the supervisor that reads and writes the run's past: header, earlier records, result.
 #include <algorithm>
 
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/resume.hpp"
 #include "harness/run/folder/run_result.hpp"
 #include "harness/run/supervise/supervisor.hpp"

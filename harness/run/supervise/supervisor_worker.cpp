@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "core/result/blas.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/run_result.hpp"
 #include "harness/run/supervise/side_by_side.hpp"
 #include "harness/run/supervise/supervisor.hpp"

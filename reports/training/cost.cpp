@@ -1,13 +1,15 @@
-#include "reports/training/expense.hpp"
+#include "reports/training/cost.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/training/frame.hpp"
-#include "reports/training/levels.hpp"
+#include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -15,9 +17,100 @@ namespace {
 using result::Panel;
 using result::Placed;
 using result::Selection;
+using Order = std::vector<std::string>;
 
-/// What is told apart in words and units.
-struct Manner {
+constexpr double kibi = 1024;
+
+bool has_state(const Selection& selection) {
+  const Json& metrics = (*selection.choice().cells.front())["metrics"];
+  return metrics.contains("state_bytes") && metrics["state_bytes"].is_number();
+}
+
+double state_of(const Selection& selection) {
+  return metric(*selection.choice().cells.front(), "state_bytes");
+}
+
+/// Trainings on the same data.
+struct DataSet {
+  Panel panel;
+  std::vector<Selection> selections;
+};
+
+std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
+  std::vector<DataSet> sets;
+  std::map<std::string, std::size_t> place;
+  const auto set_of = [&](const Panel& panel, const Json* x) -> DataSet& {
+    Panel own = panel;
+    own.facet = data_of(panel, x);
+    const auto [at, is_new] = place.emplace(own.facet_text(), sets.size());
+    if (is_new) {
+      own.cells.clear();
+      own.series.clear();
+      sets.push_back({std::move(own), {}});
+    }
+    return sets[at->second];
+  };
+  for (const Panel* panel : panels) {
+    for (const Placed& placed : panel->cells) {
+      Panel& home = set_of(*panel, placed.x).panel;
+      const auto& known = home.series;
+      if (std::find(known.begin(), known.end(), placed.series) == known.end()) {
+        home.series.push_back(placed.series);
+      }
+      home.cells.push_back(placed);
+    }
+    // A learning rate is chosen within one width, where a series is one model.
+    for (Selection& selection : result::selections(*panel)) {
+      if (!has_state(selection)) continue;
+      set_of(*panel, selection.x).selections.push_back(std::move(selection));
+    }
+  }
+  return sets;
+}
+
+std::optional<Figure> figure_of(const DataSet& set, const Order& order,
+                                const std::vector<PublishedRow>& published) {
+  if (set.selections.empty()) return std::nullopt;
+  Sketch sketch;
+  sketch.what = "accuracy_over_state";
+  sketch.title = "Accuracy on the test against the bytes of the state";
+  sketch.caption = std::string(chosen_words) +
+                   " Dashed steps: the front, which nothing with as little state betters.";
+  sketch.y = "accuracy on the test";
+  sketch.columns = tooltip_columns("accuracy");
+  sketch.columns.insert(sketch.columns.begin() + 2, {"state", "state"});
+  sketch.x = logarithmic("state of one sequence after the longest length (KiB)", 2, ",~r");
+  sketch.published = published_accuracies(published, set.panel, result::state_bytes);
+  std::vector<double> all_bytes;
+  for (Published& number : sketch.published) {
+    all_bytes.push_back(number.x);
+    number.x /= kibi;
+  }
+  std::vector<std::pair<double, double>> means;
+  for (const Selection& selection : set.selections) {
+    const double bytes = state_of(selection);
+    all_bytes.push_back(bytes);
+    means.emplace_back(bytes / kibi, selection.choice().accuracy);
+    sketch.rows.push_back(mean_row(selection.series, bytes / kibi, means.back().second));
+    for (const Json* cell : selection.choice().cells) {
+      Json row = row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, "accuracy"));
+      row["state"] = result::human_bytes(bytes);
+      sketch.rows.push_back(std::move(row));
+    }
+    add_reach(sketch.rows, selection, bytes / kibi);
+  }
+  const auto [least, most] = std::minmax_element(all_bytes.begin(), all_bytes.end());
+  for (const Selection& selection : set.selections) {
+    add_reach_line(sketch.rows, selection, kibi, {*least, *most});
+  }
+  add_levels(sketch.layers, set.panel);
+  add_front(sketch.rows, std::move(means));
+  sketch.caption += reach_words(set.selections);
+  return sketched(set.panel, order, std::move(sketch));
+}
+
+/// Words and units of a kind of cost.
+struct CostAxis {
   const char* name;
   const char* title;
   const char* of;  ///< "time of one", "memory at the peak of one"
@@ -26,7 +119,7 @@ struct Manner {
   std::string (*words)(double);
 };
 
-Manner manner_of(Expense expense) {
+CostAxis cost_axis(Expense expense) {
   if (expense == Expense::time) {
     return {"accuracy_over_time", "Accuracy on the test against time",
             "time of one",        time_quantity(""),
@@ -40,7 +133,7 @@ Manner manner_of(Expense expense) {
           result::human_bytes};
 }
 
-/// In which the mix is computed; empty where the cell does not say.
+/// The dtype that the mix is computed in; empty where the cell does not say.
 std::string mix_dtype(const Json& cell) {
   for (const char* key : {"autocast", "dtype"}) {
     const Json* const said = result::value_of(cell, key);
@@ -85,15 +178,15 @@ struct Point {
   double value;
 };
 
-std::string axis_words(const Manner& manner, const Json& cost, const std::string& unit) {
-  std::string words = std::string(manner.of) + " " + cost.value("primary", "pass");
+std::string axis_words(const CostAxis& axis, const Json& cost, const std::string& unit) {
+  std::string words = std::string(axis.of) + " " + cost.value("primary", "pass");
   const Json& settings = cost["settings"];
   if (settings.contains("scope")) words += " of a " + settings["scope"].get<std::string>();
   if (settings.contains("batch")) words += ", B=" + settings["batch"].dump();
   return words + " (" + unit + ")";
 }
 
-std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
+std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
                                 const std::vector<const Panel*>& all,
                                 const std::vector<std::string>& order) {
   const std::vector<Selection> selections = result::selections(panel);
@@ -106,16 +199,16 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
       ++disturbed;
       continue;
     }
-    const auto measured = cost ? manner.quantity(*cost) : std::nullopt;
+    const auto measured = cost ? axis.quantity(*cost) : std::nullopt;
     if (!measured || measured->value <= 0) continue;
     points.push_back({&selection, cost, measured->value});
     values.push_back(measured->value);
   }
   if (points.empty()) return std::nullopt;
-  const Scale scale = manner.scale(values);
+  const Scale scale = axis.scale(values);
   Sketch sketch;
-  sketch.what = manner.name;
-  sketch.title = manner.title;
+  sketch.what = axis.name;
+  sketch.title = axis.title;
   sketch.caption = std::string(chosen_words) +
                    " Dashed steps: the front, which nothing as cheap betters. What it costs is "
                    "measured in the same run by a task of its own.";
@@ -127,9 +220,9 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
     sketch.caption += ".";
   }
   sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
-  sketch.told.insert(sketch.told.begin() + 2, {"cost", "cost"});
-  const std::string x = axis_words(manner, *points.front().cost, scale.unit);
+  sketch.columns = tooltip_columns("accuracy");
+  sketch.columns.insert(sketch.columns.begin() + 2, {"cost", "cost"});
+  const std::string x = axis_words(axis, *points.front().cost, scale.unit);
   sketch.x = logarithmic(x.c_str(), 10, ",~r");
   std::vector<std::pair<double, double>> means;
   for (const Point& point : points) {
@@ -138,7 +231,7 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
     sketch.rows.push_back(mean_row(point.selection->series, place, means.back().second));
     for (const Json* cell : point.selection->choice().cells) {
       Json row = row_of(*cell, point.selection->series, "dot", place, metric(*cell, "accuracy"));
-      row["cost"] = manner.words(point.value);
+      row["cost"] = axis.words(point.value);
       sketch.rows.push_back(std::move(row));
     }
   }
@@ -149,14 +242,24 @@ std::optional<Figure> figure_of(const Manner& manner, const Panel& panel,
 
 }  // namespace
 
+std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>& panels,
+                                                const Order& order,
+                                                const std::vector<PublishedRow>& published) {
+  std::vector<Figure> figures;
+  for (const DataSet& set : data_sets_of(panels)) {
+    if (auto figure = figure_of(set, order, published)) figures.push_back(std::move(*figure));
+  }
+  return figures;
+}
+
 std::vector<Figure> accuracy_over_expense_figures(Expense expense,
                                                   const std::vector<const Panel*>& panels,
                                                   const std::vector<const Panel*>& all,
                                                   const std::vector<std::string>& order) {
-  const Manner manner = manner_of(expense);
+  const CostAxis axis = cost_axis(expense);
   std::vector<Figure> figures;
   for (const Panel* panel : panels) {
-    if (auto figure = figure_of(manner, *panel, all, order)) figures.push_back(std::move(*figure));
+    if (auto figure = figure_of(axis, *panel, all, order)) figures.push_back(std::move(*figure));
   }
   return figures;
 }

@@ -1,4 +1,4 @@
-#include "reports/tables/grid_layout.hpp"
+#include "reports/tables/grid.hpp"
 
 #include <nlohmann/json.hpp>
 

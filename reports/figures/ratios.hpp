@@ -1,4 +1,4 @@
-// Speedup: how many times faster than the suite's first mechanism, at the same place on the axis.
+// Ratios: speedup over the suite's first mechanism, and the share of the floor that each cell reaches.
 #pragma once
 
 #include <optional>
@@ -16,5 +16,10 @@ std::optional<Figure> speedup_figure(const result::Panel& panel,
                                      const std::vector<std::string>& order,
                                      const std::vector<PublishedRow>& published,
                                      const std::string& timing);
+
+/// floor / time of each cell against the axis, coloured by the term that binds. Nothing where no
+/// cell has a roofline.
+std::optional<Figure> roofline_figure(const result::Panel& panel,
+                                      const std::vector<std::string>& order);
 
 }  // namespace attnbench::reports
