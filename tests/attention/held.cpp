@@ -116,21 +116,6 @@ at::Tensor Held::step(const std::string& implementation, State& state, std::int6
   return entry.implementation(implementation).mix(*mechanism, part, &state).output.to(at::kDouble);
 }
 
-at::Tensor Held::streamed(const std::string& implementation,
-                          const std::function<std::int64_t(std::int64_t)>& next) const {
-  State state = empty_state();
-  const std::int64_t bytes = state.bytes();
-  std::vector<at::Tensor> outputs;
-  for (std::int64_t begin = 0; begin < problem.length;) {
-    const std::int64_t end = std::min(problem.length, next(begin));
-    outputs.push_back(step(implementation, state, begin, end));
-    begin = end;
-  }
-  CHECK(state.position == problem.length);
-  CHECK(state.bytes() == bytes);
-  return at::cat(outputs, 2);
-}
-
 std::map<std::string, at::Tensor> Held::gradients(const std::string& implementation,
                                                   at::ScalarType type) const {
   const Inputs leaves = typed(type, true);

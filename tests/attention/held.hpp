@@ -3,7 +3,6 @@
 // padding.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,10 +35,6 @@ class Held {
   /// The output of a mix of tokens [begin, end) from `state`, which is advanced.
   at::Tensor step(const std::string& implementation, State& state, std::int64_t begin,
                   std::int64_t end, at::ScalarType type = at::kDouble) const;
-  /// The output of the whole sequence in pieces that end at `next(begin)`, from an empty state,
-  /// which must count the tokens and keep its size.
-  at::Tensor streamed(const std::string& implementation,
-                      const std::function<std::int64_t(std::int64_t begin)>& next) const;
   State empty_state(at::ScalarType type = at::kDouble) const;
   /// Gradients by role, and by parameter under "parameter NAME", of the sum of the output times
   /// `upstream`, as double.
