@@ -1,9 +1,11 @@
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held.hpp"
 
+#include <algorithm>
 #include <limits>
 
-#include <ATen/CPUGeneratorImpl.h>
-#include "attention/torch/torch.hpp"
+#include "attention/torch/draw.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench::test {
 namespace {
@@ -24,7 +26,7 @@ Dtype dtype_of(at::ScalarType type) {
 const std::string kParameter = "parameter ";
 
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
-  return at::randn(shape, at::detail::createCPUGenerator(seed), at::kDouble);
+  return at::randn(shape, seeded_generator(seed, at::kCPU), at::kDouble);
 }
 
 }  // namespace
@@ -36,24 +38,31 @@ double relative_error(const at::Tensor& a, const at::Tensor& b) {
   return size == 0 ? difference : difference / size;
 }
 
-Held::Held(Entry asked, reference::Reference reference, Problem sizes,
-           const std::map<std::string, OptionValue>& said, double scale)
-    : problem(std::move(sizes)), entry(std::move(asked)), reference_(std::move(reference)) {
+std::vector<std::string> implementations_of(const std::string& mechanism) {
+  std::vector<std::string> names;
+  for (const auto& each : registry().entry(mechanism).implementations) names.push_back(each.name);
+  return names;
+}
+
+Held::Held(const std::string& mechanism, Problem sizes, const Said& said, double scale)
+    : problem(std::move(sizes)),
+      entry(registry().entry(mechanism)),
+      reference_(registry().reference(mechanism)) {
   problem.kv_heads = problem.heads;
   if (problem.pattern != Pattern::cross) problem.key_length = problem.length;
   options = entry.derive(Options::resolve(entry.options, said), problem);
   Problem wide = problem;
   wide.dtype = Dtype::float64;
   wide.gradient = true;
-  const auto mechanism = entry.make(options, wide);
-  for (const auto& item : mechanism->named_parameters()) {
+  const auto module = entry.make(options, wide);
+  for (const auto& item : module->named_parameters()) {
     parameters[item.key()] = item.value().detach().clone();
   }
-  for (const auto& item : mechanism->named_buffers()) {
+  for (const auto& item : module->named_buffers()) {
     parameters[item.key()] = item.value().clone();
   }
   std::uint64_t seed = 1;
-  for (const Role& role : mechanism->roles()) {
+  for (const Role& role : module->roles()) {
     const auto tokens = role.source == Source::query_tokens ? problem.length
                         : role.source == Source::key_tokens ? problem.key_length
                                                             : options.integer("latents_per_head");
@@ -154,6 +163,71 @@ double Held::slope(const std::string& role, const at::Tensor& direction) const {
   const at::Tensor above = shifted.expected();
   moved = here - kStep * direction;
   return ((above - shifted.expected()) * upstream).sum().item<double>() / (2 * kStep);
+}
+
+void check_gradients(const Held& held, const std::string& implementation, double margin) {
+  const auto gradients = held.gradients(implementation);
+  CHECK_FALSE(gradients.empty());
+  for (const auto& [role, gradient] : gradients) {
+    CAPTURE(implementation, role);
+    const at::Tensor direction = at::randn_like(gradient);
+    const double slope = held.slope(role, direction);
+    // What slopes along random directions usually are: one may be small by chance alone.
+    const double usual = gradient.norm().item<double>();
+    CHECK((gradient * direction).sum().item<double>() ==
+          Approx(slope).epsilon(1e-6).margin(std::max(margin, 1e-7 * usual)));
+  }
+}
+
+void check_steps(const Held& held, const std::vector<std::string>& implementations,
+                 const std::vector<std::int64_t>& prefills) {
+  const std::int64_t all = held.problem.length;
+  const at::Tensor whole = held.expected();
+  for (const auto& prefill : implementations) {
+    for (const auto& next : implementations) {
+      for (const std::int64_t length : prefills) {
+        CAPTURE(prefill, next, length);
+        State state = held.empty_state();
+        held.step(prefill, state, 0, length);
+        State branch = state.clone();
+        const at::Tensor token = held.step(next, branch, length, length + 1);
+        const at::Tensor block = held.step(next, branch, length + 1, all);
+        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, all)) < 1e-12);
+        CHECK(branch.position == all);
+        CHECK(state.position == length);
+      }
+    }
+  }
+}
+
+void check_padding(const Held& held, const std::string& implementation, const Padding& padding) {
+  CAPTURE(implementation, to_string(held.problem.pattern));
+  Held clean = held;
+  clean.inputs.key_mask = at::ones({2, held.problem.key_length}, at::kBool);
+  clean.inputs.key_mask[0].slice(0, padding.begin, padding.end).fill_(false);
+  clean.inputs.key_mask[1].fill_(false);
+  Held spoiled = clean;
+  const auto own = [&](const std::string& role) -> at::Tensor& {
+    at::Tensor& tensor = spoiled.inputs.tensors.at(role);
+    return tensor = tensor.clone();
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& role : padding.roles) {
+    at::Tensor& tensor = own(role);
+    tensor[0].slice(1, padding.begin, padding.end).fill_(nan);
+    tensor[1].fill_(nan);
+  }
+  for (const auto& role : padding.in_second_only) own(role)[1].fill_(nan);
+
+  const at::Tensor output = spoiled.output(implementation);
+  CHECK(relative_error(output, clean.expected()) < 1e-12);
+  CHECK(output[1].abs().max().item<double>() == 0);
+  const auto expected = clean.gradients(implementation);
+  for (const auto& [role, gradient] : spoiled.gradients(implementation)) {
+    CAPTURE(role);
+    CHECK(relative_error(gradient, expected.at(role)) < 1e-12);
+    if (role.rfind("parameter", 0) != 0) CHECK(gradient[1].abs().max().item<double>() == 0);
+  }
 }
 
 }  // namespace attnbench::test
