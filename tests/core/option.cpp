@@ -2,7 +2,6 @@
 
 #include "core/errors.hpp"
 #include "core/problem.hpp"
-#include "attention/torch/torch.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
