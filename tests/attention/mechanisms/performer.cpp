@@ -186,7 +186,7 @@ TEST_CASE("performer's scan, chunks and kernel make their features as they go") 
     for (const std::string name : {"scan", "chunked", "fused"}) {
       const auto workspace = [&](std::int64_t length) {
         problem.length = problem.key_length = length;
-        const auto mechanism = made(problem, {{"kernel", text(kernel)}});
+        const auto mechanism = made(problem, {{"kernel", std::string(kernel)}});
         Inputs inputs;
         for (const char* role : {"query", "key", "value"}) {
           inputs.tensors[role] = at::randn({1, 1, length, 16}).requires_grad_(true);
