@@ -1,6 +1,7 @@
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 using namespace attnbench;
 
