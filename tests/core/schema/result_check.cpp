@@ -197,10 +197,10 @@ TEST_CASE("a malformed result is refused by file and pointer", "[schema]") {
       {"/attnbench/cells/0/problem/heads", "two", "a number, found \"two\""},
       {"/attnbench/cells/0/primary", "backward", "the name of a timing"},
       {"/attnbench/cells/0/primary", nullptr, "the name of a timing"},
-      {"/attnbench/cells/0/timing/forward/median_seconds", "fast", "a number"},
+      {"/attnbench/cells/0/timing/forward/median_seconds", "fast", "a positive number of seconds"},
       {"/attnbench/cells/0/timing/forward/low_seconds", 0, "a positive number"},
       {"/attnbench/cells/0/timing/forward/rounds/0/median_seconds", 1e-320, "a positive number"},
-      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr, "a number"},
+      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr, "a positive number of seconds"},
       {"/attnbench/cells/0/memory/workspace_bytes", "4 KiB", "a number"},
       {"/attnbench/cells/0/roofline/share", nullptr, "a number"},
   };
