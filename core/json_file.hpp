@@ -1,4 +1,4 @@
-// Reading files that somebody else may have written: regular files of a bounded size, and JSON of a
+// Reading files of unknown origin: regular files of a bounded size, and JSON of a
 // bounded depth and weight, so that neither hangs the program nor takes its memory or its stack.
 #pragma once
 

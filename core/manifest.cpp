@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -65,7 +65,7 @@ Manifest::Manifest(fs::path folder, std::string writer)
       }
     }
   } catch (const std::exception&) {
-    hashes_.clear();  // what cannot be told to be ours is not
+    hashes_.clear();  // an unreadable manifest lists no files
   }
 }
 
@@ -144,7 +144,7 @@ void publish(const fs::path& staging, const fs::path& folder, Manifest& manifest
     std::stable_partition(names.begin(), names.end(),
                           [&](const std::string& name) { return name != last; });
     for (const std::string& name : names) manifest.announce(name, hash_file(staging / name));
-    // Saved first: whoever is interrupted between two files finds both kinds to be ours.
+    // Saved first, so that an interrupted run leaves no file that the manifest does not list.
     manifest.save();
     for (const std::string& name : names) {
       fs::create_directories((folder / name).parent_path());

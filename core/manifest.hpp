@@ -1,5 +1,5 @@
 // The manifest: which files of a folder attnbench wrote, and with what content, so that it replaces
-// and deletes its own files and nobody else's.
+// and deletes its own files alone.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace attnbench::result {
 
 /// Names are paths below the folder, with "/" between their parts. A file that was changed since it
-/// was written is somebody's work: it is no longer ours.
+/// was written is the user's work and stays.
 class Manifest {
  public:
   static constexpr const char* file_name = ".attnbench-files.json";

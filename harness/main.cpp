@@ -72,7 +72,7 @@ int run_program(int argc, char** argv) {
                    ATTNBENCH_VERSION_TEXT, exit_codes);
   for (const auto add :
        {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate, add_list,
-        add_describe, add_compare, add_ab, add_import, add_doctor, add_new}) {
+        add_describe, add_compare, add_ab, add_import, add_schema, add_doctor, add_new}) {
     add(line);
   }
   line.footer(std::string(examples) + exit_codes);

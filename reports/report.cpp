@@ -8,17 +8,16 @@
 #include <sstream>
 
 #include "core/failure.hpp"
-#include "core/result/document.hpp"
-#include "core/result/result_file.hpp"
 #include "core/hash.hpp"
-#include "core/manifest.hpp"
-#include "core/text/printable.hpp"
 #include "core/json_file.hpp"
+#include "core/manifest.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
 #include "reports/figures/figure.hpp"
+#include "reports/figures/verdicts.hpp"
 #include "reports/page/page.hpp"
 #include "reports/render.hpp"
 #include "reports/tables/tables.hpp"
-#include "reports/figures/verdicts.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -17,7 +17,7 @@ namespace attnbench::kernels {
 /// own began; or all of them, of a sequence of its own.
 enum class MemoryOrder { each_token, windows, all };
 
-struct RunningMemorySizes {
+struct LavoSizes {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
   std::int64_t length = 0;
@@ -46,7 +46,7 @@ struct MemoryCarry {
 };
 
 template <class T>
-struct RunningMemoryArguments {
+struct LavoArguments {
   Rows<const T> query;   ///< [batch, heads, length, head_dim]
   Rows<const T> tokens;  ///< [batch, heads, memory_length, head_dim]
   Rows<const T> bases;   ///< [1, heads, bases, head_dim]
@@ -59,16 +59,15 @@ struct RunningMemoryArguments {
 };
 
 template <class T>
-std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes, int threads);
+std::size_t lavo_forward_bytes(const LavoSizes& sizes, int threads);
 template <class T>
-void running_memory_forward(const RunningMemorySizes& sizes,
-                            const RunningMemoryArguments<T>& arguments, ThreadTeam& team,
-                            void* workspace, std::size_t workspace_bytes);
+void lavo_forward(const LavoSizes& sizes, const LavoArguments<T>& arguments, ThreadTeam& team,
+                  void* workspace, std::size_t workspace_bytes);
 
 /// Gradients with respect to query, tokens and bases, from that of `out`. Everything is computed
 /// anew from the inputs; a carry is not taken into account. Gradients are written, not added to.
 template <class T>
-struct RunningMemoryGradients {
+struct LavoGradients {
   Rows<const T> d_out;
   Rows<T> d_query;
   Rows<T> d_tokens;
@@ -76,11 +75,10 @@ struct RunningMemoryGradients {
 };
 
 template <class T>
-std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes, int threads);
+std::size_t lavo_backward_bytes(const LavoSizes& sizes, int threads);
 template <class T>
-void running_memory_backward(const RunningMemorySizes& sizes,
-                             const RunningMemoryArguments<T>& arguments,
-                             const RunningMemoryGradients<T>& gradients, ThreadTeam& team,
-                             void* workspace, std::size_t workspace_bytes);
+void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
+                   const LavoGradients<T>& gradients, ThreadTeam& team, void* workspace,
+                   std::size_t workspace_bytes);
 
 }  // namespace attnbench::kernels

@@ -18,7 +18,7 @@ namespace attnbench::kernels {
 
 /// What the query holds: the weights p; logits of which p is the softmax over l; or logits to which
 /// z_t is added before that softmax (exact Performer, linear attention with phi = exp).
-enum class PoolQuery { weights, logits, logits_and_normaliser };
+enum class PoolQuery { weights, logits, logits_plus_z };
 
 struct PrefixPoolSizes {
   std::int64_t batch = 1;

@@ -7,9 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
+#include "core/result/record.hpp"
 #include "core/statistics.hpp"
-#include "core/result/disturbed.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -68,7 +69,7 @@ void put_ends(Json& record, const Ends& ends) {
   record["interval"] = ends.interval;
 }
 
-/// What the rounds that found a place for the crossover say together.
+/// Joins the rounds that found a place for the crossover.
 void put_ranked(Json& record, std::vector<Ranked> rounds) {
   std::sort(rounds.begin(), rounds.end(), [](const Ranked& a, const Ranked& b) {
     return std::make_pair(order_of(a), a.middle()) < std::make_pair(order_of(b), b.middle());
@@ -82,7 +83,7 @@ void put_ranked(Json& record, std::vector<Ranked> rounds) {
     record["verdict"] = "undecided";
     return;
   } else {
-    // Of the middle two the one that lies outside: no length is claimed that half did not find.
+    // Of the middle two the one outside of what was searched: half of the rounds found no length.
     const Ranked& outside = order_of(lower) == 0 ? lower : upper;
     record["verdict"] = outside.verdict;
     const auto none = std::count_if(rounds.begin(), rounds.end(),
@@ -101,8 +102,8 @@ std::string unranked_majority(const std::map<std::string, int>& counts, std::siz
   return "";
 }
 
-/// The round that speaks for the verdict: the first that came to it, else the first.
-const Json& speaker(const std::vector<Json>& rounds, const std::string& verdict) {
+/// The first round with the verdict, else the first.
+const Json& representative(const std::vector<Json>& rounds, const std::string& verdict) {
   const auto found = std::find_if(rounds.begin(), rounds.end(),
                                   [&](const Json& round) { return round["verdict"] == verdict; });
   return found == rounds.end() ? rounds.front() : *found;
@@ -114,7 +115,7 @@ void put_efficiency(Json& record, const std::vector<Json>& rounds) {
     const Json efficiency = round.value("efficiency", Json::object());
     for (const auto& [name, value] : efficiency.items()) values[name].push_back(value);
   }
-  // A fit that half of the rounds have not is no property of the cell.
+  // More than half of the rounds must have a fit.
   if (2 * values["length"].size() <= rounds.size()) return;
   const std::vector<double>& lengths = values["length"];
   const auto [low, high] = std::minmax_element(lengths.begin(), lengths.end());
@@ -128,55 +129,59 @@ void put_efficiency(Json& record, const std::vector<Json>& rounds) {
 std::string whole(double length) { return std::to_string(std::lround(length)); }
 
 /// " (290 to 352)", with an open end said as such; empty without ends.
-std::string ends_text(const Json& crossover) {
-  const bool low = crossover.contains("low");
-  const bool high = crossover.contains("high");
-  if (!low && !high) return "";
-  if (!low) return " (up to " + whole(crossover["high"]) + ")";
-  if (!high) return " (from " + whole(crossover["low"]) + ")";
-  return " (" + whole(crossover["low"]) + " to " + whole(crossover["high"]) + ")";
+std::string ends_text(const Crossover& crossover) {
+  const auto& [low, high] = std::tie(crossover.low, crossover.high);
+  if (low && high) return " (" + whole(*low) + " to " + whole(*high) + ")";
+  if (low) return " (from " + whole(*low) + ")";
+  return high ? " (up to " + whole(*high) + ")" : "";
+}
+
+std::optional<double> number_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  return found->get<double>();
 }
 
 }  // namespace
 
 Json crossover_over(const std::vector<Json>& rounds) {
-  std::vector<Json> voters;
-  std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(voters),
+  std::vector<Json> counted;
+  std::copy_if(rounds.begin(), rounds.end(), std::back_inserter(counted),
                [](const Json& round) { return !is_disturbed_round(round); });
   std::map<std::string, int> counts;
   std::vector<Ranked> with_rank;
   std::vector<Ranked> reverse;
-  for (const Json& round : voters) {
+  for (const Json& round : counted) {
     const std::string verdict = round["verdict"].get<std::string>();
     ++counts[verdict];
     if (is_ranked(verdict)) with_rank.push_back(ranked(round));
     if (verdict == "reverse") reverse.push_back(ranked(round));
   }
-  Json record = {{"verdict", unranked_majority(counts, voters.size())},
+  Json record = {{"verdict", unranked_majority(counts, counted.size())},
                  {"verdicts", counts},
                  {"rounds", rounds}};
-  if (voters.size() < rounds.size()) record["disturbed"] = rounds.size() - voters.size();
+  if (counted.size() < rounds.size()) record["disturbed"] = rounds.size() - counted.size();
   if (record["verdict"] == "reverse") {
     put_ends(record, ends_of(reverse));
-  } else if (record["verdict"] == "" && 2 * with_rank.size() > voters.size()) {
+  } else if (record["verdict"] == "" && 2 * with_rank.size() > counted.size()) {
     put_ranked(record, std::move(with_rank));
   } else if (record["verdict"] == "") {
     record["verdict"] = "undecided";
   }
-  const std::vector<Json>& heard = voters.empty() ? rounds : voters;
-  const Json& said = speaker(heard, record["verdict"]);
+  const std::vector<Json>& considered = counted.empty() ? rounds : counted;
+  const Json& said = representative(considered, record["verdict"]);
   for (const char* part : {"implementation", "against", "crossings", "stopped"}) {
     if (said.contains(part)) record[part] = said[part];
   }
-  if (voters.empty()) record.erase("crossings");  // whose, nobody can say
+  if (counted.empty()) record.erase("crossings");
   // Searched by every round: the ends that all of them reached.
-  record["length_minimum"] = heard.front()["length_minimum"];
-  record["length_maximum"] = heard.front()["length_maximum"];
-  for (const Json& round : heard) {
+  record["length_minimum"] = considered.front()["length_minimum"];
+  record["length_maximum"] = considered.front()["length_maximum"];
+  for (const Json& round : considered) {
     record["length_minimum"] = std::max(record["length_minimum"], round["length_minimum"]);
     record["length_maximum"] = std::min(record["length_maximum"], round["length_maximum"]);
   }
-  put_efficiency(record, voters);
+  put_efficiency(record, counted);
   return record;
 }
 
@@ -196,22 +201,52 @@ Json crossover_metrics(const Json& crossover) {
   return metrics;
 }
 
-std::string crossover_text(const Json& crossover) {
-  const std::string verdict = crossover["verdict"].get<std::string>();
-  if (verdict == "found") return whole(crossover["length"]) + ends_text(crossover);
-  if (verdict == "below" && crossover.contains("high")) return "below " + whole(crossover["high"]);
-  if (verdict == "above" && crossover.contains("low")) return "above " + whole(crossover["low"]);
-  if (verdict == "none") return "none: slower up to " + whole(crossover["length_maximum"]);
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Crossing, low, high)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Efficiency, length, r2_exact, r2_mechanism)
+
+double Crossing::middle() const { return std::sqrt(low * high); }
+
+Crossover crossover_from(const Json& crossover) {
+  Crossover made;
+  made.verdict = crossover.at("verdict");
+  made.length = number_in(crossover, "length");
+  made.low = number_in(crossover, "low");
+  made.high = number_in(crossover, "high");
+  made.interval = crossover.value("interval", "");
+  made.implementation = crossover.value("implementation", "");
+  made.against = crossover.value("against", "");
+  made.length_minimum = crossover.value("length_minimum", 0.0);
+  made.length_maximum = crossover.value("length_maximum", 0.0);
+  made.crossings = crossover.value("crossings", std::vector<Crossing>{});
+  if (crossover.contains("efficiency")) made.efficiency = crossover["efficiency"].get<Efficiency>();
+  const Json rounds = crossover.value("rounds", Json::array());
+  made.rounds = rounds.size();
+  made.disturbed = count_disturbed(rounds);
+  made.left_out = crossover.value("disturbed", std::size_t{0});
+  return made;
+}
+
+std::optional<Crossover> crossover_of(const Json& cell) {
+  const auto found = cell.find("crossover");
+  if (found == cell.end()) return std::nullopt;
+  return crossover_from(*found);
+}
+
+std::string crossover_text(const Crossover& crossover) {
+  const std::string& verdict = crossover.verdict;
+  if (verdict == "found") return whole(crossover.length.value()) + ends_text(crossover);
+  if (verdict == "below" && crossover.high) return "below " + whole(*crossover.high);
+  if (verdict == "above" && crossover.low) return "above " + whole(*crossover.low);
+  if (verdict == "none") return "none: slower up to " + whole(crossover.length_maximum);
   if (verdict == "reverse") return "reverse: slower from" + ends_text(crossover) + " on";
-  if (verdict == "undecided" && crossover.contains("disturbed")) {
-    return "undecided, " + crossover["disturbed"].dump() + " of " +
-           std::to_string(crossover["rounds"].size()) + " rounds disturbed";
+  if (verdict == "undecided" && crossover.left_out > 0) {
+    return "undecided, " + std::to_string(crossover.left_out) + " of " +
+           std::to_string(crossover.rounds) + " rounds disturbed";
   }
   if (verdict != "several") return verdict;
   std::string text = "several:";
-  for (const Json& crossing : crossover["crossings"]) {
-    text += (text.back() == ':' ? " " : ", ") +
-            whole(std::sqrt(crossing["low"].get<double>() * crossing["high"].get<double>()));
+  for (const Crossing& crossing : crossover.crossings) {
+    text += (text.back() == ':' ? " " : ", ") + whole(crossing.middle());
   }
   return text;
 }

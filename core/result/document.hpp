@@ -1,9 +1,11 @@
-// result.json as a whole: assembled by the run, read back by reports and comparisons.
+// result.json as a whole: assembled by the run, with the part that Google Benchmark's tools read,
+// and read back by reports and comparisons.
 #pragma once
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attnbench::result {
@@ -33,5 +35,22 @@ void write_result(const std::filesystem::path& file, const Json& result);
 /// Reads a result.json, or the one in a run's folder, and checks its form. Throws UsageFailure
 /// naming file, JSON pointer and expectation.
 Json read_result(const std::filesystem::path& file_or_folder);
+
+/// Writes `content` to a temporary name beside `file`, syncs it and renames it over `file`. On
+/// failure the temporary is removed, `file` stays as it was, and EnvironmentFailure names path and
+/// reason.
+void write_atomically(const std::filesystem::path& file, std::string_view content);
+
+/// `context` from the machine card and the run: date, host_name, executable, num_cpus, mhz_per_cpu,
+/// cpu_scaling_enabled, caches, load_avg, library_build_type, json_schema_version.
+Json benchmark_context(const Json& machine, const Json& run, const std::string& executable);
+
+/// One row per cell, timing and round, the rounds as repetitions; cells without a time have none.
+/// In microseconds: real_time is the round's median, cpu_time the mean CPU time of all threads of a
+/// sample. A disturbed row says so: a counter `disturbed` of 1.
+Json benchmark_rows(const std::vector<Json>& cells, int threads);
+
+/// "kernel/latte, scan/batch:1/…": the same for the same cell in every result.
+std::string benchmark_name(const Json& cell, const std::string& what);
 
 }  // namespace attnbench::result

@@ -1,370 +1,262 @@
 #include "core/schema/result_check.hpp"
 
-#include <array>
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
 
 #include "core/failure.hpp"
-#include "core/schema/values_check.hpp"
+#include "core/schema/schema_validator.hpp"
+#include "core/statistics.hpp"
 #include "core/text/printable.hpp"
-#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {
 
-enum class Kind { object, array, text, number, integer, boolean };
-
-struct Part {
-  const char* name;
-  Kind kind;
-  bool required;
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
-const char* words(Kind kind) {
-  switch (kind) {
-    case Kind::object:
-      return "an object";
-    case Kind::array:
-      return "an array";
-    case Kind::text:
-      return "a string";
-    case Kind::number:
-      return "a number";
-    case Kind::integer:
-      return "an integer";
-    case Kind::boolean:
-      return "true or false";
-  }
-  return "";
+[[noreturn]] void fail(const std::string& pointer, const std::string& expected,
+                       const std::string& found) {
+  throw Fault(Misfit{pointer, expected, found}.text());
 }
 
-bool is(const Json& value, Kind kind) {
-  switch (kind) {
-    case Kind::object:
-      return value.is_object();
-    case Kind::array:
-      return value.is_array();
-    case Kind::text:
-      return value.is_string();
-    case Kind::number:
-      return value.is_number();
-    case Kind::integer:
-      return value.is_number_integer();
-    case Kind::boolean:
-      return value.is_boolean();
-  }
-  return false;
+/// The schema, or one of its definitions, compiled once.
+const SchemaValidator& schema(const std::string& definition) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static const Json whole = Json::parse(result_schema_text);
+  static std::map<std::string, std::unique_ptr<SchemaValidator>> compiled;
+  auto& validator = compiled[definition];
+  if (!validator) validator = std::make_unique<SchemaValidator>(whole, definition);
+  return *validator;
 }
 
-/// Walks the document; knows the file that its messages name.
-class Form {
- public:
-  explicit Form(std::string file) : file_(std::move(file)) {}
+void expect_form(const Json& value, const std::string& definition) {
+  if (const auto misfit = schema(definition).misfit(value)) throw Fault(misfit->text());
+}
 
-  [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
-    throw UsageFailure(quotable(file_) + ": " + (pointer.empty() ? "/" : quotable(pointer)) +
-                       ": expected " + quotable(expected, 300) +
-                       "; is it a result.json that attnbench wrote?");
-  }
+// ---- what a schema cannot say
+// --------------------------------------------------------------------
 
-  template <std::size_t count>
-  void parts(const Json& object, const std::string& pointer,
-             const std::array<Part, count>& expected) const {
-    if (!object.is_object()) fail(pointer, "an object");
-    for (const Part& part : expected) {
-      const std::string place = pointer + "/" + part.name;
-      if (!object.contains(part.name)) {
-        if (part.required) fail(place, std::string(words(part.kind)) + ", found nothing");
-        continue;
-      }
-      if (!is(object[part.name], part.kind)) fail(place, words(part.kind));
+/// Lists beside the samples have one number for each; what was preempted is one of them.
+void expect_samples(const Json& timing, const std::string& pointer) {
+  const std::size_t count = timing.value("samples_seconds", Json::array()).size();
+  for (const char* name : {"samples_cpu_share", "samples_switches"}) {
+    if (timing.contains(name) && timing[name].size() != count) {
+      fail(pointer + "/" + name, "as many numbers as samples_seconds",
+           std::to_string(timing[name].size()) + " beside " + std::to_string(count));
     }
   }
-
-  void document(const Json& result) const;
-
- private:
-  void suite(const Json& suite) const;
-  void cell(const Json& cell, const std::string& pointer) const;
-  void timing(const Json& timing, const std::string& pointer) const;
-  void samples(const Json& round, const std::string& pointer) const;
-  void crossover(const Json& crossover, const std::string& pointer) const;
-  void training(const Json& cell, const std::string& pointer) const;
-  void columns(const Json& table, const std::string& pointer,
-               const std::array<const char*, 3>& names) const;
-  void seconds(const Json& value, const std::string& pointer) const;
-  void numbers(const Json& object, const std::string& pointer) const;
-  void values(const Json& value, const std::string& pointer) const;
-  void machine(const Json& machine) const;
-
-  std::string file_;
-};
-
-void Form::document(const Json& result) const {
-  parts(result, "",
-        std::array<Part, 3>{{{"context", Kind::object, true},
-                             {"benchmarks", Kind::array, true},
-                             {"attnbench", Kind::object, true}}});
-  const Json& ours = result["attnbench"];
-  parts(ours, "/attnbench",
-        std::array<Part, 7>{{{"schema", Kind::integer, true},
-                             {"suite", Kind::object, true},
-                             {"run", Kind::object, true},
-                             {"machine", Kind::object, true},
-                             {"ceilings", Kind::object, true},
-                             {"provenance", Kind::object, true},
-                             {"cells", Kind::array, true}}});
-  if (ours["schema"] != 1) {
-    fail("/attnbench/schema",
-         "1, found " + ours["schema"].dump() + ": another version of attnbench wrote it");
-  }
-  values(ours["run"], "/attnbench/run");
-  values(ours["suite"], "/attnbench/suite");
-  suite(ours["suite"]);
-  parts(ours["run"], "/attnbench/run",
-        std::array<Part, 5>{{{"command", Kind::text, false},
-                             {"state", Kind::text, false},
-                             {"threads", Kind::integer, false},
-                             {"rounds", Kind::integer, false},
-                             {"wall_seconds", Kind::number, false}}});
-  machine(ours["machine"]);
-  for (const auto& [device, ceilings] : ours["ceilings"].items()) {
-    const std::string place = "/attnbench/ceilings/" + device;
-    if (!ceilings.is_object()) fail(place, "an object");
-    for (const auto& [name, rate] : ceilings.items()) {
-      const bool rated =
-          name.find("_per_second") != name.npos || name.find("_seconds") != name.npos;
-      if (rated && !rate.is_number()) fail(place + "/" + name, "a number");
-    }
-  }
-  for (std::size_t i = 0; i < ours["cells"].size(); ++i) {
-    const std::string place = "/attnbench/cells/" + std::to_string(i);
-    cell(ours["cells"][i], place);
-    values(ours["cells"][i], place);
+  for (const Json& index : timing.value("preempted", Json::array())) {
+    if (index >= count) fail(pointer + "/preempted", "indices of samples_seconds", index.dump());
   }
 }
 
-void Form::suite(const Json& suite) const {
-  const std::string place = "/attnbench/suite";
-  parts(suite, place,
-        std::array<Part, 6>{{{"name", Kind::text, false},
-                             {"title", Kind::text, false},
-                             {"source", Kind::text, false},
-                             {"published", Kind::text, false},
-                             {"tasks", Kind::object, false},
-                             {"labels", Kind::array, false}}});
-  const Json tasks = suite.value("tasks", Json::object());
-  for (const auto& [label, task] : tasks.items()) {
-    parts(task, place + "/tasks/" + label,
-          std::array<Part, 3>{{{"task", Kind::text, false},
-                               {"axis", Kind::text, false},
-                               {"figures", Kind::array, false}}});
-  }
-  std::size_t index = 0;
-  for (const Json& label : suite.value("labels", Json::array())) {
-    if (!label.is_string()) fail(place + "/labels/" + std::to_string(index), "a string");
-    ++index;
-  }
-}
-
-void Form::cell(const Json& cell, const std::string& pointer) const {
-  parts(cell, pointer,
-        std::array<Part, 19>{{{"id", Kind::text, true},
-                              {"label", Kind::text, true},
-                              {"task", Kind::text, true},
-                              {"task_label", Kind::text, false},
-                              {"mechanism", Kind::text, true},
-                              {"implementation", Kind::text, false},
-                              {"device", Kind::text, false},
-                              {"options", Kind::object, true},
-                              {"settings", Kind::object, true},
-                              {"problem", Kind::object, false},
-                              {"status", Kind::text, true},
-                              {"reason", Kind::text, false},
-                              {"primary", Kind::text, false},
-                              {"timing", Kind::object, false},
-                              {"memory", Kind::object, false},
-                              {"metrics", Kind::object, false},
-                              {"crossover", Kind::object, false},
-                              {"growth", Kind::object, false},
-                              {"roofline", Kind::object, false}}});
-  if (!status_from(cell["status"].get<std::string>())) {
-    fail(pointer + "/status",
-         "one of ok, wrong, disturbed, unsupported, skipped, out_of_memory, timeout, "
-         "crashed, error, found " +
-             cell["status"].dump());
-  }
-  if (cell.contains("memory")) numbers(cell["memory"], pointer + "/memory");
-  if (cell.contains("roofline")) {
-    parts(cell["roofline"], pointer + "/roofline",
-          std::array<Part, 3>{{{"floor_seconds", Kind::number, true},
-                               {"bound", Kind::text, true},
-                               {"share", Kind::number, true}}});
-  }
-  if (cell.contains("crossover")) crossover(cell["crossover"], pointer + "/crossover");
-  if (cell.contains("training")) training(cell, pointer);
-  if (!cell.contains("timing")) return;
-  for (const auto& [what, value] : cell["timing"].items()) {
-    timing(value, pointer + "/timing/" + what);
-  }
-  if (!cell.contains("primary")) fail(pointer + "/primary", "the name of a timing, found nothing");
-  if (cell["status"] == "ok" && cell["timing"].empty()) {
-    fail(pointer + "/timing", "at least one timing");
-  }
-  if (!cell["timing"].contains(cell["primary"].get<std::string>())) {
-    fail(pointer + "/primary", "the name of a timing, found " + cell["primary"].dump());
-  }
-}
-
-void Form::timing(const Json& timing, const std::string& pointer) const {
-  parts(timing, pointer,
-        std::array<Part, 7>{{{"median_seconds", Kind::number, true},
-                             {"disturbed", Kind::boolean, false},
-                             {"low_seconds", Kind::number, true},
-                             {"high_seconds", Kind::number, true},
-                             {"minimum_seconds", Kind::number, false},
-                             {"calibrated_median_seconds", Kind::number, false},
-                             {"rounds", Kind::array, true}}});
-  for (const char* name : {"median_seconds", "low_seconds", "high_seconds"}) {
-    seconds(timing[name], pointer + "/" + name);
-  }
-  for (std::size_t i = 0; i < timing["rounds"].size(); ++i) {
-    parts(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i),
-          std::array<Part, 8>{{{"median_seconds", Kind::number, true},
-                               {"calibration_seconds", Kind::number, false},
-                               {"samples_seconds", Kind::array, false},
-                               {"samples_cpu_share", Kind::array, false},
-                               {"samples_switches", Kind::array, false},
-                               {"preempted", Kind::array, false},
-                               {"disturbed", Kind::boolean, false},
-                               {"disturbed_by", Kind::text, false}}});
-    seconds(timing["rounds"][i]["median_seconds"],
-            pointer + "/rounds/" + std::to_string(i) + "/median_seconds");
-    samples(timing["rounds"][i], pointer + "/rounds/" + std::to_string(i));
-  }
-}
-
-/// What is beside the samples belongs to one each; what was preempted is one of them.
-void Form::samples(const Json& round, const std::string& pointer) const {
-  const std::size_t count = round.value("samples_seconds", Json::array()).size();
-  for (const char* name : {"samples_seconds", "samples_cpu_share", "samples_switches"}) {
-    const Json beside = round.value(name, Json::array());
-    if (round.contains(name) && beside.size() != count) {
-      fail(pointer + "/" + name, "as many numbers as samples_seconds");
-    }
-    for (const Json& number : beside) {
-      if (!number.is_number()) fail(pointer + "/" + name, "numbers");
-    }
-  }
-  for (const Json& index : round.value("preempted", Json::array())) {
-    const bool whole = index.is_number_integer() && index.get<std::int64_t>() >= 0;
-    if (!whole || index.get<std::size_t>() >= count) {
-      fail(pointer + "/preempted", "indices of samples_seconds");
-    }
-  }
-}
-
-void Form::crossover(const Json& crossover, const std::string& pointer) const {
-  parts(crossover, pointer,
-        std::array<Part, 9>{{{"verdict", Kind::text, true},
-                             {"length", Kind::number, false},
-                             {"low", Kind::number, false},
-                             {"high", Kind::number, false},
-                             {"length_minimum", Kind::number, true},
-                             {"length_maximum", Kind::number, true},
-                             {"against", Kind::text, true},
-                             {"implementation", Kind::text, true},
-                             {"rounds", Kind::array, true}}});
-  if (crossover["verdict"] == "found" && !crossover.contains("length")) {
-    fail(pointer + "/length", "a number, found nothing");
-  }
-}
-
-/// As many numbers in each.
-void Form::columns(const Json& table, const std::string& pointer,
-                   const std::array<const char*, 3>& names) const {
-  parts(table, pointer,
-        std::array<Part, 3>{{{names[0], Kind::array, true},
-                             {names[1], Kind::array, true},
-                             {names[2], Kind::array, true}}});
+/// Lists of the same number of numbers.
+void expect_columns(const Json& table, const std::string& pointer,
+                    std::initializer_list<const char*> names) {
+  const char* first = *names.begin();
   for (const char* name : names) {
-    if (table[name].size() != table[names[0]].size()) {
-      fail(pointer + "/" + name, std::string("as many numbers as ") + names[0]);
+    if (table[name].size() == table[first].size()) continue;
+    fail(pointer + "/" + name, std::string("as many numbers as ") + first,
+         std::to_string(table[name].size()));
+  }
+}
+
+void expect_numbers(const Json& object, const std::string& pointer,
+                    std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (!object.contains(name)) fail(pointer + "/" + name, "a number", "nothing");
+    if (!object[name].is_number()) fail(pointer + "/" + name, "a number", found_text(object[name]));
+  }
+}
+
+void expect_timings(const Json& cell, const std::string& pointer) {
+  const Json& timing = cell["timing"];
+  for (const auto& [what, one] : timing.items()) {
+    const Json& rounds = one["rounds"];
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      expect_samples(rounds[i], pointer + "/timing/" + what + "/rounds/" + std::to_string(i));
     }
-    for (const Json& number : table[name]) {
-      if (!number.is_number()) fail(pointer + "/" + name, "numbers");
+  }
+  const Json primary = cell.value("primary", Json());
+  if (!primary.is_string()) fail(pointer + "/primary", "the name of a timing", "nothing");
+  if (cell["status"] == "ok" && timing.empty()) {
+    fail(pointer + "/timing", "at least one timing", "none");
+  }
+  if (!timing.contains(primary)) {
+    fail(pointer + "/primary", "the name of a timing", primary.dump());
+  }
+}
+
+void expect_cell(const Json& cell, const std::string& pointer) {
+  if (cell.contains("crossover") && cell["crossover"]["verdict"] == "found") {
+    expect_numbers(cell["crossover"], pointer + "/crossover", {"length"});
+  }
+  if (cell.contains("training")) {
+    const Json& training = cell["training"];
+    const std::string place = pointer + "/training";
+    expect_columns(training["look_back"], place + "/look_back",
+                   {"distances", "questions", "right"});
+    if (training.contains("reach_line")) {
+      expect_columns(training["reach_line"], place + "/reach_line",
+                     {"keys", "state_bytes", "reach"});
+    }
+    if (!cell.contains("metrics")) fail(pointer + "/metrics", "an object", "nothing");
+    expect_numbers(cell["metrics"], pointer + "/metrics",
+                   {"accuracy", "validation_accuracy", "train_accuracy"});
+    expect_numbers(cell["settings"], pointer + "/settings", {"learning_rate"});
+  }
+  if (cell.contains("timing")) expect_timings(cell, pointer);
+}
+
+void expect_result(const Json& result) {
+  expect_form(result, "");
+  const Json& cells = result["attnbench"]["cells"];
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    expect_cell(cells[i], "/attnbench/cells/" + std::to_string(i));
+  }
+}
+
+/// Small, of finite numbers and without null, whatever it is.
+void expect_bounded(const Json& value, const Json::json_pointer& pointer, int depth = 0) {
+  constexpr int deepest = 32;
+  constexpr std::size_t longest_key = 200;
+  constexpr std::size_t most_members = 1000;  // of an object: names, not numbers
+  constexpr std::size_t longest_text = 100'000;
+  const auto refuse = [&](const std::string& what) {
+    throw Fault((pointer.empty() ? "/" : quotable(pointer.to_string())) + ": " + what);
+  };
+  if (depth > deepest) refuse("nested too deep");
+  if (value.is_null()) refuse("expected a value, found " + found_text(value));
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    refuse("not a finite number");
+  }
+  if (value.is_string() && value.get_ref<const std::string&>().size() > longest_text) {
+    refuse("a text of more than " + std::to_string(longest_text) + " bytes");
+  }
+  if (value.is_object()) {
+    if (value.size() > most_members) {
+      refuse("more than " + std::to_string(most_members) + " members");
+    }
+    for (const auto& [key, member] : value.items()) {
+      if (key.size() > longest_key) {
+        refuse("a name of more than " + std::to_string(longest_key) + " bytes");
+      }
+      expect_bounded(member, pointer / key, depth + 1);
+    }
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const Json& item = value[i];
+      const bool good =
+          item.is_number() && (!item.is_number_float() || std::isfinite(item.get<double>()));
+      if (!good) expect_bounded(item, pointer / i, depth + 1);
     }
   }
 }
 
-/// What the selection and the figures of training read.
-void Form::training(const Json& cell, const std::string& pointer) const {
-  const Json& training = cell["training"];
-  const std::string place = pointer + "/training";
-  parts(training, place,
-        std::array<Part, 3>{{{"curve", Kind::array, true},
-                             {"test", Kind::array, true},
-                             {"look_back", Kind::object, true}}});
-  for (std::size_t i = 0; i < training["curve"].size(); ++i) {
-    parts(training["curve"][i], place + "/curve/" + std::to_string(i),
-          std::array<Part, 4>{{{"epoch", Kind::number, true},
-                               {"loss", Kind::number, true},
-                               {"train_accuracy", Kind::number, true},
-                               {"validation_accuracy", Kind::number, true}}});
-  }
-  for (std::size_t i = 0; i < training["test"].size(); ++i) {
-    parts(training["test"][i], place + "/test/" + std::to_string(i),
-          std::array<Part, 5>{{{"segment", Kind::text, true},
-                               {"questions", Kind::number, true},
-                               {"accuracy", Kind::number, true},
-                               {"wrong_from_context", Kind::number, true},
-                               {"wrong_from_elsewhere", Kind::number, true}}});
-  }
-  columns(training["look_back"], place + "/look_back", {"distances", "questions", "right"});
-  if (training.contains("reach_line")) {
-    columns(training["reach_line"], place + "/reach_line", {"keys", "state_bytes", "reach"});
-  }
-  parts(cell.value("metrics", Json()), pointer + "/metrics",
-        std::array<Part, 3>{{{"accuracy", Kind::number, true},
-                             {"validation_accuracy", Kind::number, true},
-                             {"train_accuracy", Kind::number, true}}});
-  parts(cell["settings"], pointer + "/settings",
-        std::array<Part, 1>{{{"learning_rate", Kind::number, true}}});
+bool same(double a, double b) {
+  constexpr double rounding = 1e-9;
+  return std::abs(a - b) <= rounding * std::max(std::abs(a), std::abs(b));
 }
 
-void Form::numbers(const Json& object, const std::string& pointer) const {
-  for (const auto& [name, value] : object.items()) {
-    const bool bytes = name.size() > 6 && name.compare(name.size() - 6, 6, "_bytes") == 0;
-    if (bytes && !value.is_number()) fail(pointer + "/" + name, "a number");
+/// The median is that of the samples, or of those that were not preempted; it lies between its
+/// bounds.
+void expect_median(const Json& timing, const std::string& pointer) {
+  const double median = timing["median_seconds"].get<double>();
+  if (timing.contains("samples_seconds")) {
+    const auto samples = timing["samples_seconds"].get<std::vector<double>>();
+    std::vector<bool> left_out(samples.size());
+    for (const Json& index : timing.value("preempted", Json::array())) {
+      left_out[index.get<std::size_t>()] = true;
+    }
+    std::vector<double> kept;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (!left_out[i]) kept.push_back(samples[i]);
+    }
+    if (!same(median, measure::median(samples)) &&
+        (kept.empty() || !same(median, measure::median(kept)))) {
+      throw Fault(pointer + "/median_seconds: " + Json(median).dump() +
+                  " is not the median of its samples, " + Json(measure::median(samples)).dump());
+    }
+  }
+  const double low = timing.value("low_seconds", median);
+  const double high = timing.value("high_seconds", median);
+  if (low > median && !same(low, median)) {
+    fail(pointer + "/low_seconds", "at most the median", Json(low).dump());
+  }
+  if (high < median && !same(high, median)) {
+    fail(pointer + "/high_seconds", "at least the median", Json(high).dump());
   }
 }
 
-/// What nothing took: logarithms and ratios of it are not to be drawn.
-void Form::seconds(const Json& value, const std::string& pointer) const {
-  constexpr double least = 1e-12;
-  constexpr double most = 1e9;
-  const double taken = value.get<double>();
-  if (!(taken >= least && taken <= most)) {
-    fail(pointer, "a positive number of seconds from 1e-12 to 1e9");
+void expect_measured(const Json& of) {
+  if (!of.contains("measured")) return;
+  const Json timings = of["measured"].value("timing", Json::object());
+  for (const auto& [what, timing] : timings.items()) {
+    const std::string pointer = "/measured/timing/" + what;
+    expect_samples(timing, pointer);
+    expect_median(timing, pointer);
   }
 }
 
-void Form::values(const Json& value, const std::string& pointer) const {
-  const auto misfit = find_misfit(value);
-  if (misfit) fail(pointer + misfit->pointer, misfit->expected);
+/// The definition that the answer to `request` is held to.
+std::string definition_of(const std::string& request, const Json& answer) {
+  if (request == "forecast") return "forecast_answer";
+  if (request == "probe") {
+    return answer.is_object() && answer.contains("product") ? "product_answer" : "probe_answer";
+  }
+  const Json status = answer.is_object() ? answer.value("status", Json()) : Json();
+  const bool done = status == "ok" || (request == "apply" && status == "wrong");
+  if (request == "run" || request == "check") return request + "_answer";
+  if (done && (request == "apply" || request == "data")) return request + "_answer";
+  return "answer";
 }
 
-void Form::machine(const Json& machine) const {
-  const std::string place = "/attnbench/machine";
-  parts(machine, place,
-        std::array<Part, 2>{{{"devices", Kind::object, false}, {"spoilers", Kind::array, false}}});
-  const Json devices = machine.value("devices", Json::object());
-  for (const auto& [word, card] : devices.items()) {
-    parts(card, place + "/devices/" + word, std::array<Part, 1>{{{"name", Kind::text, false}}});
+template <class Expect>
+std::string fault_of(const Expect& expect) {
+  try {
+    expect();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
   }
 }
 
 }  // namespace
 
-void check_form(const Json& result, const std::string& file) { Form(file).document(result); }
+std::string result_fault(const Json& result) {
+  return fault_of([&] { expect_result(result); });
+}
+
+void check_form(const Json& result, const std::string& file) {
+  const std::string fault = result_fault(result);
+  if (fault.empty()) return;
+  throw UsageFailure(quotable(file) + ": " + quotable(fault, 600) +
+                     "; is it a result.json that attnbench wrote?");
+}
+
+std::string round_fault(const Json& record) {
+  return fault_of([&] {
+    expect_bounded(record, Json::json_pointer());
+    expect_form(record, "record");
+    expect_measured(record);
+  });
+}
+
+std::string answer_fault(const std::string& request, const Json& answer) {
+  return fault_of([&] {
+    expect_bounded(answer, Json::json_pointer());
+    expect_form(answer, definition_of(request, answer));
+    if (request == "run") expect_measured(answer);
+  });
+}
 
 }  // namespace attnbench::result

@@ -1,4 +1,8 @@
-// The form of a result.json: what readers rely on, checked once at the door.
+// Results, records of rounds and answers of children against core/schema/result.schema.json, and
+// against what a schema cannot say.
+//
+// A record comes from a process in which a plugin ran, or from a journal that may have been edited.
+// Code that joins or draws records relies on their form.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +12,21 @@ namespace attnbench::result {
 
 using Json = nlohmann::json;
 
-/// Throws UsageFailure "FILE: POINTER: expected …" unless `result` has the parts and types that
-/// readers rely on. Keys nobody knows are left alone.
+/// The text of core/schema/result.schema.json, embedded by the build.
+extern const char* const result_schema_text;
+
+/// Throws UsageFailure "FILE: POINTER: expected …, found …" unless `result` has the form of a
+/// result.json. Unknown keys are allowed.
 void check_form(const Json& result, const std::string& file);
+
+/// The first fault of a result.json, "POINTER: expected …, found …"; empty where there is none.
+std::string result_fault(const Json& result);
+
+/// The same for the record of one round of a cell. Its size is bounded, it holds no null (JSON's
+/// NaN), and its median is that of its samples. Unknown keys are allowed.
+std::string round_fault(const Json& record);
+
+/// The same for the answer to `request` (run, check, probe, apply, data, forecast).
+std::string answer_fault(const std::string& request, const Json& answer);
 
 }  // namespace attnbench::result

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <streambuf>
 #include <vector>
@@ -165,7 +166,7 @@ nlohmann::json printable_json(const nlohmann::json& value) {
 }
 
 std::string quotable(std::string_view text, std::size_t longest) {
-  // Four bytes are the longest letter: what lies beyond them need not be looked at.
+  // Four bytes are the longest letter: later bytes need no check.
   const std::size_t enough = 4 * longest;
   if (text.size() <= 2 * enough) return without_middle(printable(text), longest);
   const std::string ends =
@@ -198,6 +199,59 @@ PrintableOutput::PrintableOutput(std::ostream& stream)
 PrintableOutput::~PrintableOutput() {
   stream_.flush();
   delete stream_.rdbuf(before_);
+}
+
+namespace {
+
+std::string replaced(const std::string& text, const std::map<char, std::string>& words) {
+  std::string result;
+  for (const char letter : text) {
+    const auto found = words.find(letter);
+    if (found == words.end()) {
+      result += letter;
+    } else {
+      result += found->second;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string escape_html(const std::string& text) {
+  static const std::map<char, std::string> words{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  return replaced(text, words);
+}
+
+std::string escape_latex(const std::string& text) {
+  static const std::map<char, std::string> words{{'\\', "\\textbackslash{}"},
+                                                 {'{', "\\{"},
+                                                 {'}', "\\}"},
+                                                 {'&', "\\&"},
+                                                 {'%', "\\%"},
+                                                 {'$', "\\$"},
+                                                 {'#', "\\#"},
+                                                 {'_', "\\_"},
+                                                 {'~', "\\textasciitilde{}"},
+                                                 {'^', "\\textasciicircum{}"},
+                                                 {'<', "\\textless{}"},
+                                                 {'>', "\\textgreater{}"},
+                                                 {'\n', " "}};
+  return replaced(text, words);
+}
+
+std::string escape_markdown(const std::string& text) {
+  static const std::map<char, std::string> words{{'|', "\\|"}, {'\n', " "},   {'*', "\\*"},
+                                                 {'_', "\\_"}, {'<', "&lt;"}, {'`', "\\`"}};
+  return replaced(text, words);
+}
+
+std::string escape_csv(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char letter : text) quoted.append(letter == '"' ? 2 : 1, letter);
+  return quoted += '"';
 }
 
 }  // namespace attnbench::result

@@ -46,4 +46,11 @@ class PrintableOutput {
   std::streambuf* before_;
 };
 
+/// `text` as that language writes it.
+std::string escape_html(const std::string& text);
+std::string escape_latex(const std::string& text);
+std::string escape_markdown(const std::string& text);
+/// A field of a CSV line, quoted where it must be.
+std::string escape_csv(const std::string& text);
+
 }  // namespace attnbench::result

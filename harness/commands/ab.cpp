@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
+#include "core/result/document.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
 #include "harness/commands/suite_arguments.hpp"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
+#include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/apply/out_folder.hpp"

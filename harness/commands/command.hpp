@@ -116,6 +116,7 @@ void add_doctor(CommandLine& line);
 void add_compare(CommandLine& line);
 void add_ab(CommandLine& line);
 void add_import(CommandLine& line);
+void add_schema(CommandLine& line);
 void add_new(CommandLine& line);
 
 }  // namespace attnbench::commands

@@ -14,7 +14,7 @@
 #include "core/hash.hpp"
 #include "core/manifest.hpp"
 #include "core/result/blas.hpp"
-#include "core/result/result_file.hpp"
+#include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/measuring.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
+#include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/run/plan/planning.hpp"

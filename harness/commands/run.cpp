@@ -19,7 +19,7 @@
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
-#include "reports/tables/table.hpp"
+#include "reports/tables/tables.hpp"
 
 namespace attnbench::commands {
 namespace {

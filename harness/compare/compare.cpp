@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/statistics.hpp"
 #include "core/text/format.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/statistics.hpp"
 
 namespace attnbench::compare {

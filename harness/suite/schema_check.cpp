@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validation_results.hpp>
-#include <valijson/validator.hpp>
 #include <vector>
 
+#include "core/schema/schema_validator.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 
@@ -21,34 +17,9 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-/// valijson writes a path as "<root>", "[\"key\"]" or "[3]" for each step.
-std::string pointer_from(const std::vector<std::string>& context) {
-  std::string pointer;
-  for (const std::string& step : context) {
-    if (step.size() < 2 || step.front() != '[') continue;
-    const std::size_t quote = step[1] == '"' ? 1 : 0;
-    pointer = child_pointer(pointer, step.substr(1 + quote, step.size() - 2 - 2 * quote));
-  }
-  return pointer;
-}
-
-const Json& resolved(const Json& rule) {
-  if (!rule.is_object() || !rule.contains("$ref")) return rule;
-  const std::string reference = rule["$ref"];
-  return resolved(schema().at(Json::json_pointer(reference.substr(1))));
-}
-
 /// The rule for `key` of `parent`, which `rule` is for; null where there is none.
 const Json& child_rule(const Json& rule, const Ordered& parent, const std::string& key) {
-  static const Json none;
-  if (parent.is_array()) return rule.contains("items") ? resolved(rule["items"]) : none;
-  if (rule.contains("properties") && rule["properties"].contains(key)) {
-    return resolved(rule["properties"][key]);
-  }
-  if (rule.contains("additionalProperties") && rule["additionalProperties"].is_object()) {
-    return resolved(rule["additionalProperties"]);
-  }
-  return none;
+  return result::member_rule(schema(), rule, parent.is_array(), key);
 }
 
 bool is_closed(const Json& rule) {
@@ -98,7 +69,7 @@ class UnknownKeys {
 
 /// The rule for the value of `root` at `pointer`.
 const Json& rule_at(const Ordered& root, const Json::json_pointer& pointer) {
-  if (pointer.empty()) return resolved(schema());
+  if (pointer.empty()) return result::resolved_rule(schema(), schema());
   const Json::json_pointer parent = pointer.parent_pointer();
   return child_rule(rule_at(root, parent), root.at(parent), pointer.back());
 }
@@ -144,32 +115,6 @@ bool refuse_long_texts(const Ordered& value, const std::string& pointer, const P
   return refused;
 }
 
-/// Pointers of the values in `value` that break `schema` (JSON Schema draft 7), the innermost ones
-/// only: a list with a bad item fails as well, which says nothing new.
-std::vector<std::string> failing_pointers(const Json& schema, const Json& value) {
-  valijson::Schema rules;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), rules);
-  valijson::ValidationResults results;
-  valijson::Validator validator(valijson::Validator::kStrongTypes);
-  if (validator.validate(rules, valijson::adapters::NlohmannJsonAdapter(value), &results))
-    return {};
-
-  std::vector<std::string> found;
-  for (const auto& error : results) {
-    const std::string pointer = pointer_from(error.context);
-    if (std::find(found.begin(), found.end(), pointer) == found.end()) found.push_back(pointer);
-  }
-  std::vector<std::string> innermost;
-  for (const std::string& pointer : found) {
-    const bool has_inner = std::any_of(found.begin(), found.end(), [&](const std::string& other) {
-      return other.size() > pointer.size() && other.rfind(pointer + "/", 0) == 0;
-    });
-    if (!has_inner) innermost.push_back(pointer);
-  }
-  return innermost;
-}
-
 }  // namespace
 
 const Json& schema() {
@@ -189,8 +134,10 @@ std::string shown(const Ordered& value) {
 void check_schema(const Ordered& value, const Places& place, Problems& problems) {
   if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
-  UnknownKeys(place, problems).remove_from(cleaned, resolved(schema()), "");
-  for (const std::string& pointer : failing_pointers(schema(), Json(cleaned))) {
+  UnknownKeys(place, problems)
+      .remove_from(cleaned, result::resolved_rule(schema(), schema()), "");
+  static const result::SchemaValidator validator(schema());
+  for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
     report(cleaned, pointer, place, problems);
   }
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "attention/torch/cuda.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 #include "harness/worker/child.hpp"
 
 namespace attnbench::worker {

@@ -6,14 +6,11 @@
 #include "core/text/format.hpp"
 #include "reports/figures/crossover.hpp"
 #include "reports/figures/lines.hpp"
-#include "reports/figures/roofline.hpp"
+#include "reports/figures/ratios.hpp"
 #include "reports/figures/slopes.hpp"
-#include "reports/figures/speedup.hpp"
 #include "reports/training/accuracy.hpp"
-#include "reports/training/curves.hpp"
-#include "reports/training/data.hpp"
-#include "reports/training/expense.hpp"
-#include "reports/training/state.hpp"
+#include "reports/training/cost.hpp"
+#include "reports/training/frame.hpp"
 
 namespace attnbench::reports {
 namespace {

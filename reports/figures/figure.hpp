@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/tables/layout.hpp"
 #include "reports/figures/published.hpp"
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::reports {
 
@@ -26,7 +26,7 @@ std::vector<std::string> figure_names();
 
 /// The figures that `name` stands for in `panel`; none where its cells hold nothing to draw.
 /// `order` lists all series of the result, so that a series has one colour in all its figures.
-/// Throws UsageFailure for a name nobody knows, listing those there are.
+/// Throws UsageFailure for an unknown name, listing the known ones.
 std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
                          const std::vector<std::string>& order,
                          const std::vector<PublishedRow>& published);

@@ -1,8 +1,8 @@
-// Which series a figure shows. One without a mark in it has no place in its legend, and is told of
-// in words instead.
+// Which series a figure shows, and the marks of cells that ended without a number. A series without
+// a mark has no place in the legend; the caption names it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
@@ -24,5 +24,17 @@ std::string not_drawn_words(const result::Panel& panel, const std::set<std::stri
 /// " Left out, since other programs had the CPU: latte at length 512, 1024; linear.": the panel's
 /// cells that were disturbed, of which nothing is derived; empty where there are none.
 std::string disturbed_words(const result::Panel& panel);
+
+using Json = nlohmann::json;
+
+/// Marks at the upper edge for cells that are wrong, out of memory, timed out or crashed. An array
+/// of none or one layer, with a y scale of its own.
+Json failure_layers(const result::Panel& panel);
+
+/// The series that have such marks.
+std::set<std::string> failed_series(const result::Panel& panel);
+
+/// How many marks stand above each other at most.
+int failure_height(const result::Panel& panel);
 
 }  // namespace attnbench::reports

@@ -4,8 +4,6 @@
 
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
-#include "reports/page/failures.hpp"
-#include "reports/figures/frame.hpp"
 #include "reports/figures/spec.hpp"
 
 namespace attnbench::reports {
@@ -86,14 +84,15 @@ Json published_rows(const LineRequest& request, double factor) {
 void add_published(Json& layers, const Json& rows, const Json& y) {
   if (rows.empty()) return;
   const Json data = {{"name", "published"}, {"values", rows}};
-  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                                 {{"field", "said"}, {"title", "published"}, {"type", "nominal"}}});
+  const Json fields =
+      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                   {{"field", "said"}, {"title", "published"}, {"type", "nominal"}}});
   layers.push_back({{"data", data},
                     {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
                     {"encoding", {{"y", y}, {"opacity", legend_opacity(0.8)}}}});
   layers.push_back({{"data", data},
                     {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
-                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}}});
 }
 
 /// The data of a figure, and what is in it: an empty layer would make Vega warn.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::reports {
@@ -55,13 +55,10 @@ Scale choose(double value, const std::vector<Scale>& scales) {
 }
 
 std::optional<Measured> time_of(const Json& cell, const std::string& what) {
-  if (!cell.contains("timing")) return std::nullopt;
-  const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
-  if (!cell["timing"].contains(name)) return std::nullopt;
-  const Json& timing = cell["timing"][name];
-  return Measured{timing["median_seconds"].get<double>(), timing["low_seconds"].get<double>(),
-                  timing["high_seconds"].get<double>(),
-                  interval_words(timing.value("interval", ""), timing["rounds"])};
+  const auto timing = result::timing_of(cell, what);
+  if (!timing) return std::nullopt;
+  return Measured{timing->median_seconds, timing->low_seconds, timing->high_seconds,
+                  interval_words(timing->interval, timing->rounds, timing->disturbed)};
 }
 
 }  // namespace
@@ -187,10 +184,9 @@ std::string shared_settings(const result::Panel& panel) {
   return text;
 }
 
-std::string interval_words(const std::string& interval, const Json& rounds) {
-  const std::size_t disturbed = result::count_disturbed(rounds);
-  const bool all = disturbed == rounds.size();  // then they are all that there is to show
-  const std::size_t number = all ? rounds.size() : rounds.size() - disturbed;
+std::string interval_words(const std::string& interval, std::size_t rounds, std::size_t disturbed) {
+  const bool all = disturbed == rounds;  // then they are all that there is to show
+  const std::size_t number = all ? rounds : rounds - disturbed;
   std::string count = std::to_string(number) + (number == 1 ? " round" : " rounds");
   if (disturbed > 0) {
     count += all ? ", disturbed" : ", " + std::to_string(disturbed) + " disturbed left out";

@@ -55,6 +55,6 @@ std::string shared_settings(const result::Panel& panel);
 
 /// "95 % over 5 rounds", "range of 3 rounds", "range of 3 rounds, 2 disturbed left out": what
 /// the bounds of a timing or a crossover over `rounds` are.
-std::string interval_words(const std::string& interval, const Json& rounds);
+std::string interval_words(const std::string& interval, std::size_t rounds, std::size_t disturbed);
 
 }  // namespace attnbench::reports

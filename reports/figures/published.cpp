@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "core/failure.hpp"
+#include "core/json_file.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "core/json_file.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -87,15 +87,15 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
 }
 
 /// Whether a published number belongs beside the panel's cells of its label: what it says of task
-/// and settings must be so for one of them. `strangers` may have a label of their own, for which
+/// and settings must be so for one of them. `others` may have a label of their own, for which
 /// any cell will do.
 bool holds(const result::Panel& panel, const PublishedRow& row, const std::string& axis,
-           bool strangers) {
+           bool others) {
   const auto of_its_label = [&](const result::Placed& placed) {
-    return placed.series == row.label || (strangers && (*placed.cell)["label"] == row.label);
+    return placed.series == row.label || (others && (*placed.cell)["label"] == row.label);
   };
   const bool known = std::any_of(panel.cells.begin(), panel.cells.end(), of_its_label);
-  if (!known && !strangers) return false;
+  if (!known && !others) return false;
   return std::any_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
     if (known && !of_its_label(placed)) return false;
     return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& setting) {
@@ -109,13 +109,13 @@ bool holds(const result::Panel& panel, const PublishedRow& row, const std::strin
 
 template <typename Member>
 std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const result::Panel& panel,
-                              Member member, const std::string& axis, bool strangers = false) {
+                              Member member, const std::string& axis, bool others = false) {
   std::vector<Published> numbers;
   for (const PublishedRow& row : rows) {
     const auto x = row.settings.find(axis);
     if (!(row.*member) || x == row.settings.end()) continue;
     const auto place = number_of(x->second);
-    if (!place || !holds(panel, row, axis, strangers)) continue;
+    if (!place || !holds(panel, row, axis, others)) continue;
     numbers.push_back({row.label, *place, *(row.*member), row.source});
   }
   return numbers;
@@ -168,7 +168,7 @@ std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
 
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const result::Panel& panel, const std::string& axis) {
-  return chosen(rows, panel, &PublishedRow::accuracy, axis, /*strangers=*/true);
+  return chosen(rows, panel, &PublishedRow::accuracy, axis, /*others=*/true);
 }
 
 }  // namespace attnbench::reports

@@ -8,10 +8,10 @@
 
 #include "core/statistics.hpp"
 #include "core/text/format.hpp"
-#include "reports/tables/panel_growth.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/tables/panel_growth.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -123,12 +123,13 @@ void add_claims(Json& layers, const Json& claims) {
   if (claims.empty()) return;
   const Json data = {{"name", "claims"}, {"values", claims}};
   const Json y = {{"field", "y"}, {"type", "quantitative"}};
-  const Json told = Json::array({{{"field", "claim"}, {"title", "exponent"}, {"type", "nominal"}},
-                                 {{"field", "by"}, {"title", "of"}, {"type", "nominal"}}});
+  const Json fields = Json::array({{{"field", "claim"}, {"title", "exponent"}, {"type", "nominal"}},
+                                   {{"field", "by"}, {"title", "of"}, {"type", "nominal"}}});
   const Json plain = {{"value", "#808080"}};
-  layers.push_back({{"data", data},
-                    {"mark", {{"type", "rule"}, {"strokeDash", {6, 4}}, {"strokeWidth", 1.5}}},
-                    {"encoding", {{"x", nullptr}, {"y", y}, {"color", plain}, {"tooltip", told}}}});
+  layers.push_back(
+      {{"data", data},
+       {"mark", {{"type", "rule"}, {"strokeDash", {6, 4}}, {"strokeWidth", 1.5}}},
+       {"encoding", {{"x", nullptr}, {"y", y}, {"color", plain}, {"tooltip", fields}}}});
   layers.push_back({{"data", data},
                     {"mark",
                      {{"type", "text"},
@@ -141,7 +142,7 @@ void add_claims(Json& layers, const Json& claims) {
                       {"y", y},
                       {"color", plain},
                       {"text", {{"field", "claim"}, {"type", "nominal"}}},
-                      {"tooltip", told}}}});
+                      {"tooltip", fields}}}});
 }
 
 /// Opacity by the legend's choice and by whether the cells are large enough to tell.

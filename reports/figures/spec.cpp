@@ -7,10 +7,9 @@
 #include <map>
 #include <set>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
-#include "reports/page/failures.hpp"
-#include "reports/figures/frame.hpp"
+#include "reports/figures/legend.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -235,6 +234,41 @@ Figure framed(const result::Panel& panel, const std::string& what, const std::st
       {"resolve", {{"scale", {{"y", "independent"}}}}},
       {"config", frame_config()}};
   return figure;
+}
+
+using Json = nlohmann::json;
+
+Json frame_config() {
+  return {
+      {"font", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"},
+      {"view", {{"continuousWidth", 640}, {"stroke", nullptr}}},
+      {"title", {{"anchor", "start"}, {"fontSize", 15}, {"subtitleFontSize", 11}, {"offset", 12}}},
+      {"axis", {{"labelFontSize", 11}, {"titleFontSize", 12}, {"titleFontWeight", "normal"}}},
+      {"legend",
+       {{"orient", "bottom"},
+        {"columns", 3},
+        {"labelLimit", 260},
+        {"labelFontSize", 11},
+        {"symbolSize", 70}}}};
+}
+
+Json wrapped_lines(const std::string& text, std::size_t width) {
+  Json lines = Json::array();
+  std::string line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t mark = text.find_first_of(",;.", begin);
+    const std::size_t end =
+        mark == std::string::npos ? text.size() : std::min(mark + 2, text.size());
+    const std::string piece = text.substr(begin, end - begin);
+    if (!line.empty() && result::display_width(line + piece) > width) {
+      lines.push_back(line);
+      line.clear();
+    }
+    line += piece;
+    begin = end;
+  }
+  if (!line.empty()) lines.push_back(line);
+  return lines;
 }
 
 }  // namespace attnbench::reports

@@ -1,13 +1,13 @@
-// What all specifications share: frame, axes, colours, the legend that filters.
+// What all specifications share: frame, fonts, axes, colours, the legend that filters.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "reports/tables/layout.hpp"
 #include "reports/figures/figure.hpp"
 #include "reports/figures/points.hpp"
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::reports {
 
@@ -57,5 +57,11 @@ std::string file_name(const result::Panel& panel, const std::string& what);
 /// The complete specification around `layers`, and the figure around that.
 Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
               const std::string& caption, const std::vector<std::string>& order, Json layers);
+
+/// Vega-Lite's `config` of all figures.
+nlohmann::json frame_config();
+
+/// `text` as lines of at most `width` columns, broken after commas, semicolons and full stops.
+nlohmann::json wrapped_lines(const std::string& text, std::size_t width = 90);
 
 }  // namespace attnbench::reports

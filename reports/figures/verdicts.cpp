@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "core/text/format.hpp"
-#include "reports/figures/escape.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -92,13 +92,13 @@ Json verdicts_beside(const fs::path& result, std::vector<std::string>& messages)
 
 std::string verdicts_html(const Json& verdicts) {
   if (!verdicts.is_object()) return "";
-  std::string html = "<p>" + escape_html(heading(verdicts)) +
+  std::string html = "<p>" + result::escape_html(heading(verdicts)) +
                      "</p>\n<div class=\"scroll\"><table class=\"words\">\n<tr>";
-  for (const std::string& column : columns) html += "<th>" + escape_html(column) + "</th>";
+  for (const std::string& column : columns) html += "<th>" + result::escape_html(column) + "</th>";
   html += "</tr>\n";
   for (const Row& row : rows_of(verdicts)) {
     html += "<tr>";
-    for (const std::string& text : row) html += "<td>" + escape_html(text) + "</td>";
+    for (const std::string& text : row) html += "<td>" + result::escape_html(text) + "</td>";
     html += "</tr>\n";
   }
   return html + "</table></div>\n";
@@ -108,10 +108,10 @@ std::string verdicts_markdown(const Json& verdicts) {
   if (!verdicts.is_object()) return "";
   const auto line = [](const Row& row) {
     std::string text = "|";
-    for (const std::string& field : row) text += " " + escape_markdown(field) + " |";
+    for (const std::string& field : row) text += " " + result::escape_markdown(field) + " |";
     return text + "\n";
   };
-  std::string text = "**" + escape_markdown(heading(verdicts)) + "**\n\n" + line(columns) +
+  std::string text = "**" + result::escape_markdown(heading(verdicts)) + "**\n\n" + line(columns) +
                      "|:--|:--|--:|--:|--:|--:|:--|\n";
   for (const Row& row : rows_of(verdicts)) text += line(row);
   return text + "\n";

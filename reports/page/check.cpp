@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-#include "reports/figures/escape.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -17,7 +17,7 @@ std::string short_number(double number) {
 }
 
 /// A text of the document as a cell of a table.
-std::string cell(const std::string& text) { return escape_markdown(text); }
+std::string cell(const std::string& text) { return result::escape_markdown(text); }
 
 std::string joined(const Json& words) {
   std::string out;
@@ -81,14 +81,14 @@ void print_failures(std::ostringstream& out, const Json& checks) {
     if (status == "ok" || status == "unsupported") continue;
     const std::string who = row.value("mechanism", "") + "/" + row.value("implementation", "") +
                             " " + row.value("pattern", "") + " " + row.value("dtype", "");
-    bool told = false;
+    bool listed = false;
     for (const Json& property : row.at("properties")) {
       if (property.value("status", "") != "broken") continue;
-      told = true;
+      listed = true;
       lines << "- " << cell(who) << ": **" << cell(property.value("name", "")) << "** "
             << cell(property.value("reason", "broken")) << "\n";
     }
-    if (!told)
+    if (!listed)
       lines << "- " << cell(who) << ": " << status << ", " << cell(row.value("reason", "")) << "\n";
   }
   if (!lines.str().empty()) out << "\n## What failed\n\n" << lines.str();

@@ -4,17 +4,54 @@
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/result/crossover.hpp"
-#include "core/result/disturbed.hpp"
-#include "reports/tables/grid_layout.hpp"
-#include "reports/tables/growth_grid.hpp"
-#include "reports/tables/training_grids.hpp"
+#include "core/result/record.hpp"
+#include "reports/tables/panel_growth.hpp"
+#include "reports/tables/selection.hpp"
 
 namespace attnbench::result {
 namespace {
+
+Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
+  Grid grid;
+  grid.columns = {""};
+  for (const std::string& series : panel.series) {
+    const std::size_t before = grid.rows.size();
+    for (const GridEntry& entry : entries) {
+      if (entry.series != series) continue;
+      const std::string size = entry.x ? ", " + human_bytes(entry.x->get<double>()) : "";
+      grid.rows.emplace_back(series + size, std::vector<std::string>{entry.text});
+    }
+    if (grid.rows.size() == before) grid.rows.emplace_back(series, std::vector<std::string>{""});
+  }
+  return grid;
+}
+
+Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
+  Grid grid;
+  const std::vector<const Json*> values = axis_values(panel);
+  for (const Json* value : values) grid.columns.push_back(human_value(*value));
+  const bool any_without =
+      std::any_of(entries.begin(), entries.end(), [](const GridEntry& entry) { return !entry.x; });
+  if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
+  std::map<std::string, std::size_t> row_of;
+  for (const std::string& series : panel.series) {
+    row_of[series] = grid.rows.size();
+    grid.rows.emplace_back(series, std::vector<std::string>(grid.columns.size()));
+  }
+  for (const GridEntry& entry : entries) {
+    std::size_t column = grid.columns.size() - 1;
+    for (std::size_t i = 0; entry.x && i < values.size(); ++i) {
+      if (*values[i] == *entry.x) column = i;
+    }
+    grid.rows[row_of[entry.series]].second[column] = entry.text;
+  }
+  return grid;
+}
 
 /// One quantity of a cell as text; empty where the cell does not have it.
 using Quantity = std::function<std::string(const Json& cell)>;
@@ -27,15 +64,12 @@ bool has_bytes(const Json& cell) { return is_ok(cell) || is_disturbed(cell); }
 
 Quantity time_in(Letters letters) {
   return [letters](const Json& cell) -> std::string {
-    const bool shown = is_ok(cell) || (is_disturbed(cell) && cell.contains("timing"));
-    if (!shown) return cell["status"].get<std::string>();
-    if (!cell.contains("timing")) return "";
-    const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
-    const double median = timing["median_seconds"].get<double>();
-    if (is_disturbed(cell)) return human_seconds(median, letters) + " " + mark;
-    return human_seconds(median, letters) + " " +
-           human_spread(median, timing["low_seconds"].get<double>(),
-                        timing["high_seconds"].get<double>(), letters);
+    const auto timing = has_bytes(cell) ? timing_of(cell) : std::nullopt;
+    if (!timing) return is_ok(cell) ? "" : cell["status"].get<std::string>();
+    const std::string median = human_seconds(timing->median_seconds, letters) + " ";
+    if (is_disturbed(cell)) return median + mark;
+    return median +
+           human_spread(timing->median_seconds, timing->low_seconds, timing->high_seconds, letters);
   };
 }
 
@@ -44,10 +78,9 @@ double widest_unsteady(const Panel& panel) {
   double widest = 0;
   for (const Placed& placed : panel.cells) {
     const Json& cell = *placed.cell;
-    if (!is_ok(cell) || !cell.contains("timing")) continue;
-    const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
-    const double ratio =
-        timing["high_seconds"].get<double>() / timing["median_seconds"].get<double>();
+    const auto timing = is_ok(cell) ? timing_of(cell) : std::nullopt;
+    if (!timing) continue;
+    const double ratio = timing->high_seconds / timing->median_seconds;
     if (ratio > 2) widest = std::max(widest, ratio);
   }
   return widest;
@@ -115,13 +148,11 @@ bool has_crossovers(const Panel& panel) {
 }
 
 /// A number of the kind "1877 (R2 0.99 and 0.98)".
-std::string efficiency_text(const Json& crossover) {
-  if (!crossover.contains("efficiency")) return "";
-  const Json& efficiency = crossover["efficiency"];
+std::string efficiency_text(const Crossover& crossover) {
+  if (!crossover.efficiency) return "";
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.0f (R2 %.3f, %.3f)",
-                efficiency["length"].get<double>(), efficiency["r2_exact"].get<double>(),
-                efficiency["r2_mechanism"].get<double>());
+  std::snprintf(text.data(), text.size(), "%.0f (R2 %.3f, %.3f)", crossover.efficiency->length,
+                crossover.efficiency->r2_exact, crossover.efficiency->r2_mechanism);
   return text.data();
 }
 
@@ -152,17 +183,17 @@ std::string crossover_conditions(const Panel& panel) {
 }
 
 /// What `text` says of a cell's crossover; its status where it has none to speak of.
-Quantity of_crossover(const std::function<std::string(const Json&)>& text, bool with_status) {
+Quantity of_crossover(const std::function<std::string(const Crossover&)>& text, bool with_status) {
   return [text, with_status](const Json& cell) -> std::string {
     if (!is_ok(cell)) return with_status ? cell["status"].get<std::string>() : "";
-    return cell.contains("crossover") ? text(cell["crossover"]) : "";
+    const auto crossover = crossover_of(cell);
+    return crossover ? text(*crossover) : "";
   };
 }
 
 std::vector<Grid> crossover_grids(const Panel& panel) {
-  const auto sides = [](const Json& crossover) {
-    return crossover["implementation"].get<std::string>() + " : " +
-           crossover["against"].get<std::string>();
+  const auto sides = [](const Crossover& crossover) {
+    return crossover.implementation + " : " + crossover.against;
   };
   std::vector<Grid> grids{
       grid_of(panel, "faster than exact attention from this length T on (interval)",
@@ -184,6 +215,13 @@ bool has_content(const Grid& grid) {
 }
 
 }  // namespace
+
+Grid laid_out(const Panel& panel, const std::string& title, const std::vector<GridEntry>& entries) {
+  Grid grid =
+      panel.axis == state_bytes ? row_for_each(panel, entries) : axis_across(panel, entries);
+  grid.title = title;
+  return grid;
+}
 
 std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
   std::vector<Grid> grids =

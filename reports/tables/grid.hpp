@@ -19,7 +19,17 @@ struct Grid {
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
 };
 
-/// For trainings: see training_grids.hpp. For crossovers: length and interval, both
+struct GridEntry {
+  std::string series;
+  const Json* x = nullptr;  ///< the axis' value; null where there is none
+  std::string text;
+};
+
+/// The panel's series down and its axis across, with a column "any" for what has no place on it.
+/// Along the bytes of states, which hardly any two mechanisms share, a row for each size instead.
+Grid laid_out(const Panel& panel, const std::string& title, const std::vector<GridEntry>& entries);
+
+/// For trainings: see selection.hpp. For crossovers: length and interval, both
 /// implementations, efficiency length. Otherwise: median time and interval (or the status of a cell
 /// that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
 /// state: those that any cell of the panel has. Then growth exponents along the axis, where enough

@@ -1,9 +1,10 @@
 #include "reports/tables/panel_growth.hpp"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -74,6 +75,22 @@ void excuse(GrowthFit& fit, Growing what, const std::vector<measure::Rung>& ladd
   fit.reason += "; whether caches explain it cannot be said without the machine's ceilings";
 }
 
+/// Reasons why claims are not held, each once with the series that it is of.
+using Reasons = std::map<std::string, std::string>;
+
+void add_reason(Reasons& reasons, const char* what, const PanelGrowth& grown) {
+  if (!grown.claimed || grown.word == "held") return;
+  std::string& names = reasons[grown.fit.reason];
+  names += (names.empty() ? "" : ", ") + grown.series + " (" + what + ")";
+}
+
+std::string words_of(const Reasons& reasons) {
+  if (reasons.empty()) return "";
+  std::string text = "claims are held as `attnbench check` holds them";
+  for (const auto& [reason, names] : reasons) text += "; " + names + ": " + reason;
+  return text;
+}
+
 }  // namespace
 
 std::optional<double> claimed_exponent(const Json& cell, Growing what, const std::string& axis) {
@@ -93,9 +110,9 @@ std::optional<GrowthPoint> grown_value(const Json& cell, Growing what, double si
     if (!memory.contains("workspace_bytes")) return std::nullopt;
     return GrowthPoint{size, memory["workspace_bytes"].get<double>()};
   }
-  if (!is_ok(cell) || !cell.contains("timing")) return std::nullopt;
-  const Json& timing = cell["timing"][cell["primary"].get<std::string>()];
-  return GrowthPoint{size, timing["median_seconds"], timing["low_seconds"], timing["high_seconds"]};
+  const auto timing = is_ok(cell) ? timing_of(cell) : std::nullopt;
+  if (!timing) return std::nullopt;
+  return GrowthPoint{size, timing->median_seconds, timing->low_seconds, timing->high_seconds};
 }
 
 std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
@@ -140,6 +157,46 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
     all.push_back(std::move(grown));
   }
   return all;
+}
+
+Grid growth_grid(const Panel& panel) {
+  Grid grid;
+  grid.title = "growth exponents in " + panel.axis;
+  std::map<std::string, std::vector<std::string>> texts;
+  bool any = false;
+  Reasons reasons;
+  for (const auto& [what, word] :
+       {std::pair{Growing::time, "time"}, {Growing::workspace, "workspace"}}) {
+    bool fitted = false;
+    bool claimed = false;
+    const std::vector<PanelGrowth> all = panel_growth(panel, what);
+    for (const PanelGrowth& grown : all) {
+      fitted = fitted || grown.fit.measured;
+      claimed = claimed || grown.claimed;
+    }
+    if (!fitted && !claimed) continue;
+    any = any || fitted;
+    grid.columns.push_back(word);
+    if (claimed) grid.columns.push_back("claimed");
+    for (const PanelGrowth& grown : all) {
+      std::vector<std::string>& row = texts[grown.series];
+      row.resize(grid.columns.size());
+      const std::size_t column = grid.columns.size() - (claimed ? 2 : 1);
+      if (grown.fit.measured) row[column] = exponent_text(*grown.fit.measured);
+      if (grown.claimed) row[column + 1] = exponent_text(*grown.claimed) + ": " + grown.word;
+      add_reason(reasons, word, grown);
+    }
+  }
+  if (!any) return grid;
+  grid.note = words_of(reasons);
+  for (const std::string& series : panel.series) {
+    std::vector<std::string>& row = texts[series];
+    row.resize(grid.columns.size());
+    bool filled = false;
+    for (const std::string& text : row) filled = filled || !text.empty();
+    if (filled) grid.rows.emplace_back(series, row);
+  }
+  return grid;
 }
 
 }  // namespace attnbench::result

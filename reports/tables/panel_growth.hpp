@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/tables/grid.hpp"
 #include "reports/tables/growth.hpp"
 #include "reports/tables/layout.hpp"
 
@@ -40,5 +41,11 @@ struct PanelGrowth {
 /// verdict is by growth.hpp's rule; a machine whose caches are not known excuses any faster growth
 /// of time where what is touched grows, too.
 std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what);
+
+/// Fitted exponents of time and workspace, and beside them what is claimed, where the cells are of
+/// the task and pass that claims are of: "1.00: held", "missed" or "cannot tell", with the reasons
+/// in the note. A row for each series with a fit or a claim; without rows where the axis is too
+/// short for any fit.
+Grid growth_grid(const Panel& panel);
 
 }  // namespace attnbench::result

@@ -1,10 +1,12 @@
-// Selection: which learning rate speaks for a mechanism. Chosen by validation, never by the test.
+// Trainings: the learning rate of each mechanism, chosen by validation and never by the test, and
+// tables of what it reached.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "reports/tables/grid.hpp"
 #include "reports/tables/layout.hpp"
 
 namespace attnbench::result {
@@ -36,5 +38,12 @@ struct Selection {
 /// failed if there are any; of equals the least. It is at the edge where it is the least or the
 /// greatest that was tried, unless it cannot be bettered (validation accuracy 1).
 std::vector<Selection> selections(const Panel& panel);
+
+bool has_trainings(const Panel& panel);
+
+/// Accuracy on the test at the learning rate that validation chose, that rate, how the wrong
+/// answers are wrong, accuracy on examples trained on, state, speed; and what the test itself would
+/// have chosen, where that is another rate.
+std::vector<Grid> training_grids(const Panel& panel);
 
 }  // namespace attnbench::result

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <map>
 
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/training/frame.hpp"
-#include "reports/training/levels.hpp"
+#include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -37,6 +38,27 @@ bool has_words(const Panel& panel) {
                      [](const Json* value) { return value->is_string(); });
 }
 
+/// A line for each training: `y` of its curve's points over their `x`, in words of `words`. Points
+/// without `x` are left out, and on a logarithmic axis those of 0.
+void add_curves(Sketch& sketch, const Panel& panel, const char* x, const char* y, bool logarithmic,
+                std::string (*words)(double)) {
+  for (const Selection& selection : result::selections(panel)) {
+    for (const Json* cell : selection.choice().cells) {
+      for (const Json& point : (*cell)["training"]["curve"]) {
+        const double value = point[y].get<double>();
+        if (!point.contains(x) || (logarithmic && value <= 0)) continue;
+        Json dot = row_of(*cell, selection.series, "dot", point[x], value);
+        dot["said"] = words(value);
+        dot["loss"] = share_words(point["loss"].get<double>());
+        dot["train"] = share_words(point["train_accuracy"].get<double>());
+        add_joined(sketch.rows, std::move(dot), (*cell)["id"]);
+      }
+    }
+  }
+}
+
+std::string number_words(double value) { return result::human_value(value); }
+
 }  // namespace
 
 std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order,
@@ -49,7 +71,7 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order,
   sketch.title = "Accuracy on the test";
   sketch.caption = chosen_words;
   sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
+  sketch.columns = tooltip_columns("accuracy");
   if (joined) sketch.published = published_accuracies(published, panel, panel.axis);
   std::vector<double> further;
   for (const Published& number : sketch.published) further.push_back(number.x);
@@ -85,7 +107,7 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
       "Dots: every seed; lines: their mean, whose greatest value chooses the learning rate. A "
       "choice at the edge may have a better one beyond it.";
   sketch.y = "accuracy on the validation split";
-  sketch.told = told_of("validation accuracy");
+  sketch.columns = tooltip_columns("validation accuracy");
   sketch.x = logarithmic("learning rate", 10, "~g");
   const std::vector<Selection> selected = result::selections(panel);
   const bool several = std::any_of(selected.begin(), selected.end(),
@@ -113,18 +135,18 @@ std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
       "Test questions by distance in tokens, in powers of two up to the value shown; all segments "
       "and seeds together, at the chosen learning rate.";
   sketch.y = "accuracy on the test";
-  sketch.told = told_of("accuracy");
-  sketch.told.emplace_back("count", "questions");
+  sketch.columns = tooltip_columns("accuracy");
+  sketch.columns.emplace_back("count", "questions");
   sketch.x = logarithmic("distance to the answer, at most (tokens)", 2, ",~r");
   for (const Selection& selection : result::selections(panel)) {
     std::map<double, std::pair<double, double>> bins;
     for (const Json* cell : selection.choice().cells) {
-      const Json& back = (*cell)["training"]["look_back"];
-      for (std::size_t i = 0; i < back["distances"].size(); ++i) {
-        const double distance = std::max(1.0, back["distances"][i].get<double>());
+      const result::LookBack back = result::training_of(*cell)->look_back;
+      for (std::size_t i = 0; i < back.distances.size(); ++i) {
+        const double distance = std::max(1.0, back.distances[i]);
         auto& [questions, right] = bins[std::exp2(std::ceil(std::log2(distance)))];
-        questions += back["questions"][i].get<double>();
-        right += back["right"][i].get<double>();
+        questions += back.questions[i];
+        right += back.right[i];
       }
     }
     for (const auto& [distance, counts] : bins) {
@@ -134,6 +156,46 @@ std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
       add_joined(sketch.rows, std::move(dot), line_of(selection));
     }
   }
+  return sketched(panel, order, std::move(sketch));
+}
+
+std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& order) {
+  Sketch sketch;
+  sketch.what = "learning_curves";
+  sketch.title = "Learning curves";
+  sketch.caption = "Every seed at the learning rate with the best mean validation accuracy.";
+  sketch.y = "accuracy on the validation split";
+  sketch.columns = tooltip_columns("validation accuracy");
+  sketch.columns.emplace_back("loss", "loss of the epoch");
+  sketch.columns.emplace_back("train", "accuracy while learning");
+  sketch.x = {{"field", "x"},
+              {"type", "quantitative"},
+              {"title", "epochs"},
+              {"axis", {{"tickMinStep", 1}, {"grid", false}}}};
+  add_curves(sketch, panel, "epoch", "validation_accuracy", /*logarithmic=*/false, share_words);
+  return sketched(panel, order, std::move(sketch));
+}
+
+std::optional<Figure> loss_curves_figure(const Panel& panel, const Order& order) {
+  Sketch sketch;
+  sketch.what = "loss_curves";
+  sketch.title = "Loss while learning";
+  sketch.caption =
+      "Cross-entropy, the mean over the steps of an epoch, of every seed at the learning rate with "
+      "the best mean validation accuracy.";
+  sketch.y = "loss (nats)";
+  sketch.columns = tooltip_columns("loss");
+  sketch.columns.emplace_back("train", "accuracy while learning");
+  sketch.x = {{"field", "x"},
+              {"type", "quantitative"},
+              {"title", "steps"},
+              {"axis", {{"format", ",.12~g"}, {"grid", false}, {"labelOverlap", "greedy"}}}};
+  add_curves(sketch, panel, "step", "loss", /*logarithmic=*/true, number_words);
+  std::vector<double> losses;
+  for (const Json& row : sketch.rows) losses.push_back(row["y"].get<double>());
+  if (losses.empty()) return std::nullopt;
+  sketch.y_encoding = {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 8}}},
+                       {"axis", {{"format", "~g"}, {"values", decade_ticks(losses)}}}};
   return sketched(panel, order, std::move(sketch));
 }
 

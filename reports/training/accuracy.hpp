@@ -1,6 +1,6 @@
-// Figures of trainings. What speaks for a mechanism is the learning rate that validation chose
-// (reports/tables/selection.hpp); every seed is a dot of its own, and no interval is drawn over
-// few.
+// Figures of trainings: accuracy, and the curves of every seed. A mechanism is shown at the
+// learning rate that validation chose (reports/tables/selection.hpp); every seed is a dot of its
+// own, and no interval is drawn over few.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,25 @@ namespace attnbench::reports {
 
 /// Test accuracy over the panel's axis, or side by side where nothing varies along it; lines for
 /// guessing, the reach of one look-up where it was computed, and published numbers apart. None over
-/// the bytes of the state, which training_state.hpp draws.
+/// the bytes of the state, which cost.hpp draws.
 std::optional<Figure> accuracy_figure(const result::Panel& panel,
                                       const std::vector<std::string>& order,
                                       const std::vector<PublishedRow>& published);
 
-/// Validation accuracy over learning rates, with the choice marked: the other side of every
-/// maximum.
+/// Validation accuracy over learning rates, with the choice marked.
 std::optional<Figure> accuracy_over_rate_figure(const result::Panel& panel,
                                                 const std::vector<std::string>& order);
 
 /// Test accuracy over how far back the answer stands.
 std::optional<Figure> look_back_figure(const result::Panel& panel,
                                        const std::vector<std::string>& order);
+
+/// Validation accuracy over epochs.
+std::optional<Figure> learning_curves_figure(const result::Panel& panel,
+                                             const std::vector<std::string>& order);
+
+/// Loss over steps, logarithmic.
+std::optional<Figure> loss_curves_figure(const result::Panel& panel,
+                                         const std::vector<std::string>& order);
 
 }  // namespace attnbench::reports

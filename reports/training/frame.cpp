@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
@@ -30,16 +33,17 @@ Json front_layer(const Json& y) {
                   {{"y", y}, {"color", {{"value", "#888888"}}}});
 }
 
-/// Dotted, and labelled where it stands: nobody is to take it for a training.
+/// Dotted and labelled, unlike a training.
 void add_predicted(Json& layers, const Json& y) {
-  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                                 {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
+  const Json fields =
+      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                   {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
   layers.push_back(layer_of("predicted",
                             {{"type", "line"}, {"strokeWidth", 2}, {"strokeDash", {1, 4}}},
                             {{"y", y},
                              {"detail", {{"field", "id"}}},
                              {"opacity", legend_opacity(1)},
-                             {"tooltip", told}}));
+                             {"tooltip", fields}}));
 }
 
 const char* const predicted_words = "one look-up into\na window, predicted";
@@ -94,9 +98,10 @@ void add_published(Json& layers, const std::vector<Published>& published, const 
                     {"source", number.source}});
   }
   const Json data = {{"name", "published"}, {"values", rows}};
-  const Json told = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                                 {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
-                                 {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
+  const Json fields =
+      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                   {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
+                   {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
   layers.push_back({{"data", data},
                     {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
                     {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
@@ -104,7 +109,7 @@ void add_published(Json& layers, const std::vector<Published>& published, const 
       {{"data", data},
        {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
        {"encoding",
-        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", told}}}});
+        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}}});
 }
 
 std::string sources_of(const std::vector<Published>& published) {
@@ -120,6 +125,20 @@ std::size_t failures_in(const result::Panel& panel) {
   std::size_t failed = 0;
   for (const result::Placed& placed : panel.cells) failed += (*placed.cell)["status"] != "ok";
   return failed;
+}
+
+using result::Panel;
+using result::Placed;
+
+/// Whether a setting makes the model another one rather than the data.
+bool is_of_model(const std::string& setting) {
+  return setting == "width" || setting == "heads" || setting == "head_dim";
+}
+
+bool tells_data_apart(const Panel& panel) {
+  const bool several = result::axis_values(panel).size() > 1;
+  const bool option = !panel.cells.front().cell->at("settings").contains(panel.axis);
+  return several && !option && !is_of_model(panel.axis);
 }
 
 }  // namespace
@@ -175,7 +194,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   const Json shape = shape_encoding(panel.series, order);
   add_published(layers, sketch.published, y, shape, name_of);
-  Json told = tooltip(sketch.told);
+  Json fields = tooltip(sketch.columns);
   if (any_of_kind(sketch.rows, "reach")) {
     layers.push_back(layer_of(
         "reach", {{"type", "point"}, {"filled", false}, {"shape", "diamond"}, {"size", 160}},
@@ -183,7 +202,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   Json dots =
       layer_of("dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
-               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", told}});
+               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", fields}});
   dots["params"] = legend_selection();
   layers.push_back(std::move(dots));
   const std::size_t failed = failures_in(panel);
@@ -204,6 +223,38 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   make_grey(figure.spec["encoding"]["color"], ours);
   figure.spec.erase("resolve");
   return figure;
+}
+
+std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel, const Json* x) {
+  std::vector<std::pair<std::string, std::string>> data;
+  for (const auto& setting : panel.facet) {
+    if (!is_of_model(setting.first)) data.push_back(setting);
+  }
+  if (x && tells_data_apart(panel)) data.emplace_back(panel.axis, result::human_value(*x));
+  return data;
+}
+
+std::vector<Panel> by_data(const Panel& panel) {
+  if (!tells_data_apart(panel)) return {panel};
+  std::vector<Panel> parts;
+  std::map<std::string, std::size_t> place;
+  for (const Placed& placed : panel.cells) {
+    const std::string value = placed.x ? result::human_value(*placed.x) : "none";
+    const auto [at, is_new] = place.emplace(value, parts.size());
+    if (is_new) {
+      parts.push_back(panel);
+      parts.back().facet.emplace_back(panel.axis, value);
+      parts.back().cells.clear();
+      parts.back().series.clear();
+    }
+    Panel& part = parts[at->second];
+    part.cells.push_back(placed);
+    auto& series = part.series;
+    if (std::find(series.begin(), series.end(), placed.series) == series.end()) {
+      series.push_back(placed.series);
+    }
+  }
+  return parts;
 }
 
 }  // namespace attnbench::reports

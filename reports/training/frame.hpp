@@ -1,16 +1,20 @@
-// What the figures of trainings share: layers by kind of row, over an axis of their own.
+// What the figures of trainings share: layers by kind of row over an axis of their own, and which
+// trainings learned from the same data and belong in one figure.
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "reports/tables/selection.hpp"
 #include "reports/figures/figure.hpp"
+#include "reports/tables/layout.hpp"
+#include "reports/tables/selection.hpp"
 #include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 
-/// A figure before it is framed. Rows carry `kind`: "dot" for one training, "mean" for what lines
+/// A figure before its frame. Rows carry `kind`: "dot" for one training, "mean" for what lines
 /// join, "reach", "predicted" (a line of it, one for each `id`), "chance" and "front" for what is
 /// drawn apart.
 struct Sketch {
@@ -24,11 +28,11 @@ struct Sketch {
   Json rows = Json::array();
   Json layers = Json::array();  ///< drawn beneath the rows
   /// Columns that tooltips show first, as (field, title).
-  std::vector<std::pair<std::string, std::string>> told;
+  std::vector<std::pair<std::string, std::string>> columns;
   std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units
 };
 
-/// How the dots of a figure at chosen learning rates are to be read.
+/// What the dots of a figure at chosen learning rates are, for its caption.
 extern const char* const chosen_words;
 
 /// The encoding of a logarithmic field x.
@@ -37,5 +41,14 @@ Json logarithmic(const char* title, double base, const char* format);
 /// Frames it; nothing without rows.
 std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
                                Sketch sketch);
+
+/// The settings that tell the data of a cell of `panel` from that of others: its facets and, where
+/// it is a choice of data, its place `x` on the axis. Width and heads are the model's.
+std::vector<std::pair<std::string, std::string>> data_of(const result::Panel& panel,
+                                                         const nlohmann::json* x);
+
+/// The panel's cells by data set, as panels with the data among their facets; the panel itself
+/// where there is but one.
+std::vector<result::Panel> by_data(const result::Panel& panel);
 
 }  // namespace attnbench::reports

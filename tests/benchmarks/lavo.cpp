@@ -23,7 +23,7 @@ using attnbench::bench::block_of;
 /// Arguments: heads, length, bases, window (0 = each token has its own mean), backward.
 void running_memory(benchmark::State& state) {
   constexpr std::int64_t dim = 64;
-  RunningMemorySizes sizes;
+  LavoSizes sizes;
   sizes.heads = state.range(0);
   sizes.length = sizes.memory_length = state.range(1);
   sizes.bases = state.range(2);
@@ -52,23 +52,22 @@ void running_memory(benchmark::State& state) {
   const auto read = [&](auto& x, std::int64_t length) {
     return Rows<const float>{x.data(), sizes.heads * length * dim, length * dim, dim};
   };
-  RunningMemoryArguments<float> arguments;
+  LavoArguments<float> arguments;
   arguments.query = read(query, sizes.length);
   arguments.tokens = read(tokens, sizes.length);
   arguments.bases = read(bases, sizes.bases);
   arguments.out = rows(out, sizes.length);
-  const RunningMemoryGradients<float> gradients{read(d_out, sizes.length),
-                                                rows(d_query, sizes.length),
-                                                rows(d_tokens, sizes.length), d_bases.data()};
+  const LavoGradients<float> gradients{read(d_out, sizes.length), rows(d_query, sizes.length),
+                                       rows(d_tokens, sizes.length), d_bases.data()};
   attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
-  const std::size_t bytes = backward ? running_memory_backward_bytes<float>(sizes, team.size())
-                                     : running_memory_forward_bytes<float>(sizes, team.size());
+  const std::size_t bytes = backward ? lavo_backward_bytes<float>(sizes, team.size())
+                                     : lavo_forward_bytes<float>(sizes, team.size());
   const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
   for (auto _ : state) {
     if (backward) {
-      running_memory_backward(sizes, arguments, gradients, team, space.get(), bytes);
+      lavo_backward(sizes, arguments, gradients, team, space.get(), bytes);
     } else {
-      running_memory_forward(sizes, arguments, team, space.get(), bytes);
+      lavo_forward(sizes, arguments, team, space.get(), bytes);
     }
     benchmark::ClobberMemory();
   }
@@ -82,7 +81,7 @@ void running_memory(benchmark::State& state) {
 /// as a share of that of reading as much right before and after. Arguments: heads, bases, window.
 void running_memory_step(benchmark::State& state) {
   constexpr std::int64_t dim = 64;
-  RunningMemorySizes sizes;
+  LavoSizes sizes;
   sizes.heads = state.range(0);
   sizes.length = sizes.memory_length = 1;
   sizes.bases = state.range(1);
@@ -100,7 +99,7 @@ void running_memory_step(benchmark::State& state) {
   std::vector<float> mean(static_cast<std::size_t>(sizes.heads * sizes.bases));
   std::int64_t remembered = 7, begun = 3;
   const std::int64_t rows = dim;
-  RunningMemoryArguments<float> arguments;
+  LavoArguments<float> arguments;
   arguments.query = {query.data(), sizes.heads * rows, rows, rows};
   arguments.tokens = {tokens.data(), sizes.heads * rows, rows, rows};
   arguments.bases = {bases.get(), count, sizes.bases * dim, dim};
@@ -112,7 +111,7 @@ void running_memory_step(benchmark::State& state) {
     arguments.carry.sum_count = &begun;
   }
   attnbench::test::PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
-  const std::size_t bytes = running_memory_forward_bytes<float>(sizes, team.size());
+  const std::size_t bytes = lavo_forward_bytes<float>(sizes, team.size());
   const auto space = block_of<std::byte>(static_cast<std::int64_t>(bytes));
   std::vector<float> sums(static_cast<std::size_t>(team.size()));
   const double moved = 4 * static_cast<double>(count);
@@ -129,7 +128,7 @@ void running_memory_step(benchmark::State& state) {
   const double before = probe();
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
-    running_memory_forward(sizes, arguments, team, space.get(), bytes);
+    lavo_forward(sizes, arguments, team, space.get(), bytes);
     benchmark::ClobberMemory();
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -114,7 +114,7 @@ void performer(benchmark::State& state) {
   const std::int64_t length = state.range(0), features = state.range(1);
   const Array omega(features, dim);
   Pool pool(length, dim, features);
-  pool.sizes.query = PoolQuery::logits_and_normaliser;
+  pool.sizes.query = PoolQuery::logits_plus_z;
   pool.sizes.scale = std::pow(real(dim), -0.25);
   pool.sizes.directions = {dim, true};
   pool.arguments.directions = omega;
@@ -232,7 +232,7 @@ void lavo(benchmark::State& state) {
   local.sizes.bias_reach = window - 1;
   local.arguments.bias = bias.data();
   local.space = bytes_of(softmax_forward_bytes<float>(local.sizes, 64));
-  RunningMemorySizes sizes;
+  LavoSizes sizes;
   sizes.heads = heads;
   sizes.length = sizes.memory_length = length;
   sizes.bases = count;
@@ -241,12 +241,12 @@ void lavo(benchmark::State& state) {
   sizes.order = MemoryOrder::windows;
   sizes.window = window;
   sizes.averaged = true;
-  RunningMemoryArguments<float> arguments;
+  LavoArguments<float> arguments;
   arguments.query = query;
   arguments.tokens = out;
   arguments.out = out;
   arguments.bases = bases;
-  const Bytes space = bytes_of(running_memory_forward_bytes<float>(sizes, 64));
+  const Bytes space = bytes_of(lavo_forward_bytes<float>(sizes, 64));
   const double tokens = real(heads * length);
   const double pairs = tokens * window - real(heads) * window * (window - 1) / 2;
   measure(state,
@@ -254,8 +254,8 @@ void lavo(benchmark::State& state) {
            pairs + tokens * real(count)},
           [&](ThreadTeam& team) {
             local(team);
-            running_memory_forward(sizes, arguments, team, space.get(),
-                                   running_memory_forward_bytes<float>(sizes, team.size()));
+            lavo_forward(sizes, arguments, team, space.get(),
+                         lavo_forward_bytes<float>(sizes, team.size()));
           });
 }
 

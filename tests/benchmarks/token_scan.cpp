@@ -18,29 +18,29 @@ struct Head {
 /// The token's exponentials, and its weights over the normalisers. Whether a maximum moved.
 template <int Bytes>
 ATTNBENCH_INLINE bool take_in(const Head& head, const float* query, const float* score,
-                              float* fades, std::int64_t latents) {
+                              float* decays, std::int64_t latents) {
   using S = Simd<float, Bytes>;
   constexpr auto to_base_2 = static_cast<float>(log2_of_e);
   auto most = S::load(query);
   for (std::int64_t l = S::lanes; l < latents; l += S::lanes) {
-    most = S::greater(most, S::load(query + l));
+    most = S::max(most, S::load(query + l));
   }
   const float top = S::greatest(most);
-  auto total = S::all(0);
-  auto least_fade = S::all(1);
+  auto total = S::broadcast(0);
+  auto least_decay = S::broadcast(1);
   for (std::int64_t l = 0; l < latents; l += S::lanes) {
     const auto before = S::load(head.maximum + l);
     const auto k = to_base_2 * S::load(score + l);
-    const auto after = S::greater(before, k);
-    const auto fade = S::exp2(before - after);
+    const auto after = S::max(before, k);
+    const auto decay = S::exp2(before - after);
     const auto e = S::exp2(k - after);
-    const auto normaliser = fade * S::load(head.normaliser + l) + e;
+    const auto normaliser = decay * S::load(head.normaliser + l) + e;
     const auto p = S::exp2(to_base_2 * (S::load(query + l) - top));
     total += p;
-    least_fade = fade < least_fade ? fade : least_fade;
+    least_decay = decay < least_decay ? decay : least_decay;
     S::store(head.maximum + l, after);
     S::store(head.normaliser + l, normaliser);
-    S::store(fades + l, fade);
+    S::store(decays + l, decay);
     S::store(head.scores + l, e);
     S::store(head.weights + l, p / normaliser);
   }
@@ -48,27 +48,27 @@ ATTNBENCH_INLINE bool take_in(const Head& head, const float* query, const float*
   for (std::int64_t l = 0; l < latents; l += S::lanes) {
     S::store(head.weights + l, factor * S::load(head.weights + l));
   }
-  return -S::greatest(-least_fade) < 1;
+  return -S::greatest(-least_decay) < 1;
 }
 
 /// Updates every row of the memory and reads it, N vectors of columns at a time.
 template <int Bytes, int N, bool Fades>
-ATTNBENCH_INLINE void read_out(const Head& head, const float* fades, const float* value, float* out,
-                               std::int64_t latents, std::int64_t width) {
+ATTNBENCH_INLINE void read_out(const Head& head, const float* decays, const float* value,
+                               float* out, std::int64_t latents, std::int64_t width) {
   using S = Simd<float, Bytes>;
   for (std::int64_t d = 0; d < width; d += N * S::lanes) {
     typename S::Vector v[N], o[N];
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       v[j] = S::load(value + d + j * S::lanes);
-      o[j] = S::all(0);
+      o[j] = S::broadcast(0);
     }
     for (std::int64_t l = 0; l < latents; ++l) {
       float* const row = head.sum + l * width + d;
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
         auto sum = S::load(row + j * S::lanes);
-        if constexpr (Fades) sum *= fades[l];
+        if constexpr (Fades) sum *= decays[l];
         sum += head.scores[l] * v[j];
         S::store(row + j * S::lanes, sum);
         o[j] += head.weights[l] * sum;
@@ -85,19 +85,19 @@ ATTNBENCH_INLINE void scan_head(const PrefixPoolSizes& sizes, const PrefixPoolAr
   const std::int64_t latents = sizes.latents;
   const Head head{room, room + latents * sizes.value_dim, room + latents * (sizes.value_dim + 1),
                   room + latents * (sizes.value_dim + 2), room + latents * (sizes.value_dim + 3)};
-  float* const fades = room + latents * (sizes.value_dim + 4);
+  float* const decays = room + latents * (sizes.value_dim + 4);
   std::fill_n(head.sum, latents * sizes.value_dim, 0.0F);
   std::fill_n(head.maximum, latents, std::numeric_limits<float>::lowest());
   std::fill_n(head.normaliser, latents, 0.0F);
   for (std::int64_t t = 0; t < sizes.length; ++t) {
     const bool moved =
-        take_in<Bytes>(head, a.query.at(0, h, t), a.scores.at(0, h, t), fades, latents);
+        take_in<Bytes>(head, a.query.at(0, h, t), a.scores.at(0, h, t), decays, latents);
     const float* const v = a.values.at(0, h, t);
     float* const o = a.out.at(0, h, t);
     if (moved) {
-      read_out<Bytes, 4, true>(head, fades, v, o, latents, sizes.value_dim);
+      read_out<Bytes, 4, true>(head, decays, v, o, latents, sizes.value_dim);
     } else {
-      read_out<Bytes, 4, false>(head, fades, v, o, latents, sizes.value_dim);
+      read_out<Bytes, 4, false>(head, decays, v, o, latents, sizes.value_dim);
     }
   }
 }

@@ -1,6 +1,5 @@
 #include "core/option.hpp"
 
-#include "attention/torch/torch.hpp"
 #include "core/errors.hpp"
 #include "core/problem.hpp"
 #include "tests/support/catch.hpp"

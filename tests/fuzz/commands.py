@@ -219,6 +219,7 @@ COMMANDS = {
     "plan": SUITE_FLAGS,
     "list": ["--plugin"],
     "describe": ["--plugin"],
+    "schema": ["--out"],
     "report": ["--out", "--format"],
     "compare": ["--margin"],
     "import": ["--beside", "--out"],
@@ -268,6 +269,7 @@ GOOD = {
     "compare": ["result.json", "tiny_run"],
     "data": ["mqar", "copy"],
     "new": ["mine"],
+    "schema": ["result", "suite"],
     "import": ["result.json"],
 }
 MEASURES = ("run", "ab", "check")

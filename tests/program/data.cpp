@@ -27,7 +27,7 @@ TEST_CASE("the data of a training can be had", "[train]") {
                                          "validation_examples=3",
                                          "--out",
                                          out};
-  const Finished done = run(command, 60, School::environment());
+  const Finished done = run(command, 60, TrainingSuite::environment());
   INFO(done.err);
   REQUIRE(done.exit_code == 0);
   CHECK_THAT(done.out, Contains("train.jsonl"));
@@ -48,7 +48,7 @@ TEST_CASE("the data of a training can be had", "[train]") {
   const auto refused = [&](std::vector<std::string> more, const char* why) {
     std::vector<std::string> words{program(), "data"};
     words.insert(words.end(), more.begin(), more.end());
-    const Finished bad = run(words, 60, School::environment());
+    const Finished bad = run(words, 60, TrainingSuite::environment());
     INFO(bad.err);
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));

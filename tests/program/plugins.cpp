@@ -278,19 +278,19 @@ TEST_CASE("a process that a mechanism leaves behind is gone when its cell is don
 TEST_CASE("odd sections of a plugin's task cost their cells, and the run can be gone on with",
           "[plugins]") {
   const std::vector<std::pair<std::string, std::string>> sections{
-      {R"({"metrics": 3})", "measured.metrics: expected an object"},
-      {R"({"metrics": {"speed": "high"}})", "measured.metrics.speed: expected a number"},
-      {R"({"metrics": {"speed": null}})", "measured.metrics.speed: expected a value"},
+      {R"({"metrics": 3})", "/measured/metrics: expected an object"},
+      {R"({"metrics": {"speed": "high"}})", "/measured/metrics/speed: expected a number"},
+      {R"({"metrics": {"speed": null}})", "/measured/metrics/speed: expected a value"},
       {R"({"timing": {"mine": {"median_seconds": -1}}})", "median_seconds: expected a positive"},
-      {R"({"timing": {"mine": 1}})", "measured.timing.mine: expected an object"},
-      {R"({"memory": [1]})", "measured.memory: expected an object"},
-      {R"({"chosen": 7})", "measured.chosen: expected an object"},
+      {R"({"timing": {"mine": 1}})", "/measured/timing/mine: expected an object"},
+      {R"({"memory": [1]})", "/measured/memory: expected an object"},
+      {R"({"chosen": 7})", "/measured/chosen: expected an object"},
       {R"({"training": {}})", "its record is not of the form of one"},
       {R"({"training": {"curve": [3]}})", "its record is not of the form of one"},
       {R"({"crossover": {}})", "its record is not of the form of one"},
       {R"({"crossover": {"verdict": 3}})", "its record is not of the form of one"},
-      {R"({"check": {"verdict": "marvellous"}})", "verdict: expected ok or wrong"},
-      {R"({"calibration_seconds": "long"})", "measured.calibration_seconds: expected a number"}};
+      {R"({"check": {"verdict": "marvellous"}})", "verdict: expected one of ok, wrong"},
+      {R"({"calibration_seconds": "long"})", "/measured/calibration_seconds: expected a number"}};
   const Bench bench({}, 1);
   Json mechanisms = {{"well", {{"use", "softmax"}, {"sections", R"({"metrics": {"speed": 2}})"}}}};
   for (std::size_t i = 0; i < sections.size(); ++i) {
@@ -345,7 +345,7 @@ TEST_CASE("a journal with a damaged record repeats its cell", "[plugins]") {
   CHECK(resumed.exit_code == 0);
   CHECK_THAT(
       resumed.err,
-      Contains("journal.jsonl:2: measured.timing.forward.median_seconds: expected a positive"));
+      Contains("journal.jsonl:2: /measured/timing/forward/median_seconds: expected a positive"));
   CHECK(bench.status("a") == "ok");
   CHECK(bench.records().size() == 3);
 }

@@ -2,11 +2,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "harness/compare/compare.hpp"
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
-#include "reports/tables/table.hpp"
+#include "harness/compare/compare.hpp"
 #include "reports/report.hpp"
+#include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

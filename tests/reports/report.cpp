@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
+#include "core/result/document.hpp"
+#include "harness/compare/compare.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -41,6 +43,24 @@ reports::ReportOptions options_of(const fs::path& out, bool render) {
 }
 
 }  // namespace
+
+TEST_CASE("results that were written earlier draw, read and compare as they are", "[reports]") {
+  // As commit f85f8ff wrote them, samples cut to four a round.
+  for (const char* name : {"quickstart", "decode", "mqar_smoke"}) {
+    INFO(name);
+    const fs::path file =
+        fs::path(ATTNBENCH_SOURCE_DIR) / "tests/reports/fixtures" / (std::string(name) + ".json");
+    const test::TemporaryFolder folder;
+    const auto report = reports::write_report({file}, options_of(folder / "out", false));
+    CHECK(report.messages.empty());
+    CHECK(report.figures.size() >= 2);
+    const nlohmann::json result = result::read_result(file);
+    const std::string title = result["attnbench"]["suite"]["title"];
+    CHECK(holds(test::read_file(report.page), title.substr(0, title.find_first_of("<&>\"'"))));
+    const auto compared = compare::compare(result, result, 0.03);
+    CHECK_FALSE(holds(compare::to_text(compared, 100, true), "SLOW"));
+  }
+}
 
 TEST_CASE("a report without pictures has specifications, tables and a page", "[reports]") {
   const test::TemporaryFolder folder;

@@ -15,17 +15,17 @@ using kernels::MemoryOrder;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-ATTNBENCH_KERNEL(running_memory_forward)
-ATTNBENCH_KERNEL(running_memory_backward)
+ATTNBENCH_KERNEL(lavo_forward)
+ATTNBENCH_KERNEL(lavo_backward)
 
 /// One call of the kernel: dense rows of one dtype.
 struct KernelCall {
   Tensor query, tokens, bases, mask;
-  kernels::RunningMemorySizes sizes;
+  kernels::LavoSizes sizes;
 
   template <class T>
-  kernels::RunningMemoryArguments<T> arguments() const {
-    kernels::RunningMemoryArguments<T> arguments;
+  kernels::LavoArguments<T> arguments() const {
+    kernels::LavoArguments<T> arguments;
     arguments.query = kernel_rows<const T>(query);
     arguments.tokens = kernel_rows<const T>(tokens);
     arguments.bases = kernel_rows<const T>(bases.unsqueeze(0));
@@ -51,7 +51,7 @@ void forward(const KernelCall& call, Carry* carry, const Tensor& out) {
         arguments.carry.sum_count = kernel_numbers<std::int64_t>(carry->sum_count);
       }
     }
-    run_running_memory_forward<T>(place, out, call.sizes, arguments);
+    run_lavo_forward<T>(place, out, call.sizes, arguments);
   });
 }
 
@@ -107,10 +107,10 @@ variable_list Recorded::backward(AutogradContext* context, const variable_list& 
       at::empty(saved[2].sizes(), saved[2].options().dtype(compute_type(saved[2].scalar_type())));
   on_kernels(call.query, [&](auto element, auto& place) {
     using T = decltype(element);
-    const kernels::RunningMemoryGradients<T> gradients{
-        kernel_rows<const T>(d_out), kernel_rows<T>(d_query), kernel_rows<T>(d_tokens),
-        kernel_numbers<kernels::Compute<T>>(d_bases)};
-    run_running_memory_backward<T>(place, d_out, call.sizes, call.arguments<T>(), gradients);
+    const kernels::LavoGradients<T> gradients{kernel_rows<const T>(d_out), kernel_rows<T>(d_query),
+                                              kernel_rows<T>(d_tokens),
+                                              kernel_numbers<kernels::Compute<T>>(d_bases)};
+    run_lavo_backward<T>(place, d_out, call.sizes, call.arguments<T>(), gradients);
   });
   return {d_query, d_tokens, d_bases.to(saved[2].scalar_type()), Tensor()};
 }
@@ -149,9 +149,9 @@ Tensor remembered(const Call& call, const Tensor& local, MemoryOrder order, Carr
   return out;
 }
 
-kernels::RunningMemorySizes kernel_sizes(const CostSizes& sizes) {
+kernels::LavoSizes kernel_sizes(const CostSizes& sizes) {
   const Problem& problem = sizes.problem;
-  kernels::RunningMemorySizes n;
+  kernels::LavoSizes n;
   n.batch = problem.batch;
   n.heads = problem.heads;
   n.length = problem.length;
@@ -199,7 +199,7 @@ Tensor fused_token(const Call& call, const Tensor& local, Carry& carry, std::int
 Support fused_supports(const CostSizes& sizes) {
   const Support memory = supported_by_kernels(sizes.problem, [&]() -> std::string {
 #ifdef ATTNBENCH_CUDA_KERNELS
-    return kernels::cuda::running_memory_refusal(kernel_sizes(sizes));
+    return kernels::cuda::lavo_refusal(kernel_sizes(sizes));
 #else
     return {};
 #endif
@@ -216,7 +216,7 @@ Cost fused_cost(const CostSizes& sizes) {
   Cost cost = common_cost(sizes);
   const double memory = memory_flops(sizes);
   double pairs = 0;
-  cost.workspace_bytes = predicted_running_memory_forward_bytes(problem, kernel_sizes(sizes));
+  cost.workspace_bytes = predicted_lavo_forward_bytes(problem, kernel_sizes(sizes));
   if (!sizes.plain) {
     pairs = heads * blocked_pairs(problem, sizes.window, 64, 64, true);
     cost.workspace_bytes =

@@ -86,7 +86,7 @@ kernels::PoolQuery kernel_query(Query kind) {
     case Query::logits:
       return kernels::PoolQuery::logits;
     case Query::logits_plus_z:
-      return kernels::PoolQuery::logits_and_normaliser;
+      return kernels::PoolQuery::logits_plus_z;
   }
   throw std::logic_error("query kind out of range");
 }

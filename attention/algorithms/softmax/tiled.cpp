@@ -1,5 +1,6 @@
 #include "attention/algorithms/softmax/relative_band.hpp"
 #include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/kernels/softmax.hpp"
 #ifdef ATTNBENCH_CUDA_KERNELS
 #include "attention/kernels/cuda/softmax/softmax.hpp"

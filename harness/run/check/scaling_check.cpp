@@ -8,7 +8,7 @@
 
 #include "core/json_object.hpp"
 #include "core/protocol.hpp"
-#include "core/result/disturbed.hpp"
+#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::run {

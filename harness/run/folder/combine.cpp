@@ -1,9 +1,13 @@
+#include "harness/run/folder/combine.hpp"
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/result/crossover.hpp"
+#include "core/result/document.hpp"
 #include "core/result/record.hpp"
+#include "core/schema/result_check.hpp"
 #include "core/sizes.hpp"
 #include "core/statistics.hpp"
 #include "harness/measure/roofline.hpp"
@@ -322,6 +326,18 @@ Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& ro
   add_roofline(record, ceilings);
   refuse_impossible(record, ceilings);
   return record;
+}
+
+std::string joined_fault(const Json& cell, const Json& forecast, const Json& record) {
+  std::string fault = round_fault(record);  // joining relies on it
+  if (!fault.empty()) return fault;
+  try {
+    Parts parts;
+    parts.cells = {combine(cell, forecast, {record}, Json::object())};
+    return result_fault(assemble(parts));
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 }  // namespace attnbench::result

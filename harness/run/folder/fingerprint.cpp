@@ -13,7 +13,7 @@
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
 #include "core/protocol.hpp"
-#include "core/result/result_file.hpp"
+#include "core/result/document.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {

@@ -10,6 +10,7 @@
 #include "core/result/document.hpp"
 #include "core/hash.hpp"
 #include "core/text/printable.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "core/result/record.hpp"
 
 namespace attnbench::result {

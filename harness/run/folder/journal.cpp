@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/json_file.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::run {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/disturbance.hpp"
 
 namespace attnbench::run {

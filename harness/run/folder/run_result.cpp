@@ -5,6 +5,7 @@
 
 #include "core/result/document.hpp"
 #include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/disturbance.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 

@@ -1,3 +1,4 @@
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/run_store.hpp"
 
 #include <filesystem>
@@ -5,7 +6,7 @@
 #include <utility>
 
 #include "core/result/document.hpp"
-#include "core/schema/round_check.hpp"
+#include "core/schema/result_check.hpp"
 
 namespace attnbench::run {
 namespace {

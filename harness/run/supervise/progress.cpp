@@ -68,7 +68,8 @@ std::string finding(const Json& record) {
   if (status != "ok") return status + ": " + record.value("reason", std::string());
   const Json measured = record.value("measured", Json::object());
   if (measured.contains("crossover")) {
-    return "crossover " + result::crossover_text(result::crossover_over({measured["crossover"]}));
+    return "crossover " + result::crossover_text(result::crossover_from(
+                              result::crossover_over({measured["crossover"]})));
   }
   if (measured.contains("training")) return training_text(measured);
   const Json timing = measured.value("timing", Json::object());

@@ -13,13 +13,12 @@ namespace attnbench::kernels::test {
 template <class T>
 struct MemoryProblem {
   using R = Compute<T>;
-  RunningMemorySizes sizes;
+  LavoSizes sizes;
   std::vector<T> query, tokens, bases, d_out, out, d_query, d_tokens;
   std::vector<R> d_bases;
   std::vector<std::uint8_t> mask;
 
-  explicit MemoryProblem(const RunningMemorySizes& s, double spread = 1, bool masked = false)
-      : sizes(s) {
+  explicit MemoryProblem(const LavoSizes& s, double spread = 1, bool masked = false) : sizes(s) {
     if (sizes.memory_length == 0) sizes.memory_length = sizes.length;
     std::mt19937 engine(17);
     const std::int64_t heads = s.batch * s.heads;
@@ -51,8 +50,8 @@ struct MemoryProblem {
     return rows;
   }
   /// Tokens from `begin` on.
-  RunningMemoryArguments<T> arguments(std::int64_t begin = 0) {
-    RunningMemoryArguments<T> a;
+  LavoArguments<T> arguments(std::int64_t begin = 0) {
+    LavoArguments<T> a;
     a.query = rows<const T>(query, sizes.length, begin);
     a.tokens = rows<const T>(tokens, sizes.memory_length, begin);
     a.bases = rows<const T>(bases, sizes.bases);
@@ -61,21 +60,20 @@ struct MemoryProblem {
     a.mask_stride = sizes.memory_length;
     return a;
   }
-  static void run(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& arguments,
-                  int threads) {
-    on_workspace(threads, running_memory_forward_bytes<T>(sizes, threads),
+  static void run(const LavoSizes& sizes, const LavoArguments<T>& arguments, int threads) {
+    on_workspace(threads, lavo_forward_bytes<T>(sizes, threads),
                  [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   running_memory_forward(sizes, arguments, team, space, bytes);
+                   lavo_forward(sizes, arguments, team, space, bytes);
                  });
   }
   void forward(int threads) { run(sizes, arguments(), threads); }
   void backward(int threads) {
-    const RunningMemoryGradients<T> gradients{
-        rows<const T>(d_out, sizes.length), rows<T>(d_query, sizes.length),
-        rows<T>(d_tokens, sizes.memory_length), d_bases.data()};
-    on_workspace(threads, running_memory_backward_bytes<T>(sizes, threads),
+    const LavoGradients<T> gradients{rows<const T>(d_out, sizes.length),
+                                     rows<T>(d_query, sizes.length),
+                                     rows<T>(d_tokens, sizes.memory_length), d_bases.data()};
+    on_workspace(threads, lavo_backward_bytes<T>(sizes, threads),
                  [&](ThreadTeam& team, void* space, std::size_t bytes) {
-                   running_memory_backward(sizes, arguments(), gradients, team, space, bytes);
+                   lavo_backward(sizes, arguments(), gradients, team, space, bytes);
                  });
   }
 

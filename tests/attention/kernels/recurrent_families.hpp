@@ -132,7 +132,7 @@ struct Pool {
       z.push_back(sum > 0 ? most + std::log(sum) : none);
       const bool logits = sizes.query != PoolQuery::weights;
       p.push_back(at(q, t, l) * (logits ? sizes.scale : 1));
-      if (sizes.query == PoolQuery::logits_and_normaliser) p.back() += z.back();
+      if (sizes.query == PoolQuery::logits_plus_z) p.back() += z.back();
     }
     if (sizes.query != PoolQuery::weights) {
       const double most = *std::max_element(p.begin(), p.end());
@@ -153,7 +153,7 @@ struct Pool {
 };
 
 constexpr PoolQuery pool_kinds[] = {PoolQuery::weights, PoolQuery::logits,
-                                    PoolQuery::logits_and_normaliser};
+                                    PoolQuery::logits_plus_z};
 
 inline PrefixPoolSizes of(PoolQuery kind, double scale = 1) {
   PrefixPoolSizes sizes;

@@ -125,7 +125,7 @@ struct WholePool {
         for (std::int64_t l = 0; l < latents; ++l) {
           const bool logits = sizes.query != PoolQuery::weights;
           p.push_back(widen(q[l]) * (logits ? sizes.scale : 1));
-          if (sizes.query == PoolQuery::logits_and_normaliser) {
+          if (sizes.query == PoolQuery::logits_plus_z) {
             p.back() += z[static_cast<std::size_t>(l)];
           }
           most = std::max(most, p.back());

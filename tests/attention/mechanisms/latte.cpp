@@ -1,16 +1,10 @@
 // Latte's implementations against its definition, and what must hold of it whatever computes it.
 
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry latte();
-}
-namespace reference {
-Reference latte();
-}
-
 namespace {
 
 using test::Held;
@@ -25,20 +19,10 @@ Held latte(std::int64_t length, std::int64_t latents, std::int64_t width,
   problem.key_length = length;
   problem.head_dim = problem.value_dim = width;
   problem.pattern = pattern;
-  return {mechanisms::latte(),
-          reference::latte(),
-          problem,
-          {{"latents_per_head", latents}, {"chunk", chunk}},
-          scale};
+  return {"latte", problem, {{"latents_per_head", latents}, {"chunk", chunk}}, scale};
 }
 
-std::vector<std::string> implementations() {
-  std::vector<std::string> names;
-  for (const auto& implementation : mechanisms::latte().implementations) {
-    names.push_back(implementation.name);
-  }
-  return names;
-}
+std::vector<std::string> implementations() { return test::implementations_of("latte"); }
 
 }  // namespace
 
@@ -63,7 +47,7 @@ TEST_CASE("bidirectional and cross latte equal the definition") {
     Held cross = latte(9, 7, 5, Pattern::cross);
     Problem problem = cross.problem;
     problem.key_length = 31;
-    const Held wide(mechanisms::latte(), reference::latte(), problem, {});
+    const Held wide("latte", problem, {});
     CHECK(relative_error(wide.output(name), wide.expected()) < 1e-12);
   }
 }
@@ -82,12 +66,12 @@ TEST_CASE("latte splits its latents over the heads, and refuses contradictions")
   Problem problem;
   problem.heads = problem.kv_heads = 4;
   problem.head_dim = problem.value_dim = 8;
-  const Entry entry = mechanisms::latte();
+  const Entry entry = test::registry().entry("latte");
   const auto derived = [&](const std::map<std::string, OptionValue>& said) {
     const Options options = entry.derive(Options::resolve(entry.options, said), problem);
     return std::pair(options.integer("latents_total"), options.integer("latents_per_head"));
   };
-  using Said = std::map<std::string, OptionValue>;
+  using test::Said;
   const auto value = [](std::int64_t n) { return OptionValue(n); };
   CHECK(derived({}) == std::pair<std::int64_t, std::int64_t>(32, 8));
   CHECK(derived({{"latents_total", value(40)}}) == std::pair<std::int64_t, std::int64_t>(40, 10));
@@ -173,7 +157,7 @@ TEST_CASE("latte's logit scale multiplies both logits, and 16-bit inputs are sum
   for (const auto& name : implementations()) {
     CAPTURE(name);
     const Held plain = latte(300, 3, 5);
-    const Held scaled(mechanisms::latte(), reference::latte(), plain.problem,
+    const Held scaled("latte", plain.problem,
                       {{"latents_per_head", std::int64_t{3}}, {"logit_scale", 0.3}});
     CHECK(relative_error(scaled.output(name), scaled.expected()) < 1e-12);
     CHECK(relative_error(scaled.output(name), plain.expected()) > 1e-2);

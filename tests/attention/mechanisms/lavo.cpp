@@ -1,26 +1,19 @@
 // LAVO's implementations against its definition, and what must hold of it whatever computes it.
 
 #include "attention/conformance/conformance.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry lavo();
-}
-namespace reference {
-Reference lavo();
-}
-
 namespace {
 
+using test::count;
 using test::Held;
 using test::relative_error;
-using Said = std::map<std::string, OptionValue>;
-
-OptionValue count(std::int64_t n) { return OptionValue(n); }
-OptionValue word(const char* text) { return OptionValue(std::string(text)); }
+using test::Said;
+using test::word;
 
 /// Two rows and two heads; biases are drawn, so that they count.
 Held lavo(std::int64_t length, std::int64_t width, Said said, Pattern pattern = Pattern::causal) {
@@ -35,7 +28,7 @@ Held lavo(std::int64_t length, std::int64_t width, Said said, Pattern pattern = 
   said.insert({"window", causal ? Window{6, 0} : Window{6, 4}});
   said.insert({"chunk", count(21)});
   said.insert({"bases", count(7)});
-  Held held(mechanisms::lavo(), reference::lavo(), problem, said);
+  Held held("lavo", problem, said);
   if (held.parameters.count("relative_bias") != 0) {
     at::Tensor& bias = held.parameters["relative_bias"];
     bias = at::linspace(-1, 2, bias.size(0), at::kDouble).sin() * 2;
@@ -107,7 +100,7 @@ TEST_CASE("lavo's gradients are those of its definition, bases and biases includ
 }
 
 TEST_CASE("the properties of the kit hold for lavo's other forms, too") {
-  const Entry entry = mechanisms::lavo();
+  const Entry entry = test::registry().entry("lavo");
   const std::vector<Said> others = {{{"form", word("plain")}},
                                     {{"empty_global", word("local")}, {"basis", word("full")}}};
   for (const Said& said : others) {
@@ -115,8 +108,8 @@ TEST_CASE("the properties of the kit hold for lavo's other forms, too") {
     options.options = said;
     for (const char* name : {"chunked", "fused"}) {
       for (const auto& finding :
-           conformance::check(entry, reference::lavo(), entry.implementation(name), Pattern::causal,
-                              Dtype::float64, options)) {
+           conformance::check(entry, test::registry().reference("lavo"), entry.implementation(name),
+                              Pattern::causal, Dtype::float64, options)) {
         CAPTURE(name, finding.property, finding.reason);
         CHECK(finding.status != conformance::Status::broken);
       }
@@ -232,7 +225,7 @@ TEST_CASE("within its first window lavo is half of softmax with a relative bias,
 }
 
 TEST_CASE("lavo says what it cannot do") {
-  const Entry entry = mechanisms::lavo();
+  const Entry entry = test::registry().entry("lavo");
   Problem problem;
   problem.heads = problem.kv_heads = 4;
   problem.head_dim = problem.value_dim = 8;

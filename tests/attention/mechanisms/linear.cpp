@@ -1,16 +1,9 @@
 // Linear attention's implementations against the definition, and what must hold of it.
 
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry linear();
-}
-namespace reference {
-Reference linear();
-}
-
 namespace {
 
 using test::Held;
@@ -26,16 +19,10 @@ Held linear(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::
   problem.head_dim = width;
   problem.value_dim = width + 2;
   problem.pattern = pattern;
-  return {mechanisms::linear(), reference::linear(), problem, {{"chunk", chunk}}, scale};
+  return {"linear", problem, {{"chunk", chunk}}, scale};
 }
 
-std::vector<std::string> implementations() {
-  std::vector<std::string> names;
-  for (const auto& implementation : mechanisms::linear().implementations) {
-    names.push_back(implementation.name);
-  }
-  return names;
-}
+std::vector<std::string> implementations() { return test::implementations_of("linear"); }
 
 }  // namespace
 
@@ -102,7 +89,7 @@ TEST_CASE("what is known of linear attention's numbers without computing them") 
     CHECK(relative_error(plain.select(2, 69), both.output("composite").select(2, 69)) < 1e-12);
     // Without epsilon a scaled phi(q) or phi(k) changes nothing: phi . dphi = 0, where
     // dx = dphi min(phi, 1).
-    const Held free(mechanisms::linear(), reference::linear(), shifted.problem, {{"epsilon", 0.0}});
+    const Held free("linear", shifted.problem, {{"epsilon", 0.0}});
     const auto gradients = free.gradients(name);
     const auto along = [&](const std::string& role) {
       const at::Tensor x = free.inputs[role];

@@ -2,26 +2,17 @@
 #include <limits>
 
 #include "attention/layer.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry linformer();
-Entry softmax();
-}  // namespace mechanisms
-namespace reference {
-Reference linformer();
-Reference softmax();
-}  // namespace reference
-
 namespace {
 
+using test::count;
 using test::Held;
 using test::relative_error;
-using Said = std::map<std::string, OptionValue>;
-
-OptionValue count(std::int64_t n) { return OptionValue(n); }
+using test::Said;
 
 Problem problem_of(std::int64_t length, std::int64_t width,
                    Pattern pattern = Pattern::bidirectional) {
@@ -37,7 +28,7 @@ Problem problem_of(std::int64_t length, std::int64_t width,
 
 Held linformer(const Problem& problem, Said said) {
   said.insert({"projected_length", count(7)});
-  return {mechanisms::linformer(), reference::linformer(), problem, said};
+  return {"linformer", problem, said};
 }
 
 std::vector<Said> choices() {
@@ -50,7 +41,7 @@ std::vector<Said> choices() {
 std::vector<std::string> implementations() { return {"composite", "tiled"}; }
 
 Support asked(const Said& said, const Problem& problem) {
-  const Entry entry = mechanisms::linformer();
+  const Entry entry = test::registry().entry("linformer");
   return entry.supports(entry.derive(Options::resolve(entry.options, said), problem), problem);
 }
 
@@ -90,7 +81,7 @@ TEST_CASE("linformer whose projections are the identity is softmax, gradients to
     CAPTURE(name);
     Held held = linformer(problem_of(33, 5), {{"projected_length", count(33)}});
     for (auto& [role, matrix] : held.parameters) matrix = at::eye(33, at::kDouble);
-    const Held softmax(mechanisms::softmax(), reference::softmax(), held.problem);
+    const Held softmax("softmax", held.problem);
     CHECK(relative_error(held.output(name), softmax.output("composite")) < 1e-12);
     const auto gradients = held.gradients(name);
     for (const auto& [role, gradient] : softmax.gradients("composite")) {
@@ -174,7 +165,7 @@ TEST_CASE("linformer says what it cannot do") {
 TEST_CASE("with l2_input linformer does not see how long a token is") {
   for (const bool scaled : {false, true}) {
     const Problem problem = problem_of(12, 4);
-    const Entry entry = mechanisms::linformer();
+    const Entry entry = test::registry().entry("linformer");
     const Said said = {{"l2_input", OptionValue(scaled)}};
     const Options options = entry.derive(Options::resolve(entry.options, said), problem);
     Layer layer(entry.make(options, problem), entry.implementation("composite"), Scope::projected,

@@ -2,22 +2,16 @@
 #include <cmath>
 
 #include "attention/layer.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry luna();
-}
-namespace reference {
-Reference luna();
-}
-
 namespace {
 
 using test::Held;
 using test::relative_error;
-using Said = std::map<std::string, OptionValue>;
+using test::Said;
 
 Problem sized(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal) {
   Problem problem;
@@ -33,7 +27,7 @@ Problem sized(std::int64_t length, std::int64_t width, Pattern pattern = Pattern
 Held luna(const Problem& problem, std::int64_t latents, Said said = {}) {
   said["latents_per_head"] = latents;
   if (said.count("chunk") == 0) said["chunk"] = std::int64_t{16};
-  return {mechanisms::luna(), reference::luna(), problem, said};
+  return {"luna", problem, said};
 }
 
 Held luna(std::int64_t length, std::int64_t latents, std::int64_t width,
@@ -228,7 +222,7 @@ TEST_CASE(
     CHECK(relative_error(rounded.output(form, at::kBFloat16), rounded.expected()) < 4e-3);
     CHECK(rounded.empty_state(at::kBFloat16)["sum"].scalar_type() == at::kFloat);
   }
-  const Entry entry = mechanisms::luna();
+  const Entry entry = test::registry().entry("luna");
   Problem problem = sized(8, 4);
   const auto options = [&](const Said& said) {
     return entry.derive(Options::resolve(entry.options, said), problem);

@@ -3,23 +3,16 @@
 
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry macchiato();
-}
-namespace reference {
-Reference macchiato();
-}
-
 namespace {
 
 using test::Held;
 using test::relative_error;
-using Said = std::map<std::string, OptionValue>;
+using test::Said;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -35,7 +28,7 @@ Held macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
   said.insert({"chunk", std::int64_t{16}});
   const std::int64_t right = pattern == Pattern::causal ? 0 : 4;
   said.insert({"window", Window{9, right}});
-  return {mechanisms::macchiato(), reference::macchiato(), problem, said};
+  return {"macchiato", problem, said};
 }
 
 std::vector<std::string> implementations(Pattern pattern) {
@@ -210,7 +203,7 @@ TEST_CASE("macchiato: what is known of its numbers without computing them") {
 }
 
 TEST_CASE("macchiato: options are derived, and contradictions refused") {
-  const Entry entry = mechanisms::macchiato();
+  const Entry entry = test::registry().entry("macchiato");
   Problem problem;
   problem.heads = problem.kv_heads = 4;
   problem.head_dim = problem.value_dim = 8;
@@ -232,7 +225,7 @@ TEST_CASE("macchiato: options are derived, and contradictions refused") {
 }
 
 TEST_CASE("macchiato: a layer's logits come from what `before` makes of the tokens") {
-  const Entry entry = mechanisms::macchiato();
+  const Entry entry = test::registry().entry("macchiato");
   Problem problem;
   problem.batch = problem.heads = problem.kv_heads = 2;
   problem.length = problem.key_length = 45;

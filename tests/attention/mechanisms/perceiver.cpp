@@ -1,17 +1,11 @@
 // Perceiver's implementations against its definition, and what must hold whatever computes it.
 #include <cmath>
 
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry perceiver();
-}
-namespace reference {
-Reference perceiver();
-}
-
 namespace {
 
 using test::Held;
@@ -27,8 +21,7 @@ Held perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
   problem.head_dim = width;
   problem.value_dim = width + 2;
   problem.pattern = pattern;
-  return {mechanisms::perceiver(),
-          reference::perceiver(),
+  return {"perceiver",
           problem,
           {{"latents_per_head", latents}, {"chunk", std::int64_t{16}}, {"scale", scale}}};
 }
@@ -193,7 +186,7 @@ TEST_CASE("padded tokens are in no latent of perceiver") {
 }
 
 TEST_CASE("perceiver has 32 latents a head unless said, and sums 16-bit inputs in 32") {
-  const Entry entry = mechanisms::perceiver();
+  const Entry entry = test::registry().entry("perceiver");
   Problem problem;
   problem.heads = problem.kv_heads = 4;
   const auto derived = entry.derive(Options::resolve(entry.options, {}), problem);

@@ -6,33 +6,26 @@
 #include "attention/torch/torch.hpp"
 
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry performer();
-}
-namespace reference {
-Reference performer();
-}
-
 namespace {
 
+using test::count;
 using test::Held;
 using test::relative_error;
-using Said = std::map<std::string, OptionValue>;
-
-OptionValue text(const char* word) { return std::string(word); }
-OptionValue count(std::int64_t number) { return number; }
+using test::Said;
+using test::word;
 
 /// The kinds that differ in more than numbers.
 std::vector<Said> kinds() {
   return {{},
-          {{"features_of_each_head", true}, {"projection", text("iid")}},
-          {{"kernel", text("relu")}},
-          {{"kernel", text("relu")}, {"projection", text("none")}}};
+          {{"features_of_each_head", true}, {"projection", word("iid")}},
+          {{"kernel", word("relu")}},
+          {{"kernel", word("relu")}, {"projection", word("none")}}};
 }
 
 Held performer(std::int64_t length, std::int64_t width, Said said,
@@ -47,22 +40,16 @@ Held performer(std::int64_t length, std::int64_t width, Said said,
   problem.pattern = pattern;
   problem.dtype = Dtype::float64;
   said.insert({"chunk", count(16)});
-  if (said.count("projection") == 0 || said.at("projection") != text("none")) {
+  if (said.count("projection") == 0 || said.at("projection") != word("none")) {
     said.insert({"features", count(7)});
   }
-  return {mechanisms::performer(), reference::performer(), problem, said};
+  return {"performer", problem, said};
 }
 
-std::vector<std::string> implementations() {
-  std::vector<std::string> names;
-  for (const auto& implementation : mechanisms::performer().implementations) {
-    names.push_back(implementation.name);
-  }
-  return names;
-}
+std::vector<std::string> implementations() { return test::implementations_of("performer"); }
 
 std::shared_ptr<Mechanism> made(const Problem& problem, const Said& said) {
-  const Entry entry = mechanisms::performer();
+  const Entry entry = test::registry().entry("performer");
   return entry.make(entry.derive(Options::resolve(entry.options, said), problem), problem);
 }
 
@@ -126,7 +113,7 @@ TEST_CASE("performer never looks ahead, even at a huge last key") {
 
 TEST_CASE("performer's padded keys are as if they were not there") {
   auto forms = kinds();
-  forms.push_back({{"form", text("published")}});
+  forms.push_back({{"form", word("published")}});
   for (const Said& said : forms) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       if (said.count("form") != 0 && pattern == Pattern::causal) continue;
@@ -156,10 +143,10 @@ TEST_CASE("performer's pooled form is the causal product of its features") {
 
 TEST_CASE("performer's published form is its definition, and not causal") {
   for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
-    const Held held = performer(65, 43, {{"form", text("published")}}, pattern);
+    const Held held = performer(65, 43, {{"form", word("published")}}, pattern);
     CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
     // Without an epsilon the stabilisers cancel, and the exact form is left.
-    const Held free = performer(65, 43, {{"form", text("published")}, {"epsilon", 0.0}}, pattern);
+    const Held free = performer(65, 43, {{"form", word("published")}, {"epsilon", 0.0}}, pattern);
     const Held exact = performer(65, 43, {}, pattern);
     CHECK(relative_error(free.output("composite"), exact.output("composite")) < 1e-12);
     CHECK(relative_error(held.output("composite"), exact.output("composite")) > 1e-3);
@@ -167,7 +154,7 @@ TEST_CASE("performer's published form is its definition, and not causal") {
       CHECK(relative_error(gradient, exact.gradients("composite").at(role)) < 1e-11);
     }
   }
-  const Held causal = performer(9, 5, {{"form", text("published")}});
+  const Held causal = performer(9, 5, {{"form", word("published")}});
   const Support answer = causal.entry.supports(causal.options, causal.problem);
   CHECK_FALSE(answer);
   CHECK_THAT(answer.reason, Catch::Contains("is not causal") && Catch::Contains("use form exact"));
@@ -176,15 +163,15 @@ TEST_CASE("performer's published form is its definition, and not causal") {
 TEST_CASE("performer's features: how many, and what contradicts") {
   Problem problem;
   problem.head_dim = problem.value_dim = 64;
-  const Entry entry = mechanisms::performer();
+  const Entry entry = test::registry().entry("performer");
   const auto derived = [&](const Said& said) {
     return entry.derive(Options::resolve(entry.options, said), problem).integer("features");
   };
   CHECK(derived({}) == 266);
   CHECK(derived({{"features", count(5)}}) == 5);
-  CHECK(derived({{"kernel", text("relu")}, {"projection", text("none")}}) == 64);
-  CHECK_THROWS_WITH(derived({{"projection", text("none")}}), Catch::Contains("kernel relu"));
-  CHECK_THROWS_AS(derived({{"kernel", text("relu")}, {"form", text("published")}}), UsageError);
+  CHECK(derived({{"kernel", word("relu")}, {"projection", word("none")}}) == 64);
+  CHECK_THROWS_WITH(derived({{"projection", word("none")}}), Catch::Contains("kernel relu"));
+  CHECK_THROWS_AS(derived({{"kernel", word("relu")}, {"form", word("published")}}), UsageError);
   problem.head_dim = 1;
   CHECK(derived({}) == 1);
   problem.heads = 2;
@@ -199,21 +186,21 @@ TEST_CASE("performer's scan, chunks and kernel make their features as they go") 
     for (const std::string name : {"scan", "chunked", "fused"}) {
       const auto workspace = [&](std::int64_t length) {
         problem.length = problem.key_length = length;
-        const auto mechanism = made(problem, {{"kernel", text(kernel)}});
+        const auto mechanism = made(problem, {{"kernel", std::string(kernel)}});
         Inputs inputs;
         for (const char* role : {"query", "key", "value"}) {
           inputs.tensors[role] = at::randn({1, 1, length, 16}).requires_grad_(true);
         }
-        const auto& implementation = mechanisms::performer().implementation(name);
-        const test::MemoryCount count;
+        const auto& implementation = test::registry().entry("performer").implementation(name);
+        const test::MemoryCount memory;
         const at::Tensor y = implementation.mix(*mechanism, inputs, nullptr).output;
         const auto output = static_cast<std::int64_t>(y.nbytes());
-        CHECK(count.live() - output < 1024);
+        CHECK(memory.live() - output < 1024);
         const double predicted = implementation.cost(mechanism->options, problem).workspace_bytes;
-        CAPTURE(kernel, name, count.peak() - output, predicted);
-        CHECK(static_cast<double>(count.peak() - output) < 1.5 * predicted);
-        CHECK(static_cast<double>(count.peak() - output) > 0.6 * predicted);
-        return count.peak() - output;
+        CAPTURE(kernel, name, memory.peak() - output, predicted);
+        CHECK(static_cast<double>(memory.peak() - output) < 1.5 * predicted);
+        CHECK(static_cast<double>(memory.peak() - output) > 0.6 * predicted);
+        return memory.peak() - output;
       };
       CHECK(workspace(2048) == workspace(4096));
     }
@@ -225,7 +212,7 @@ TEST_CASE("performer's kernel without an order: what it takes, and what it refus
   problem.heads = 2;
   problem.head_dim = problem.value_dim = 16;
   problem.pattern = Pattern::bidirectional;
-  const Entry entry = mechanisms::performer();
+  const Entry entry = test::registry().entry("performer");
   const auto& fused = entry.implementation("fused");
   for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16}) {
     problem.dtype = dtype;
@@ -244,7 +231,7 @@ TEST_CASE("performer's kernel without an order: what it takes, and what it refus
     CHECK(static_cast<double>(taken) < 1.05 * predicted);
     CHECK(static_cast<double>(taken) > 0.95 * predicted);
   }
-  for (const Said& said : {Said{{"kernel", text("relu")}}, Said{{"form", text("published")}}}) {
+  for (const Said& said : {Said{{"kernel", word("relu")}}, Said{{"form", word("published")}}}) {
     const Options options = entry.derive(Options::resolve(entry.options, said), problem);
     const Support answer = fused.supports(options, problem);
     CHECK_FALSE(answer);

@@ -3,18 +3,12 @@
 #include <cmath>
 
 #include "attention/conformance/conformance.hpp"
-#include "tests/attention/held_checks.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 namespace attnbench {
-namespace mechanisms {
-Entry rg_lru();
-}
-namespace reference {
-Reference rg_lru();
-}
-
 namespace {
 
 using test::Held;
@@ -30,8 +24,7 @@ Held rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8,
   problem.length = length;
   problem.head_dim = problem.value_dim = width;
   problem.gradient = true;
-  Held held(mechanisms::rg_lru(), reference::rg_lru(), problem,
-            {{"chunk", chunk}, {"first_input", first_input}});
+  Held held("rg_lru", problem, {{"chunk", chunk}, {"first_input", first_input}});
   held.parameters["recurrence_bias"].copy_(at::linspace(-1, 1, 2 * width).view({2, width}));
   held.parameters["input_bias"].copy_(at::linspace(1, -0.5, 2 * width).view({2, width}));
   return held;
@@ -188,14 +181,15 @@ TEST_CASE("rg_lru: a sequence begins with its first real token, in a later call 
 }
 
 TEST_CASE("rg_lru: every property holds with recurrentgemma's choices", "[conformance]") {
-  const Entry entry = mechanisms::rg_lru();
+  const Entry entry = test::registry().entry("rg_lru");
   for (const Implementation& implementation : entry.implementations) {
     for (const Dtype dtype : {Dtype::float64, Dtype::float32}) {
       conformance::CheckOptions options;
       options.options = {{"first_input", std::string("plain")},
                          {"decay_init", std::string("recurrentgemma")}};
-      for (const auto& finding : conformance::check(entry, reference::rg_lru(), implementation,
-                                                    Pattern::causal, dtype, options)) {
+      for (const auto& finding :
+           conformance::check(entry, test::registry().reference("rg_lru"), implementation,
+                              Pattern::causal, dtype, options)) {
         INFO(implementation.name << " " << finding.property << ": " << finding.reason);
         CHECK(finding.status != conformance::Status::broken);
       }
@@ -208,7 +202,7 @@ TEST_CASE("rg_lru: recurrentgemma's lambda has the eighth root of the decay on a
   problem.heads = problem.kv_heads = 2;
   problem.head_dim = problem.value_dim = 2000;
   problem.dtype = Dtype::float64;
-  const Entry entry = mechanisms::rg_lru();
+  const Entry entry = test::registry().entry("rg_lru");
   const Options options =
       Options::resolve(entry.options, {{"decay_init", std::string("recurrentgemma")}});
   const auto mechanism = entry.make(options, problem);

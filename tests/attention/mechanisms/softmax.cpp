@@ -1,15 +1,11 @@
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
 
 using namespace attnbench;
 
 namespace {
-
-const Registry& builtins() {
-  static const Registry registry = Registry::with_builtins();
-  return registry;
-}
 
 Problem small(std::int64_t length, Pattern pattern = Pattern::causal) {
   Problem problem;
@@ -32,7 +28,7 @@ struct Subject {
 
   Subject(const std::string& name, const Problem& problem,
           const std::map<std::string, OptionValue>& said = {}, bool gradient = false)
-      : entry(builtins().entry(name)),
+      : entry(test::registry().entry(name)),
         mechanism(
             entry.make(entry.derive(Options::resolve(entry.options, said), problem), problem)),
         inputs(random_inputs(*mechanism, 11, 1.0, gradient)) {}
@@ -126,11 +122,11 @@ TEST_CASE("softmax: gradients of all implementations agree, rows without keys in
 }
 
 TEST_CASE("softmax: aliases, and the choice by dtype") {
-  const auto flash = builtins().resolve("flash");
+  const auto flash = test::registry().resolve("flash");
   CHECK(flash.entry->name == "softmax");
   CHECK(flash.implementation == "tiled");
-  CHECK(builtins().resolve("chunked_softmax").implementation == "chunked");
-  const Entry& entry = builtins().entry("softmax");
+  CHECK(test::registry().resolve("chunked_softmax").implementation == "chunked");
+  const Entry& entry = test::registry().entry("softmax");
   const auto options = Options::resolve(entry.options, {});
   CHECK(Registry::choose(entry, "auto", options, small(8)).implementation->name == "tiled");
   Problem half = small(8);
@@ -140,7 +136,7 @@ TEST_CASE("softmax: aliases, and the choice by dtype") {
 }
 
 TEST_CASE("softmax: costs follow the formulas") {
-  const Entry& entry = builtins().entry("softmax");
+  const Entry& entry = test::registry().entry("softmax");
   const auto options = Options::resolve(entry.options, {});
   const Problem problem = small(100);
   const double pairs = 8 * 100 * 101 / 2;
@@ -179,7 +175,7 @@ TEST_CASE("window: its ring continues a sequence whatever the implementation") {
 }
 
 TEST_CASE("window: 128 keys unless said, on both sides where it is bidirectional") {
-  const Entry& entry = builtins().entry("window");
+  const Entry& entry = test::registry().entry("window");
   const auto unsaid = Options::resolve(entry.options, {});
   CHECK(entry.derive(unsaid, small(8)).window("window") == Window{127, 0});
   CHECK(entry.derive(unsaid, small(8, Pattern::bidirectional)).window("window") == Window{64, 63});

@@ -20,8 +20,8 @@ struct Shape {
   std::int64_t batch, heads, length, bases, head_dim, window;  ///< window 0: a mean for each token
 
   std::int64_t tokens() const { return batch * heads * length; }
-  RunningMemorySizes sizes() const {
-    RunningMemorySizes sizes;
+  LavoSizes sizes() const {
+    LavoSizes sizes;
     sizes.batch = batch;
     sizes.heads = heads;
     sizes.length = sizes.memory_length = length;
@@ -51,14 +51,14 @@ Cost cost_of(const Shape& shape, bool backward, const char* gemm) {
 
 template <class T>
 struct Call {
-  RunningMemoryArguments<T> arguments;
-  RunningMemoryGradients<T> gradients;
+  LavoArguments<T> arguments;
+  LavoGradients<T> gradients;
 };
 
 template <class T>
 Work work_of(const Shape& shape, bool backward, const char* gemm) {
   const auto arrays = std::make_shared<Arrays>();
-  const RunningMemorySizes sizes = shape.sizes();
+  const LavoSizes sizes = shape.sizes();
   const std::int64_t heads = shape.batch * shape.heads;
   const bool step = shape.length == 1;
   Work work;
@@ -74,7 +74,7 @@ Work work_of(const Shape& shape, bool backward, const char* gemm) {
   };
   std::vector<Call<T>> calls(static_cast<std::size_t>(work.sets));
   for (Call<T>& call : calls) {
-    RunningMemoryArguments<T>& a = call.arguments;
+    LavoArguments<T>& a = call.arguments;
     a.query = read(heads, shape.length);
     a.tokens = read(heads, shape.length);
     a.bases = read(shape.heads, shape.bases);
@@ -92,17 +92,16 @@ Work work_of(const Shape& shape, bool backward, const char* gemm) {
     a.carry.sum = arrays->zeros<Compute<T>>(heads * shape.head_dim);
     a.carry.sum_count = arrays->zeros<std::int64_t>(shape.batch);
   }
-  const std::size_t bytes = backward ? cuda::running_memory_backward_bytes<T>(sizes)
-                                     : cuda::running_memory_forward_bytes<T>(sizes);
+  const std::size_t bytes =
+      backward ? cuda::lavo_backward_bytes<T>(sizes) : cuda::lavo_forward_bytes<T>(sizes);
   work.workspace_bytes = bytes;
   void* workspace = arrays->uninitialised<unsigned char>(static_cast<std::int64_t>(bytes));
   work.launch = [=, keep = arrays](int set, Stream stream) {
     const Call<T>& call = calls[static_cast<std::size_t>(set)];
     if (backward) {
-      cuda::running_memory_backward(sizes, call.arguments, call.gradients, stream, workspace,
-                                    bytes);
+      cuda::lavo_backward(sizes, call.arguments, call.gradients, stream, workspace, bytes);
     } else {
-      cuda::running_memory_forward(sizes, call.arguments, stream, workspace, bytes);
+      cuda::lavo_forward(sizes, call.arguments, stream, workspace, bytes);
     }
   };
   return work;

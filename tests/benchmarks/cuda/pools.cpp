@@ -171,15 +171,14 @@ void add_pools() {
     for (const Shape& shape : shapes) {
       add_pool<BFloat16>("bf16", "", PoolQuery::logits, backward, shape);
     }
-    add_pool<BFloat16>("bf16", "_normaliser", PoolQuery::logits_and_normaliser, backward,
+    add_pool<BFloat16>("bf16", "_normaliser", PoolQuery::logits_plus_z, backward,
                        {8, 8192, 16, 256, 64});
     add_pool<Half>("fp16", "", PoolQuery::logits, backward, shapes.front());
     add_pool<float>("fp32", "", PoolQuery::logits, backward, shapes.front());
   }
   for (const Shape& shape : {Shape{8, 8192, 16, 256, 64}, Shape{8, 8192, 16, 266, 64}}) {
-    add(name_of("whole_pool_directed_forward", "bf16", shape.numbers()), [=] {
-      return pool_work<BFloat16>(shape, PoolQuery::logits_and_normaliser, false, true, "bf16");
-    });
+    add(name_of("whole_pool_directed_forward", "bf16", shape.numbers()),
+        [=] { return pool_work<BFloat16>(shape, PoolQuery::logits_plus_z, false, true, "bf16"); });
   }
   for (const std::int64_t latents : {16, 64, 256}) {
     const Shape shape{8, 8192, 16, latents, 64};

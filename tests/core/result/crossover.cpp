@@ -3,15 +3,22 @@
 #include "core/failure.hpp"
 #include "core/schema/result_check.hpp"
 #include "reports/tables/layout.hpp"
-#include "reports/tables/table.hpp"
+#include "reports/tables/tables.hpp"
 #include "tests/reports/tables/crossover_cells.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
 using result::crossover_over;
-using result::crossover_text;
 using test::Json;
 using test::round_of;
+
+namespace {
+
+std::string crossover_text(const Json& joined) {
+  return result::crossover_text(result::crossover_from(joined));
+}
+
+}  // namespace
 
 TEST_CASE("a crossover over rounds is their middle, bounded by their ends", "[result]") {
   const Json joined = crossover_over(

@@ -8,9 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/result_file.hpp"
-#include "core/schema/result_check.hpp"
-#include "core/result/rows.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -111,22 +108,6 @@ TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
   CHECK_FALSE(rows[0].contains("disturbed"));
 }
 
-TEST_CASE("what is beside the samples is held to its form", "[result]") {
-  const auto complaint = [](const char* key, const Json& value) {
-    Json document = fixture();
-    document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0][key] = value;
-    return message_of([&] { result::check_form(document, "x.json"); });
-  };
-  CHECK(complaint("samples_cpu_share", {1, 0.5, 0.25}).empty());
-  CHECK(complaint("preempted", {0, 2}).empty());
-  CHECK(complaint("disturbed", true).empty());
-  CHECK_THAT(complaint("samples_cpu_share", {1}), Catch::Contains("as many numbers"));
-  CHECK_THAT(complaint("samples_switches", {"a", 1, 2}), Catch::Contains("numbers"));
-  CHECK_THAT(complaint("preempted", {3}), Catch::Contains("indices"));
-  CHECK_THAT(complaint("preempted", {-1}), Catch::Contains("indices"));
-  CHECK_THAT(complaint("disturbed", "yes"), Catch::Contains("true or false"));
-}
-
 TEST_CASE("a name says task, label, sizes and what was timed", "[result]") {
   const Json cell = {{"task", "decode"},
                      {"label", "window"},
@@ -180,53 +161,6 @@ TEST_CASE("a folder that is not there is named", "[result]") {
   const std::string message =
       message_of([&] { result::write_atomically(folder / "none/result.json", "x"); });
   CHECK_THAT(message, Catch::Contains("none/result.json: No such file"));
-}
-
-TEST_CASE("a malformed result is refused by file and pointer", "[result]") {
-  struct Fault {
-    const char* pointer;
-    Json value;  ///< null = removed
-    const char* expected;
-  };
-  const std::vector<Fault> faults{
-      {"/context", nullptr, "an object"},
-      {"/benchmarks", Json::object(), "an array"},
-      {"/attnbench/schema", 2, "1, found 2"},
-      {"/attnbench/schema", "1", "an integer"},
-      {"/attnbench/cells", nullptr, "an array"},
-      {"/attnbench/suite/title", 3, "a string"},
-      {"/attnbench/suite/labels/0", 3, "a string"},
-      {"/attnbench/suite/tasks/kernel", 3, "an object"},
-      {"/attnbench/run/threads", "2", "an integer"},
-      {"/attnbench/ceilings/cpu", 1, "an object"},
-      {"/attnbench/cells/0", 1, "an object"},
-      {"/attnbench/cells/0/id", nullptr, "a string"},
-      {"/attnbench/cells/0/status", "fine", "one of ok, wrong"},
-      {"/attnbench/cells/0/settings", Json::array(), "an object"},
-      {"/attnbench/cells/0/primary", "backward", "the name of a timing"},
-      {"/attnbench/cells/0/primary", nullptr, "the name of a timing"},
-      {"/attnbench/cells/0/timing/forward/median_seconds", "fast", "a number"},
-      {"/attnbench/cells/0/timing/forward/low_seconds", 0, "a positive number"},
-      {"/attnbench/cells/0/timing/forward/rounds/0/median_seconds", 1e-320, "a positive number"},
-      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr, "a number"},
-      {"/attnbench/cells/0/memory/workspace_bytes", "4 KiB", "a number"},
-      {"/attnbench/cells/0/roofline/share", nullptr, "a number"},
-  };
-  const Json whole = fixture();
-  for (const Fault& fault : faults) {
-    Json document = whole;
-    const Json::json_pointer place(fault.pointer);
-    if (fault.value.is_null()) {
-      document[place.parent_pointer()].erase(place.back());
-    } else {
-      document[place] = fault.value;
-    }
-    INFO(fault.pointer);
-    CHECK_THROWS_AS(result::check_form(document, "x.json"), UsageFailure);
-    const std::string message = message_of([&] { result::check_form(document, "x.json"); });
-    CHECK_THAT(message, Catch::StartsWith(std::string("x.json: ") + fault.pointer));
-    CHECK_THAT(message, Catch::Contains(fault.expected));
-  }
 }
 
 TEST_CASE("what is no JSON, or no file, is refused", "[result]") {

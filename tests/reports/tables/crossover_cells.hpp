@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 
 namespace attnbench::test {
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/tables/growth_grid.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::result;

@@ -4,7 +4,7 @@
 
 #include "core/failure.hpp"
 #include "core/schema/result_check.hpp"
-#include "reports/tables/table.hpp"
+#include "reports/tables/tables.hpp"
 #include "tests/reports/tables/training_cells.hpp"
 #include "tests/support/catch.hpp"
 

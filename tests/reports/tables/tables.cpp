@@ -1,31 +1,129 @@
 #include "reports/tables/tables.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/result/document.hpp"
-#include "reports/figures/escape.hpp"
-#include "reports/page/page_facts.hpp"
+#include "core/text/printable.hpp"
+#include "reports/page/page.hpp"
+#include "reports/tables/grid.hpp"
 #include "tests/support/catch.hpp"
 
-using namespace attnbench;
+using namespace attnbench::result;
 using Json = nlohmann::json;
+using namespace attnbench;
 
 namespace {
 
 Json fixture() {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  return read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
 }  // namespace
 
+TEST_CASE("the table shows time, memory and what is not ok", "[result]") {
+  const std::string text = table(fixture(), {120, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("kernel, pass=forward\n"));
+  CHECK_THAT(text, Catch::Contains("kernel, pass=forward+backward\n"));
+  CHECK_THAT(text, Catch::Contains("time of step"));
+  CHECK_THAT(text, Catch::Contains("workspace"));
+  CHECK_THAT(text, Catch::Contains("state"));
+  CHECK_THAT(text, Catch::Contains("generated tokens per second") && Catch::Contains("200000"));
+  CHECK_THAT(text, Catch::Contains(" ms ±"));
+  CHECK_THAT(text, Catch::Contains("latte, vectorised at length 8192: wrong: its values differ"));
+  CHECK_THAT(text, Catch::Contains(
+                       "window at length 256, 512, 1024, 2048, 4096, 8192: unsupported: window"));
+  CHECK_THAT(text, Catch::Contains("softmax at length 8192: out_of_memory: wanted 3.00 GiB"));
+}
+
+TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", "[result]") {
+  const std::string text = table(fixture(), {120, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("growth exponents in length"));
+  const Json result = fixture();
+  const auto grids = grids_of(panels(result)[0], Letters::utf8);
+  const Grid& growth = grids.back();
+  CHECK(growth.columns == std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
+  REQUIRE(growth.rows.front().first == "softmax");
+  CHECK(growth.rows.front().second[1] == "2.00: held");
+  CHECK(std::stod(growth.rows.front().second[0]) == Approx(2).margin(0.1));
+  CHECK(growth.rows.front().second[2] == "2.00");
+  Json few = fixture();
+  auto& cells = few["attnbench"]["cells"];
+  cells.erase(cells.begin() + 2, cells.end());
+  CHECK(grids_of(panels(few)[0], Letters::utf8).back().title != growth.title);
+}
+
+TEST_CASE("an unsteady time says so, and once by how much", "[result]") {
+  Json result = fixture();
+  CHECK(table(result, {80, Letters::utf8}).find("unsteady") == std::string::npos);
+  Json& cell = result["attnbench"]["cells"][0];
+  Json& timing = cell["timing"][cell["primary"].get<std::string>()];
+  timing["high_seconds"] = 470 * timing["median_seconds"].get<double>();
+  const std::string text = table(result, {80, Letters::utf8});
+  CHECK_THAT(text, Catch::Contains("s unsteady"));
+  CHECK_THAT(text, Catch::Contains("up to 470"));
+  CHECK(text.find("46900") == std::string::npos);
+  CHECK(text.find("up to 470") == text.rfind("up to 470"));
+}
+
+TEST_CASE("the table keeps to the terminal's width", "[result]") {
+  for (const std::size_t width : {40u, 60u, 80u, 200u}) {
+    for (const std::string& line : lines_of(table(fixture(), {width, Letters::utf8}))) {
+      const bool is_reason = line.rfind("  ", 0) == 0 && line.find(": ") != std::string::npos;
+      INFO(width << ": " << line);
+      CHECK((is_reason || display_width(line) <= width));
+    }
+  }
+}
+
+TEST_CASE("an ASCII terminal gets ASCII", "[result]") {
+  const std::string text = table(fixture(), {80, Letters::ascii});
+  CHECK(std::all_of(text.begin(), text.end(), [](char letter) { return letter > 0; }));
+  CHECK_THAT(text, Catch::Contains("+-"));
+}
+
+TEST_CASE("every cell appears in the columns of its axis value", "[result]") {
+  Json result = fixture();
+  auto& cells = result["attnbench"]["cells"];
+  cells.erase(cells.begin() + 1, cells.end());
+  const std::string text = table(result, {80, Letters::ascii});
+  const auto lines = lines_of(text);
+  CHECK(lines[0] == "kernel");
+  CHECK_THAT(text, Catch::Contains("length"));
+  CHECK_THAT(text, Catch::Contains("256"));
+  CHECK(text.find("512") == std::string::npos);
+}
+
+TEST_CASE("statuses are counted in their order", "[result]") {
+  CHECK(status_line(fixture()) ==
+        "88 cells: 79 ok, 1 wrong, 6 unsupported, 1 out_of_memory, 1 timeout");
+}
+
+TEST_CASE("the closing lines count disturbed cells and say what to do", "[result]") {
+  Json result = fixture();
+  CHECK(disturbed_line(result, "runs/x").empty());
+  for (std::size_t i = 0; i < 3; ++i) result["attnbench"]["cells"][i]["status"] = "disturbed";
+  CHECK_THAT(status_line(result), Catch::Contains("76 ok") && Catch::Contains("3 disturbed"));
+  CHECK_THAT(disturbed_line(result, "runs/x"),
+             Catch::Contains("3 cells were disturbed") &&
+                 Catch::Contains("attnbench run --resume runs/x --retry disturbed"));
+}
+
 TEST_CASE("text is made safe for where it goes", "[reports]") {
-  CHECK(reports::escape_html("a<b>&\"'") == "a&lt;b&gt;&amp;&quot;&#39;");
-  CHECK(reports::escape_latex("50 % of a_b & {c}\\") ==
+  CHECK(result::escape_html("a<b>&\"'") == "a&lt;b&gt;&amp;&quot;&#39;");
+  CHECK(result::escape_latex("50 % of a_b & {c}\\") ==
         "50 \\% of a\\_b \\& \\{c\\}\\textbackslash{}");
-  CHECK(reports::escape_markdown("a|b_c\n") == "a\\|b\\_c ");
-  CHECK(reports::escape_csv("latte, \"scan\"") == "\"latte, \"\"scan\"\"\"");
-  CHECK(reports::escape_csv("plain") == "plain");
+  CHECK(result::escape_markdown("a|b_c\n") == "a\\|b\\_c ");
+  CHECK(result::escape_csv("latte, \"scan\"") == "\"latte, \"\"scan\"\"\"");
+  CHECK(result::escape_csv("plain") == "plain");
 }
 
 TEST_CASE("Markdown and LaTeX have every panel with its settings", "[reports]") {

@@ -1,13 +1,22 @@
-// The trainings that most tests of their figures draw.
+// The trainings that most tests of their figures draw, and what a figure draws of them.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "reports/figures/figure.hpp"
 #include "tests/reports/tables/training_cells.hpp"
-#include "tests/reports/training/rows_of.hpp"
 
 namespace attnbench::test {
+
+/// The rows of a figure of one kind.
+inline std::vector<nlohmann::json> rows_of(const reports::Figure& figure, const std::string& kind) {
+  std::vector<nlohmann::json> rows;
+  for (const auto& row : figure.spec["data"]["values"]) {
+    if (row["kind"] == kind) rows.push_back(row);
+  }
+  return rows;
+}
 
 /// Two learning rates and seeds of softmax, a window with a reach, and latte, of which one
 /// diverged.

@@ -62,7 +62,8 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
       CHECK(row.contains("ratio_low"));
     }
     for (const std::int64_t length : {32, 64, 128, 256}) CHECK(lengths.count(length) == 1);
-    CHECK_FALSE(result::crossover_text(result::crossover_over({found})).empty());
+    CHECK_FALSE(
+        result::crossover_text(result::crossover_from(result::crossover_over({found}))).empty());
   }
 }
 

@@ -68,7 +68,7 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
 /// the whole steps of some heads.
 enum class Work { pack, sum, read, step };
 
-bool is_step(const RunningMemorySizes& sizes) {
+bool is_step(const LavoSizes& sizes) {
   return sizes.length == 1 && sizes.order != MemoryOrder::all;
 }
 
@@ -99,7 +99,7 @@ ATTNBENCH_AVX512 void item_avx512(const MemoryCall<T>& call, const MemoryScratch
 
 /// The bytes of what is shared, and of what one worker holds.
 template <class R>
-std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
+std::pair<std::size_t, std::size_t> bytes_of(const LavoSizes& sizes) {
   Workspace shared, own;
   const MemoryShared<R> laid(shared, sizes);
   MemoryScratch<R>(own, laid.bases, is_step(sizes));
@@ -109,15 +109,14 @@ std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
 }  // namespace
 
 template <class T>
-std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes, int threads) {
+std::size_t lavo_forward_bytes(const LavoSizes& sizes, int threads) {
   const auto [shared, own] = bytes_of<Compute<T>>(sizes);
   return shared + static_cast<std::size_t>(threads) * own;
 }
 
 template <class T>
-void running_memory_forward(const RunningMemorySizes& sizes,
-                            const RunningMemoryArguments<T>& arguments, ThreadTeam& team,
-                            void* workspace, std::size_t workspace_bytes) {
+void lavo_forward(const LavoSizes& sizes, const LavoArguments<T>& arguments, ThreadTeam& team,
+                  void* workspace, std::size_t workspace_bytes) {
   using R = Compute<T>;
   if (sizes.length == 0) return;
   Workspace space(workspace, workspace_bytes);
@@ -152,11 +151,10 @@ void running_memory_forward(const RunningMemorySizes& sizes,
   over(call.shared.reading.count, Work::read);
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                \
-  template std::size_t running_memory_forward_bytes<T>(const RunningMemorySizes&, int);         \
-  template void running_memory_forward<T>(const RunningMemorySizes&,                            \
-                                          const RunningMemoryArguments<T>&, ThreadTeam&, void*, \
-                                          std::size_t);
+#define ATTNBENCH_INSTANTIATE(T)                                                               \
+  template std::size_t lavo_forward_bytes<T>(const LavoSizes&, int);                           \
+  template void lavo_forward<T>(const LavoSizes&, const LavoArguments<T>&, ThreadTeam&, void*, \
+                                std::size_t);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 ATTNBENCH_INSTANTIATE(BFloat16)

@@ -171,9 +171,9 @@ class Sweep : MemoryGradient<T, Bytes> {
 
 template <class T>
 struct Call {
-  const RunningMemorySizes& sizes;
-  const RunningMemoryArguments<T>& in;
-  const RunningMemoryGradients<T>& out;
+  const LavoSizes& sizes;
+  const LavoArguments<T>& in;
+  const LavoGradients<T>& out;
   MemoryGradientShared<Compute<T>> shared;
 };
 
@@ -214,7 +214,7 @@ void add_batch_rows(const Call<T>& call) {
 
 /// The bytes of what is shared, and of what one worker holds.
 template <class R>
-std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
+std::pair<std::size_t, std::size_t> bytes_of(const LavoSizes& sizes) {
   Workspace shared, own;
   const MemoryGradientShared<R> laid(shared, sizes);
   MemoryGradientScratch<R>(own, sizes, laid.bases);
@@ -224,16 +224,15 @@ std::pair<std::size_t, std::size_t> bytes_of(const RunningMemorySizes& sizes) {
 }  // namespace
 
 template <class T>
-std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes, int threads) {
+std::size_t lavo_backward_bytes(const LavoSizes& sizes, int threads) {
   const auto [shared, own] = bytes_of<Compute<T>>(sizes);
   return shared + static_cast<std::size_t>(threads) * own;
 }
 
 template <class T>
-void running_memory_backward(const RunningMemorySizes& sizes,
-                             const RunningMemoryArguments<T>& arguments,
-                             const RunningMemoryGradients<T>& gradients, ThreadTeam& team,
-                             void* workspace, std::size_t workspace_bytes) {
+void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
+                   const LavoGradients<T>& gradients, ThreadTeam& team, void* workspace,
+                   std::size_t workspace_bytes) {
   using R = Compute<T>;
   Workspace space(workspace, workspace_bytes);
   const Call<T> call{sizes, arguments, gradients, {space, sizes}};
@@ -252,11 +251,10 @@ void running_memory_backward(const RunningMemorySizes& sizes,
   add_batch_rows(call);
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                         \
-  template std::size_t running_memory_backward_bytes<T>(const RunningMemorySizes&, int); \
-  template void running_memory_backward<T>(                                              \
-      const RunningMemorySizes&, const RunningMemoryArguments<T>&,                       \
-      const RunningMemoryGradients<T>&, ThreadTeam&, void*, std::size_t);
+#define ATTNBENCH_INSTANTIATE(T)                                            \
+  template std::size_t lavo_backward_bytes<T>(const LavoSizes&, int);       \
+  template void lavo_backward<T>(const LavoSizes&, const LavoArguments<T>&, \
+                                 const LavoGradients<T>&, ThreadTeam&, void*, std::size_t);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 ATTNBENCH_INSTANTIATE(BFloat16)

@@ -52,7 +52,7 @@ struct PackedBases {
   R* across;                 ///< [heads, bases, width]: rows are
   R* fence;                  ///< [rows]: 0, and -infinity past the last basis
 
-  PackedBases(Workspace& space, const RunningMemorySizes& sizes)
+  PackedBases(Workspace& space, const LavoSizes& sizes)
       : rows(padded(sizes.bases, sizeof(R))),
         width(padded(sizes.head_dim, sizeof(R))),
         dim(sizes.head_dim),
@@ -93,7 +93,7 @@ struct MemoryBlocks {
   std::int64_t window, phase;  ///< a window that never ends where there is none
   std::int64_t length;
 
-  MemoryBlocks(const RunningMemorySizes& sizes, std::int64_t tokens)
+  MemoryBlocks(const LavoSizes& sizes, std::int64_t tokens)
       : window(sizes.order == MemoryOrder::windows ? sizes.window : std::int64_t{1} << 40),
         phase(sizes.order == MemoryOrder::windows ? sizes.phase : 0),
         length(tokens) {}

@@ -1,5 +1,5 @@
 // What a head's gradients through the running memory are made of, a block of tokens at a time; the
-// sweeps over the blocks are running_memory_backward.cpp.
+// sweeps over the blocks are lavo_backward.cpp.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@ struct MemoryGradientShared {
   std::int64_t units;  // bases in whole units of rows
   R* d_bases;          // [batch * heads, units, width]
 
-  MemoryGradientShared(Workspace& space, const RunningMemorySizes& sizes)
+  MemoryGradientShared(Workspace& space, const LavoSizes& sizes)
       : bases(space, sizes),
         units(whole_units(sizes.bases)),
         d_bases(space.take<R>(sizes.batch * sizes.heads * units * bases.width)) {}
 };
 
-inline std::int64_t blocks_of(const RunningMemorySizes& sizes) {
+inline std::int64_t blocks_of(const LavoSizes& sizes) {
   const MemoryBlocks blocks(sizes, sizes.length);
   std::int64_t count = 0;
   for (std::int64_t t = 0; t < sizes.length; t += blocks.tokens(t, sizes.length)) ++count;
@@ -40,8 +40,7 @@ struct MemoryGradientScratch {
   R* kept;                                 // [blocks, rows]: the mean before each
   std::int64_t* counts;                    // [blocks]
 
-  MemoryGradientScratch(Workspace& space, const RunningMemorySizes& sizes,
-                        const PackedBases<R>& bases) {
+  MemoryGradientScratch(Workspace& space, const LavoSizes& sizes, const PackedBases<R>& bases) {
     for (R** each : {&query, &tokens, &upstream, &product}) {
       *each = space.take<R>(memory_tokens * bases.width);
     }
@@ -61,15 +60,15 @@ template <class R, int Bytes>
 ATTNBENCH_INLINE void differentiate_read(R* c, R* dm, const R* u, R* m, const R* fence,
                                          std::int64_t rows) {
   using S = Simd<R, Bytes>;
-  auto most = S::all(-std::numeric_limits<R>::infinity());
+  auto most = S::broadcast(-std::numeric_limits<R>::infinity());
   for (std::int64_t j = 0; j < rows; j += S::lanes) {
     const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
     S::store(m + j, logit);
-    most = S::greater(most, logit);
+    most = S::max(most, logit);
   }
   const R base = S::greatest(most);
-  auto total = S::all(0);
-  auto weighted = S::all(0);
+  auto total = S::broadcast(0);
+  auto weighted = S::broadcast(0);
   for (std::int64_t j = 0; j < rows; j += S::lanes) {
     const auto weight = S::exp2(S::load(m + j) - base);
     S::store(m + j, weight);
@@ -98,9 +97,8 @@ class MemoryGradient {
   using R = Compute<T>;
   using S = Simd<R, Bytes>;
 
-  ATTNBENCH_INLINE MemoryGradient(const RunningMemorySizes& sizes,
-                                  const RunningMemoryArguments<T>& in,
-                                  const RunningMemoryGradients<T>& out,
+  ATTNBENCH_INLINE MemoryGradient(const LavoSizes& sizes, const LavoArguments<T>& in,
+                                  const LavoGradients<T>& out,
                                   const MemoryGradientShared<R>& shared,
                                   const MemoryGradientScratch<R>& scratch, std::int64_t b,
                                   std::int64_t h)
@@ -139,7 +137,7 @@ class MemoryGradient {
       for (std::int64_t j = 0; j < bases_.rows; j += S::lanes) {
         const auto total = S::load(s_.later + j) + share * S::load(row + j);
         S::store(s_.later + j, total);
-        S::store(row + j, real ? total : S::all(0));
+        S::store(row + j, real ? total : S::broadcast(0));
       }
       if (real) --seen;
     }
@@ -148,7 +146,7 @@ class MemoryGradient {
   /// s.back = B^T r.
   ATTNBENCH_INLINE void turn_back(const R* r) const {
     for (std::int64_t d = 0; d < bases_.width; d += S::lanes) {
-      auto total = S::all(0);
+      auto total = S::broadcast(0);
       for (std::int64_t j = 0; j < sizes_.bases; ++j) {
         total += r[j] * S::load(across_ + j * bases_.width + d);
       }
@@ -187,9 +185,9 @@ class MemoryGradient {
     }
   }
 
-  const RunningMemorySizes& sizes_;
-  const RunningMemoryArguments<T>& in_;
-  const RunningMemoryGradients<T>& out_;
+  const LavoSizes& sizes_;
+  const LavoArguments<T>& in_;
+  const LavoGradients<T>& out_;
   const MemoryGradientScratch<R>& s_;
   const PackedBases<R>& bases_;
   const R *along_, *across_;

@@ -19,7 +19,7 @@ constexpr std::int64_t most_parts = 16;
 struct MemoryParts {
   std::int64_t tokens, phase, length, count;
 
-  MemoryParts(const RunningMemorySizes& sizes, std::int64_t all)
+  MemoryParts(const LavoSizes& sizes, std::int64_t all)
       : tokens(0), phase(0), length(all), count(0) {
     const bool windows = sizes.order == MemoryOrder::windows;
     const std::int64_t unit = windows ? sizes.window : memory_tokens;
@@ -45,7 +45,7 @@ struct MemoryShared {
   R *mean, *sum;         // of the carry
   std::int64_t *count, *sum_count;
 
-  MemoryShared(Workspace& space, const RunningMemorySizes& sizes)
+  MemoryShared(Workspace& space, const LavoSizes& sizes)
       : reading(sizes, sizes.length),
         remembering(sizes, sizes.memory_length),
         bases(space, sizes),
@@ -56,7 +56,7 @@ struct MemoryShared {
         count(space.take<std::int64_t>(sizes.batch)),
         sum_count(space.take<std::int64_t>(sizes.batch)) {}
 
-  void take(const RunningMemorySizes& sizes, const MemoryCarry<R>& carry) const {
+  void take(const LavoSizes& sizes, const MemoryCarry<R>& carry) const {
     const auto copy = [](const auto* from, std::int64_t n, auto* to) {
       if (from == nullptr) {
         std::fill_n(to, n, 0);
@@ -100,8 +100,8 @@ struct MemoryScratch {
 
 template <class T>
 struct MemoryCall {
-  const RunningMemorySizes& sizes;
-  const RunningMemoryArguments<T>& in;
+  const LavoSizes& sizes;
+  const LavoArguments<T>& in;
   MemoryShared<Compute<T>> shared;
 
   const std::uint8_t* mask(std::int64_t b, std::int64_t t) const {

@@ -39,7 +39,7 @@ ATTNBENCH_INLINE void weigh_memory(const PackedBases<R>& bases, const MemoryScra
 #pragma GCC unroll 4
     for (int j = 0; j < decltype(vectors)::value; ++j) {
       const std::int64_t at = j * S::lanes;
-      top = S::greater(top, factor * S::load(c + at) * S::load(mean + at) + S::load(fence + at));
+      top = S::max(top, factor * S::load(c + at) * S::load(mean + at) + S::load(fence + at));
     }
     S::store(lanes, top);
   });
@@ -63,7 +63,7 @@ ATTNBENCH_INLINE void weigh_memory(const PackedBases<R>& bases, const MemoryScra
   sum_rows<R, Bytes>(s.lanes, memory_tokens, s.factors);
   for (std::int64_t t = 0; t < memory_tokens; t += S::lanes) {
     const auto sum = S::load(s.factors + t);
-    S::store(s.factors + t, sum > 0 ? R{1} / sum : S::all(0));
+    S::store(s.factors + t, sum > 0 ? R{1} / sum : S::broadcast(0));
   }
 }
 
@@ -96,7 +96,7 @@ ATTNBENCH_INLINE void put_memory(const MemoryCall<T>& call, const MemoryScratch<
         const R share = empty && sizes.alone ? R{2} : R{1};
         product.from = call.in.tokens.at(place.b, place.h, place.t0);
         product.from_stride = call.in.tokens.row_stride;
-        product.fades = s.own;
+        product.decays = s.own;
         for (std::int64_t t = 0; t < place.tokens; ++t) {
           s.own[t] = share / s.factors[t];
           s.factors[t] /= 2;

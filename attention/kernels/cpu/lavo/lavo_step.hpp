@@ -16,7 +16,7 @@ class NextBases {
  public:
   NextBases() = default;
   template <class T>
-  NextBases(const RunningMemorySizes& sizes, const Rows<const T>& bases, std::int64_t h)
+  NextBases(const LavoSizes& sizes, const Rows<const T>& bases, std::int64_t h)
       : line_(reinterpret_cast<std::uintptr_t>(bases.at(0, h, 0))),
         step_(bases.row_stride == sizes.head_dim ? Ahead::line : 0) {}
   template <int Lines>
@@ -39,7 +39,7 @@ struct BasisRows {
 
   /// In place, or packed into `room` [count, width].
   template <class T, int Bytes>
-  static ATTNBENCH_INLINE BasisRows of(const RunningMemorySizes& sizes, const Rows<const T>& bases,
+  static ATTNBENCH_INLINE BasisRows of(const LavoSizes& sizes, const Rows<const T>& bases,
                                        std::int64_t h, R* room) {
     const std::int64_t count = padded(sizes.bases, sizeof(R));
     const std::int64_t width = padded(sizes.head_dim, sizeof(R));
@@ -104,14 +104,14 @@ struct BasisRows {
 template <class R, int Bytes>
 ATTNBENCH_INLINE void read_row(R* c, const R* u, const R* fence, std::int64_t rows) {
   using S = Simd<R, Bytes>;
-  auto most = S::all(-std::numeric_limits<R>::infinity());
+  auto most = S::broadcast(-std::numeric_limits<R>::infinity());
   for (std::int64_t j = 0; j < rows; j += S::lanes) {
     const auto logit = S::load(c + j) * S::load(u + j) + S::load(fence + j);
     S::store(c + j, logit);
-    most = S::greater(most, logit);
+    most = S::max(most, logit);
   }
   const R base = S::greatest(most);
-  auto total = S::all(0);
+  auto total = S::broadcast(0);
   for (std::int64_t j = 0; j < rows; j += S::lanes) {
     const auto weight = S::exp2(S::load(c + j) - base);
     S::store(c + j, weight * S::load(u + j));
@@ -165,7 +165,7 @@ ATTNBENCH_INLINE void step_head(const MemoryCall<T>& call, const MemoryScratch<C
 }
 
 /// Heads that one worker takes together, one after the other.
-inline std::int64_t heads_together(const RunningMemorySizes& sizes) {
+inline std::int64_t heads_together(const LavoSizes& sizes) {
   return std::clamp<std::int64_t>(sizes.batch * sizes.heads / 32, 1, 16);
 }
 

@@ -97,7 +97,7 @@ ATTNBENCH_INLINE void combine(const Call<T>& call, std::int64_t head, std::int64
   for (std::int64_t l = 0; l < slots; ++l) {
     R* const to = in.out.at(head / sizes.heads, head % sizes.heads, first + l);
     for (std::int64_t d = 0; d < sizes.dim; d += S::lanes) {
-      auto total = S::all(0);
+      auto total = S::broadcast(0);
       for (std::int64_t k = 0; k < cut.parts; ++k) {
         total += S::load(cut.sum(head, g, k) + l * cut.width + d);
       }

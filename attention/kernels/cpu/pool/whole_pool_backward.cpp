@@ -78,7 +78,7 @@ void finish_queries(const Call<T>& call, std::int64_t head) {
   using R = Compute<T>;
   const auto& n = call.shared.layout;
   const auto turned = call.shared.turned_of(head);
-  const bool through_z = call.sizes.query == PoolQuery::logits_and_normaliser;
+  const bool through_z = call.sizes.query == PoolQuery::logits_plus_z;
   R* const whole = call.shared.slope(head, 0);
   for (std::int64_t k = 1; k < call.shared.queries.count; ++k) {
     const R* const part = call.shared.slope(head, k);

@@ -60,14 +60,14 @@ ATTNBENCH_INLINE void pool_softmax(R* row, std::int64_t stride) {
   using S = Simd<R, Bytes>;
   auto most = S::load(row);
   for (std::int64_t l = S::lanes; l < stride; l += S::lanes) {
-    most = S::greater(most, S::load(row + l));
+    most = S::max(most, S::load(row + l));
   }
   const R top = S::greatest(most);
   if (top == -std::numeric_limits<R>::infinity()) {
     std::fill_n(row, stride, R{0});
     return;
   }
-  auto total = S::all(0);
+  auto total = S::broadcast(0);
   for (std::int64_t l = 0; l < stride; l += S::lanes) {
     const auto weight = S::exp2(S::load(row + l) - top);
     S::store(row + l, weight);
@@ -95,8 +95,7 @@ ATTNBENCH_INLINE void load_weights(const WholePoolSizes& sizes, const Rows<const
     widen_row<T, Bytes>(query.at(place.b, place.h, place.t0 + t), sizes.latents, factor, row,
                         stride, given ? R{0} : none);
     if (given) continue;
-    for (std::int64_t l = 0; sizes.query == PoolQuery::logits_and_normaliser && l < stride;
-         l += S::lanes) {
+    for (std::int64_t l = 0; sizes.query == PoolQuery::logits_plus_z && l < stride; l += S::lanes) {
       S::store(row + l, S::load(row + l) + S::load(z + l));
     }
     pool_softmax<R, Bytes>(row, stride);
@@ -111,8 +110,8 @@ ATTNBENCH_INLINE void load_weights(const WholePoolSizes& sizes, const Rows<const
 template <class R, int Bytes>
 ATTNBENCH_INLINE void through_softmax(R* dp, const R* p, std::int64_t stride) {
   using S = Simd<R, Bytes>;
-  auto total = S::all(0);
-  auto mass = S::all(0);
+  auto total = S::broadcast(0);
+  auto mass = S::broadcast(0);
   for (std::int64_t l = 0; l < stride; l += S::lanes) {
     total += S::load(p + l) * S::load(dp + l);
     mass += S::load(p + l);

@@ -162,7 +162,7 @@ struct PoolScratch {
   R* weights;  // [groups, pool_tokens, pool_group]; backwards [pool_tokens, stride]
   R* logits;   // [pool_tokens, stride or token_width]: room for rows that are not whole
   R* rows;     // [pool_tokens, width]: the same for values
-  R* fade;     // [pool_group]
+  R* decay;    // [pool_group]
   R* less;     // [pool_tokens]
   R* lanes;    // [pool_tokens, of the widest vector]: room for sums and maxima of rows
 
@@ -170,7 +170,7 @@ struct PoolScratch {
       : weights(space.take<R>(layout.groups * pool_tokens * pool_group)),
         logits(space.take<R>(pool_tokens * std::max(layout.stride, layout.token_width))),
         rows(space.take<R>(pool_tokens * layout.width)),
-        fade(space.take<R>(pool_group)),
+        decay(space.take<R>(pool_group)),
         less(space.take<R>(pool_tokens)),
         lanes(space.take<R>(pool_tokens * padded(1, sizeof(R)))) {}
 };

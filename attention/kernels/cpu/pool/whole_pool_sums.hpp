@@ -20,7 +20,7 @@ ATTNBENCH_INLINE Operand<Compute<T>> open_tokens(
                        ? static_cast<R>(sizes.scale * sizes.scale * log2_of_e / 2)
                        : R{0};
   for (std::int64_t t = 0; t < place.tokens; ++t) {
-    auto sum = S::all(0);
+    auto sum = S::broadcast(0);
     for (std::int64_t d = 0; d < n.token_width; d += S::lanes) {
       const auto numbers = S::load(x.data + t * x.stride + d);
       sum += numbers * numbers;
@@ -36,10 +36,10 @@ ATTNBENCH_INLINE Operand<Compute<T>> open_tokens(
 
 /// Turns logits of one group, from.factor * from.data[t, l] - less[t], into exponentials against
 /// maxima that it raises, to `weights` [tokens, pool_group], where the logits may lie already;
-/// `fade` is what sums so far shrink by. `less` may be null where `Less` is not.
+/// `decay` is what sums so far shrink by. `less` may be null where `Less` is not.
 template <class R, int Bytes, bool Less>
 ATTNBENCH_INLINE void raise_maxima(const Operand<R>& from, const R* less, std::int64_t tokens,
-                                   std::int64_t columns, R* maximum, R* normaliser, R* fade,
+                                   std::int64_t columns, R* maximum, R* normaliser, R* decay,
                                    R* weights) {
   using S = Simd<R, Bytes>;
   constexpr R none = -std::numeric_limits<R>::infinity();
@@ -50,7 +50,7 @@ ATTNBENCH_INLINE void raise_maxima(const Operand<R>& from, const R* less, std::i
     const R* row = from.data + l;
     const R* const rows_less = less;
     const std::int64_t stride = from.stride, count = tokens;
-    const auto factor = S::all(from.factor);
+    const auto factor = S::broadcast(from.factor);
     const auto logit = [&](const R* at, std::int64_t t, int j) ATTNBENCH_INLINE_LAMBDA {
       const auto x = factor * S::load(at + j * S::lanes);
       return Less ? x - rows_less[t] : x;
@@ -60,7 +60,7 @@ ATTNBENCH_INLINE void raise_maxima(const Operand<R>& from, const R* less, std::i
     for (int j = 0; j < N; ++j) top[j] = S::load(maximum + l + j * S::lanes);
     for (std::int64_t t = 0; t < count; ++t) {
 #pragma GCC unroll 4
-      for (int j = 0; j < N; ++j) top[j] = S::greater(top[j], logit(row + t * stride, t, j));
+      for (int j = 0; j < N; ++j) top[j] = S::max(top[j], logit(row + t * stride, t, j));
     }
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
@@ -68,9 +68,9 @@ ATTNBENCH_INLINE void raise_maxima(const Operand<R>& from, const R* less, std::i
       const auto before = S::load(maximum + at);
       S::store(maximum + at, top[j]);
       // A latent that has seen nothing must not compute infinity minus infinity.
-      top[j] = top[j] == none ? S::all(0) : top[j];
+      top[j] = top[j] == none ? S::broadcast(0) : top[j];
       const auto fading = S::exp2(before - top[j]);
-      S::store(fade + at, fading);
+      S::store(decay + at, fading);
       sum[j] = fading * S::load(normaliser + at);
     }
     R* to = weights + l;
@@ -104,15 +104,15 @@ ATTNBENCH_INLINE void sum_block(const PoolLayout<R>& n, const PoolLogits<R>& log
     R* const maximum = sums.maximum + first;
     R* const normaliser = sums.normaliser + first;
     if (less != nullptr) {
-      raise_maxima<R, Bytes, true>(of, less, tokens, columns, maximum, normaliser, s.fade,
+      raise_maxima<R, Bytes, true>(of, less, tokens, columns, maximum, normaliser, s.decay,
                                    s.weights);
     } else {
-      raise_maxima<R, Bytes, false>(of, nullptr, tokens, columns, maximum, normaliser, s.fade,
+      raise_maxima<R, Bytes, false>(of, nullptr, tokens, columns, maximum, normaliser, s.decay,
                                     s.weights);
     }
     FetchingProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
                        values.data,   values.stride, sum,    n.width,
-                       sum,           n.width,       s.fade}
+                       sum,           n.width,       s.decay}
         .template run<Bytes>(ahead);
   }
 }
@@ -168,18 +168,18 @@ ATTNBENCH_INLINE void average(const PoolShared<R>& shared, std::int64_t head, st
   const PoolSums<R> total = shared.total(head);
   const std::int64_t first = g * pool_group, count = shared.keys.count;
   for (std::int64_t l = first; l < first + n.columns_in(g); l += S::lanes) {
-    auto top = S::all(none);
+    auto top = S::broadcast(none);
     for (std::int64_t k = 0; k < count; ++k) {
-      top = S::greater(top, S::load(shared.part(head, k).maximum + l));
+      top = S::max(top, S::load(shared.part(head, k).maximum + l));
     }
     S::store(total.maximum + l, top);
-    top = top == none ? S::all(0) : top;
-    auto sum = S::all(0);
+    top = top == none ? S::broadcast(0) : top;
+    auto sum = S::broadcast(0);
     for (std::int64_t k = 0; k < count; ++k) {
       const PoolSums<R> part = shared.part(head, k);
-      const auto fade = S::exp2(S::load(part.maximum + l) - top);
-      S::store(part.maximum + l, fade);
-      sum += fade * S::load(part.normaliser + l);
+      const auto decay = S::exp2(S::load(part.maximum + l) - top);
+      S::store(part.maximum + l, decay);
+      sum += decay * S::load(part.normaliser + l);
     }
     S::store(total.normaliser + l, sum);
   }
@@ -198,10 +198,10 @@ ATTNBENCH_INLINE void average(const PoolShared<R>& shared, std::int64_t head, st
       constexpr int N = decltype(vectors)::value;
       typename S::Vector sum[N] = {};
       for (std::int64_t k = 0; k < count; ++k) {
-        const R fade = maxima[k * n.size()];
+        const R decay = maxima[k * n.size()];
         const R* const row = sums + k * n.size() + v * S::lanes;
 #pragma GCC unroll 4
-        for (int j = 0; j < N; ++j) sum[j] += fade * S::load(row + j * S::lanes);
+        for (int j = 0; j < N; ++j) sum[j] += decay * S::load(row + j * S::lanes);
       }
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) S::store(to + (v + j) * S::lanes, inverse * sum[j]);

@@ -29,7 +29,7 @@ ATTNBENCH_INLINE void raise_tops(const Operand<R>& q, const R* shift, std::int64
     constexpr int N = decltype(vectors)::value;
     const R* row = q.data + first * S::lanes;
     const std::int64_t stride = q.stride, count = tokens;
-    const auto factor = S::all(q.factor);
+    const auto factor = S::broadcast(q.factor);
     typename S::Vector shifts[N];
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) shifts[j] = S::load(shift + (first + j) * S::lanes);
@@ -38,7 +38,7 @@ ATTNBENCH_INLINE void raise_tops(const Operand<R>& q, const R* shift, std::int64
       auto top = S::load(most);
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
-        top = S::greater(top, factor * S::load(row + j * S::lanes) + shifts[j]);
+        top = S::max(top, factor * S::load(row + j * S::lanes) + shifts[j]);
       }
       S::store(most, top);
       row += stride;
@@ -58,7 +58,7 @@ ATTNBENCH_INLINE void weigh(const Operand<R>& q, const R* shift, const R* tops, 
     const R* row = q.data + first * S::lanes;
     const R* const bases = tops;
     const std::int64_t stride = q.stride, count = tokens;
-    const auto factor = S::all(q.factor);
+    const auto factor = S::broadcast(q.factor);
     typename S::Vector shifts[N];
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) shifts[j] = S::load(shift + (first + j) * S::lanes);
@@ -107,7 +107,7 @@ ATTNBENCH_INLINE void weigh_queries(const PoolLayout<R>& n, const PoolLogits<R>&
   sum_rows<R, Bytes>(s.lanes, pool_tokens, s.factors);
   for (std::int64_t t = 0; t < pool_tokens; t += S::lanes) {
     const auto sum = S::load(s.factors + t);
-    S::store(s.factors + t, sum > 0 ? R{1} / sum : S::all(0));
+    S::store(s.factors + t, sum > 0 ? R{1} / sum : S::broadcast(0));
   }
 }
 

@@ -108,7 +108,7 @@ void dot_rows(const Panels<R>& a, const Panels<R>& b, std::int64_t tokens, std::
     const std::int64_t width = columns;
     R* part = parts;
     for (std::int64_t t = 0; t < tokens; ++t, part += S::lanes) {
-      auto sum = more ? S::load(part) : S::all(0);
+      auto sum = more ? S::load(part) : S::broadcast(0);
       for (std::int64_t c = 0; c < width; c += S::lanes) {
         sum += S::load(left.at(t, c)) * S::load(right.at(t, c));
       }

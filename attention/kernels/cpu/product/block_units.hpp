@@ -62,7 +62,7 @@ ATTNBENCH_INLINE void find_tops(const R* rows, std::int64_t count, R* tops) {
   greatest_of_rows<R, Bytes>(rows, count, tops);
   for (std::int64_t t = 0; t < count; t += S::lanes) {
     const auto top = S::load(tops + t);
-    S::store(tops + t, top == none ? S::all(0) : top);
+    S::store(tops + t, top == none ? S::broadcast(0) : top);
   }
 }
 

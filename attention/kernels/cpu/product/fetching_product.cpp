@@ -12,12 +12,12 @@ ATTNBENCH_INLINE void tile(const FetchingProduct<R>& p, std::int64_t i, std::int
   typename S::Vector sums[M][N];
 #pragma GCC unroll 8
   for (int r = 0; r < M; ++r) {
-    const R fade = p.from == nullptr || p.fades == nullptr ? R{1} : p.fades[i + r];
+    const R decay = p.from == nullptr || p.decays == nullptr ? R{1} : p.decays[i + r];
 #pragma GCC unroll 4
     for (int v = 0; v < N; ++v) {
       sums[r][v] = p.from == nullptr
-                       ? S::all(0)
-                       : fade * S::load(p.from + (i + r) * p.from_stride + j + v * S::lanes);
+                       ? S::broadcast(0)
+                       : decay * S::load(p.from + (i + r) * p.from_stride + j + v * S::lanes);
     }
   }
   const std::int64_t row_stride = Across ? 1 : p.a.row_stride;

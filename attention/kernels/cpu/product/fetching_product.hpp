@@ -42,7 +42,7 @@ class SpreadAhead {
   Ahead::Column column_{};
 };
 
-/// to = (fades from + a b) factors: m x n numbers, m in whole units of rows, n in whole vectors.
+/// to = (decays from + a b) factors: m x n numbers, m in whole units of rows, n in whole vectors.
 template <class R>
 struct FetchingProduct {
   std::int64_t m, n, k;
@@ -53,7 +53,7 @@ struct FetchingProduct {
   std::int64_t from_stride;
   R* to;
   std::int64_t to_stride;
-  const R* fades = nullptr;    ///< [m], or null: ones
+  const R* decays = nullptr;   ///< [m], or null: ones
   const R* factors = nullptr;  ///< [m], or null: ones
 
   /// Tiles that a product of that size takes at least.

@@ -42,7 +42,7 @@ ATTNBENCH_INLINE void multiply_tile(std::int64_t k, Left<R> a, const R* b, std::
 #pragma GCC unroll 8
     for (int j = 0; j < N; ++j) {
       const R* const from = start == Start::diagonal ? factor - i : c + i * c_stride;
-      sums[i][j] = start == Start::zero ? S::all(0) : S::load(from + j * S::lanes);
+      sums[i][j] = start == Start::zero ? S::broadcast(0) : S::load(from + j * S::lanes);
       if (start == Start::scaled) sums[i][j] *= factor[i];
     }
   }

@@ -105,9 +105,9 @@ struct ProductGradient {
     using S = Simd<R, Bytes>;
     // The slope times `factor`, which phi has been multiplied by.
     const auto slope_of = [](typename S::Vector phi, R factor) ATTNBENCH_INLINE_LAMBDA {
-      const auto most = S::all(factor);
+      const auto most = S::broadcast(factor);
       if (Feature == ProductFeature::identity) return most;
-      return factor < 0 ? S::greater(phi, most) : S::smaller(phi, most);
+      return factor < 0 ? S::max(phi, most) : S::min(phi, most);
     };
     const std::uint8_t* const hidden = mask();
     typename S::Vector later[J];
@@ -120,7 +120,7 @@ struct ProductGradient {
     const R* scores = block.scores.at(last, column);
     const R* sums = block.sums.at(last, column);
     const R* slopes = x.at(last, f);
-    const R* meetings = z.at(last, column);
+    const R* intra_block = z.at(last, column);
     const R* const factors = block.factors;
     T* dq = gradients.d_query.at(b, h, t0 + last) + f;
     T* dk = gradients.d_key.at(b, h, t0 + last) + f;
@@ -134,15 +134,15 @@ struct ProductGradient {
     }
     for (std::int64_t t = last; t >= 0; --t) {
       const R factor = factors[t];
-      const auto delta = S::all(deltas[t]);
-      const auto real = S::all(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
+      const auto delta = S::broadcast(deltas[t]);
+      const auto real = S::broadcast(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
         const auto weight = S::load(weights + at);
         const auto d_weight = S::load(slopes + at) + delta * S::load(sums + at);
         later[j] += delta * weight;
-        const auto d_score = real * (S::load(meetings + at) + later[j]);
+        const auto d_score = real * (S::load(intra_block + at) + later[j]);
         const auto score = S::load(scores + at);
         store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * slope_of(weight, factor),
                                    features);
@@ -152,7 +152,7 @@ struct ProductGradient {
       scores -= panel_columns<R>;
       sums -= panel_columns<R>;
       slopes -= panel_columns<R>;
-      meetings -= panel_columns<R>;
+      intra_block -= panel_columns<R>;
       dq -= query_stride;
       dk -= key_stride;
     }

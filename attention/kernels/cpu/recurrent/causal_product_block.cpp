@@ -12,7 +12,7 @@ ATTNBENCH_INLINE void to_features(typename Simd<R, Bytes>::Vector (&x)[J]) {
   if constexpr (Feature == ProductFeature::elu_plus_one) {
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
-      const auto below = S::exp2((x[j] < 0 ? x[j] : S::all(0)) * static_cast<R>(log2_of_e));
+      const auto below = S::exp2((x[j] < 0 ? x[j] : S::broadcast(0)) * static_cast<R>(log2_of_e));
       x[j] = x[j] > 0 ? x[j] + R{1} : below;
     }
   }
@@ -51,7 +51,7 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
     }
     to_features<R, Bytes, Feature, J>(score);
     to_features<R, Bytes, Feature, J>(weight);
-    auto total = S::all(0);
+    auto total = S::broadcast(0);
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
       const std::int64_t at = beside[j];

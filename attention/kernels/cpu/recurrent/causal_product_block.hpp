@@ -19,7 +19,7 @@ struct ProductBlock {
   Panels<R> scores, weights;
   Panels<R> sums;  ///< the sum of the keys' phi after each token; null where not wanted
   R* sum;          ///< [stride]: the same after the block
-  R* fade;         ///< [stride]: ones, for nothing is forgotten
+  R* decay;        ///< [stride]: ones, for nothing is forgotten
   R* totals;       ///< [tokens]: the sum of weights
   R* factors;      ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1; for gradients
                    ///< given before
@@ -33,7 +33,7 @@ struct ProductBlock {
         weights(take_panels<R>(space, tokens, group_columns<R>)),
         sums(backward ? take_panels<R>(space, tokens, group_columns<R>) : Panels<R>{}),
         sum(space.take<R>(stride)),
-        fade(space.take<R>(stride)),
+        decay(space.take<R>(stride)),
         totals(space.take<R>(tokens)),
         factors(space.take<R>(tokens)),
         parts(space.take<R>(tokens * padded(1, sizeof(R)))),
@@ -41,7 +41,7 @@ struct ProductBlock {
         queries(space.take<R>(tokens * stride)) {}
 
   void forget() const {
-    std::fill_n(fade, stride, R{1});
+    std::fill_n(decay, stride, R{1});
     std::fill_n(sum, stride, R{0});
   }
 };

@@ -42,9 +42,9 @@ struct GradientPlan {
   }
 };
 
-/// Whether Z is made by the products of meetings.hpp: pairs cost the same however large the memory
-/// is, and as much for each latent as half a block of columns. Of the whole, not of a slice, for it
-/// shows in the last bits.
+/// Whether Z is made by the products of intra_block_scores.hpp: pairs cost the same however large
+/// the memory is, and as much for each latent as half a block of columns. Of the whole, not of a
+/// slice, for it shows in the last bits.
 template <class Sizes>
 bool by_products(const Sizes& sizes) {
   return sizes.value_dim >= 64 && sizes.memory_rows() * sizes.value_dim >= 16384;
@@ -85,10 +85,10 @@ struct GradientScratch {
   Panels<R> dv;                               // [tokens, width]
   R* by_value;   // [height, latents of a group] for each: sum v E^T forwards, sum g P^T backwards
   R* by_latent;  // [rows, width]: sum P g^T backwards
-  R* fade;       // [latents]: of the block after the one that is at work
-  R *meets, *room;  // where Z is made by products
-  R* deltas;        // [tokens], and room for a vector behind
-  R* parts;         // [tokens, lanes]: room for sums over latents
+  R* decay;      // [latents]: of the block after the one that is at work
+  R *intra_block, *room;  // where Z is made by products
+  R* deltas;              // [tokens], and room for a vector behind
+  R* parts;               // [tokens, lanes]: room for sums over latents
 
   GradientScratch(Workspace& space, const typename Family::Sizes& whole, const GradientPlan& plan)
       : block(space, Family::slice_of(whole, std::min(plan.latents, whole.memory_rows())),
@@ -104,10 +104,12 @@ struct GradientScratch {
         dv(take_panels<R>(space, tokens_in_block(whole), width)),
         by_value(space.take<R>(height * latents)),
         by_latent(space.take<R>(rows * width)),
-        fade(space.take<R>(latents)),
-        meets(space.take<R>(by_products ? meeting_numbers<R>(tokens_in_block(whole)) : 0)),
+        decay(space.take<R>(latents)),
+        intra_block(
+            space.take<R>(by_products ? intra_block_numbers<R>(tokens_in_block(whole)) : 0)),
         room(space.take<R>(
-            by_products ? meeting_room<R>(tokens_in_block(whole), width, group_columns<R>) : 0)),
+            by_products ? intra_block_room<R>(tokens_in_block(whole), width, group_columns<R>)
+                        : 0)),
         deltas(space.take<R>(tokens_in_block(whole) + panel_columns<R>)),
         parts(space.take<R>(tokens_in_block(whole) * panel_columns<R>)) {}
 };

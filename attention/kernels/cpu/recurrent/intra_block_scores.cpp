@@ -16,7 +16,7 @@ struct Tile {
 #pragma GCC unroll 8
     for (auto& row : sums) {
 #pragma GCC unroll 4
-      for (auto& sum : row) sum = S::all(0);
+      for (auto& sum : row) sum = S::broadcast(0);
     }
   }
   /// Adds to the first `count` rows a column of the left side, `step` apart, times a row of the
@@ -68,38 +68,39 @@ constexpr int vectors_at_once = Bytes == 64 ? 4 : 2;
 
 template <class R, int Bytes, int M, int N>
 ATTNBENCH_INLINE void meet_tile(std::int64_t width, const Panels<const R>& v, std::int64_t s,
-                                std::int64_t t, const R* turned, std::int64_t stride, R* meets) {
+                                std::int64_t t, const R* turned, std::int64_t stride,
+                                R* intra_block) {
   using S = Simd<R, Bytes>;
   Tile<R, Bytes, M, N> tile;
-  tile.add_product(v, width, s, turned + t, stride, {reinterpret_cast<std::uintptr_t>(meets), 0},
-                   0);
+  tile.add_product(v, width, s, turned + t, stride,
+                   {reinterpret_cast<std::uintptr_t>(intra_block), 0}, 0);
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      S::store(meets + (s + i) * stride + t + j * S::lanes, tile.sums[i][j]);
+      S::store(intra_block + (s + i) * stride + t + j * S::lanes, tile.sums[i][j]);
     }
   }
 }
 
 template <class R, int Bytes, int M, int N>
-ATTNBENCH_INLINE void read_tile(const Meetings<R>& block, std::int64_t t, std::int64_t l) {
+ATTNBENCH_INLINE void read_tile(const IntraBlockScores<R>& block, std::int64_t t, std::int64_t l) {
   using S = Simd<R, Bytes>;
   Tile<R, Bytes, M, N> tile;
   tile.add_product(block.v, block.width, t, block.room + l, block.latents,
-                   block.ahead->next(block.meets), block.ahead->tokens());
+                   block.ahead->next(block.intra_block), block.ahead->tokens());
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) tile.sums[i][j] *= S::load(block.fade + l + j * S::lanes);
+    for (int j = 0; j < N; ++j) tile.sums[i][j] *= S::load(block.decay + l + j * S::lanes);
   }
   const R* right = block.p.at(t, l);
   std::int64_t beside[N];
 #pragma GCC unroll 4
   for (int j = 0; j < N; ++j) beside[j] = block.p.at(t, l + j * S::lanes) - right;
-  const std::int64_t stride = meeting_stride<R>(block.tokens);
+  const std::int64_t stride = intra_block_stride<R>(block.tokens);
   const std::int64_t step = block.p.token;
-  const R* left = block.meets + t * stride + t;
+  const R* left = block.intra_block + t * stride + t;
   // A token sees itself and those after it, of its own tile, too.
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
@@ -122,12 +123,12 @@ ATTNBENCH_INLINE void read_tile(const Meetings<R>& block, std::int64_t t, std::i
 }  // namespace
 
 template <class R, int Bytes>
-void meet(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
-          const Panels<const R>& g, R* room, R* meets) {
+void intra_block_scores(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
+                        const Panels<const R>& g, R* room, R* intra_block) {
   constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     const Panels<const R> values = v;  // a store cannot change a copy
-    const std::int64_t stride = meeting_stride<R>(tokens);
+    const std::int64_t stride = intra_block_stride<R>(tokens);
     for (std::int64_t d = 0; d < width; d += panel_columns<R>) {
       pack_transposed<R, Bytes>(g.at(0, d), g.token, tokens, panel_columns<R>, 1, room + d * stride,
                                 stride);
@@ -137,7 +138,7 @@ void meet(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
           stride / lanes,
           [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
             meet_tile<R, Bytes, decltype(rows)::value, decltype(vectors)::value>(
-                width, values, s, first * lanes, room, stride, meets);
+                width, values, s, first * lanes, room, stride, intra_block);
           },
           s / lanes);
     });
@@ -145,10 +146,10 @@ void meet(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
 }
 
 template <class R, int Bytes>
-void read_meetings(const Meetings<R>& given) {
+void read_intra_block_scores(const IntraBlockScores<R>& given) {
   constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    const Meetings<R> block = given;  // a store cannot change a copy
+    const IntraBlockScores<R> block = given;  // a store cannot change a copy
     pack_transposed<R, Bytes>(block.memory, block.width, block.latents, block.width, 1, block.room,
                               block.latents);
     in_runs<vectors_at_once<Bytes>>(
@@ -162,10 +163,10 @@ void read_meetings(const Meetings<R>& given) {
   });
 }
 
-#define ATTNBENCH_INSTANTIATE(R, BYTES)                                            \
-  template void meet<R, BYTES>(std::int64_t, std::int64_t, const Panels<const R>&, \
-                               const Panels<const R>&, R*, R*);                    \
-  template void read_meetings<R, BYTES>(const Meetings<R>&);
+#define ATTNBENCH_INSTANTIATE(R, BYTES)                                                          \
+  template void intra_block_scores<R, BYTES>(std::int64_t, std::int64_t, const Panels<const R>&, \
+                                             const Panels<const R>&, R*, R*);                    \
+  template void read_intra_block_scores<R, BYTES>(const IntraBlockScores<R>&);
 ATTNBENCH_INSTANTIATE(float, 16)
 ATTNBENCH_INSTANTIATE(float, 32)
 ATTNBENCH_INSTANTIATE(float, 64)

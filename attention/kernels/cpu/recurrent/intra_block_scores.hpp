@@ -14,35 +14,36 @@ namespace attnbench::kernels {
 
 /// From one row of pairs to the next.
 template <class R>
-constexpr std::int64_t meeting_stride(std::int64_t tokens) {
+constexpr std::int64_t intra_block_stride(std::int64_t tokens) {
   return (tokens + panel_columns<R> - 1) / panel_columns<R> * panel_columns<R>;
 }
 /// Numbers for the pairs of a block.
 template <class R>
-constexpr std::int64_t meeting_numbers(std::int64_t tokens) {
-  return tokens * meeting_stride<R>(tokens);
+constexpr std::int64_t intra_block_numbers(std::int64_t tokens) {
+  return tokens * intra_block_stride<R>(tokens);
 }
-/// Numbers of the room that `meet` and `read_meetings` work in.
+/// Numbers of the room that `intra_block_scores` and `read_intra_block_scores` work in.
 template <class R>
-constexpr std::int64_t meeting_room(std::int64_t tokens, std::int64_t width, std::int64_t latents) {
-  return width * std::max(meeting_stride<R>(tokens), latents);
+constexpr std::int64_t intra_block_room(std::int64_t tokens, std::int64_t width,
+                                        std::int64_t latents) {
+  return width * std::max(intra_block_stride<R>(tokens), latents);
 }
 
-/// v_s . g_t at [s, t] of `meets` [tokens, meeting_stride] for t >= s; what stands at t < s is
-/// undefined. `width` is in whole panels.
+/// v_s . g_t at [s, t] of `intra_block` [tokens, intra_block_stride] for t >= s; what stands at t <
+/// s is undefined. `width` is in whole panels.
 template <class R, int Bytes>
-void meet(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
-          const Panels<const R>& g, R* room, R* meets);
+void intra_block_scores(std::int64_t tokens, std::int64_t width, const Panels<const R>& v,
+                        const Panels<const R>& g, R* room, R* intra_block);
 
 /// Some latents of Z, in whole panels as the width is.
 template <class R>
-struct Meetings {
+struct IntraBlockScores {
   std::int64_t tokens, latents, width;
-  Panels<const R> v;  ///< [tokens, width]
-  const R* meets;     ///< of all tokens of the block
-  Panels<const R> p;  ///< [tokens, latents]
-  const R* memory;    ///< [latents, width]: sum P g^T of the tokens after the block
-  const R* fade;      ///< [latents]: what the block sees of it
+  Panels<const R> v;     ///< [tokens, width]
+  const R* intra_block;  ///< of all tokens of the block
+  Panels<const R> p;     ///< [tokens, latents]
+  const R* memory;       ///< [latents, width]: sum P g^T of the tokens after the block
+  const R* decay;        ///< [latents]: what the block sees of it
   R* room;
   Panels<R> z;   ///< [tokens, latents]
   Ahead* ahead;  ///< what to fetch meanwhile
@@ -50,6 +51,6 @@ struct Meetings {
 
 /// For float and double, vectors of 16, 32 and 64 bytes.
 template <class R, int Bytes>
-void read_meetings(const Meetings<R>& block);
+void read_intra_block_scores(const IntraBlockScores<R>& block);
 
 }  // namespace attnbench::kernels

@@ -107,12 +107,12 @@ struct PoolGradient {
       for (std::int64_t i = 0; i < tokens; i += S::lanes) {
         auto top = S::load(all.top + t + i);
         for (std::int64_t slice = 1; slice < all.slices; ++slice) {
-          top = S::greater(top, S::load(all.of(slice).top + t + i));
+          top = S::max(top, S::load(all.of(slice).top + t + i));
         }
         // Where nothing was seen: not infinity minus infinity.
-        top = top == -std::numeric_limits<R>::infinity() ? S::all(0) : top;
-        auto total = S::all(0);
-        auto dot = S::all(0);
+        top = top == -std::numeric_limits<R>::infinity() ? S::broadcast(0) : top;
+        auto total = S::broadcast(0);
+        auto dot = S::broadcast(0);
         for (std::int64_t slice = 0; slice < all.slices; ++slice) {
           const TokenSums<R> part = all.of(slice);
           const auto scale = S::exp2(S::load(part.top + t + i) - top);
@@ -120,8 +120,8 @@ struct PoolGradient {
           dot += scale * S::load(part.dot + t + i);
         }
         const auto scale = S::exp2(S::load(own.top + t + i) - top);
-        S::store(factors + i, total > 0 ? scale / total : S::all(0));
-        S::store(deltas + i, total > 0 ? dot / total : S::all(0));
+        S::store(factors + i, total > 0 ? scale / total : S::broadcast(0));
+        S::store(deltas + i, total > 0 ? dot / total : S::broadcast(0));
       }
     });
   }
@@ -132,7 +132,7 @@ struct PoolGradient {
                                        const Panels<R>& x, const Panels<R>& z, const R* deltas,
                                        std::int64_t l, std::int64_t column) const {
     using S = Simd<R, Bytes>;
-    const auto scale = S::all(static_cast<R>(sizes.scale));
+    const auto scale = S::broadcast(static_cast<R>(sizes.scale));
     typename S::Vector later[J];
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) later[j] = S::load(block.later + l + j * S::lanes);
@@ -143,7 +143,7 @@ struct PoolGradient {
     const R* sums = block.sums.at(last, column);
     const R* scores = block.scores.at(last, column);
     const R* slopes = x.at(last, l);
-    const R* meetings = z.at(last, column);
+    const R* intra_block = z.at(last, column);
     T* dq = gradients.d_query.at(b, h, t0 + last) + l;
     T* dk = gradients.d_scores.at(b, h, t0 + last) + l;
     const std::int64_t query_stride = gradients.d_query.row_stride;
@@ -155,7 +155,7 @@ struct PoolGradient {
       beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
     }
     for (std::int64_t t = last; t >= 0; --t) {
-      const auto delta = S::all(deltas[t]);
+      const auto delta = S::broadcast(deltas[t]);
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
@@ -164,13 +164,13 @@ struct PoolGradient {
         const auto sum = S::load(sums + at);
         typename S::Vector d_query;
         if constexpr (Kind == PoolQuery::weights) {
-          d_query = slope * S::inverse(sum);
+          d_query = slope * S::reciprocal(sum);
           later[j] += weight * d_query;
         } else {
           d_query = scale * weight * (slope - sum * delta);
-          later[j] += weight * (Kind == PoolQuery::logits ? slope * S::inverse(sum) : delta);
+          later[j] += weight * (Kind == PoolQuery::logits ? slope * S::reciprocal(sum) : delta);
         }
-        const auto d_score = scale * S::load(scores + at) * (S::load(meetings + at) - later[j]);
+        const auto d_score = scale * S::load(scores + at) * (S::load(intra_block + at) - later[j]);
         store_columns<T, Bytes, J>(dq + j * S::lanes, d_query, latents);
         store_columns<T, Bytes, J>(dk + j * S::lanes, d_score, latents);
       }
@@ -178,14 +178,14 @@ struct PoolGradient {
       sums -= panel_columns<R>;
       scores -= panel_columns<R>;
       slopes -= panel_columns<R>;
-      meetings -= panel_columns<R>;
+      intra_block -= panel_columns<R>;
       dq -= query_stride;
       dk -= key_stride;
     }
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
       const std::int64_t at = l + j * S::lanes;
-      S::store(block.later + at, later[j] * S::load(block.fade + at));
+      S::store(block.later + at, later[j] * S::load(block.decay + at));
     }
   }
 
@@ -216,9 +216,8 @@ struct PoolGradient {
         case PoolQuery::logits:
           finish_kind<Bytes, PoolQuery::logits>(block, t0, tokens, x, z, deltas, begin, end);
           break;
-        case PoolQuery::logits_and_normaliser:
-          finish_kind<Bytes, PoolQuery::logits_and_normaliser>(block, t0, tokens, x, z, deltas,
-                                                               begin, end);
+        case PoolQuery::logits_plus_z:
+          finish_kind<Bytes, PoolQuery::logits_plus_z>(block, t0, tokens, x, z, deltas, begin, end);
           break;
       }
     });

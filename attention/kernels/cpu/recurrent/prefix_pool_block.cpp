@@ -21,23 +21,23 @@ ATTNBENCH_INLINE bool raise_columns(const PoolBlock<R>& block, Operand<R> k, std
     for (auto& each : most) {
       row += k.stride;
 #pragma GCC unroll 4
-      for (int j = 0; j < J; ++j) each[j] = S::greater(each[j], S::load(row + j * S::lanes));
+      for (int j = 0; j < J; ++j) each[j] = S::max(each[j], S::load(row + j * S::lanes));
     }
   }
   if (t < tokens) {
     row += k.stride;
 #pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) most[0][j] = S::greater(most[0][j], S::load(row + j * S::lanes));
+    for (int j = 0; j < J; ++j) most[0][j] = S::max(most[0][j], S::load(row + j * S::lanes));
   }
-  auto far = S::all(0);
+  auto far = S::broadcast(0);
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) {
     const std::int64_t at = l + j * S::lanes;
-    const auto first = S::greater(S::load(block.maximum + at), k.factor * S::load(k.data + at));
-    const auto top = S::greater(first, k.factor * S::greater(most[0][j], most[1][j]));
+    const auto first = S::max(S::load(block.maximum + at), k.factor * S::load(k.data + at));
+    const auto top = S::max(first, k.factor * S::max(most[0][j], most[1][j]));
     S::store(block.next + at, top);
-    const auto rise = top == first ? S::all(0) : top - first;
-    far += rise <= pool_range<R> ? S::all(0) : rise;  // what is no number stays none
+    const auto rise = top == first ? S::broadcast(0) : top - first;
+    far += rise <= pool_range<R> ? S::broadcast(0) : rise;  // what is no number stays none
   }
   return S::sum(far) == 0;
 }
@@ -80,15 +80,14 @@ ATTNBENCH_INLINE void find_tops(const PoolBlock<R>& block, Operand<R> q, std::in
     };
     typename S::Vector most[4];  // apart: one maximum would wait for the other
 #pragma GCC unroll 4
-    for (auto& each : most) each = S::all(-std::numeric_limits<R>::infinity());
+    for (auto& each : most) each = S::broadcast(-std::numeric_limits<R>::infinity());
     std::int64_t l = 0;
     for (; l + 4 * S::lanes <= stride; l += 4 * S::lanes) {
 #pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) most[j] = S::greater(most[j], logit(l + j * S::lanes));
+      for (int j = 0; j < 4; ++j) most[j] = S::max(most[j], logit(l + j * S::lanes));
     }
-    for (; l < stride; l += S::lanes) most[0] = S::greater(most[0], logit(l));
-    S::store(parts + t * S::lanes,
-             S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3])));
+    for (; l < stride; l += S::lanes) most[0] = S::max(most[0], logit(l));
+    S::store(parts + t * S::lanes, S::max(S::max(most[0], most[1]), S::max(most[2], most[3])));
   }
   greatest_of_rows<R, Bytes>(parts, tokens, block.tops);
   if constexpr (!WithZ) {
@@ -103,7 +102,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
                                    std::int64_t l, std::int64_t column) {
   using S = Simd<R, Bytes>;
   constexpr R infinity = std::numeric_limits<R>::infinity();
-  constexpr bool with_z = Kind == PoolQuery::logits_and_normaliser;
+  constexpr bool with_z = Kind == PoolQuery::logits_plus_z;
   typename S::Vector base[J];
   typename S::Vector sum[J];
   typename S::Vector shift[J];
@@ -114,18 +113,18 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
     const auto unseen = after == -infinity;
     // A latent that has seen nothing must not compute infinity minus infinity, nor divide by 0;
     // what its memory of zeros is weighed by does not matter.
-    base[j] = unseen ? S::all(0) : after;
+    base[j] = unseen ? S::broadcast(0) : after;
     shift[j] = after;
-    const auto fade = S::exp2(S::load(block.maximum + at) - base[j]);
-    S::store(block.fade + at, fade);
+    const auto decay = S::exp2(S::load(block.maximum + at) - base[j]);
+    S::store(block.decay + at, decay);
     S::store(block.maximum + at, after);
-    sum[j] = unseen ? S::all(with_z ? 0 : 1) : fade * S::load(block.normaliser + at);
+    sum[j] = unseen ? S::broadcast(with_z ? 0 : 1) : decay * S::load(block.normaliser + at);
   }
   // Copies: for all the compiler knows a store may change what `block` refers to.
   const Operand<R> k = opened.keys;
   const Operand<R> q = opened.queries;
-  const auto on_keys = S::all(k.factor);
-  const auto on_queries = S::all(q.factor);
+  const auto on_keys = S::broadcast(k.factor);
+  const auto on_queries = S::broadcast(q.factor);
   const std::int64_t key_stride = k.stride;
   const std::int64_t query_stride = q.stride;
   const R* key_row = k.data + l;
@@ -154,7 +153,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
       if constexpr (with_z) share[j] += shift[j];
       if constexpr (Kind != PoolQuery::weights) share[j] = S::exp2(share[j] - top);
     }
-    auto total = S::all(0);
+    auto total = S::broadcast(0);
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
       const std::int64_t at = beside[j];
@@ -168,7 +167,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
         S::store(weights + at, share[j]);
         share[j] *= sum[j];
       } else {
-        S::store(weights + at, share[j] * S::inverse(sum[j]));
+        S::store(weights + at, share[j] * S::reciprocal(sum[j]));
       }
       total += share[j];
     }
@@ -185,7 +184,7 @@ ATTNBENCH_INLINE void pool_columns(const PoolBlock<R>& block, const Opened<R>& o
 #pragma GCC unroll 4
   for (int j = 0; j < J; ++j) {
     const std::int64_t at = l + j * S::lanes;
-    S::store(block.normaliser + at, shift[j] == -infinity ? S::all(0) : sum[j]);
+    S::store(block.normaliser + at, shift[j] == -infinity ? S::broadcast(0) : sum[j]);
   }
 }
 
@@ -210,7 +209,7 @@ void measure_pool(PoolQuery kind, const PoolBlock<R>& block, Opened<R>& opened) 
     opened.tokens = fitting<R, Bytes>(block, opened.keys, opened.tokens);
     if (kind == PoolQuery::logits) {
       find_tops<R, Bytes, false>(block, opened.queries, opened.tokens);
-    } else if (kind == PoolQuery::logits_and_normaliser) {
+    } else if (kind == PoolQuery::logits_plus_z) {
       find_tops<R, Bytes, true>(block, opened.queries, opened.tokens);
     }
   });
@@ -227,8 +226,8 @@ void weigh_pool(PoolQuery kind, const PoolBlock<R>& block, const Opened<R>& open
       case PoolQuery::logits:
         weigh_kind<R, Bytes, PoolQuery::logits, Backward>(block, opened, begin, end);
         break;
-      case PoolQuery::logits_and_normaliser:
-        weigh_kind<R, Bytes, PoolQuery::logits_and_normaliser, Backward>(block, opened, begin, end);
+      case PoolQuery::logits_plus_z:
+        weigh_kind<R, Bytes, PoolQuery::logits_plus_z, Backward>(block, opened, begin, end);
         break;
     }
   });

@@ -28,7 +28,7 @@ struct PoolBlock {
                       ///< where not wanted
   R* maximum;         ///< [stride], after the block
   R* normaliser;
-  R* fade;            ///< [stride]: exp2(maximum before - maximum after)
+  R* decay;           ///< [stride]: exp2(maximum before - maximum after)
   R* next;            ///< [stride]: room for the maximum to come
   R* tops;            ///< [tokens]: the logit of a query that its weights are measured against
   R* totals;          ///< [tokens]: the sum of the shares
@@ -44,7 +44,7 @@ struct PoolBlock {
         sums(backward ? take_panels<R>(space, tokens, group_columns<R>) : Panels<R>{}),
         maximum(space.take<R>(stride)),
         normaliser(space.take<R>(stride)),
-        fade(space.take<R>(stride)),
+        decay(space.take<R>(stride)),
         next(space.take<R>(stride)),
         tops(space.take<R>(tokens)),
         totals(space.take<R>(tokens)),

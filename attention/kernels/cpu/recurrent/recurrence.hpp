@@ -1,6 +1,6 @@
 // The forward pass that the recurrent families share: heads and columns of values as items, tokens
 // in blocks, a memory that is carried through `scan`. A family says how a block's inputs become the
-// e, p and fade of `scan`, and what else it carries.
+// e, p and decay of `scan`, and what else it carries.
 #pragma once
 
 #include <algorithm>
@@ -183,7 +183,7 @@ void recurrent_item(const typename Family::Sizes& sizes,
                                out,
                                memory.data + l * memory.stride,
                                memory.stride,
-                               s.block.fade + l,
+                               s.block.decay + l,
                                &ahead,
                                l > 0,
                                last ? s.block.factors : nullptr};

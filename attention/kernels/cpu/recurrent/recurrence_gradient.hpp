@@ -6,7 +6,8 @@
 //   dLoss/dv_s       = sum_{t>=s} (E_s . P_t) g_t:
 // each is the scan of state_scan.hpp over other operands, the first forwards, the other two
 // backwards. 12 L D operations a token in all, and no products inside blocks. Where the memory is
-// large, Z is read from that of dLoss/dv instead, with products inside blocks: see meetings.hpp.
+// large, Z is read from that of dLoss/dv instead, with products inside blocks: see
+// intra_block_scores.hpp.
 //
 // With fewer heads than threads the latents of a head are shared out in slices. They meet in a few
 // numbers for each token, and in dLoss/dv, to which each slice gives a part; so there, and only
@@ -47,7 +48,7 @@ class GradientSweep {
     const std::int64_t length = f_.sizes.length;
     if (!s_.by_products) std::fill_n(s_.by_value, s_.height * s_.latents, R{0});
     std::fill_n(s_.by_latent, s_.rows * s_.width, R{0});
-    std::fill_n(s_.fade, s_.latents, R{0});
+    std::fill_n(s_.decay, s_.latents, R{0});
     f_.begin_gradient(s_.block);
     for (std::int64_t i = kept_.blocks - 1; i >= 0; --i) {
       const std::int64_t t0 = i * block_tokens;
@@ -99,7 +100,7 @@ class GradientSweep {
       const Panels<R> x{x_block.at(t - t0, l), x_block.stride};
       scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, last - l, values, upstream,
                                                       s.block.scores, x, s.by_value + l * s.height,
-                                                      last - l, s.block.fade + l, &ahead});
+                                                      last - l, s.block.decay + l, &ahead});
       dot_rows<R, Bytes>(s.block.weights, x, n, last - l, l > 0, s.parts);
     });
     sum_parts<R, Bytes>(s.parts, n, own_.dot + t);
@@ -156,21 +157,23 @@ class GradientSweep {
       ahead.add(f_.gradients.d_values, f_.b, f_.h, before, f_.sizes.value_dim);
     }
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
-    if (s.by_products) meet<R, Bytes>(n, s.width, values, upstream, s.room, s.meets);
+    if (s.by_products)
+      intra_block_scores<R, Bytes>(n, s.width, values, upstream, s.room, s.intra_block);
     for_groups([&](std::int64_t l, std::int64_t last) {
       f_.template weigh<Bytes, true>(s.block, opened, l, last);
       if (s.by_products) {
-        read_meetings<R, Bytes>({n, last - l, s.width, values, s.meets, s.block.weights,
-                                 s.by_latent + l * s.width, s.fade + l, s.room, s.z, &ahead});
+        read_intra_block_scores<R, Bytes>({n, last - l, s.width, values, s.intra_block,
+                                           s.block.weights, s.by_latent + l * s.width, s.decay + l,
+                                           s.room, s.z, &ahead});
       } else {
         scan<R, Bytes, Fade::columns, Order::backwards>(
             {n, s.height, last - l, upstream, values, s.block.weights, s.z,
-             s.by_value + l * s.height, last - l, s.fade + l, &ahead});
+             s.by_value + l * s.height, last - l, s.decay + l, &ahead});
       }
       scan<R, Bytes, Fade::rows, Order::backwards>(
           {n, last - l, s.width, s.block.weights, s.block.scores, upstream, dv,
-           s.by_latent + l * s.width, s.width, s.fade + l, &ahead, l > 0});
-      std::copy(s.block.fade + l, s.block.fade + last, s.fade + l);
+           s.by_latent + l * s.width, s.width, s.decay + l, &ahead, l > 0});
+      std::copy(s.block.decay + l, s.block.decay + last, s.decay + l);
       f_.template finish<Bytes>(s.block, t, n, x, s.z, s.deltas, l, last);
     });
     if (!lying) store_values(place);

@@ -20,9 +20,9 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
       const std::int64_t column = d + j * S::lanes;
       const auto before = S::load(block.state + (l + i) * block.state_stride + column);
       if constexpr (Fades == Fade::rows) {
-        sums[i][j] = block.fade[l + i] * before;
+        sums[i][j] = block.decay[l + i] * before;
       } else {
-        sums[i][j] = S::load(block.fade + column) * before;
+        sums[i][j] = S::load(block.decay + column) * before;
       }
     }
   }
@@ -54,7 +54,7 @@ ATTNBENCH_INLINE void scan_tile(const ScanBlock<R>& block, std::int64_t l, std::
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       value[j] = S::load(v + v_beside[j]);
-      read[j] = First ? S::all(0) : S::load(o + o_beside[j]);
+      read[j] = First ? S::broadcast(0) : S::load(o + o_beside[j]);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i) {
@@ -129,10 +129,10 @@ ATTNBENCH_INLINE void scan_token_columns(const ScanBlock<R>& block, std::int64_t
 #pragma GCC unroll 8
   for (int j = 0; j < N; ++j) {
     value[j] = S::load(block.v.at(0, d + j * S::lanes));
-    read[j] = block.continued ? S::load(block.o.at(0, d + j * S::lanes)) : S::all(0);
+    read[j] = block.continued ? S::load(block.o.at(0, d + j * S::lanes)) : S::broadcast(0);
   }
   R* row = block.state + d;
-  const R* fade = block.fade;
+  const R* decay = block.decay;
   const std::int64_t stride = block.state_stride;
   for (std::int64_t l = 0; l < block.rows; l += panel_columns<R>) {
     const R* e = block.e.at(0, l);
@@ -144,12 +144,12 @@ ATTNBENCH_INLINE void scan_token_columns(const ScanBlock<R>& block, std::int64_t
           const auto here = reinterpret_cast<std::uintptr_t>(row + j * S::lanes);
           __builtin_prefetch(reinterpret_cast<const void*>(here + ahead), 1, 3);
         }
-        const auto sum = *fade * S::load(row + j * S::lanes) + *e * value[j];
+        const auto sum = *decay * S::load(row + j * S::lanes) + *e * value[j];
         S::store(row + j * S::lanes, sum);
         read[j] += *p * sum;
       }
       row += stride;
-      ++fade;
+      ++decay;
       ++e;
       ++p;
     }

@@ -32,18 +32,18 @@ struct ScanBlock {
   Panels<R> o;
   R* state;  ///< [rows, columns]
   std::int64_t state_stride;
-  const R* fade;
+  const R* decay;
   Ahead* ahead;                ///< what to fetch meanwhile
   bool continued = false;      ///< o is added to
   const R* factors = nullptr;  ///< what o is multiplied by at the end, one for each token; forwards
-                               ///< with a fade of rows
+                               ///< with a decay of rows
 };
 
 /// For float and double, vectors of 16, 32 and 64 bytes.
 template <class R, int Bytes, Fade Fades, Order Time>
 void scan(const ScanBlock<R>& block);
 
-/// The same of a single token, forwards with a fade of rows: then moving the memory is all the
+/// The same of a single token, forwards with a decay of rows: then moving the memory is all the
 /// work, so it is gone through row by row, as it lies.
 template <class R, int Bytes>
 void scan_token(const ScanBlock<R>& block);

@@ -67,7 +67,7 @@ ATTNBENCH_INLINE void greatest_of_rows(const R* rows, std::int64_t count, R* gre
   using S = Simd<R, Bytes>;
   using Vector = typename S::Vector;
   join_rows<R, Bytes>(rows, count, greatest,
-                      [](Vector a, Vector b) ATTNBENCH_INLINE_LAMBDA { return S::greater(a, b); });
+                      [](Vector a, Vector b) ATTNBENCH_INLINE_LAMBDA { return S::max(a, b); });
 }
 
 }  // namespace attnbench::kernels

@@ -45,7 +45,7 @@ struct Exponential<float> {
 
 /// 2^f on [0, 1), the least greatest relative error: 7.0e-8 by degree 5 among those that are exact
 /// at 0, little more than a rounding; 7.5e-5 by degree 3, for what is rounded to bfloat16. Exact at
-/// 0, since a memory that is faded by 2^0 with every block would vanish in a long stream.
+/// 0, since a memory that is decayed by 2^0 with every block would vanish in a long stream.
 template <int Degree>
 struct FractionPower;
 template <>
@@ -94,10 +94,10 @@ struct Simd {
     return reinterpret_cast<const Vector&>(bits);
   }
   static ATTNBENCH_INLINE void store(R* to, Vector v) { std::memcpy(to, &v, sizeof v); }
-  static ATTNBENCH_INLINE Vector all(R x) { return Vector{} + x; }
-  static ATTNBENCH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
+  static ATTNBENCH_INLINE Vector broadcast(R x) { return Vector{} + x; }
+  static ATTNBENCH_INLINE Vector max(Vector a, Vector b) { return a > b ? a : b; }
   /// b where a is NaN.
-  static ATTNBENCH_INLINE Vector smaller(Vector a, Vector b) { return a < b ? a : b; }
+  static ATTNBENCH_INLINE Vector min(Vector a, Vector b) { return a < b ? a : b; }
 
   /// 2^x for x <= 0, below the normal numbers 0, of NaN NaN. Values slightly above 0 are fine too.
   /// float: at most 2.5e-7 off, relatively; double: 5e-16.
@@ -108,7 +108,7 @@ struct Simd {
     using E = Exponential<R>;
     const Vector shifted = x + E::to_integer;
     const Vector fraction = x - (shifted - E::to_integer);
-    Vector y = all(E::coefficients[0]);
+    Vector y = broadcast(E::coefficients[0]);
     for (std::size_t i = 1; i < sizeof E::coefficients / sizeof(R); ++i) {
       y = y * fraction + E::coefficients[i];
     }
@@ -127,13 +127,13 @@ struct Simd {
     constexpr auto& coefficients = FractionPower<Degree>::coefficients;
     Vector fraction;
     asm("vreduceps $9, %1, %0" : "=v"(fraction) : "v"(x));  // x - floor(x)
-    Vector y = all(coefficients[0]);
+    Vector y = broadcast(coefficients[0]);
     for (int i = 1; i <= Degree; ++i) y = y * fraction + coefficients[i];
     Vector result;
     asm("vcmpps $0x15, %3, %2, %%k1\n\t"  // not below the least: a NaN stays one
         "vscalefps %2, %1, %0%{%%k1%}%{z%}"
         : "=v"(result)
-        : "v"(y), "v"(x), "v"(all(Exponential<float>::least))
+        : "v"(y), "v"(x), "v"(broadcast(Exponential<float>::least))
         : "k1");
     return result;
   }
@@ -160,7 +160,7 @@ struct Simd {
     }
   }
   /// 1 / x for normal numbers above 0, within 1.5 roundings.
-  static ATTNBENCH_INLINE Vector inverse(Vector x) {
+  static ATTNBENCH_INLINE Vector reciprocal(Vector x) {
 #if defined(__x86_64__)
     if constexpr (Bytes == 64 && std::is_same_v<R, float>) {
       Vector guess;  // within 2^-14, and a step of Newton's squares that: division takes 16 cycles
@@ -186,7 +186,7 @@ struct Simd {
       for (int i = 1; i < lanes; ++i) best = v[i] > best ? v[i] : best;
       return best;
     } else {
-      return Half::greatest(Half::greater(half<0>(v), half<1>(v)));
+      return Half::greatest(Half::max(half<0>(v), half<1>(v)));
     }
   }
 

@@ -74,14 +74,14 @@ ATTNBENCH_INLINE float greatest_of(const float* scores, Range columns) {
   std::int64_t k = columns.begin;
   for (; k + 4 * S::lanes <= columns.end; k += 4 * S::lanes) {
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u) most[u] = S::greater(most[u], S::load(scores + k + u * S::lanes));
+    for (int u = 0; u < 4; ++u) most[u] = S::max(most[u], S::load(scores + k + u * S::lanes));
   }
-  for (; k < columns.end; k += S::lanes) most[0] = S::greater(most[0], S::load(scores + k));
-  return S::greatest(S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3])));
+  for (; k < columns.end; k += S::lanes) most[0] = S::max(most[0], S::load(scores + k));
+  return S::greatest(S::max(S::max(most[0], most[1]), S::max(most[2], most[3])));
 }
 
 /// One row of scores, `greatest` being the greatest of them, becomes weights; what was summed
-/// before fades.
+/// before decays.
 ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t row, Range columns,
                                float factor, float greatest) {
   const float* const scores = s.scores + i * key_tile;
@@ -101,12 +101,12 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
   total[0] += total[1];
   float* const sums = s.sums + row * S::lanes;
   if (after == before) return S::store(sums, S::load(sums) + total[0]);
-  const auto fade = S::exp2_by_scaling(S::all(before - base));
+  const auto decay = S::exp2_by_scaling(S::broadcast(before - base));
   s.greatest[row] = after;
-  S::store(sums, S::load(sums) * fade + total[0]);
+  S::store(sums, S::load(sums) * decay + total[0]);
   float* const out = s.out + row * s.value_dim;
   for (std::int64_t d = 0; d < s.value_dim; d += S::lanes) {
-    S::store(out + d, S::load(out + d) * fade);
+    S::store(out + d, S::load(out + d) * decay);
   }
 }
 
@@ -155,7 +155,7 @@ ATTNBENCH_INLINE void finish_rows(const ForwardCall<BFloat16>& call, const Forwa
   for (std::int64_t i = 0; i < rows; ++i) {
     const float* const sums = s.out + i * s.value_dim;
     BFloat16* const out = call.in.out.at(item.b, item.h, t0 + i);
-    const auto factor = S::all(s.sum[i] == 0 ? 0.0F : 1 / s.sum[i]);
+    const auto factor = S::broadcast(s.sum[i] == 0 ? 0.0F : 1 / s.sum[i]);
     for (std::int64_t d = 0; d < s.value_dim; d += amx::depth) {
       const amx::Words row =
           amx::rounded_words(factor * S::load(sums + d), factor * S::load(sums + d + S::lanes));

@@ -37,7 +37,7 @@ class GreatestSquare {
   }
   ATTNBENCH_INLINE void end_rows() {
     const auto sum = (squares_[0] + squares_[1]) + (squares_[2] + squares_[3]);
-    for (auto& square : squares_) square = S::all(0);
+    for (auto& square : squares_) square = S::broadcast(0);
     // As bits, where a NaN is greater than any number that is not negative.
     const auto& bits = reinterpret_cast<const typename S::Integers&>(sum);
     most_ = bits > most_ ? bits : most_;

@@ -1,5 +1,5 @@
 // What the forward pass on AMX does where it knows beforehand that no score is out of reach of a
-// word's fixed point: no maximum is sought, and nothing that has been summed up fades.
+// word's fixed point: no maximum is sought, and nothing that has been summed up decays.
 //
 // Work comes in units of 32 queries and the keys of a tile that they see. Tiles are multiplied by a
 // unit of their own, in 16 cycles each, which leaves the vectors' ports free but for one of two

@@ -41,7 +41,7 @@ class Powers {
 
  public:
   explicit ATTNBENCH_INLINE Powers(const PowerTable& table, float factor)
-      : factor_(S::all(factor)) {
+      : factor_(S::broadcast(factor)) {
     __builtin_memcpy(&low_, table.correction, 64);
     __builtin_memcpy(&high_, table.correction + 64, 64);
     __builtin_memcpy(&upper_, table.upper, 64);

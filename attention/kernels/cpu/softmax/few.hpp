@@ -38,20 +38,20 @@ ATTNBENCH_INLINE R few_weights(R* scores, std::int64_t columns, R& greatest, R& 
   using S = Simd<R, Bytes>;
   auto most = S::load(scores);
   for (std::int64_t k = S::lanes; k < columns; k += S::lanes) {
-    most = S::greater(most, S::load(scores + k));
+    most = S::max(most, S::load(scores + k));
   }
   const R before = greatest;
   greatest = std::max(before, S::greatest(most));
   const R base = std::isinf(greatest) ? R{0} : greatest;
-  auto total = S::all(0);
+  auto total = S::broadcast(0);
   for (std::int64_t k = 0; k < columns; k += S::lanes) {
     const auto weight = S::exp2(S::load(scores + k) - base);
     S::store(scores + k, weight);
     total += weight;
   }
-  const R fade = std::exp2(before - base);
-  sum = sum * fade + S::sum(total);
-  return fade;
+  const R decay = std::exp2(before - base);
+  sum = sum * decay + S::sum(total);
+  return decay;
 }
 
 /// As `take_tile`, with queries in rows, [rows, key_stride], and `scores` [rows, columns];
@@ -78,14 +78,14 @@ void take_tile_few(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R*
       }
       const std::int64_t end = rounded(seen.end, S::lanes);
       std::fill(row + seen.end, row + end, hidden);
-      const R fade = few_weights<R, Bytes>(row, end, p.greatest[i], p.sum[i]);
+      const R decay = few_weights<R, Bytes>(row, end, p.greatest[i], p.sum[i]);
       in_runs<8>(
           value_dim / S::lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
             constexpr int N = decltype(vectors)::value;
             detail::multiply_tile<R, Bytes, 1, N, Start::scaled>(
                 seen.end - seen.begin, {row + seen.begin, columns, 1},
                 tile.values + seen.begin * tile.value_stride + first * S::lanes, tile.value_stride,
-                p.out + i * value_dim + first * S::lanes, value_dim, &fade);
+                p.out + i * value_dim + first * S::lanes, value_dim, &decay);
           });
     }
   });

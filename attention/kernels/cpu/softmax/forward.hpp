@@ -118,8 +118,8 @@ ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, 
       const std::int64_t first = std::clamp<std::int64_t>(opposite + k - sizes.right, 0, lanes);
       const std::int64_t past = std::clamp<std::int64_t>(opposite + k + sizes.left + 1, 0, lanes);
       const auto late =
-          S::smaller(S::load(column + k * panel), S::load(bounds.numbers + lanes - first));
-      S::store(column + k * panel, S::smaller(late, S::load(bounds.numbers + 2 * lanes - past)));
+          S::min(S::load(column + k * panel), S::load(bounds.numbers + lanes - first));
+      S::store(column + k * panel, S::min(late, S::load(bounds.numbers + 2 * lanes - past)));
     }
   };
   // The keys between are seen by all.
@@ -129,18 +129,18 @@ ATTNBENCH_INLINE void hide(const SoftmaxSizes& sizes, const std::uint8_t* mask, 
   hide_some(std::max({range.begin, begin, end}), range.end);
   for (std::int64_t k = range.begin; mask != nullptr && k < range.end; ++k) {
     if (mask[s0 + k] == 0) {
-      S::store(column + k * panel, S::all(-std::numeric_limits<R>::infinity()));
+      S::store(column + k * panel, S::broadcast(-std::numeric_limits<R>::infinity()));
     }
   }
 }
 
-/// Scores become weights relative to the greatest score so far, which moves with them; `fade` is
+/// Scores become weights relative to the greatest score so far, which moves with them; `decay` is
 /// what sums made before are worth now. For all keys of `range`; a vector of queries that does not
 /// see some of them has no scores there, and gets 0.
 template <class R, int Bytes>
 ATTNBENCH_INLINE void panel_weights(const SoftmaxSizes& sizes, const std::uint8_t* mask,
                                     const QueryPanel<R>& p, const KeyTile<R>& tile, Range range,
-                                    bool whole, R* scores, R* fade) {
+                                    bool whole, R* scores, R* decay) {
   using S = Simd<R, Bytes>;
   constexpr R lowest = -std::numeric_limits<R>::infinity();
   constexpr int unit = 4;  // chains of comparisons that hide each other's latency
@@ -159,13 +159,13 @@ ATTNBENCH_INLINE void panel_weights(const SoftmaxSizes& sizes, const std::uint8_
     for (; k + unit <= seen.end; k += unit) {
 #pragma GCC unroll 4
       for (int u = 0; u < unit; ++u) {
-        most[u] = S::greater(most[u], S::load(column + (k + u) * panel));
+        most[u] = S::max(most[u], S::load(column + (k + u) * panel));
       }
     }
-    for (; k < seen.end; ++k) most[0] = S::greater(most[0], S::load(column + k * panel));
-    const auto after = S::greater(S::greater(most[0], most[1]), S::greater(most[2], most[3]));
+    for (; k < seen.end; ++k) most[0] = S::max(most[0], S::load(column + k * panel));
+    const auto after = S::max(S::max(most[0], most[1]), S::max(most[2], most[3]));
     // A row that has seen no key yet must not compute infinity minus infinity.
-    const auto base = after == lowest ? S::all(0) : after;
+    const auto base = after == lowest ? S::broadcast(0) : after;
     typename S::Vector total[2] = {};
     for (k = seen.begin; k + 2 <= seen.end; k += 2) {
 #pragma GCC unroll 2
@@ -180,20 +180,20 @@ ATTNBENCH_INLINE void panel_weights(const SoftmaxSizes& sizes, const std::uint8_
       S::store(column + k * panel, weight);
       total[0] += weight;
     }
-    for (k = range.begin; k < seen.begin; ++k) S::store(column + k * panel, S::all(0));
-    for (k = seen.end; k < range.end; ++k) S::store(column + k * panel, S::all(0));
+    for (k = range.begin; k < seen.begin; ++k) S::store(column + k * panel, S::broadcast(0));
+    for (k = seen.end; k < range.end; ++k) S::store(column + k * panel, S::broadcast(0));
     const auto factor = S::exp2(before - base);
-    S::store(fade + i, factor);
+    S::store(decay + i, factor);
     S::store(p.greatest + i, after);
     S::store(p.sum + i, S::load(p.sum + i) * factor + (total[0] + total[1]));
   }
 }
 
-/// out = fade * out + weights * values, six queries at a time, against the keys that they see.
+/// out = decay * out + weights * values, six queries at a time, against the keys that they see.
 template <class R, int Bytes, bool Fresh>
 ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
                                    const KeyTile<R>& tile, Range range, bool whole, const R* scores,
-                                   const R* fade, std::int64_t value_dim) {
+                                   const R* decay, std::int64_t value_dim) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
   constexpr int M = 6;
   for (std::int64_t i = 0; i < p.rows; i += M) {
@@ -215,18 +215,18 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
                                                            tile.further->next(keys, values));
       } else {
         detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
-            seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, fade + i);
+            seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, decay + i);
       }
     });
   }
 }
 
 /// The whole of it: adds one tile's keys to one panel's sums. `scores` holds tile.count rows,
-/// rounded up to 8, of `panel`; `fade` one row; `bias` a turned table, or null.
+/// rounded up to 8, of `panel`; `decay` one row; `bias` a turned table, or null.
 template <class R, int Bytes>
 void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
                const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t value_dim, R* scores,
-               R* fade) {
+               R* decay) {
   const Range seen = within(seen_keys(sizes, p.t0, p.rows), tile.s0, tile.count);
   if (seen.empty()) return;
   const Range range{seen.begin / row_unit * row_unit, seen.end};
@@ -243,15 +243,15 @@ void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bia
     });
   }
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    panel_weights<R, Bytes>(sizes, mask, p, tile, range, whole, scores, fade);
+    panel_weights<R, Bytes>(sizes, mask, p, tile, range, whole, scores, decay);
   });
   if (tile.fresh) {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-      panel_values<R, Bytes, true>(sizes, p, tile, range, whole, scores, fade, value_dim);
+      panel_values<R, Bytes, true>(sizes, p, tile, range, whole, scores, decay, value_dim);
     });
   } else {
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-      panel_values<R, Bytes, false>(sizes, p, tile, range, whole, scores, fade, value_dim);
+      panel_values<R, Bytes, false>(sizes, p, tile, range, whole, scores, decay, value_dim);
     });
   }
 }

@@ -23,7 +23,7 @@ struct ForwardScratch {
   std::int64_t dim, value_dim;
   R *q, *out, *greatest, *sum;  // of the item's queries
   R *keys, *values;             // where they cannot be used as they lie
-  R *scores, *fade;             // of one panel
+  R *scores, *decay;            // of one panel
 
   ForwardScratch(Workspace& space, const SoftmaxSizes& sizes, const Cut& cut)
       : tile(narrow(sizes) ? band_tile : key_tile),
@@ -38,7 +38,7 @@ struct ForwardScratch {
         keys(space.take<R>(room * dim)),
         values(space.take<R>(room * value_dim)),
         scores(space.take<R>(tile * panel)),
-        fade(space.take<R>(panel)) {}
+        decay(space.take<R>(panel)) {}
 };
 
 template <class R>

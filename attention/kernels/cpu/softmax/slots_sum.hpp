@@ -87,7 +87,7 @@ ATTNBENCH_INLINE void sum_slots(const ForwardCall<T>& call, const ForwardCall<T>
     // The slots are one group: its weights and what sums shrink by are still there.
     FetchingProduct<R>{n.units,    n.token_width, place.tokens, {s.weights, 1, pool_group},
                        k.data,     k.stride,      s.key_sums,   n.token_width,
-                       s.key_sums, n.token_width, s.fade}
+                       s.key_sums, n.token_width, s.decay}
         .template run<Bytes>(ahead);
   }
   finish(call, item, {sums.sum, sums.maximum, sums.normaliser, n.width});

@@ -64,7 +64,7 @@ ATTNBENCH_INLINE void band_item(const ForwardCall<T>& call, const ForwardScratch
       tile.first_group = (s0 - seen.begin) / row_unit;
       tile.fresh = true;
       tile.further = &further;
-      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
+      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.decay);
     }
     for (std::int64_t i = 0; i < rows; ++i) {
       finish_row(call, item, t0 + i, s.out + i * s.value_dim, s.greatest[i], s.sum[i]);
@@ -125,7 +125,7 @@ ATTNBENCH_INLINE void forward_item(const ForwardCall<T>& call, void* scratch,
                                   sizes.head_dim, factor, s.q + i * s.dim, panel);
       }
       tile.first_group = i / panel * (key_tile / row_unit);
-      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.fade);
+      take_tile<R, Bytes>(sizes, mask, call.bias, p, tile, s.value_dim, s.scores, s.decay);
     }
   }
   finish(call, item, {s.out, s.greatest, s.sum, s.value_dim});

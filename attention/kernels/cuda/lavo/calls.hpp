@@ -1,4 +1,4 @@
-// What running_memory.cu chooses among; each dtype is compiled in a file of its own.
+// What lavo.cu chooses among; each dtype is compiled in a file of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace attnbench::kernels::cuda {
 
 /// In fp32 on the CUDA cores. Forward no size is 0.
 template <class T>
-void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
-                    const MemoryPlan& plan, Stream stream, void* workspace, std::size_t bytes);
+void memory_forward(const LavoSizes& sizes, const LavoArguments<T>& given, const MemoryPlan& plan,
+                    Stream stream, void* workspace, std::size_t bytes);
 template <class T>
-void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
-                     const RunningMemoryGradients<T>& gradients, const MemoryPlan& plan,
-                     Stream stream, void* workspace, std::size_t bytes);
+void memory_backward(const LavoSizes& sizes, const LavoArguments<T>& given,
+                     const LavoGradients<T>& gradients, const MemoryPlan& plan, Stream stream,
+                     void* workspace, std::size_t bytes);
 
 }  // namespace attnbench::kernels::cuda

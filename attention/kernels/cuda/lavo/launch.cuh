@@ -13,9 +13,8 @@
 namespace attnbench::kernels::cuda {
 
 template <class T>
-MemoryArguments<T> memory_arguments(const RunningMemorySizes& sizes,
-                                    const RunningMemoryArguments<T>& given, const MemoryPlan& plan,
-                                    const MemorySpace& lent) {
+MemoryArguments<T> memory_arguments(const LavoSizes& sizes, const LavoArguments<T>& given,
+                                    const MemoryPlan& plan, const MemorySpace& lent) {
   MemoryArguments<T> a;
   a.query = given.query;
   a.tokens = given.tokens;
@@ -42,7 +41,7 @@ inline dim3 memory_grid(std::int64_t heads, int segments) {
   return dim3(static_cast<unsigned>(heads), static_cast<unsigned>(segments));
 }
 
-inline std::size_t memory_block_bytes(const RunningMemorySizes& sizes, const MemoryPlan& plan,
+inline std::size_t memory_block_bytes(const LavoSizes& sizes, const MemoryPlan& plan,
                                       bool gradient) {
   const MemoryLayout layout(static_cast<int>(sizes.bases), static_cast<int>(sizes.head_dim),
                             plan.tile, gradient);
@@ -88,8 +87,8 @@ void launch_memory_tensor(MemoryArguments<T> a, std::int64_t heads, Stream strea
 }
 
 template <class T>
-void launch_memory_read(const MemoryArguments<T>& a, const RunningMemorySizes& sizes,
-                        std::int64_t heads, Stream stream) {
+void launch_memory_read(const MemoryArguments<T>& a, const LavoSizes& sizes, std::int64_t heads,
+                        Stream stream) {
   if constexpr (!std::is_same_v<T, float>) {
     if (a.plan.tensor_width == 64) return launch_memory_tensor<T, 64>(a, heads, stream);
     if (a.plan.tensor_width == 128) return launch_memory_tensor<T, 128>(a, heads, stream);
@@ -99,8 +98,8 @@ void launch_memory_read(const MemoryArguments<T>& a, const RunningMemorySizes& s
 }
 
 template <class T>
-void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
-                    const MemoryPlan& plan, Stream stream, void* workspace, std::size_t bytes) {
+void memory_forward(const LavoSizes& sizes, const LavoArguments<T>& given, const MemoryPlan& plan,
+                    Stream stream, void* workspace, std::size_t bytes) {
   Workspace space(workspace, bytes);
   const MemorySpace lent(space, sizes, plan);
   const std::int64_t heads = sizes.batch * sizes.heads;
@@ -135,7 +134,7 @@ void memory_forward(const RunningMemorySizes& sizes, const RunningMemoryArgument
 /// What queries give. In fp16 gradients of coordinates may be too small for tensor cores.
 template <class T>
 void launch_query_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
-                            const RunningMemorySizes& sizes, std::int64_t heads, Stream stream) {
+                            const LavoSizes& sizes, std::int64_t heads, Stream stream) {
   const dim3 grid = memory_grid(heads, a.plan.reading.count);
   if constexpr (std::is_same_v<T, BFloat16>) {
     constexpr std::size_t bytes = MemoryGradientLayout::bytes;
@@ -154,7 +153,7 @@ void launch_query_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
 /// What tokens get.
 template <class T>
 void launch_token_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
-                            const RunningMemorySizes& sizes, std::int64_t heads, Stream stream) {
+                            const LavoSizes& sizes, std::int64_t heads, Stream stream) {
   const dim3 grid = memory_grid(heads, a.plan.summing.count);
   if constexpr (std::is_same_v<T, BFloat16>) {
     constexpr std::size_t bytes = MemoryTokenLayout::bytes;
@@ -171,9 +170,9 @@ void launch_token_gradients(MemoryArguments<T> a, MemoryGradientArguments<T> g,
 }
 
 template <class T>
-void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& given,
-                     const RunningMemoryGradients<T>& gradients, const MemoryPlan& plan,
-                     Stream stream, void* workspace, std::size_t bytes) {
+void memory_backward(const LavoSizes& sizes, const LavoArguments<T>& given,
+                     const LavoGradients<T>& gradients, const MemoryPlan& plan, Stream stream,
+                     void* workspace, std::size_t bytes) {
   Workspace space(workspace, bytes);
   const MemorySpace lent(space, sizes, plan);
   auto g = memory_gradient_space<T>(space, sizes, plan);
@@ -195,10 +194,10 @@ void memory_backward(const RunningMemorySizes& sizes, const RunningMemoryArgumen
 }
 
 #define ATTNBENCH_INSTANTIATE_MEMORY(T)                                                         \
-  template void memory_forward<T>(const RunningMemorySizes&, const RunningMemoryArguments<T>&,  \
-                                  const MemoryPlan&, Stream, void*, std::size_t);               \
-  template void memory_backward<T>(const RunningMemorySizes&, const RunningMemoryArguments<T>&, \
-                                   const RunningMemoryGradients<T>&, const MemoryPlan&, Stream, \
-                                   void*, std::size_t);
+  template void memory_forward<T>(const LavoSizes&, const LavoArguments<T>&, const MemoryPlan&, \
+                                  Stream, void*, std::size_t);                                  \
+  template void memory_backward<T>(const LavoSizes&, const LavoArguments<T>&,                   \
+                                   const LavoGradients<T>&, const MemoryPlan&, Stream, void*,   \
+                                   std::size_t);
 
 }  // namespace attnbench::kernels::cuda

@@ -10,14 +10,14 @@
 namespace attnbench::kernels::cuda {
 namespace {
 
-void require_supported(const RunningMemorySizes& sizes) {
-  const std::string why = running_memory_refusal(sizes);
+void require_supported(const LavoSizes& sizes) {
+  const std::string why = lavo_refusal(sizes);
   if (!why.empty()) throw std::logic_error("running memory on CUDA: " + why);
 }
 
 /// Four blocks a multiprocessor, whose shared memory says how much is computed at once.
 template <class T>
-MemoryPlan plan_here(const RunningMemorySizes& sizes, bool gradient) {
+MemoryPlan plan_here(const LavoSizes& sizes, bool gradient) {
   const bool tensor = !gradient && !std::is_same_v<T, float>;
   int width = tensor ? memory_tensor_width(sizes) : 0;
   if (width == 128 && MemoryTensorLayout<128>::bytes > card().shared_bytes) width = 0;
@@ -26,13 +26,13 @@ MemoryPlan plan_here(const RunningMemorySizes& sizes, bool gradient) {
   return plan_memory(sizes, 4 * card().multiprocessors, gradient, width, tile);
 }
 
-bool nothing_to_read(const RunningMemorySizes& sizes) {
+bool nothing_to_read(const LavoSizes& sizes) {
   return sizes.batch == 0 || sizes.heads == 0 || sizes.length == 0;
 }
 
 }  // namespace
 
-std::string running_memory_refusal(const RunningMemorySizes& sizes) {
+std::string lavo_refusal(const LavoSizes& sizes) {
   constexpr std::int64_t most = std::int64_t{1} << 30;  // tokens are numbered in 31 bits
   if (sizes.batch < 0 || sizes.heads < 0 || sizes.length < 0 || sizes.memory_length < 0 ||
       sizes.phase < 0) {
@@ -55,7 +55,7 @@ std::string running_memory_refusal(const RunningMemorySizes& sizes) {
 }
 
 template <class T>
-std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes) {
+std::size_t lavo_forward_bytes(const LavoSizes& sizes) {
   require_supported(sizes);
   if (nothing_to_read(sizes)) return 0;
   Workspace count;
@@ -64,16 +64,15 @@ std::size_t running_memory_forward_bytes(const RunningMemorySizes& sizes) {
 }
 
 template <class T>
-void running_memory_forward(const RunningMemorySizes& sizes,
-                            const RunningMemoryArguments<T>& arguments, Stream stream,
-                            void* workspace, std::size_t workspace_bytes) {
+void lavo_forward(const LavoSizes& sizes, const LavoArguments<T>& arguments, Stream stream,
+                  void* workspace, std::size_t workspace_bytes) {
   require_supported(sizes);
   if (nothing_to_read(sizes)) return;
   memory_forward(sizes, arguments, plan_here<T>(sizes, false), stream, workspace, workspace_bytes);
 }
 
 template <class T>
-std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes) {
+std::size_t lavo_backward_bytes(const LavoSizes& sizes) {
   require_supported(sizes);
   const MemoryPlan plan = plan_here<T>(sizes, true);
   Workspace count;
@@ -83,24 +82,22 @@ std::size_t running_memory_backward_bytes(const RunningMemorySizes& sizes) {
 }
 
 template <class T>
-void running_memory_backward(const RunningMemorySizes& sizes,
-                             const RunningMemoryArguments<T>& arguments,
-                             const RunningMemoryGradients<T>& gradients, Stream stream,
-                             void* workspace, std::size_t workspace_bytes) {
+void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
+                   const LavoGradients<T>& gradients, Stream stream, void* workspace,
+                   std::size_t workspace_bytes) {
   require_supported(sizes);
   if (sizes.heads == 0) return;
   memory_backward(sizes, arguments, gradients, plan_here<T>(sizes, true), stream, workspace,
                   workspace_bytes);
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                \
-  template std::size_t running_memory_forward_bytes<T>(const RunningMemorySizes&);              \
-  template void running_memory_forward<T>(                                                      \
-      const RunningMemorySizes&, const RunningMemoryArguments<T>&, Stream, void*, std::size_t); \
-  template std::size_t running_memory_backward_bytes<T>(const RunningMemorySizes&);             \
-  template void running_memory_backward<T>(                                                     \
-      const RunningMemorySizes&, const RunningMemoryArguments<T>&,                              \
-      const RunningMemoryGradients<T>&, Stream, void*, std::size_t);
+#define ATTNBENCH_INSTANTIATE(T)                                                          \
+  template std::size_t lavo_forward_bytes<T>(const LavoSizes&);                           \
+  template void lavo_forward<T>(const LavoSizes&, const LavoArguments<T>&, Stream, void*, \
+                                std::size_t);                                             \
+  template std::size_t lavo_backward_bytes<T>(const LavoSizes&);                          \
+  template void lavo_backward<T>(const LavoSizes&, const LavoArguments<T>&,               \
+                                 const LavoGradients<T>&, Stream, void*, std::size_t);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(BFloat16)
 ATTNBENCH_INSTANTIATE(Half)

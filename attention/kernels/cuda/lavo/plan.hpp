@@ -26,7 +26,7 @@ struct MemoryWindows {
   constexpr bool ends(int t) const { return t >= first && (t - first) % every == 0; }
 };
 
-inline MemoryWindows memory_windows(const RunningMemorySizes& sizes) {
+inline MemoryWindows memory_windows(const LavoSizes& sizes) {
   constexpr int never = 1 << 30;
   if (sizes.order == MemoryOrder::all) return {never, never};
   if (sizes.order == MemoryOrder::each_token) return {1, 1};
@@ -106,7 +106,7 @@ struct MemoryPlan {
 
 /// The columns of the tiles that the tensor cores take; 0 for what is wide or cut into short
 /// windows.
-inline int memory_tensor_width(const RunningMemorySizes& sizes) {
+inline int memory_tensor_width(const LavoSizes& sizes) {
   const std::int64_t widest = std::max(sizes.bases, sizes.head_dim);
   const bool short_windows =
       sizes.order == MemoryOrder::windows && memory_windows(sizes).every < memory_tensor_tokens;
@@ -115,7 +115,7 @@ inline int memory_tensor_width(const RunningMemorySizes& sizes) {
 
 /// `busy`: blocks that fill the card. `always`: tokens are cut even where there are as many heads.
 /// On the CUDA cores tiles have `tile` tokens, and `tensor_width` is 0.
-inline MemoryPlan plan_memory(const RunningMemorySizes& sizes, std::int64_t busy, bool always,
+inline MemoryPlan plan_memory(const LavoSizes& sizes, std::int64_t busy, bool always,
                               int tensor_width, int tile) {
   MemoryPlan plan;
   plan.windows = memory_windows(sizes);

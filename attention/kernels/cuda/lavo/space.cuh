@@ -12,7 +12,7 @@ struct MemorySpace {
   int* counts;
   MemoryCarry<float> after;
 
-  MemorySpace(Workspace& space, const RunningMemorySizes& sizes, const MemoryPlan& plan) {
+  MemorySpace(Workspace& space, const LavoSizes& sizes, const MemoryPlan& plan) {
     const std::int64_t heads = sizes.batch * sizes.heads;
     sums = space.take<float>(heads * plan.summing.count * sizes.head_dim);
     counts = space.take<int>(sizes.batch * plan.summing.count);
@@ -25,7 +25,7 @@ struct MemorySpace {
 
 /// What the backward pass has beside.
 template <class T>
-MemoryGradientArguments<T> memory_gradient_space(Workspace& space, const RunningMemorySizes& sizes,
+MemoryGradientArguments<T> memory_gradient_space(Workspace& space, const LavoSizes& sizes,
                                                  const MemoryPlan& plan) {
   const std::int64_t heads = sizes.batch * sizes.heads, each = sizes.bases * sizes.head_dim;
   MemoryGradientArguments<T> g;

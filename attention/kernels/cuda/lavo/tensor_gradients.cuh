@@ -1,4 +1,4 @@
-// What queries give to the gradients of the running memory (see running_memory_gradients.cuh), on
+// What queries give to the gradients of LAVO's memory (see gradients.cuh), on
 // the tensor cores: bfloat16, at most 64 bases and columns. A block takes one head and one segment,
 // each warp 16 queries of a tile; what the bases' gradient needs of all of them passes through
 // shared memory, rounded, and its sums stay in registers, 16 bases a warp.

@@ -1,4 +1,4 @@
-// What tokens get of the running memory (see running_memory_gradients.cuh), on the tensor cores:
+// What tokens get of LAVO's memory (see gradients.cuh), on the tensor cores:
 // bfloat16, at most 64 bases and columns. A block goes back through its segment in tiles of up to
 // 64 tokens of one window, a warp 16 of them, whose sums of du / n over what reads them are
 // accumulators: of them comes dx = B^T R, and dB += R x^T, which stays in registers.

@@ -157,7 +157,8 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
       const int l = x0 + static_cast<int>(threadIdx.x);
       if (threadIdx.x < directed_columns) {
         const bool real = l < a.latents;
-        const float add = a.shift == nullptr || !real ? 0.F : a.shift[std::int64_t{head} * a.latents + l];
+        const float add =
+            a.shift == nullptr || !real ? 0.F : a.shift[std::int64_t{head} * a.latents + l];
         bias[threadIdx.x] = real ? add : -INFINITY;
       }
     } else {
@@ -196,16 +197,16 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
       }
     }
     Word p[directed_columns / 8][2];
-    float fade[2];
+    float decay[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 1));
       most[r] = fmaxf(most[r], __shfl_xor_sync(~0u, most[r], 2));
       most[r] = fmaxf(top[r], most[r] - N::lift);
       const float base = most[r] == -INFINITY ? 0.F : most[r];
-      fade[r] = exp2_fast(top[r] - base);
+      decay[r] = exp2_fast(top[r] - base);
       top[r] = most[r];
-      sum[r] *= fade[r];
+      sum[r] *= decay[r];
 #pragma unroll
       for (int n = 0; n < directed_columns / 8; ++n) {
         p[n][r] = pack_pair<T>(exp2_fast(s[n][2 * r] - base), exp2_fast(s[n][2 * r + 1] - base));
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
 #pragma unroll
     for (int n = 0; n < Dim / 8; ++n) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) o[n][i] *= fade[i / 2];
+      for (int i = 0; i < 4; ++i) o[n][i] *= decay[i / 2];
     }
     const Fragments<Dim> right_side(values);
 #pragma unroll

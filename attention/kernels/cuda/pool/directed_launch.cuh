@@ -78,7 +78,7 @@ void launch_directed(DirectedPool<T> a, const WholePoolSizes& sizes,
   a.tokens = arguments.query;
   a.length = static_cast<int>(sizes.length);
   a.averages = lent.averages;
-  if (sizes.query == PoolQuery::logits_and_normaliser) a.shift = lent.normaliser;
+  if (sizes.query == PoolQuery::logits_plus_z) a.shift = lent.normaliser;
   a.out_pieces = by_pieces(a.out, a.value_dim);
   const std::int64_t tiles = (sizes.length + directed_rows - 1) / directed_rows;
   for (std::int64_t tile = 0; tile < tiles; tile += 65535) {

@@ -58,7 +58,7 @@ struct ExactLaunch {
   int heads() const { return static_cast<int>(sizes.heads); }
   float scale() const { return static_cast<float>(sizes.scale * 1.4426950408889634); }
   bool given() const { return sizes.query == PoolQuery::weights; }
-  bool with_normaliser() const { return sizes.query == PoolQuery::logits_and_normaliser; }
+  bool with_normaliser() const { return sizes.query == PoolQuery::logits_plus_z; }
   PoolWeights of_queries() const {
     PoolWeights p;
     p.given = given();

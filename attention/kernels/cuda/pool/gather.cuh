@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
   ATTNBENCH_SHARED(float, floats, 128);
   float* const weights = floats;                                 // [gather_tokens, pool_square]
   float* const columns = weights + gather_tokens * pool_square;  // [gather_tokens, pool_square]
-  float* const fades = columns + gather_tokens * pool_square;    // [pool_square]
-  float* const by = fades + pool_square;                         // [gather_tokens]
+  float* const decays = columns + gather_tokens * pool_square;   // [pool_square]
+  float* const by = decays + pool_square;                        // [gather_tokens]
   const int rows_of_squares = (a.latents + pool_square - 1) / pool_square;
   const int columns_of_squares = (a.value_dim + pool_square - 1) / pool_square;
   int place = static_cast<int>(blockIdx.x);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
       by[tid] = t0 + tid < end ? a.by[head * a.length + t0 + tid] : 0.F;
     }
     __syncthreads();
-    float fade = 1, sum = 0;
+    float decay = 1, sum = 0;
     if (a.own_maxima) {
       float next = maximum;
       for (int t = part; t < gather_tokens; t += 4)
@@ -75,27 +75,27 @@ __global__ void __launch_bounds__(256) pool_gather(const PoolGather<T> a) {
       next = fmaxf(next, __shfl_xor_sync(~0u, next, 1));
       next = fmaxf(next, __shfl_xor_sync(~0u, next, 2));
       const float base = next == -INFINITY ? 0.F : next;
-      fade = exp2f(maximum - base);
+      decay = exp2f(maximum - base);
       maximum = next;
       for (int t = part; t < gather_tokens; t += 4) {
         float& weight = weights[t * pool_square + latent];
         weight = exp2f(weight - base);
         sum += weight;
       }
-      if (part == 0) fades[latent] = fade;
+      if (part == 0) decays[latent] = decay;
     } else if (a.by != nullptr) {
       for (int t = part; t < gather_tokens; t += 4)
         sum += weights[t * pool_square + latent] * by[t];
     }
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
-    total = fade * total + sum;
+    total = decay * total + sum;
     __syncthreads();
     if (a.own_maxima) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] *= fades[4 * ty + i];
+        for (int j = 0; j < 4; ++j) sums[i][j] *= decays[4 * ty + i];
       }
     }
 #pragma unroll 8

@@ -109,7 +109,7 @@ void pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& argu
   PoolRead<T> read;
   read.query = arguments.query;
   read.averages = lent.averages;
-  if (sizes.query == PoolQuery::logits_and_normaliser) read.shift = lent.normaliser;
+  if (sizes.query == PoolQuery::logits_plus_z) read.shift = lent.normaliser;
   read.out = arguments.out;
   read.heads = static_cast<int>(sizes.heads);
   read.length = static_cast<int>(shape.length);

@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(32 * merge_warps)
     most = warp_greatest(most);
   }
   const float base = most == -INFINITY ? 0.F : most;
-  const auto fade = [&](int s) {
+  const auto decay = [&](int s) {
     return a.from.maximum == nullptr ? 1.F : exp2f(a.from.maximum[at(s)] - base);
   };
   if (a.from.total != nullptr) {
-    for (int s = lane; s < a.segments; s += 32) total += fade(s) * a.from.total[at(s)];
+    for (int s = lane; s < a.segments; s += 32) total += decay(s) * a.from.total[at(s)];
     total = warp_sum(total);
   }
   float gain = 1;
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(32 * merge_warps)
     if (real) {
 #pragma unroll 4
       for (int s = part; s < a.segments; s += share) {
-        const float by = fade(s) * gain;
+        const float by = decay(s) * gain;
         const float* const from = a.from.sum + at(s) * a.value_dim;
 #pragma unroll
         for (int j = 0; j < merge_columns / 32; ++j) {

@@ -58,7 +58,7 @@ __device__ inline void load_queries(Word (&to)[2][8], const PoolRead<T>& a, cons
 }
 
 /// Turns logits into weights against the running maximum `top`, with their sums in `sum` (a lane's
-/// share); returns by how much what came before fades.
+/// share); returns by how much what came before decays.
 template <class T>
 __device__ inline float weigh_queries(Word (&x)[8], const float (&shift)[16], float scale,
                                       float& top, float& sum) {
@@ -74,15 +74,15 @@ __device__ inline float weigh_queries(Word (&x)[8], const float (&shift)[16], fl
   most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
   // A row without any logit but -infinity must not compute infinity minus infinity.
   const float base = most == -INFINITY ? 0.F : most;
-  const float fade = exp2_fast(top - base);
+  const float decay = exp2_fast(top - base);
   top = most;
-  sum *= fade;
+  sum *= decay;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     x[j] = pack_pair<T>(exp2_fast(logits[2 * j] - base), exp2_fast(logits[2 * j + 1] - base));
     sum += N::low(x[j]) + N::high(x[j]);  // as they were rounded, so that weights sum to 1
   }
-  return fade;
+  return decay;
 }
 
 /// Writes a warp's 16 rows of O, each times its factor, by way of `tile`.
@@ -176,15 +176,15 @@ __global__ void __launch_bounds__(32 * read_warps, Columns > 64 ? 1 : 2)
           add[4 * i + 2] = y.z;
           add[4 * i + 3] = y.w;
         }
-        const float fade0 = weigh_queries<T>(p[0], add, a.scale, top[0], sum[0]);
-        const float fade1 = weigh_queries<T>(p[1], add, a.scale, top[1], sum[1]);
+        const float decay0 = weigh_queries<T>(p[0], add, a.scale, top[0], sum[0]);
+        const float decay1 = weigh_queries<T>(p[1], add, a.scale, top[1], sum[1]);
         if (l0 > 0) {
 #pragma unroll
           for (int n = 0; n < Columns / 8; ++n) {
-            o[n][0] *= fade0;
-            o[n][1] *= fade0;
-            o[n][2] *= fade1;
-            o[n][3] *= fade1;
+            o[n][0] *= decay0;
+            o[n][1] *= decay0;
+            o[n][2] *= decay1;
+            o[n][3] *= decay1;
           }
         }
       }

@@ -37,7 +37,7 @@ struct SlopeSpace {
     slope_units = space.take<float>(heads * padded);
     wide_slopes = space.take<float>(rows * sizes.value_dim);
     less = space.take<float>(rows);
-    if (sizes.query != PoolQuery::logits_and_normaliser) return;
+    if (sizes.query != PoolQuery::logits_plus_z) return;
     const std::int64_t tiles = (sizes.length + chunk_tokens - 1) / chunk_tokens;
     rest_of_tiles = space.take<float>(rows * tiles);
     rest = space.take<float>(rows);
@@ -89,7 +89,7 @@ void launch_slopes(PoolSlopes<T> a, const WholePoolSizes& sizes,
   a.d_logits = gradients.d_query;
   a.length = static_cast<int>(sizes.length);
   a.given = sizes.query == PoolQuery::weights;
-  if (sizes.query == PoolQuery::logits_and_normaliser) a.shift = lent.pool.normaliser;
+  if (sizes.query == PoolQuery::logits_plus_z) a.shift = lent.pool.normaliser;
   a.matrix = lent.averages;
   a.units = lent.average_units;
   a.top = lent.pool.top;

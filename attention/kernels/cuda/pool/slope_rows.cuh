@@ -183,10 +183,10 @@ __global__ void __launch_bounds__(slope_threads) pool_slope_rows(const PoolSlope
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
             most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
             const float base = most == -INFINITY ? 0.F : most;
-            const float fade = exp2_fast(top[r] - base);
+            const float decay = exp2_fast(top[r] - base);
             top[r] = most;
-            sum[r] *= fade;
-            dot[r] *= fade;
+            sum[r] *= decay;
+            dot[r] *= decay;
 #pragma unroll
             for (int n = 0; n < slope_latents / 8; ++n) {
               const float2 unit = vector_of(stage, 1, n);

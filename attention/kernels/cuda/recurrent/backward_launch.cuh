@@ -15,7 +15,7 @@ GradientArrays gradient_arrays(Workspace& space, const RecurrentShape& shape) {
   const std::int64_t rows = shape.heads * shape.length, numbers = rows * shape.latents;
   GradientArrays arrays;
   arrays.e = space.take<float>(numbers);
-  if (Family::fades) arrays.fade = space.take<float>(numbers);
+  if (Family::decays) arrays.decay = space.take<float>(numbers);
   arrays.w = space.take<float>(numbers);
   arrays.total = space.take<float>(numbers);
   arrays.x = space.take<float>(numbers);
@@ -89,7 +89,7 @@ void recurrent_backward(RecurrentArguments<T> a, const RecurrentGradients<T>& gr
   x.left = a.values;
   x.right = constant(arrays.e);
   x.out = dense(arrays.x);
-  x.fade = arrays.fade;
+  x.decay = arrays.decay;
   x.left_mask = a.mask;
   x.mask_stride = a.mask_stride;
   x.heads = a.heads;
@@ -113,8 +113,8 @@ void recurrent_backward(RecurrentArguments<T> a, const RecurrentGradients<T>& gr
   v.left = constant(arrays.w);
   v.right = gradients.d_out;
   v.out = gradients.d_values;
-  v.fade = arrays.fade;
-  v.fade_inner = v.reverse = true;
+  v.decay = arrays.decay;
+  v.decay_inner = v.reverse = true;
   v.heads = a.heads;
   v.length = a.length;
   v.inner = a.latents;

@@ -57,7 +57,7 @@ __global__ void pass_borders(RecurrentState alone, RecurrentState through, int b
 }
 
 /// The same from the last border to the first, in place: `alone` are the states of the segments
-/// behind the borders, which fade by what the maxima before their first chunks, `maximum` [heads,
+/// behind the borders, which decay by what the maxima before their first chunks, `maximum` [heads,
 /// chunks, latents], rise from one to the next.
 template <bool Fades>
 __global__ void pass_borders_back(RecurrentState alone, const float* maximum, int borders,
@@ -72,14 +72,14 @@ __global__ void pass_borders_back(RecurrentState alone, const float* maximum, in
   const int l = is_sum ? i / value_dim : i - sums;
   float x = 0, next = -INFINITY;
   for (int j = borders - 1; j >= 0; --j) {
-    float fade = 1;
+    float decay = 1;
     if constexpr (Fades) {
       const std::int64_t chunk = head * chunks + std::int64_t{j + 1} * segment_chunks;
       const float most = maximum[chunk * latents + l];
-      fade = next == -INFINITY ? 0.F : exp2_fast(most - next);
+      decay = next == -INFINITY ? 0.F : exp2_fast(most - next);
       next = most;
     }
-    x = at[j * stride] + fade * x;
+    x = at[j * stride] + decay * x;
     at[j * stride] = x;
   }
 }

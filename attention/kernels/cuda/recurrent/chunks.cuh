@@ -1,6 +1,6 @@
 // The forward pass that the recurrent families share, on the tensor cores. A block of threads takes
 // one head, 16 columns of its values a warp, and one segment of its tokens, a chunk at a time:
-//   W = tril(P E^T);   O^T = S^T P^T + V^T W^T;   S^T <- fade S^T + V^T E.
+//   W = tril(P E^T);   O^T = S^T P^T + V^T W^T;   S^T <- decay S^T + V^T E.
 // S^T stays in registers as an accumulator, which is also the left operand that O^T needs of it.
 // The next chunk is on its way while one is computed.
 #pragma once
@@ -25,7 +25,7 @@ struct ChunkLayout {
   static constexpr int inner = keys + (Family::own_tiles ? rows : 0);               // W
   static constexpr int vectors = inner + chunk_tokens * chunk_tokens * 2;
   static constexpr int unseen = vectors + (3 * Latents + 3 * chunk_tokens) * 4;
-  static constexpr int bytes = unseen + (Family::fades && Outputs ? chunk_tokens * 4 : 0);
+  static constexpr int bytes = unseen + (Family::decays && Outputs ? chunk_tokens * 4 : 0);
   // As many blocks of a multiprocessor as shared memory lets in, within what registers allow.
   static constexpr int fitting = 227 * 1024 / (bytes + 1024);
   static constexpr int most = (Latents <= 64 && !(Family::own_tiles && Outputs) ? 12 : 8) / Warps;

@@ -43,28 +43,28 @@ __device__ inline void fold(const RecurrentArguments<T>& a, const RecurrentState
   float* const gain = view.scratch;
   for (int l = threadIdx.x; l < a.latents; l += Threads) {
     const std::int64_t at = slot * a.latents + l;
-    float fade = 1, add = 1;
-    if constexpr (Family::fades) {
+    float decay = 1, add = 1;
+    if constexpr (Family::decays) {
       const float old = view.maximum[l], other = from.maximum[at] * units;
       const float next = fmaxf(old, other), base = next == -INFINITY ? 0.F : next;
-      fade = exp2_fast(old - base);
+      decay = exp2_fast(old - base);
       add = exp2_fast(other - base);
       view.maximum[l] = next;
-      view.fade[l] = fade;
+      view.decay[l] = decay;
       gain[l] = add;
     }
     if (a.tracked && from.total != nullptr)
-      view.total[l] = fade * view.total[l] + add * from.total[at];
+      view.total[l] = decay * view.total[l] + add * from.total[at];
   }
-  if constexpr (Family::fades) __syncthreads();
+  if constexpr (Family::decays) __syncthreads();
   if (from.sum != nullptr) {
     const float* const sum = from.sum + slot * a.latents * a.value_dim;
     each_of_state<Latents>(s, a.latents, a.value_dim, column, [&](int l, int at, float& x) {
       const float other = sum[at];
-      x = Family::fades ? view.fade[l] * x + gain[l] * other : x + other;
+      x = Family::decays ? view.decay[l] * x + gain[l] * other : x + other;
     });
   }
-  if constexpr (Family::fades) __syncthreads();
+  if constexpr (Family::decays) __syncthreads();
 }
 
 /// Writes a warp's 16 columns of O into the tile that held its values.
@@ -145,18 +145,18 @@ __global__ void __launch_bounds__(32 * Warps,
   const Tile<chunk_tokens> inner{memory + Layout::inner};
   ChunkView<Latents> view;
   view.total = vectors;
-  view.fade = vectors + Latents;
+  view.decay = vectors + Latents;
   view.maximum = vectors + 2 * Latents;
   view.top = vectors + 3 * Latents;
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
-  if (Family::fades && Outputs && a.kind == static_cast<int>(PoolQuery::logits)) {
+  if (Family::decays && Outputs && a.kind == static_cast<int>(PoolQuery::logits)) {
     view.unseen = reinterpret_cast<float*>(memory + Layout::unseen);
   }
 
   float s[Latents / 8][4] = {};
   for (int l = threadIdx.x; l < Latents; l += threads) {
     view.total[l] = 0;
-    view.fade[l] = 1;
+    view.decay[l] = 1;
     view.maximum[l] = -INFINITY;
   }
   __syncthreads();
@@ -233,16 +233,16 @@ __global__ void __launch_bounds__(32 * Warps,
       const Fragments<columns> value_fragments(values);
 #pragma unroll
       for (int k = 0; k < 4; ++k) value_fragments.left_turned(v[k], k * 16, warp * 16);
-      if constexpr (Family::fades) {
+      if constexpr (Family::decays) {
 #pragma unroll
         for (int j = 0; j < Latents / 8; ++j) {
           if (j % 8 == 0) in_order();
-          const float2 fade =
-              *reinterpret_cast<const float2*>(view.fade + 8 * j + 2 * (threadIdx.x & 3));
-          s[j][0] *= fade.x;
-          s[j][1] *= fade.y;
-          s[j][2] *= fade.x;
-          s[j][3] *= fade.y;
+          const float2 decay =
+              *reinterpret_cast<const float2*>(view.decay + 8 * j + 2 * (threadIdx.x & 3));
+          s[j][0] *= decay.x;
+          s[j][1] *= decay.y;
+          s[j][2] *= decay.x;
+          s[j][3] *= decay.y;
         }
       }
       if constexpr (Outputs) {
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(32 * Warps,
   for (int l = threadIdx.x; l < a.latents; l += threads) {
     const std::int64_t i = slot * a.latents + l;
     if (a.tracked && to.total != nullptr) to.total[i] = view.total[l];
-    if (Family::fades) to.maximum[i] = view.maximum[l] * (ends ? ln_of_2 : 1.F);
+    if (Family::decays) to.maximum[i] = view.maximum[l] * (ends ? ln_of_2 : 1.F);
   }
 }
 

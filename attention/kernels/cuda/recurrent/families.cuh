@@ -1,6 +1,6 @@
 // What tells the recurrent families apart on the device: how a chunk's queries and keys become the
 // weights P and E of
-//   o_t = (P_t S + sum_{s<=t} (P_t . E_s) v_s) / n_t,   S <- fade S + E^T V.
+//   o_t = (P_t S + sum_{s<=t} (P_t . E_s) v_s) / n_t,   S <- decay S + E^T V.
 #pragma once
 
 #include "attention/kernels/causal_product.hpp"
@@ -14,12 +14,12 @@ constexpr float log2_of_e = 1.44269504088896340736F;
 constexpr float ln_of_2 = 0.69314718055994530942F;
 
 /// A chunk as a family sees it. `rows` tokens are there; bit t of `seen` says that token t is, and
-/// is not hidden. Its queries and keys, P and E; [latents] sums, fades and maxima; room for
+/// is not hidden. Its queries and keys, P and E; [latents] sums, decays and maxima; room for
 /// `scratch`.
 template <int Latents>
 struct ChunkView {
   Tile<Latents> query, key, weights, keys;
-  float *total, *fade, *maximum, *top, *scratch;
+  float *total, *decay, *maximum, *top, *scratch;
   /// [chunk_tokens], where queries are logits and results are wanted: what latents that have seen
   /// nothing weigh. They have nothing to give, but the softmax over latents counts them.
   float* unseen = nullptr;
@@ -39,7 +39,7 @@ __device__ inline int first_of(std::uint64_t bits) {
 /// elu(x) + 1, or x.
 struct ProductFamily {
   static constexpr bool own_tiles = false;  // P and E take the place of queries and keys
-  static constexpr bool fades = false;
+  static constexpr bool decays = false;
   /// Whether results and gradients are made by chunks on the tensor cores.
   template <class T>
   static constexpr bool by_chunks = !std::is_same_v<T, float>;
@@ -102,7 +102,7 @@ struct ProductFamily {
 /// made in fp16 too.
 struct PoolFamily {
   static constexpr bool own_tiles = true;
-  static constexpr bool fades = true;
+  static constexpr bool decays = true;
   template <class T>
   static constexpr bool by_chunks = std::is_same_v<T, BFloat16>;
   /// How far a latent's running maximum may rise within a chunk, in powers of two.
@@ -176,7 +176,7 @@ struct PoolFamily {
     const float old0 = view.maximum[l], old1 = view.maximum[l + 1];
 
     int end = min(view.rows, begin + most);
-    float next0, next1, fade0, fade1;
+    float next0, next1, decay0, decay1;
     std::uint64_t active;
     for (;;) {
       active = view.seen & (~std::uint64_t{0} << begin);
@@ -215,8 +215,8 @@ struct PoolFamily {
       // A latent that has seen nothing must not compute infinity minus infinity.
       const float base0 = next0 == -INFINITY ? 0.F : next0,
                   base1 = next1 == -INFINITY ? 0.F : next1;
-      fade0 = exp2_fast(old0 - base0);
-      fade1 = exp2_fast(old1 - base1);
+      decay0 = exp2_fast(old0 - base0);
+      decay1 = exp2_fast(old1 - base1);
       float sum0 = 0, sum1 = 0;
 #pragma unroll 4
       for (int i = 0; i < share; ++i) {
@@ -235,15 +235,15 @@ struct PoolFamily {
       end = begin + (end - begin) / 2;
     }
     if (group == 0) {
-      view.total[l] = fade0 * total0;
-      view.total[l + 1] = fade1 * total1;
+      view.total[l] = decay0 * total0;
+      view.total[l + 1] = decay1 * total1;
       view.maximum[l] = next0;
       view.maximum[l + 1] = next1;
-      view.fade[l] = fade0;
-      view.fade[l + 1] = fade1;
+      view.decay[l] = decay0;
+      view.decay[l + 1] = decay1;
     }
     if constexpr (Outputs) {
-      if (!view.tops_given && a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
+      if (!view.tops_given && a.kind == static_cast<int>(PoolQuery::logits_plus_z)) {
         __syncthreads();
         row_maxima<T, Latents, Threads>(a, view, view.maximum);
         __syncthreads();
@@ -252,7 +252,7 @@ struct PoolFamily {
     if constexpr (Weights) {
       const float base0 = next0 == -INFINITY ? 0.F : next0,
                   base1 = next1 == -INFINITY ? 0.F : next1;
-      float sum0 = fade0 * total0, sum1 = fade1 * total1;
+      float sum0 = decay0 * total0, sum1 = decay1 * total1;
       for (int g = 0; g < group; ++g) {
         const float2 x = sums[g * pairs + pair];
         sum0 += x.x;

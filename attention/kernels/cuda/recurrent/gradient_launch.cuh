@@ -133,7 +133,7 @@ void chunk_gradients(RecurrentArguments<T> a, const RecurrentGradients<T>& gradi
     constexpr int threads = 256;
     const std::int64_t numbers = shape.latents * (shape.value_dim + 1);
     const std::int64_t chunks = (shape.length + chunk_tokens - 1) / chunk_tokens;
-    launch(pass_borders_back<Family::fades>,
+    launch(pass_borders_back<Family::decays>,
            dim3(static_cast<unsigned>(shape.heads),
                 static_cast<unsigned>((numbers + threads - 1) / threads)),
            dim3(threads), 0, stream, g.later, g.starts.maximum, a.segments - 1,

@@ -15,13 +15,13 @@ namespace attnbench::kernels::cuda {
 
 /// [batch, heads, length, latents] each, dense, but for whole [batch, heads, length].
 struct GradientArrays {
-  float *e = nullptr, *fade = nullptr, *w = nullptr, *total = nullptr;
+  float *e = nullptr, *decay = nullptr, *w = nullptr, *total = nullptr;
   float* x = nullptr;  ///< X, then Y
   float* z = nullptr;
   float* whole = nullptr;  ///< n
 };
 
-/// e, fade, w, total and whole of every token. Grid [heads], one warp each; shared memory of
+/// e, decay, w, total and whole of every token. Grid [heads], one warp each; shared memory of
 /// 2 latents floats.
 template <class Family, class T, int Own>
 __global__ void __launch_bounds__(32)
@@ -44,9 +44,9 @@ __global__ void __launch_bounds__(32)
       key[l] = widen_number(a.key.at(b, h, t)[l]);
     }
     __syncwarp();
-    float e[Own], fade[Own], p[Own];
+    float e[Own], decay[Own], p[Own];
     float whole = take_token<Family, Own>(query, key, seen, a.latents, a.kind, a.normalised,
-                                          a.scale, state, e, fade, p);
+                                          a.scale, state, e, decay, p);
     if (a.normalised) whole += a.epsilon;
     const float by = whole == 0 ? 0.F : 1 / whole;
     const std::int64_t row = head * a.length + t;
@@ -57,10 +57,10 @@ __global__ void __launch_bounds__(32)
       if (l >= a.latents) continue;
       const std::int64_t at = row * a.latents + l;
       arrays.e[at] = e[i];
-      if (Family::fades) arrays.fade[at] = fade[i];
+      if (Family::decays) arrays.decay[at] = decay[i];
       arrays.w[at] = p[i] * by;
       // As take_token has it.
-      arrays.total[at] = Family::fades && !(state.total[i] > 0) ? 1.F : state.total[i];
+      arrays.total[at] = Family::decays && !(state.total[i] > 0) ? 1.F : state.total[i];
     }
     __syncwarp();
   }
@@ -86,10 +86,10 @@ __global__ void __launch_bounds__(256)
   for (int l = lane; l < a.latents; l += 32) {
     const float x = arrays.x[begin + l], w = arrays.w[begin + l], total = arrays.total[begin + l];
     float dq, y;
-    if constexpr (Family::fades) {
+    if constexpr (Family::decays) {
       const float dp = total > 0 ? x / total : 0.F;
       const bool weights = a.kind == static_cast<int>(PoolQuery::weights);
-      const bool inside = a.kind == static_cast<int>(PoolQuery::logits_and_normaliser);
+      const bool inside = a.kind == static_cast<int>(PoolQuery::logits_plus_z);
       dq = weights ? dp : a.scale * ln_of_2 * w * (x - total * dot);
       y = w * (inside ? dot : dp);
     } else {
@@ -112,13 +112,13 @@ __global__ void __launch_bounds__(128)
   if (i >= latents) return;
   const std::int64_t head = i / a.latents, l = i % a.latents;
   const std::int64_t b = head / a.heads, h = head % a.heads;
-  float later = 0, fade = 0;
+  float later = 0, decay = 0;
   for (int t = a.length - 1; t >= 0; --t) {
     const std::int64_t at = (head * a.length + t) * a.latents + l;
     float dk;
-    if constexpr (Family::fades) {
-      later = arrays.x[at] + fade * later;
-      fade = arrays.fade[at];
+    if constexpr (Family::decays) {
+      later = arrays.x[at] + decay * later;
+      decay = arrays.decay[at];
       dk = a.scale * ln_of_2 * arrays.e[at] * (arrays.z[at] - later);
     } else {
       later += arrays.x[at];

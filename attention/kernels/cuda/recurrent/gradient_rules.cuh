@@ -83,7 +83,7 @@ struct GradientRules<PoolFamily> {
     float p = query;
     if (logits) {
       p = exp2_fast(query * a.scale - top);
-    } else if (a.kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
+    } else if (a.kind == static_cast<int>(PoolQuery::logits_plus_z)) {
       p = exp2_fast(query * a.scale + maximum - top) * sum;
     }
     whole += p;
@@ -104,7 +104,7 @@ struct GradientRules<PoolFamily> {
   /// Whether `mean` needs dLoss/dquery.
   template <class T>
   __device__ static bool reads_d_query(const RecurrentArguments<T>& a) {
-    return a.kind != static_cast<int>(PoolQuery::logits_and_normaliser);
+    return a.kind != static_cast<int>(PoolQuery::logits_plus_z);
   }
   /// Whether what rounding takes from dLoss/dquery is left in the place of dLoss/dkey until that is
   /// written. Where queries are weights dLoss/dquery is all there is of dLoss/dp, and where one

@@ -1,9 +1,9 @@
 // The backward pass of the recurrent families, token by token in fp32 on the CUDA cores: its
-// products. With e, w and fade of each token (see recurrent_gradient_rows.cuh), S_t = fade_t
-// S_{t-1} + e_t v_t^T and R_t = w_t g_t^T + fade_{t+1} R_{t+1},
+// products. With e, w and decay of each token (see recurrent_gradient_rows.cuh), S_t = decay_t
+// S_{t-1} + e_t v_t^T and R_t = w_t g_t^T + decay_{t+1} R_{t+1},
 //   X_t = S_t g_t,   Z_t = R_t v_t,   dLoss/dv_t = R_t^T e_t.
-// All three are one scan: out_t[c] = sum_i read_t[i] M[i, c], M <- fade M + left_t[i] right_t[c]. A
-// warp holds four columns c, its lanes share the i.
+// All three are one scan: out_t[c] = sum_i read_t[i] M[i, c], M <- decay M + left_t[i] right_t[c].
+// A warp holds four columns c, its lanes share the i.
 #pragma once
 
 #include "attention/kernels/cuda/recurrent/scan.cuh"
@@ -16,9 +16,9 @@ struct GradientScan {
   Rows<const Inner> read, left;
   Rows<const Outer> right;
   Rows<Out> out;
-  const float* fade = nullptr;  ///< [batch, heads, length, of i or of c]; null: nothing fades
-  bool fade_inner = false;      ///< by i, else by c
-  bool reverse = false;         ///< from the last token to the first
+  const float* decay = nullptr;  ///< [batch, heads, length, of i or of c]; null: nothing decays
+  bool decay_inner = false;      ///< by i, else by c
+  bool reverse = false;          ///< from the last token to the first
   const std::uint8_t* read_mask = nullptr;  ///< where these are 0, `read` or `left` is
   const std::uint8_t* left_mask = nullptr;
   std::int64_t mask_stride = 0;
@@ -31,15 +31,15 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     gradient_scan(const GradientScan<Inner, Outer, Out> a) {
   constexpr int threads = 32 * scan_warps, columns = scan_warps * scan_columns;
   ATTNBENCH_SHARED(float, floats, 128);
-  float* const reads = floats;                          // [scan_tokens, inner]
-  float* const lefts = reads + scan_tokens * a.inner;   // [scan_tokens, inner]
-  float* const rights = lefts + scan_tokens * a.inner;  // [scan_tokens, columns]
-  float* const fades = rights + scan_tokens * columns;  // [scan_tokens, inner or columns]
+  float* const reads = floats;                           // [scan_tokens, inner]
+  float* const lefts = reads + scan_tokens * a.inner;    // [scan_tokens, inner]
+  float* const rights = lefts + scan_tokens * a.inner;   // [scan_tokens, columns]
+  float* const decays = rights + scan_tokens * columns;  // [scan_tokens, inner or columns]
   const int lane = threadIdx.x & 31, mine = static_cast<int>(threadIdx.x >> 5) * scan_columns;
   const std::int64_t head = blockIdx.x, b = head / a.heads, h = head % a.heads;
   const int column = static_cast<int>(blockIdx.y) * columns;
-  const int faded = a.fade_inner ? a.inner : a.outer;  // numbers of a row of a.fade
-  const int fade_width = a.fade_inner ? a.inner : columns;
+  const int decayed = a.decay_inner ? a.inner : a.outer;  // numbers of a row of a.decay
+  const int decay_width = a.decay_inner ? a.inner : columns;
   const auto shown = [&](const std::uint8_t* mask, int t) {
     return mask == nullptr || mask[b * a.mask_stride + t] != 0;
   };
@@ -57,13 +57,13 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
       const int c = column + i % columns;
       rights[i] = c < a.outer ? widen_number(a.right.at(b, h, token(i / columns))[c]) : 0.F;
     }
-    if (a.fade != nullptr) {
-      for (int i = threadIdx.x; i < rows * fade_width; i += threads) {
-        // Backwards, a token's memory is that of the next one, faded by the next one's fade.
-        const int t = token(i / fade_width) + (a.reverse ? 1 : 0);
-        const int at = i % fade_width + (a.fade_inner ? 0 : column);
-        const bool there = t < a.length && at < faded;
-        fades[i] = there ? a.fade[(head * a.length + t) * faded + at] : 0.F;
+    if (a.decay != nullptr) {
+      for (int i = threadIdx.x; i < rows * decay_width; i += threads) {
+        // Backwards, a token's memory is that of the next one, decayed by the next one's decay.
+        const int t = token(i / decay_width) + (a.reverse ? 1 : 0);
+        const int at = i % decay_width + (a.decay_inner ? 0 : column);
+        const bool there = t < a.length && at < decayed;
+        decays[i] = there ? a.decay[(head * a.length + t) * decayed + at] : 0.F;
       }
     }
     __syncthreads();
@@ -75,12 +75,13 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
         const bool there = l < a.inner;
         const float read = there ? reads[t * a.inner + l] : 0.F;
         const float left = there ? lefts[t * a.inner + l] : 0.F;
-        const float own = there && a.fade != nullptr && a.fade_inner ? fades[t * a.inner + l] : 1.F;
+        const float own =
+            there && a.decay != nullptr && a.decay_inner ? decays[t * a.inner + l] : 1.F;
 #pragma unroll
         for (int j = 0; j < scan_columns; ++j) {
-          const bool by_column = a.fade != nullptr && !a.fade_inner;
-          const float fade = by_column ? fades[t * columns + mine + j] : own;
-          m[i][j] = fade * m[i][j] + left * rights[t * columns + mine + j];
+          const bool by_column = a.decay != nullptr && !a.decay_inner;
+          const float decay = by_column ? decays[t * columns + mine + j] : own;
+          m[i][j] = decay * m[i][j] + left * rights[t * columns + mine + j];
           out[j] += read * m[i][j];
         }
       }
@@ -96,8 +97,8 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
 
 inline std::size_t gradient_scan_bytes(int inner) {
   constexpr int columns = scan_warps * scan_columns;
-  const int fades = inner > columns ? inner : columns;
-  return sizeof(float) * static_cast<std::size_t>(scan_tokens * (2 * inner + columns + fades));
+  const int decays = inner > columns ? inner : columns;
+  return sizeof(float) * static_cast<std::size_t>(scan_tokens * (2 * inner + columns + decays));
 }
 
 }  // namespace attnbench::kernels::cuda

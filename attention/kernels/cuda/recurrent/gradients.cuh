@@ -98,23 +98,23 @@ __device__ inline void each_of_rows(float (&s)[Columns / 8][4], int latents, int
   });
 }
 
-/// A past that fades: of S with latents as rows, and with latents as columns.
+/// A past that decays: of S with latents as rows, and with latents as columns.
 template <int Columns>
-__device__ inline void fade_rows(float (&s)[Columns / 8][4], const float* fade, int row) {
-  const float fade0 = fade[row], fade1 = fade[row + 8];
+__device__ inline void decay_rows(float (&s)[Columns / 8][4], const float* decay, int row) {
+  const float decay0 = decay[row], decay1 = decay[row + 8];
 #pragma unroll
   for (int j = 0; j < Columns / 8; ++j) {
-    s[j][0] *= fade0;
-    s[j][1] *= fade0;
-    s[j][2] *= fade1;
-    s[j][3] *= fade1;
+    s[j][0] *= decay0;
+    s[j][1] *= decay0;
+    s[j][2] *= decay1;
+    s[j][3] *= decay1;
   }
 }
 template <int Latents>
-__device__ inline void fade_columns(float (&s)[Latents / 8][4], const float* fade) {
+__device__ inline void decay_columns(float (&s)[Latents / 8][4], const float* decay) {
 #pragma unroll
   for (int j = 0; j < Latents / 8; ++j) {
-    const float2 x = *reinterpret_cast<const float2*>(fade + 8 * j + 2 * (threadIdx.x & 3));
+    const float2 x = *reinterpret_cast<const float2*>(decay + 8 * j + 2 * (threadIdx.x & 3));
     s[j][0] *= x.x;
     s[j][1] *= x.y;
     s[j][2] *= x.x;

@@ -22,9 +22,9 @@ struct KeyGradientLayout {
   static constexpr bool read_values = Keys && Outputs;
   static constexpr int stage = values + (read_values ? value_tile : 0);
   static constexpr int d_query = 2 * stage;
-  static constexpr int rest = d_query + (Family::fades && Keys ? row_tile : 0);  // its rounding
-  static constexpr int weights = rest + (Family::fades && Keys ? row_tile : 0);  // w
-  static constexpr int keys = weights + (Family::own_tiles ? row_tile : 0);      // E
+  static constexpr int rest = d_query + (Family::decays && Keys ? row_tile : 0);  // its rounding
+  static constexpr int weights = rest + (Family::decays && Keys ? row_tile : 0);  // w
+  static constexpr int keys = weights + (Family::own_tiles ? row_tile : 0);       // E
   static constexpr int inner = keys + row_tile;  // of V and G, of E and w
   static constexpr int vectors = inner + square * (Keys && Values ? 2 : 1);
   static constexpr int ranges = vectors + (3 * Latents + 2 * chunk_tokens) * 4;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(
                                       Keys && Rules::keeps_rest(a)};
   ChunkView<Latents> view;  // E before w
   view.total = vectors;
-  view.fade = vectors + Latents;
+  view.decay = vectors + Latents;
   view.maximum = vectors + 2 * Latents;
   view.top = vectors + 3 * Latents;
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(
 
   const std::int64_t slot = std::int64_t{place.head} * (a.segments - 1) + place.segment;
   float s[width / 8][4] = {}, later[2] = {};
-  for (int l = threadIdx.x; l < Latents; l += threads) view.fade[l] = 1;
+  for (int l = threadIdx.x; l < Latents; l += threads) view.decay[l] = 1;
   if (Outputs && place.segment < a.segments - 1) {
     const float* const sum = gradients.later.sum + slot * a.latents * a.value_dim;
     if (for_keys) {
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(
     slopes.data = at + Layout::slopes;
     values.data = at + Layout::values;
     const auto restart = [&] {  // before the first token of the chunk
-      if constexpr (Family::fades) {
+      if constexpr (Family::decays) {
         const std::int64_t from = (place.head * chunks + t0 / chunk_tokens) * a.latents;
         for (int l = threadIdx.x; l < Latents; l += threads) {
           view.total[l] = l < a.latents ? gradients.starts.total[from + l] : 0.F;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(
       __syncthreads();
     };
     const auto prepare = [&](int begin, int most) {
-      if constexpr (Family::fades) {
+      if constexpr (Family::decays) {
         return Family::template prepare<T, true, Latents, threads>(a, view, begin, most);
       } else {
         Family::template features<T, Latents, threads>(view.weights, view.query, elu, a.latents,
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(
     // that those before it leave.
     int begin = 0, end = prepare(0, chunk_tokens);
     std::uint64_t begins = 1;
-    if constexpr (Family::fades) {
+    if constexpr (Family::decays) {
       while (end < view.rows) {
         const int most = 2 * (end - begin);
         advance();
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(
           }
           if constexpr (narrow) scale_tokens<T>(x, shares);
           take_in<T, width, 4>(s, x, slope_fragments, nullptr, false);
-          if constexpr (Family::fades) fade_rows<width>(s, view.fade, mine);
+          if constexpr (Family::decays) decay_rows<width>(s, view.decay, mine);
         }
       } else if constexpr (Values) {
 #pragma unroll
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(
         if constexpr (narrow) take_back(o, value_factors, power_of_two(-units.sums));
         if constexpr (narrow) scale_tokens<T>(x, shares);
         take_in<T, width, 4>(s, x, weights, nullptr, false);
-        if constexpr (Family::fades) fade_columns<width>(s, view.fade);
+        if constexpr (Family::decays) decay_columns<width>(s, view.decay);
       }
       wait_copies<1>();  // for dLoss/dquery
       __syncthreads();
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(
             gradients.d_values.row_stride, a.value_dim, gradients.d_value_pieces, begin, end);
       }
       if (begin == 0) break;
-      if constexpr (Family::fades) {
+      if constexpr (Family::decays) {
         const int stop = begin;
         begins &= ~(std::uint64_t{1} << begin);
         __syncthreads();

@@ -21,7 +21,7 @@ __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkV
                                     const Word (&weights)[4], int first, int column,
                                     Word (&high)[4], Word (&low)[4]) {
   Word q[4] = {}, d[4] = {}, rest[4] = {};
-  if constexpr (Family::fades) Fragments<Latents>(view.query).left_turned(q, first, column);
+  if constexpr (Family::decays) Fragments<Latents>(view.query).left_turned(q, first, column);
   if (d_query.needed) Fragments<Latents>(d_query.stored).left_turned(d, first, column);
   if (d_query.rounded) Fragments<Latents>(d_query.rest).left_turned(rest, first, column);
 #pragma unroll
@@ -92,9 +92,9 @@ __device__ inline void finish_keys(const RecurrentArguments<T>& a, const ChunkVi
       }
     }
   }
-  if constexpr (Family::fades) {
-    later[0] *= view.fade[mine];
-    later[1] *= view.fade[mine + 8];
+  if constexpr (Family::decays) {
+    later[0] *= view.decay[mine];
+    later[1] *= view.decay[mine + 8];
   }
 }
 

@@ -151,7 +151,7 @@ RecurrentState recurrent_borders(const RecurrentArguments<T>& a, const Recurrent
   constexpr int threads = 256;
   const std::int64_t numbers = std::int64_t{a.latents} * (a.value_dim + 1);
   launch(
-      pass_borders<Family::fades>,
+      pass_borders<Family::decays>,
       dim3(static_cast<unsigned>(heads), static_cast<unsigned>((numbers + threads - 1) / threads)),
       dim3(threads), 0, stream, a.borders, through, a.segments - 1, a.latents, a.value_dim);
   return {a.borders.sum, through.total, through.maximum};

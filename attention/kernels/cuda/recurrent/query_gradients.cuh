@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(2 * Latents,
   const Tile<chunk_tokens> inner{memory + Layout::inner};
   ChunkView<Latents> view;
   view.total = vectors;
-  view.fade = vectors + Latents;
+  view.decay = vectors + Latents;
   view.maximum = vectors + 2 * Latents;
   view.top = vectors + 3 * Latents;
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(2 * Latents,
   for (int l = threadIdx.x; l < Latents; l += threads) {
     const bool there = place.segment > 0 && l < a.latents;
     view.total[l] = there && a.tracked ? a.borders.total[slot * a.latents + l] : 0.F;
-    view.maximum[l] = there && Family::fades ? a.borders.maximum[slot * a.latents + l] : -INFINITY;
-    view.fade[l] = 1;
+    view.maximum[l] = there && Family::decays ? a.borders.maximum[slot * a.latents + l] : -INFINITY;
+    view.decay[l] = 1;
   }
   if (place.segment > 0) {
     const float* const sum = a.borders.sum + slot * a.latents * a.value_dim;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(2 * Latents,
     product.weights.data = at + Layout::slopes;
     product.keys.data = at + Layout::values;
     view.rows = min(chunk_tokens, last - t0);
-    if constexpr (Family::fades) {
+    if constexpr (Family::decays) {
       const std::int64_t chunks = (a.length + chunk_tokens - 1) / chunk_tokens;
       const std::int64_t to = (place.head * chunks + t0 / chunk_tokens) * a.latents;
       for (int l = threadIdx.x; l < a.latents; l += threads) {
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(2 * Latents,
       const Fragments<Latents> keys(view.keys), queries(view.query);
 #pragma unroll
       for (int k = 0; k < 4; ++k) keys.left_turned(e[k], k * 16, column);
-      if constexpr (Family::fades) fade_rows<Columns>(s, view.fade, mine);
+      if constexpr (Family::decays) decay_rows<Columns>(s, view.decay, mine);
       float x[8][4] = {}, kept[8][4];
       read_out<T, Columns>(x, s, into_range<T, Columns>(s), e, Fragments<Columns>(product.weights),
                            Fragments<chunk_tokens>(inner), factors);

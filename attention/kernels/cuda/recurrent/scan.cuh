@@ -34,15 +34,15 @@ struct LaneState {
   float total[Own], maximum[Own];
 };
 
-/// One token: its e (0 where it is hidden), by how much the past fades, and the weights p; returns
+/// One token: its e (0 where it is hidden), by how much the past decays, and the weights p; returns
 /// what the results are divided by, of the whole warp.
 template <class Family, int Own>
 __device__ inline float take_token(const float* query, const float* key, bool seen, int latents,
                                    int kind, bool normalised, float scale, LaneState<Own>& state,
-                                   float (&e)[Own], float (&fade)[Own], float (&p)[Own]) {
+                                   float (&e)[Own], float (&decay)[Own], float (&p)[Own]) {
   const int lane = threadIdx.x & 31;
   float part = 0;
-  if constexpr (Family::fades) {
+  if constexpr (Family::decays) {
     float most = -INFINITY;
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
@@ -50,14 +50,14 @@ __device__ inline float take_token(const float* query, const float* key, bool se
       const float old = state.maximum[i];
       const float next = seen && l < latents ? fmaxf(old, key[l] * scale) : old;
       const float base = next == -INFINITY ? 0.F : next;
-      fade[i] = exp2f(old - base);
+      decay[i] = exp2f(old - base);
       e[i] = seen && l < latents ? exp2f(key[l] * scale - base) : 0.F;
       state.maximum[i] = next;
-      state.total[i] = fade[i] * state.total[i] + e[i];
+      state.total[i] = decay[i] * state.total[i] + e[i];
       p[i] = l < latents ? query[l] : 0.F;
       if (kind == static_cast<int>(PoolQuery::weights)) continue;
       p[i] = l < latents ? p[i] * scale : -INFINITY;
-      if (kind == static_cast<int>(PoolQuery::logits_and_normaliser)) p[i] += next;
+      if (kind == static_cast<int>(PoolQuery::logits_plus_z)) p[i] += next;
       most = fmaxf(most, p[i]);
     }
     if (kind != static_cast<int>(PoolQuery::weights)) {
@@ -66,7 +66,7 @@ __device__ inline float take_token(const float* query, const float* key, bool se
     }
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
-      if (kind == static_cast<int>(PoolQuery::logits_and_normaliser)) {
+      if (kind == static_cast<int>(PoolQuery::logits_plus_z)) {
         p[i] = state.total[i] > 0 ? exp2f(p[i] - most) : 0.F;
         part += p[i] * state.total[i];
         continue;
@@ -82,7 +82,7 @@ __device__ inline float take_token(const float* query, const float* key, bool se
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
-      fade[i] = 1;
+      decay[i] = 1;
       e[i] = seen && l < latents ? phi(key[l]) : 0.F;
       p[i] = l < latents ? phi(query[l]) : 0.F;
       state.total[i] += e[i];
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     const std::int64_t at = head * a.latents + l;
     const bool carried = a.before.sum != nullptr && l < a.latents;
     state.total[i] = carried && a.before.total != nullptr ? a.before.total[at] : 0.F;
-    state.maximum[i] = Family::fades && carried ? a.before.maximum[at] * log2_of_e : -INFINITY;
+    state.maximum[i] = Family::decays && carried ? a.before.maximum[at] * log2_of_e : -INFINITY;
 #pragma unroll
     for (int j = 0; j < scan_columns; ++j) {
       const int d = column + mine + j;
@@ -139,17 +139,17 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     __syncthreads();
     for (int t = 0; t < rows; ++t) {
       const bool seen = mask == nullptr || mask[t0 + t] != 0;
-      float e[Own], fade[Own], p[Own];
+      float e[Own], decay[Own], p[Own];
       float whole =
           take_token<Family, Own>(queries + t * a.latents, keys + t * a.latents, seen, a.latents,
-                                  a.kind, a.normalised, a.scale, state, e, fade, p);
+                                  a.kind, a.normalised, a.scale, state, e, decay, p);
       float o[scan_columns] = {};
 #pragma unroll
       for (int j = 0; j < scan_columns; ++j) {
         const float v = values[t * columns + mine + j];
 #pragma unroll
         for (int i = 0; i < Own; ++i) {
-          s[i][j] = Family::fades ? fade[i] * s[i][j] + e[i] * v : s[i][j] + e[i] * v;
+          s[i][j] = Family::decays ? decay[i] * s[i][j] + e[i] * v : s[i][j] + e[i] * v;
           o[j] += p[i] * s[i][j];
         }
         o[j] = warp_sum(o[j]);
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     }
     if (blockIdx.y != 0 || warp != 0) continue;
     if (a.tracked && a.after.total != nullptr) a.after.total[at] = state.total[i];
-    if (Family::fades) a.after.maximum[at] = state.maximum[i] * ln_of_2;
+    if (Family::decays) a.after.maximum[at] = state.maximum[i] * ln_of_2;
   }
 }
 

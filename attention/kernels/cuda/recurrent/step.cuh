@@ -14,8 +14,8 @@ template <class Family, class T, int Own, int Vector>
 __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentArguments<T> a) {
   ATTNBENCH_SHARED(float, floats, 128);
   float* const e = floats;
-  float* const fade = e + a.latents;
-  float* const p = fade + a.latents;
+  float* const decay = e + a.latents;
+  float* const p = decay + a.latents;
   float* const partial = p + a.latents;  // [rows, value_dim]
   __shared__ float whole;
   const int lane = threadIdx.x & 31;
@@ -32,30 +32,30 @@ __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentAr
   }
   if (threadIdx.x < 32) {
     LaneState<Own> state;
-    float keys[Own], own_fade[Own], own_p[Own];
+    float keys[Own], own_decay[Own], own_p[Own];
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
       const std::int64_t at = head * a.latents + l;
       const bool there = l < a.latents;
       state.total[i] = there && a.before.total != nullptr ? a.before.total[at] : 0.F;
-      state.maximum[i] = Family::fades && there ? a.before.maximum[at] * log2_of_e : -INFINITY;
+      state.maximum[i] = Family::decays && there ? a.before.maximum[at] * log2_of_e : -INFINITY;
       if (!there) continue;
       p[l] = widen_number(a.query.at(b, h, 0)[l]);
       e[l] = widen_number(a.key.at(b, h, 0)[l]);
     }
     const float sum = take_token<Family, Own>(p, e, seen, a.latents, a.kind, a.normalised, a.scale,
-                                              state, keys, own_fade, own_p);
+                                              state, keys, own_decay, own_p);
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
       const std::int64_t at = head * a.latents + l;
       if (l >= a.latents) continue;
       e[l] = keys[i];
-      fade[l] = own_fade[i];
+      decay[l] = own_decay[i];
       p[l] = own_p[i];
       if (a.tracked && a.after.total != nullptr) a.after.total[at] = state.total[i];
-      if (Family::fades) a.after.maximum[at] = state.maximum[i] * ln_of_2;
+      if (Family::decays) a.after.maximum[at] = state.maximum[i] * ln_of_2;
     }
     if (lane == 0) whole = sum;
   }
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentAr
       float* const to = sum + static_cast<std::int64_t>(l) * a.value_dim;
 #pragma unroll
       for (int j = 0; j < Vector; ++j) {
-        s[i][j] = fade[l] * s[i][j] + e[l] * v[j];
+        s[i][j] = decay[l] * s[i][j] + e[l] * v[j];
         o[j] += p[l] * s[i][j];
       }
       if constexpr (Vector == 4) {

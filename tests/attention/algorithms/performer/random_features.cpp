@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "attention/algorithms/tokens/operand.hpp"
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/algorithms/tokens/operand.hpp"
 #include "attention/mechanism.hpp"
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {

@@ -10,7 +10,7 @@
 
 #include "attention/torch/torch.hpp"
 
-#include "tests/attention/held_to_reference.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 

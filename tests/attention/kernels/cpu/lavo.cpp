@@ -10,8 +10,8 @@
 namespace attnbench::kernels::test {
 namespace {
 
-RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim) {
-  RunningMemorySizes sizes;
+LavoSizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim) {
+  LavoSizes sizes;
   sizes.batch = sizes.heads = 2;
   sizes.length = sizes.memory_length = length;
   sizes.bases = bases;
@@ -21,31 +21,30 @@ RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t d
 }
 
 /// Everything that is computed differently.
-std::vector<RunningMemorySizes> kinds(std::int64_t length, std::int64_t bases, std::int64_t dim) {
-  const RunningMemorySizes each = sized(length, bases, dim);
-  RunningMemorySizes all = each;
+std::vector<LavoSizes> kinds(std::int64_t length, std::int64_t bases, std::int64_t dim) {
+  const LavoSizes each = sized(length, bases, dim);
+  LavoSizes all = each;
   all.order = MemoryOrder::all;
-  RunningMemorySizes cross = all;
+  LavoSizes cross = all;
   cross.memory_length = length + 70;
-  RunningMemorySizes averaged = all;
+  LavoSizes averaged = all;
   averaged.averaged = true;
-  RunningMemorySizes windows = averaged;
+  LavoSizes windows = averaged;
   windows.order = MemoryOrder::windows;
   windows.window = 7;
-  RunningMemorySizes wide = windows;
+  LavoSizes wide = windows;
   wide.window = 130;
   wide.alone = true;
-  RunningMemorySizes begun = windows;
+  LavoSizes begun = windows;
   begun.phase = 3;
   begun.averaged = false;
-  RunningMemorySizes single = windows;
+  LavoSizes single = windows;
   single.window = 1;
   return {each, all, cross, averaged, windows, wide, begun, single};
 }
 
 template <class T>
-void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = false,
-             int threads = 3) {
+void compare(const LavoSizes& sizes, double spread = 1, bool masked = false, int threads = 3) {
   CAPTURE(static_cast<int>(sizes.order), sizes.length, sizes.bases, sizes.head_dim, sizes.window,
           sizes.phase, spread, masked);
   MemoryProblem<T> problem(sizes, spread, masked);
@@ -62,7 +61,7 @@ void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = f
 }
 
 /// Derivatives along random directions against central differences of the definition.
-void check_slopes(const RunningMemorySizes& sizes, bool masked) {
+void check_slopes(const LavoSizes& sizes, bool masked) {
   CAPTURE(static_cast<int>(sizes.order), sizes.window, sizes.phase, masked);
   MemoryProblem<double> problem(sizes, 1, masked);
   problem.backward(2);

@@ -11,8 +11,7 @@
 namespace attnbench::kernels::test {
 namespace {
 
-constexpr PoolQuery kinds[] = {PoolQuery::weights, PoolQuery::logits,
-                               PoolQuery::logits_and_normaliser};
+constexpr PoolQuery kinds[] = {PoolQuery::weights, PoolQuery::logits, PoolQuery::logits_plus_z};
 
 template <class T>
 void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false) {
@@ -140,7 +139,7 @@ TEST_CASE("kernels whole pool: the same bits for any number of threads, and ever
 
 TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directions", "", float,
                    double, BFloat16) {
-  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_and_normaliser}) {
+  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_plus_z}) {
     for (const bool half_square : {false, true}) {
       for (const bool masked : {false, true}) {
         for (const auto& [length, latents, dim] :
@@ -158,7 +157,7 @@ TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directi
 }
 
 TEST_CASE("kernels whole pool: directions keep to bits, instruction sets, hidden tokens, bounds") {
-  auto sizes = sized(PoolQuery::logits_and_normaliser, 300, 500, 70, 24);
+  auto sizes = sized(PoolQuery::logits_plus_z, 300, 500, 70, 24);
   sizes.scale = 0.5;
   Directed<float> one(sizes, 33, true, true);
   Directed<float> many = one;

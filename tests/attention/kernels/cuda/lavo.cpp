@@ -16,33 +16,33 @@ using kernels::test::norm;
 using kernels::test::relative_rms;
 
 /// Everything that is computed differently.
-std::vector<RunningMemorySizes> kinds(const RunningMemorySizes& each) {
-  RunningMemorySizes all = each;
+std::vector<LavoSizes> kinds(const LavoSizes& each) {
+  LavoSizes all = each;
   all.order = MemoryOrder::all;
-  RunningMemorySizes cross = all;
+  LavoSizes cross = all;
   cross.memory_length += 70;
-  RunningMemorySizes averaged = all;
+  LavoSizes averaged = all;
   averaged.averaged = true;
-  RunningMemorySizes windows = averaged;
+  LavoSizes windows = averaged;
   windows.order = MemoryOrder::windows;
   windows.window = 7;
-  RunningMemorySizes wide = windows;
+  LavoSizes wide = windows;
   wide.window = 130;
   wide.alone = true;
-  RunningMemorySizes begun = windows;
+  LavoSizes begun = windows;
   begun.phase = 3;
   begun.averaged = false;
-  RunningMemorySizes single = windows;
+  LavoSizes single = windows;
   single.window = 1;
   single.alone = true;
-  RunningMemorySizes tiles = begun;
+  LavoSizes tiles = begun;
   tiles.window = 40;
   tiles.phase = 39;
   return {each, all, cross, averaged, windows, wide, begun, single, tiles};
 }
 
 template <class T>
-void compare(const RunningMemorySizes& sizes, double spread = 1, bool masked = false,
+void compare(const LavoSizes& sizes, double spread = 1, bool masked = false,
              bool gradients = true) {
   CAPTURE(static_cast<int>(sizes.order), sizes.length, sizes.bases, sizes.head_dim, sizes.window,
           sizes.phase, sizes.averaged, spread, masked);
@@ -211,10 +211,9 @@ TEMPLATE_TEST_CASE("cuda running memory: over its tokens, in a graph, the same b
     const OwnedStream stream;
     auto a = device.arguments();
     a.out = device.written(device.tokens, sizes.length);
-    const std::size_t bytes = running_memory_forward_bytes<T>(sizes);
+    const std::size_t bytes = lavo_forward_bytes<T>(sizes);
     const DeviceArray<unsigned char> space(bytes);
-    const Graph graph(stream,
-                      [&] { running_memory_forward(sizes, a, stream, space.data(), bytes); });
+    const Graph graph(stream, [&] { lavo_forward(sizes, a, stream, space.data(), bytes); });
     graph.launch(stream);
     synchronize(stream);
     CHECK(in_double(device.tokens.values()) == first);

@@ -34,9 +34,9 @@ struct MemoryOnDevice {
     return rows;
   }
   /// Tokens from `begin` on, without results.
-  RunningMemoryArguments<T> arguments(std::int64_t begin = 0) const {
-    const RunningMemorySizes& s = problem.sizes;
-    RunningMemoryArguments<T> a;
+  LavoArguments<T> arguments(std::int64_t begin = 0) const {
+    const LavoSizes& s = problem.sizes;
+    LavoArguments<T> a;
     a.query = read(query, s.length, begin);
     a.tokens = read(tokens, s.memory_length, begin);
     a.bases = read(bases, s.bases);
@@ -44,11 +44,10 @@ struct MemoryOnDevice {
     a.mask_stride = s.memory_length;
     return a;
   }
-  static void run(const RunningMemorySizes& sizes, const RunningMemoryArguments<T>& arguments,
-                  Stream stream = {}) {
-    const std::size_t bytes = running_memory_forward_bytes<T>(sizes);
+  static void run(const LavoSizes& sizes, const LavoArguments<T>& arguments, Stream stream = {}) {
+    const std::size_t bytes = lavo_forward_bytes<T>(sizes);
     const DeviceArray<unsigned char> space(bytes);
-    running_memory_forward(sizes, arguments, stream, space.data(), bytes);
+    lavo_forward(sizes, arguments, stream, space.data(), bytes);
     synchronize(stream);
     space.values();  // throws where something was written past the end
   }
@@ -61,15 +60,15 @@ struct MemoryOnDevice {
   }
   /// The gradients into `to`, of which nothing else is looked at.
   void backward(kernels::test::MemoryProblem<T>& to) const {
-    const RunningMemorySizes& s = problem.sizes;
+    const LavoSizes& s = problem.sizes;
     DeviceArray<T> d_query(problem.query.size()), d_tokens(problem.tokens.size());
     DeviceArray<float> d_bases(problem.bases.size());
-    const std::size_t bytes = running_memory_backward_bytes<T>(s);
+    const std::size_t bytes = lavo_backward_bytes<T>(s);
     const DeviceArray<unsigned char> space(bytes);
-    running_memory_backward<T>(s, arguments(),
-                               {read(d_out, s.length), written(d_query, s.length),
-                                written(d_tokens, s.memory_length), d_bases.data()},
-                               {}, space.data(), bytes);
+    lavo_backward<T>(s, arguments(),
+                     {read(d_out, s.length), written(d_query, s.length),
+                      written(d_tokens, s.memory_length), d_bases.data()},
+                     {}, space.data(), bytes);
     synchronize();
     space.values();
     to.d_query = d_query.values();
@@ -78,9 +77,9 @@ struct MemoryOnDevice {
   }
 };
 
-inline RunningMemorySizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
-                                std::int64_t heads = 2) {
-  RunningMemorySizes sizes;
+inline LavoSizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
+                       std::int64_t heads = 2) {
+  LavoSizes sizes;
   sizes.batch = 2;
   sizes.heads = heads;
   sizes.length = sizes.memory_length = length;

@@ -57,22 +57,22 @@ TEST_CASE("cuda running memory: a tile of every size fits in a block of every ca
 
 TEST_CASE("cuda running memory: what cannot be done is refused with the reason") {
   auto sizes = sized(8, 257, 8);
-  CHECK(running_memory_refusal(sizes).find("256") != std::string::npos);
-  CHECK_THROWS_AS(running_memory_forward_bytes<BFloat16>(sizes), std::logic_error);
-  CHECK_THROWS_AS(running_memory_backward_bytes<float>(sizes), std::logic_error);
+  CHECK(lavo_refusal(sizes).find("256") != std::string::npos);
+  CHECK_THROWS_AS(lavo_forward_bytes<BFloat16>(sizes), std::logic_error);
+  CHECK_THROWS_AS(lavo_backward_bytes<float>(sizes), std::logic_error);
   sizes.bases = 256;
-  CHECK(running_memory_refusal(sizes).empty());
+  CHECK(lavo_refusal(sizes).empty());
   sizes.head_dim = 257;
-  CHECK(running_memory_refusal(sizes).find("head_dim") != std::string::npos);
+  CHECK(lavo_refusal(sizes).find("head_dim") != std::string::npos);
   sizes.head_dim = 256;
   sizes.memory_length = 9;
-  CHECK(running_memory_refusal(sizes).find("as many tokens") != std::string::npos);
+  CHECK(lavo_refusal(sizes).find("as many tokens") != std::string::npos);
   sizes.order = MemoryOrder::all;
-  CHECK(running_memory_refusal(sizes).empty());
+  CHECK(lavo_refusal(sizes).empty());
   sizes.order = MemoryOrder::windows;
   sizes.memory_length = 8;
   sizes.window = 0;
-  CHECK(running_memory_refusal(sizes).find("window") != std::string::npos);
+  CHECK(lavo_refusal(sizes).find("window") != std::string::npos);
 }
 
 }  // namespace attnbench::kernels::cuda::test

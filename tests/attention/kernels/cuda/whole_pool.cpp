@@ -19,7 +19,7 @@ TEMPLATE_TEST_CASE("cuda whole pool: values at awkward sizes", "", float, BFloat
       compare<TestType>(one_head(kind, 20, 70, 40, dim), 3);  // averages that do not cancel
     }
   }
-  compare<TestType>(one_head(PoolQuery::logits_and_normaliser, 20, 40, 1024, 16));
+  compare<TestType>(one_head(PoolQuery::logits_plus_z, 20, 40, 1024, 16));
   compare<TestType>(one_head(PoolQuery::logits, 20, 40, 1700, 8));  // no block can hold these
 }
 

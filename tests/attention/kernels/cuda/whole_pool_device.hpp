@@ -174,7 +174,7 @@ double naive_query_error(const WholePool<T>& problem) {
     return logits;
   };
   const bool given = sizes.query == PoolQuery::weights;
-  const bool normalised = sizes.query == PoolQuery::logits_and_normaliser;
+  const bool normalised = sizes.query == PoolQuery::logits_plus_z;
   std::vector<double> averages(latents * dim), normaliser(latents);
   for (std::size_t l = 0; l < latents; ++l) {
     std::vector<double> w(keys);

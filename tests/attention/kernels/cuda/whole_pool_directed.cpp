@@ -47,7 +47,7 @@ TEMPLATE_TEST_CASE("cuda whole pool: logits may be made of tokens and directions
                    Half) {
   NEEDS_DEVICE();
   using T = TestType;
-  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_and_normaliser}) {
+  for (const PoolQuery kind : {PoolQuery::logits, PoolQuery::logits_plus_z}) {
     for (const bool half_square : {false, true}) {
       for (const auto& [length, keys, latents, dim, width] : {std::tuple{1, 1, 1, 1, 3},
                                                               {65, 74, 7, 5, 18},
@@ -72,7 +72,7 @@ TEMPLATE_TEST_CASE("cuda whole pool: directions keep to hidden tokens, shared he
                    BFloat16, Half) {
   NEEDS_DEVICE();
   using T = TestType;
-  auto sizes = one_head(PoolQuery::logits_and_normaliser, 40, 900, 70, 16);
+  auto sizes = one_head(PoolQuery::logits_plus_z, 40, 900, 70, 16);
   sizes.scale = 0.5;
   Directed<T> problem(sizes, 12, true, true);
   std::fill_n(problem.given.mask.begin(), 130, std::uint8_t{0});
@@ -95,7 +95,7 @@ TEMPLATE_TEST_CASE("cuda whole pool: directions keep to hidden tokens, shared he
   std::copy_n(same.directions.begin(), 9 * 12, same.directions.begin() + 9 * 12);
   CHECK(relative_rms(forward_directed(same, 0, true), same.define()) < bar<T>);
   // Logits so large that directions of 16 bits would not do.
-  Directed<T> large(one_head(PoolQuery::logits_and_normaliser, 40, 150, 20, 16), 16, true, false);
+  Directed<T> large(one_head(PoolQuery::logits_plus_z, 40, 150, 20, 16), 16, true, false);
   for (float& each : large.directions) each *= 6;
   for (T& each : large.given.scores) each = stored<T>(3 * double{widen(each)});
   for (T& each : large.given.query) each = stored<T>(3 * double{widen(each)});

@@ -10,27 +10,27 @@ using namespace bench::pretend;
 namespace {
 
 template <class T>
-void check(const RunningMemorySizes& s, const RunningMemoryArguments<T>& a) {
+void check(const LavoSizes& s, const LavoArguments<T>& a) {
   readable(a.query, s.batch, s.heads, s.length, s.head_dim);
   readable(a.tokens, s.batch, s.heads, s.memory_length, s.head_dim);
   readable(a.bases, 1, s.heads, s.bases, s.head_dim);
 }
 
 template <class T>
-double seconds_of(const RunningMemorySizes& s, int arrays) {
+double seconds_of(const LavoSizes& s, int arrays) {
   return static_cast<double>(s.batch * s.heads * s.length * s.head_dim * arrays) * sizeof(T) / 2e12;
 }
 
 }  // namespace
 
 template <class T>
-std::size_t running_memory_forward_bytes(const RunningMemorySizes&) {
+std::size_t lavo_forward_bytes(const LavoSizes&) {
   return 128;
 }
 template <class T>
-void running_memory_forward(const RunningMemorySizes& s, const RunningMemoryArguments<T>& a,
-                            Stream stream, void* workspace, std::size_t bytes) {
-  check_workspace(workspace, bytes, running_memory_forward_bytes<T>(s));
+void lavo_forward(const LavoSizes& s, const LavoArguments<T>& a, Stream stream, void* workspace,
+                  std::size_t bytes) {
+  check_workspace(workspace, bytes, lavo_forward_bytes<T>(s));
   check(s, a);
   written(a.out, s.batch, s.heads, s.length, s.head_dim);
   if (a.carry.mean != nullptr) {
@@ -45,14 +45,13 @@ void running_memory_forward(const RunningMemorySizes& s, const RunningMemoryArgu
 }
 
 template <class T>
-std::size_t running_memory_backward_bytes(const RunningMemorySizes&) {
+std::size_t lavo_backward_bytes(const LavoSizes&) {
   return 256;
 }
 template <class T>
-void running_memory_backward(const RunningMemorySizes& s, const RunningMemoryArguments<T>& a,
-                             const RunningMemoryGradients<T>& g, Stream stream, void* workspace,
-                             std::size_t bytes) {
-  check_workspace(workspace, bytes, running_memory_backward_bytes<T>(s));
+void lavo_backward(const LavoSizes& s, const LavoArguments<T>& a, const LavoGradients<T>& g,
+                   Stream stream, void* workspace, std::size_t bytes) {
+  check_workspace(workspace, bytes, lavo_backward_bytes<T>(s));
   check(s, a);
   readable(g.d_out, s.batch, s.heads, s.length, s.head_dim);
   written(g.d_query, s.batch, s.heads, s.length, s.head_dim);
@@ -61,14 +60,13 @@ void running_memory_backward(const RunningMemorySizes& s, const RunningMemoryArg
   bench::pretend::launch(seconds_of<T>(s, 5), stream);
 }
 
-#define ATTNBENCH_INSTANTIATE(T)                                                                \
-  template std::size_t running_memory_forward_bytes<T>(const RunningMemorySizes&);              \
-  template void running_memory_forward<T>(                                                      \
-      const RunningMemorySizes&, const RunningMemoryArguments<T>&, Stream, void*, std::size_t); \
-  template std::size_t running_memory_backward_bytes<T>(const RunningMemorySizes&);             \
-  template void running_memory_backward<T>(                                                     \
-      const RunningMemorySizes&, const RunningMemoryArguments<T>&,                              \
-      const RunningMemoryGradients<T>&, Stream, void*, std::size_t);
+#define ATTNBENCH_INSTANTIATE(T)                                                          \
+  template std::size_t lavo_forward_bytes<T>(const LavoSizes&);                           \
+  template void lavo_forward<T>(const LavoSizes&, const LavoArguments<T>&, Stream, void*, \
+                                std::size_t);                                             \
+  template std::size_t lavo_backward_bytes<T>(const LavoSizes&);                          \
+  template void lavo_backward<T>(const LavoSizes&, const LavoArguments<T>&,               \
+                                 const LavoGradients<T>&, Stream, void*, std::size_t);
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(BFloat16)
 ATTNBENCH_INSTANTIATE(Half)

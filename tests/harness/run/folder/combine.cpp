@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/run/folder/disturbance.hpp"
-#include "core/result/record.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "tests/support/catch.hpp"
 
 using attnbench::result::combine;

@@ -104,7 +104,7 @@ TEST_CASE("a record that is none costs the records of its cell, and is named", "
   CHECK(contents.rounds.at("b").size() == 1);
   CHECK(contents.faults.at("a") ==
         file.string() +
-            ":4: measured.timing.forward.median_seconds: expected a positive number, found -5");
+            ":4: /measured/timing/forward/median_seconds: expected a positive number of seconds from 1e-12 to 1e9, found -5");
   // Once it is said to be repeated, what comes after counts.
   {
     Journal journal(file);

@@ -1,0 +1,58 @@
+// JSON Schema, draft 7. The only place that sees valijson, whose headers cost seconds to compile.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attnbench::result {
+
+using Json = nlohmann::json;
+
+/// A value that breaks a schema.
+struct Misfit {
+  std::string pointer;   ///< JSON pointer of the value
+  std::string expected;  ///< "a number"
+  std::string found;     ///< "nothing" where the value is missing
+
+  /// "/cells/0/id: expected a string, found 3".
+  std::string text() const;
+};
+
+/// A compiled schema. Calls of const functions may overlap.
+class SchemaValidator {
+ public:
+  /// Of `schema`, or of one of its `definitions`.
+  explicit SchemaValidator(const Json& schema, const std::string& definition = "");
+  ~SchemaValidator();
+  SchemaValidator(const SchemaValidator&) = delete;
+  SchemaValidator& operator=(const SchemaValidator&) = delete;
+
+  /// The first value found that breaks the schema, described by the `title`, else by `enum`, `type`
+  /// and bounds of its rule. Takes time in proportion to the value, whatever it is.
+  std::optional<Misfit> misfit(const Json& value) const;
+
+  /// JSON pointers of all values that break the schema, the innermost ones only: a list with a bad
+  /// item fails as well, which says nothing new. Takes quadratic time where many fail.
+  std::vector<std::string> failing_pointers(const Json& value) const;
+
+ private:
+  struct Compiled;
+  Json rules_;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+/// `rule`, or what its `$ref` into `schema` leads to.
+const Json& resolved_rule(const Json& schema, const Json& rule);
+
+/// The rule in `schema` for the member `key` of an object, or for the items of an array, that `rule`
+/// is for; null where there is none.
+const Json& member_rule(const Json& schema, const Json& rule, bool of_array,
+                        const std::string& key);
+
+/// What a message says of a value that should be another: its text where that is short.
+std::string found_text(const Json& value);
+
+}  // namespace attnbench::result

@@ -1,0 +1,52 @@
+(function () {
+  "use strict";
+  var dark = window.matchMedia("(prefers-color-scheme: dark)");
+  // The palette of the specifications is made for white; this is its other half.
+  var lighter = { "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2ecc9b",
+    "#cc79a7": "#e5a3c6", "#b8860b": "#e0b040", "#56a0d3": "#8cc8f0", "#7f3c8d": "#c58ad2",
+    "#6b7280": "#a8b0bd", "#8c564b": "#c9978b", "#3d7a1f": "#8ccf66" };
+  function columns(width) { return Math.max(1, Math.floor(width / 190)); }
+  function recoloured(value) {
+    if (Array.isArray(value)) return value.map(recoloured);
+    if (value && typeof value === "object") {
+      var copy = {};
+      Object.keys(value).forEach(function (key) { copy[key] = recoloured(value[key]); });
+      return copy;
+    }
+    return dark.matches && lighter[value] ? lighter[value] : value;
+  }
+  function restyle(spec, width) {
+    var ink = dark.matches ? "#e4e7eb" : "#1b1f24", line = dark.matches ? "#363c45" : "#dfe3e8";
+    spec.background = "transparent";
+    Object.assign(spec.config.axis, { labelColor: ink, titleColor: ink, domainColor: line,
+      tickColor: line, gridColor: line });
+    Object.assign(spec.config.legend, { labelColor: ink, titleColor: ink,
+      symbolBaseFillColor: ink, symbolBaseStrokeColor: ink,
+      columns: columns(width), labelLimit: Math.min(260, width - 60) });
+    if (width < 520) spec.height = 280;
+    delete spec.title;    // the page says it in text that wraps
+    delete spec.$schema;  // any version that the bundle holds will do
+  }
+  function draw(place) {
+    var spec = recoloured(JSON.parse(document.getElementById(place.dataset.spec).textContent));
+    var width = place.clientWidth;
+    restyle(spec, width);
+    place.dataset.columns = columns(width);
+    vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg",
+      tooltip: { theme: dark.matches ? "dark" : "light" },
+      actions: { export: true, source: true, compiled: false, editor: false }
+    }).catch(function (error) { place.textContent = "This figure could not be drawn: " + error; });
+  }
+  var places = Array.prototype.slice.call(document.querySelectorAll(".plot[data-spec]"));
+  places.forEach(draw);
+  dark.addEventListener("change", function () { places.forEach(draw); });
+  var waiting = 0;
+  window.addEventListener("resize", function () {
+    clearTimeout(waiting);
+    waiting = setTimeout(function () {
+      places.forEach(function (place) {
+        if (String(columns(place.clientWidth)) !== place.dataset.columns) draw(place);
+      });
+    }, 200);
+  });
+})();
