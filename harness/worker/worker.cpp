@@ -11,8 +11,8 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/cuda.hpp"
-#include "core/schema/result_check.hpp"
 #include "core/protocol.hpp"
+#include "core/schema/result_check.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/device.hpp"
 #include "harness/worker/plan.hpp"

@@ -6,12 +6,12 @@
 #include <set>
 
 #include "core/failure.hpp"
-#include "core/statistics.hpp"
-#include "core/result/document.hpp"
 #include "core/hash.hpp"
+#include "core/result/document.hpp"
+#include "core/result/record.hpp"
+#include "core/statistics.hpp"
 #include "core/text/printable.hpp"
 #include "harness/run/folder/combine.hpp"
-#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {

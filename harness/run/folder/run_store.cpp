@@ -1,4 +1,3 @@
-#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/run_store.hpp"
 
 #include <filesystem>
@@ -7,6 +6,7 @@
 
 #include "core/result/document.hpp"
 #include "core/schema/result_check.hpp"
+#include "harness/run/folder/combine.hpp"
 
 namespace attnbench::run {
 namespace {

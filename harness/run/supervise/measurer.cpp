@@ -1,10 +1,10 @@
-#include "harness/run/folder/combine.hpp"
 #include "harness/run/supervise/measurer.hpp"
 
 #include <stdexcept>
 #include <utility>
 
 #include "core/schema/result_check.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/run_result.hpp"
 
 namespace attnbench::run {
