@@ -6,6 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+using namespace attnbench;
 using namespace attnbench::run;
 using Catch::Matchers::Contains;
 
