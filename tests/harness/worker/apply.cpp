@@ -76,7 +76,7 @@ TEST_CASE("apply finds unsaid sizes in the arrays, and takes parameters back", "
     REQUIRE(answer.at("status") == "ok");
     CHECK(error_of(one, inputs, call.read("output")) < 1e-10);
     for (const auto& [name, value] : one.said) {
-      CHECK(answer.at("options").at(name) == worker::to_json(value));
+      CHECK(answer.at("options").at(name) == attnbench::to_json(value));
     }
     ++found;
   });

@@ -20,7 +20,7 @@ Settings small(const Settings& more = {}) {
 }
 
 /// Like run_cell, with enough pairs for a decision.
-Ran run(const tasks::Cell& cell, int round = 0) {
+Ran run_search(const tasks::Cell& cell, int round = 0) {
   worker::install_counting_allocator();
   const tasks::Task& task = tasks::find_task("crossover");
   Ran ran;
@@ -32,7 +32,7 @@ Ran run(const tasks::Cell& cell, int round = 0) {
   const auto work = task.make(registry(), cell);
   work->prepare(context);
   if (round == 0) ran.check = work->check(context);
-  ran.sections = work->run(context);
+  ran.sections = work->run_search(context);
   ran.measured = context.measured();
   return ran;
 }
@@ -42,7 +42,7 @@ Ran run(const tasks::Cell& cell, int round = 0) {
 TEST_CASE("a crossover cell compares at every coarse length and names both sides", "[crossover]") {
   for (const char* scope : {"mix", "projected", "layer"}) {
     INFO(scope);
-    const Ran ran = run(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
+    const Ran ran = run_search(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
                                   {{"latents_per_head", n(4)}}));
     const Json& found = ran.sections["crossover"];
     INFO(found.dump());
@@ -71,7 +71,7 @@ TEST_CASE("against is the named form, or the fastest of softmax's by measurement
   const auto against = [](const char* name) {
     const auto cell = make_cell("crossover", "window", "auto", small({{"against", s(name)}}),
                                 {{"window", Window{3, 0}}});
-    return run(cell, 1).sections["crossover"]["against"].get<std::string>();
+    return run_search(cell, 1).sections["crossover"]["against"].get<std::string>();
   };
   CHECK(against("softmax/composite") == "softmax/composite");
   CHECK(against("flash") == "softmax/tiled");
@@ -83,14 +83,14 @@ TEST_CASE("a mechanism far slower at every length has no crossover", "[crossover
   const auto cell =
       make_cell("crossover", "softmax", "composite",
                 small({{"against", s("window/chunked")}, {"length_minimum", n(128)}}));
-  Json found = run(cell, 1).sections["crossover"];
+  Json found = run_search(cell, 1).sections["crossover"];
   INFO(found.dump());
   CHECK(found["verdict"] != "found");
 }
 
 TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
   const Ran ran =
-      run(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
+      run_search(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
                     {{"latents_per_head", n(4)}}));
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.check.contains("gradient"));
@@ -103,11 +103,11 @@ TEST_CASE("limits of memory and time end a search, with the reason", "[crossover
                      {{"latents_per_head", n(4)}});
   };
   worker::set_memory_limit(200000);
-  const Json little = run(cell({{"against", s("softmax/composite")}}), 1).sections["crossover"];
+  const Json little = run_search(cell({{"against", s("softmax/composite")}}), 1).sections["crossover"];
   worker::set_memory_limit(0);
   CHECK(little["length_maximum"] < 256);
   CHECK_THAT(little["stopped"].get<std::string>(), Catch::Contains("may be used"));
-  const Json hasty = run(cell({{"round_seconds", 1e-6}}), 1).sections["crossover"];
+  const Json hasty = run_search(cell({{"round_seconds", 1e-6}}), 1).sections["crossover"];
   CHECK(hasty["lengths"].size() == 1);
   CHECK_THAT(hasty["stopped"].get<std::string>(), Catch::Contains("round_seconds"));
 }
