@@ -1,5 +1,6 @@
 // attnbench apply in the worker: every mechanism of the registry, on arrays from files, against its
 // definition.
+#include "core/option_json.hpp"
 #include "harness/worker/arrays.hpp"
 #include "tests/harness/worker/apply_cases.hpp"
 #include "tests/support/catch.hpp"

@@ -32,7 +32,7 @@ Ran run_search(const tasks::Cell& cell, int round = 0) {
   const auto work = task.make(registry(), cell);
   work->prepare(context);
   if (round == 0) ran.check = work->check(context);
-  ran.sections = work->run_search(context);
+  ran.sections = work->run(context);
   ran.measured = context.measured();
   return ran;
 }
@@ -43,7 +43,7 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
   for (const char* scope : {"mix", "projected", "layer"}) {
     INFO(scope);
     const Ran ran = run_search(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
-                                  {{"latents_per_head", n(4)}}));
+                                         {{"latents_per_head", n(4)}}));
     const Json& found = ran.sections["crossover"];
     INFO(found.dump());
     CHECK(ran.check["verdict"] == "ok");
@@ -91,7 +91,7 @@ TEST_CASE("a mechanism far slower at every length has no crossover", "[crossover
 TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
   const Ran ran =
       run_search(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
-                    {{"latents_per_head", n(4)}}));
+                           {{"latents_per_head", n(4)}}));
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.check.contains("gradient"));
   CHECK(ran.check["exact"].contains("gradient"));
@@ -103,7 +103,8 @@ TEST_CASE("limits of memory and time end a search, with the reason", "[crossover
                      {{"latents_per_head", n(4)}});
   };
   worker::set_memory_limit(200000);
-  const Json little = run_search(cell({{"against", s("softmax/composite")}}), 1).sections["crossover"];
+  const Json little =
+      run_search(cell({{"against", s("softmax/composite")}}), 1).sections["crossover"];
   worker::set_memory_limit(0);
   CHECK(little["length_maximum"] < 256);
   CHECK_THAT(little["stopped"].get<std::string>(), Catch::Contains("may be used"));
