@@ -60,7 +60,7 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
       CHECK(row["exact_seconds"].get<double>() > 0);
       CHECK(row["pairs"].get<int>() >= 8);
       // Where other tests took the CPU, pairs can be too few for an interval.
-      CHECK(row.contains("ratio_low") == (row["stop"] != "disturbed"));
+      CHECK((row.contains("ratio_low") || row["stop"] == "disturbed"));
     }
     for (const std::int64_t length : {32, 64, 128, 256}) CHECK(lengths.count(length) == 1);
     CHECK_FALSE(
