@@ -48,7 +48,7 @@ Batch to_device(const Batch& batch, const at::Device& device);
 Scores evaluate(Model& model, const DataSet& data, Split split, std::size_t segment,
                 std::int64_t examples, std::int64_t together);
 
-/// The sections `metrics` and `training` of core/result/record.hpp, of a model that `trainer` has
+/// The sections `metrics` and `training` of core/schema/result.schema.json, of a model that `trainer` has
 /// trained. Scores every test segment, `together` examples in one batch; counts the state after
 /// `longest` tokens.
 nlohmann::json training_record(Model& model, const DataSet& data, const Trainer& trainer,

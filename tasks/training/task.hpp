@@ -27,7 +27,7 @@ class TrainingTask : public Task {
     static_cast<void>(settings);
     static_cast<void>(model);
   }
-  /// What the record holds of the data besides their sizes, as in core/result/record.hpp: levels
+  /// What the record holds of the data besides their sizes, as in core/schema/result.schema.json: levels
   /// to compare the accuracy with (chance, guess, reach), and derived values. `data` is the result
   /// of data_set, `state` the model's state after the longest length.
   virtual Json facts(const Cell& cell, const Forecast& forecast, const DataSet& data,

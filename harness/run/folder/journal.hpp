@@ -50,7 +50,7 @@ struct JournalContents {
 };
 
 /// Reads a journal. A last line that was cut off is left out; of two records of one cell and round
-/// the later counts. A record that is not of its schema (core/schema/round_check.hpp) costs the
+/// the later counts. A record that is not of its schema (core/schema/result_check.hpp) costs the
 /// records of its cell; one that names no cell is skipped. Throws EnvironmentFailure naming the
 /// file and line if the file is missing or not a journal.
 JournalContents read_journal(const std::filesystem::path& file);
