@@ -3,6 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "attention/algorithms/tokens/token_mix.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/torch/autocast.hpp"
 #include "attention/torch/draw.hpp"
@@ -27,6 +28,11 @@ at::Tensor split_heads(const at::Tensor& x, std::int64_t heads) {
 
 /// Su et al. 2021, section 3.2.2.
 constexpr double rotary_base = 10000;
+
+/// In the dtype of the product, which may be narrower than the bias's own.
+at::Tensor plus(const at::Tensor& product, const at::Tensor& bias) {
+  return bias.defined() ? product + bias.to(product.scalar_type()) : product;
+}
 
 bool takes_positions(const Role& role) { return role.name == "query" || role.name == "key"; }
 
@@ -114,11 +120,29 @@ void Layer::use_rotary_positions() {
   rotary_ = true;
 }
 
+void Layer::use_projection_biases() {
+  const auto bias = [&](const std::string& name, const at::Tensor& weight) {
+    const auto numbers = weight.options().requires_grad(false);
+    return register_parameter("bias_" + name, at::zeros({weight.size(1)}, numbers),
+                              mechanism_->problem.gradient);
+  };
+  for (const auto& [role, weight] : weights_) biases_[role] = bias(role, weight);
+  if (out_weight_.defined()) out_bias_ = bias("out", out_weight_);
+}
+
+at::Tensor Layer::before(const at::Tensor& x, State* state, const at::Tensor& key_mask) {
+  const NoAutocast exact;
+  auto* both = dynamic_cast<LooksAhead*>(mechanism_.get());
+  return both != nullptr && both->looks_ahead() ? both->before_masked(x, key_mask)
+                                                : mechanism_->before(x, state);
+}
+
 Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents,
-                      State* state) {
+                      State* state, const at::Tensor& key_mask) {
   Inputs inputs;
+  inputs.key_mask = key_mask;
   const at::ScalarType type = product_type(x);  // slices included: a mix has inputs of one dtype
-  at::Tensor before;                            // once for all roles: it may update the state
+  at::Tensor fed;                               // once for all roles: it may update the state
   for (const Role& role : mechanism_->roles()) {
     at::Tensor tokens = role.source == Source::query_tokens ? x
                         : role.source == Source::key_tokens ? memory
@@ -128,11 +152,13 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
                              " needs tokens, but got none");
     }
     if (role.feed == Feed::before) {
-      const NoAutocast exact;
-      if (!before.defined()) before = mechanism_->before(tokens, state);
-      tokens = before;
+      if (!fed.defined()) fed = before(tokens, state, key_mask);
+      tokens = fed;
     }
-    if (role.feed != Feed::slice) tokens = at::matmul(tokens, weights_.at(role.name));
+    if (role.feed != Feed::slice) {
+      tokens = at::matmul(tokens, weights_.at(role.name));
+      if (!biases_.empty()) tokens = plus(tokens, biases_.at(role.name));
+    }
     at::Tensor heads = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
     if (rotary_ && takes_positions(role)) {
       const NoAutocast exact;
@@ -145,15 +171,14 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
 
 Mixed Layer::forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask,
                      const at::Tensor& latents, State* state) {
-  Inputs inputs = project(x, memory, latents, state);
-  inputs.key_mask = key_mask;
+  const Inputs inputs = project(x, memory, latents, state, key_mask);
   Mixed mixed = [&] {
     const NoAutocast exact;
     return implementation_.mix(*mechanism_, inputs, state);
   }();
   if (scope_ == Scope::layer) {
     const auto tokens = mixed.output.transpose(1, 2).flatten(2);
-    mixed.output = at::matmul(tokens, out_weight_);
+    mixed.output = plus(at::matmul(tokens, out_weight_), out_bias_);
   }
   return mixed;
 }

@@ -37,15 +37,18 @@ class Layer : public torch::nn::Module {
   /// which continue those of a state. Throws UnsupportedError with the reason of rotary_support.
   void use_rotary_positions();
 
+  /// Adds a bias, 0 at first, to the projection of every role and to that of the output.
+  void use_projection_biases();
+
   /// x: query tokens [B, T, C]; memory: key tokens [B, S, C], x itself unless the pattern is cross;
   /// latents: the stream [B, L, C] of mechanisms that have one. Scope `projected` returns
   /// [B, H, T, Dv], `layer` returns [B, T, C].
   Mixed forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask = {},
                 const at::Tensor& latents = {}, State* state = nullptr);
-  /// Only fills the roles. All roles fed by `before` must have x as their source; a state holds the
-  /// tensors of `before`.
+  /// Only fills the roles, and passes the mask on. All roles fed by `before` must have x as their
+  /// source; a state holds the tensors of `before`.
   Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {},
-                 State* state = nullptr);
+                 State* state = nullptr, const at::Tensor& key_mask = {});
 
   Mechanism& mechanism() { return *mechanism_; }
 
@@ -54,8 +57,12 @@ class Layer : public torch::nn::Module {
   Implementation implementation_;
   Scope scope_;
   bool rotary_ = false;
+  at::Tensor before(const at::Tensor& x, State* state, const at::Tensor& key_mask);
+
   std::map<std::string, at::Tensor> weights_;
+  std::map<std::string, at::Tensor> biases_;  ///< by role; empty without biases
   at::Tensor out_weight_;
+  at::Tensor out_bias_;
 };
 
 }  // namespace attnbench

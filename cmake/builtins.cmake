@@ -52,7 +52,8 @@ void append_devices(std::vector<std::unique_ptr<Device>>& devices) {
 endfunction()
 
 # attnbench_generate_tasks(OUT): the same for tasks::make_NAME(), one for each folder of tasks/ that
-# holds a file of its own name: tasks/NAME/NAME.cpp.
+# holds a file of its own name: tasks/NAME/NAME.cpp. A folder of several tasks, NAME.A and NAME.B,
+# has tasks/NAME/NAME_tasks.cpp in its place, which defines tasks::append_NAME_tasks(tasks).
 function(attnbench_generate_tasks out)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tasks/*/*.cpp)
   set(declarations "")
@@ -64,6 +65,9 @@ function(attnbench_generate_tasks out)
     if(name STREQUAL folder)
       string(APPEND declarations "std::unique_ptr<Task> make_${name}();\n")
       string(APPEND registrations "  tasks.push_back(make_${name}());\n")
+    elseif(name STREQUAL "${folder}_tasks")
+      string(APPEND declarations "void append_${name}(std::vector<std::unique_ptr<Task>>& tasks);\n")
+      string(APPEND registrations "  append_${name}(tasks);\n")
     endif()
   endforeach()
   file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[

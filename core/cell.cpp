@@ -1,59 +1,43 @@
 #include "core/cell.hpp"
 
-#include "core/errors.hpp"
 #include "core/json_object.hpp"
 
 namespace attnbench {
 
 using Json = nlohmann::json;
 
-OptionValues option_values_from(const Json& object, const std::string& where) {
-  if (!object.is_object()) {
-    throw UsageError(where + ": expected an object, found " + std::string(object.type_name()));
-  }
-  OptionValues values;
-  for (const auto& [name, value] : object.items()) {
-    values[name] = value_from(value, where + "." + name);
-  }
-  return values;
+ATTNBENCH_JSON_CODEC(Problem) {
+  JSON_AT(batch, heads, kv_heads, length, key_length, head_dim, value_dim);
+  json.word("pattern", value.pattern, to_string, pattern_from);
+  json.word("dtype", value.dtype, to_string, dtype_from);
 }
-
-Json to_json(const OptionValues& values) {
-  Json out = Json::object();
-  for (const auto& [name, value] : values) out[name] = to_json(value);
-  return out;
-}
-
-Json to_json(const Options& options) { return to_json(options.values()); }
 
 namespace run {
 
-void to_json(Json& json, const Cell& cell) {
-  json = {{"id", cell.id},
-          {"label", cell.label},
-          {"task", cell.task},
-          {"task_label", cell.task_label},
-          {"mechanism", cell.mechanism},
-          {"implementation", cell.implementation},
-          {"device", cell.device},
-          {"options", attnbench::to_json(cell.options)},
-          {"settings", attnbench::to_json(cell.settings)}};
-  if (cell.varies) json["varies"] = *cell.varies;
+ATTNBENCH_JSON_CODEC(Cell) {
+  JSON_AT(id, label, task, task_label, mechanism, implementation, device, options, settings);
+  JSON_MAYBE(varies);
 }
 
-void from_json(const Json& json, Cell& cell) {
-  JsonObject object(json);
-  cell.id = object.at<std::string>("id");
-  cell.label = object.at<std::string>("label");
-  cell.task = object.at<std::string>("task");
-  cell.task_label = object.at<std::string>("task_label");
-  cell.mechanism = object.at<std::string>("mechanism");
-  cell.implementation = object.at<std::string>("implementation");
-  cell.device = object.at<std::string>("device");
-  cell.options = option_values_from(object.at<Json>("options"), "options");
-  cell.settings = option_values_from(object.at<Json>("settings"), "settings");
-  cell.varies = object.optional<std::vector<std::string>>("varies");
-  object.expect_no_more();
+void to_json(Json& json, const Exponents& exponents) {
+  json = Json::object();
+  for (const auto& [name, exponent] : exponents) json[name] = exponent;
+  const auto from = exponents.find("from_length");
+  if (from != exponents.end()) json[from->first] = static_cast<std::int64_t>(from->second);
+}
+
+double Forecast::cost_of(const char* name) const {
+  const auto found = cost.find(name);
+  return found == cost.end() ? 0 : found->second;
+}
+
+ATTNBENCH_JSON_CODEC(Forecast) {
+  JSON_AT(id, supported);
+  JSON_MAYBE(reason, problem);
+  if (value.problem) {
+    JSON_AT(implementation, implementation_reason, cost, growth);
+  }
+  JSON_MAYBE(peak_bytes, options, once, status, detail, refused);
 }
 
 }  // namespace run

@@ -1,22 +1,26 @@
 // Cell: one point of a suite, with every size worked out. The suite's expansion makes it; the
 // journal, the protocol and the result carry it.
+// Forecast: what a task and a mechanism predict of a cell before it runs. The worker makes it, the
+// supervisor plans by it.
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/option_json.hpp"
+#include "core/problem.hpp"
+#include "core/result/status.hpp"
 
 namespace attnbench {
 
-using OptionValues = std::map<std::string, OptionValue>;
-
-/// Each value as value_from of core/option_json.hpp reads it; `where` is the object's name.
-OptionValues option_values_from(const nlohmann::json& object, const std::string& where);
-nlohmann::json to_json(const OptionValues& values);
-nlohmann::json to_json(const Options& options);
+/// The sizes alone: neither device nor gradient.
+void to_json(nlohmann::json& json, const Problem& problem);
+/// Throws UsageError.
+void from_json(const nlohmann::json& json, Problem& problem);
 
 namespace run {
 
@@ -39,6 +43,42 @@ struct Cell {
 void to_json(nlohmann::json& json, const Cell& cell);
 /// Throws UsageError. Only `varies` may be missing.
 void from_json(const nlohmann::json& json, Cell& cell);
+
+/// Finite numbers by name, such as model_flops or time_in_length; core/result/record.hpp lists the
+/// names. A number that is not known is absent.
+using Numbers = std::map<std::string, double>;
+
+/// Exponents of growth. As JSON, from_length, which counts tokens, is a whole number.
+struct Exponents : Numbers {
+  Exponents() = default;
+  explicit Exponents(Numbers numbers) : Numbers(std::move(numbers)) {}
+};
+void to_json(nlohmann::json& json, const Exponents& exponents);
+
+struct Forecast {
+  std::string id;  ///< of the cell
+  bool supported = true;
+  std::string reason;                   ///< why it is not supported, or why the forecast failed
+  std::string implementation;           ///< the one that will run
+  std::string implementation_reason;    ///< why that one
+  Numbers cost;                         ///< of one timed call, for the whole problem
+  Exponents growth;                     ///< claimed exponents of the implementation
+  std::optional<double> peak_bytes;     ///< of all tensors together
+  std::optional<OptionValues> options;  ///< of the mechanism, resolved and derived
+  std::optional<Problem> problem;       ///< absent where the forecast failed
+  bool once = false;                    ///< a training: one round, whatever the run's
+  /// How making the forecast failed, with the end of the log.
+  std::optional<result::Status> status;
+  std::string detail;
+  bool refused = false;  ///< the cell makes no sense: the whole run is refused
+
+  double cost_of(const char* name) const;  ///< 0 where it is not known
+};
+
+void to_json(nlohmann::json& json, const Forecast& forecast);
+/// Throws UsageError. `id` and `supported` must be there; implementation, cost and growth where
+/// `problem` is.
+void from_json(const nlohmann::json& json, Forecast& forecast);
 
 }  // namespace run
 }  // namespace attnbench

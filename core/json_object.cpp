@@ -5,44 +5,70 @@
 #include "core/option.hpp"
 
 namespace attnbench {
-namespace {
 
-std::string shown(const nlohmann::json& value) {
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "a list";
-  std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 60) + "...";
+using Json = nlohmann::json;
+
+std::string found_text(const Json& value) {
+  constexpr std::size_t longest = 60;
+  if (value.is_null()) return "nothing, or a number that is not finite";
+  if (value.is_structured()) return std::string("an ") + value.type_name();
+  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (text.size() > longest) text = text.substr(0, longest) + "...";
   return text;
 }
 
-}  // namespace
-
-JsonObject::JsonObject(const nlohmann::json& value) : object_(value) {
-  if (!value.is_object()) throw UsageError("expected an object, found " + shown(value));
+void refuse_value(const char* expected, const Json& found) {
+  throw FormError("", std::string("expected ") + expected + ", found " + found_text(found));
 }
 
-const nlohmann::json* JsonObject::find(const char* key) {
-  known_.emplace_back(key);
+std::optional<double> result::number_of(const Values& values, const std::string& name) {
+  const Json* const value = find_value(values, name);
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+const Json* result::find_value(const Values& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+OptionValue detail::read_option_value(const Json& json) {
+  try {
+    return value_from(json, "");
+  } catch (const UsageError& error) {
+    const std::string what = error.what();  // ": expected …" or ".left: expected …"
+    throw FormError("", what.substr(what.starts_with(": ") ? 2 : 1));
+  }
+}
+
+JsonReader::JsonReader(const Json& json) : object_(json) {
+  if (!json.is_object()) refuse_value("an object", json);
+}
+
+const Json* JsonReader::find(const char* key) {
+  known_.push_back(key);
   const auto found = object_.find(key);
   return found == object_.end() ? nullptr : &*found;
 }
 
-const nlohmann::json& JsonObject::member(const char* key) {
-  const nlohmann::json* const found = find(key);
-  if (found == nullptr) throw UsageError(std::string(key) + ": expected a value, found nothing");
-  return *found;
+bool JsonReader::is_known(const std::string& key) const {
+  return std::any_of(known_.begin(), known_.end(), [&](const char* known) { return key == known; });
 }
 
-void JsonObject::fail(const std::string& place, const char* expected, const nlohmann::json& found) {
-  throw UsageError(place + ": expected " + expected + ", found " + shown(found));
-}
-
-void JsonObject::expect_no_more() const {
+void JsonReader::rest(result::Values& values) {
+  strict_ = false;
   for (const auto& [key, value] : object_.items()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    const std::string near = closest_word(key, known_);
-    throw UsageError(key.substr(0, 60) + ": unknown key" +
-                     (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    if (!is_known(key)) values[key] = value;
+  }
+}
+
+void JsonReader::finish() const {
+  if (!strict_) return;
+  for (const auto& [key, value] : object_.items()) {
+    if (is_known(key) || key == "type") continue;  // a message's name may stand in every object
+    const std::string near = closest_word(key, {known_.begin(), known_.end()});
+    throw FormError("/" + key.substr(0, 60),
+                    "unknown key" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
 }
 

@@ -1,109 +1,297 @@
-// JsonObject: reads an object key by key. A key that is missing, of another type or unknown is an
-// error that names its place, such as "cells.3.settings: expected an object, found 7".
+// A struct's JSON, in both directions, from one list of its members:
+//
+//   ATTNBENCH_JSON_CODEC(Stamp) {
+//     JSON_AT(attnbench, abi);         // must be there
+//     JSON_MAYBE(torch, compiler);     // may be missing; not written where empty
+//   }
+//
+// Members have the keys' names. Where they differ, or JSON holds a word, the functions of
+// JsonReader and JsonWriter are called: json.at("new", value.changed). A key that is missing, of
+// another type or unknown is an error with its place: "/cells/3/settings: expected an object, found
+// 7". JSON_REST keeps unknown keys in `further`, JSON_IGNORE_REST leaves them out.
 #pragma once
 
+#include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/option_json.hpp"
 
 namespace attnbench {
 
-class JsonObject {
+/// A value of another form than expected: "/cells/0/id: expected a string, found 3".
+class FormError : public UsageError {
  public:
-  /// Refers to `value`. Throws UsageError unless it is an object. The key "type", which names a
-  /// message, is known in every object.
-  explicit JsonObject(const nlohmann::json& value);
-
-  /// The value of a key. Throws UsageError where it is missing or is no T; the places that a codec
-  /// of T names get the key in front.
-  template <class T>
-  T at(const char* key) {
-    return read<T>(member(key), key);
-  }
-  /// The same, or `fallback` where the key is missing.
-  template <class T>
-  T value(const char* key, T fallback) {
-    const nlohmann::json* const found = find(key);
-    return found == nullptr ? fallback : read<T>(*found, key);
-  }
-  template <class T>
-  std::optional<T> optional(const char* key) {
-    const nlohmann::json* const found = find(key);
-    return found == nullptr ? std::nullopt : std::optional<T>(read<T>(*found, key));
-  }
-  /// Throws UsageError for a key that nobody asked for, naming the closest known one. The last call
-  /// of each codec.
-  void expect_no_more() const;
+  FormError(std::string pointer, std::string misfit)
+      : UsageError((pointer.empty() ? "/" : pointer) + ": " + misfit),
+        pointer_(std::move(pointer)),
+        misfit_(std::move(misfit)) {}
+  /// The same, of a value that is the member or item `key` of another.
+  FormError inside(const std::string& key) const { return {"/" + key + pointer_, misfit_}; }
 
  private:
-  const nlohmann::json* find(const char* key);
-  const nlohmann::json& member(const char* key);
-  [[noreturn]] static void fail(const std::string& place, const char* expected,
-                                const nlohmann::json& found);
-
-  template <class T>
-  static T read(const nlohmann::json& value, const std::string& place);
-  template <class T>
-  static std::vector<T> read_list(const nlohmann::json& value, const std::string& place,
-                                  const std::vector<T>*) {
-    if (!value.is_array()) fail(place, "a list", value);
-    std::vector<T> list;
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      list.push_back(read<T>(value[i], place + "." + std::to_string(i)));
-    }
-    return list;
-  }
-
-  const nlohmann::json& object_;
-  std::vector<std::string> known_{"type"};
+  std::string pointer_;
+  std::string misfit_;
 };
 
+/// What a message says of a value that should be another: its text where that is short.
+std::string found_text(const nlohmann::json& value);
+/// Throws FormError: "expected `expected`, found …".
+[[noreturn]] void refuse_value(const char* expected, const nlohmann::json& found);
+
+namespace result {
+
+using Json = nlohmann::json;
+/// Values by name, where the names are not the result's: settings, options, metrics, rates.
+using Values = Json::object_t;
+
+/// The number of that name; nothing where there is none, or another kind of value.
+std::optional<double> number_of(const Values& values, const std::string& name);
+/// The value of that name; null where there is none.
+const Json* find_value(const Values& values, const std::string& name);
+
+}  // namespace result
+
 namespace detail {
+
+template <class T, template <class...> class Template>
+constexpr bool is_made_of = false;
+template <class... T, template <class...> class Template>
+constexpr bool is_made_of<Template<T...>, Template> = true;
+
+/// Whether T holds the number exactly; 1e3 is a whole number.
 template <class T>
-struct is_vector : std::false_type {};
-template <class T>
-struct is_vector<std::vector<T>> : std::true_type {};
-}  // namespace detail
+bool holds_number(const nlohmann::json& value) {
+  if (value.is_number_unsigned()) return std::in_range<T>(value.get<std::uint64_t>());
+  if (value.is_number_integer()) return std::in_range<T>(value.get<std::int64_t>());
+  constexpr double exact = 9007199254740992.0;  // 2^53: beyond it doubles skip integers
+  const double number = value.is_number() ? value.get<double>() : 0.5;
+  return std::abs(number) <= exact && number == std::floor(number) &&
+         std::in_range<T>(static_cast<std::int64_t>(number));
+}
 
 template <class T>
-T JsonObject::read(const nlohmann::json& value, const std::string& place) {
-  if constexpr (std::is_same_v<T, nlohmann::json>) {
-    return value;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!value.is_boolean()) fail(place, "true or false", value);
-    return value.get<bool>();
-  } else if constexpr (std::is_integral_v<T>) {
-    const char* const expected =
-        std::is_unsigned_v<T> ? "a whole number of at least 0" : "a whole number";
-    if (!value.is_number_integer()) fail(place, expected, value);
-    const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
-                                                 : std::in_range<T>(value.get<std::int64_t>());
-    if (!fits) fail(place, expected, value);
-    return value.get<T>();
-  } else if constexpr (std::is_floating_point_v<T>) {
-    if (!value.is_number()) fail(place, "a number", value);
-    return value.get<T>();
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) fail(place, "a text", value);
-    return value.get<std::string>();
-  } else if constexpr (detail::is_vector<T>::value) {
-    return read_list(value, place, static_cast<const T*>(nullptr));
-  } else {
-    try {
-      return value.get<T>();
-    } catch (const UsageError& error) {
-      const std::string what = error.what();
-      throw UsageError(place + (what.starts_with("expected ") ? ": " : ".") + what);
-    } catch (const nlohmann::json::exception&) {
-      fail(place, "another type", value);
-    }
+concept Map = requires {
+  typename T::mapped_type;
+};
+
+OptionValue read_option_value(const nlohmann::json& json);
+
+template <class T>
+void read_value(const nlohmann::json& json, T& value);
+
+template <class T>
+void read_member(const std::string& key, const nlohmann::json& json, T& value) {
+  try {
+    read_value(json, value);
+  } catch (const FormError& error) {
+    throw error.inside(key);
+  } catch (const UsageError& error) {
+    throw FormError("/" + key, error.what());
   }
 }
 
+template <class T>
+void read_value(const nlohmann::json& json, T& value) {
+  if constexpr (std::is_same_v<T, nlohmann::json>) {
+    value = json;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!json.is_boolean()) refuse_value("true or false", json);
+    value = json.get<bool>();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    if (!json.is_number()) refuse_value("a number", json);
+    if constexpr (std::is_integral_v<T>) {
+      if (!holds_number<T>(json)) {
+        refuse_value(std::is_unsigned_v<T> ? "a whole number of at least 0" : "a whole number",
+                     json);
+      }
+    }
+    value = json.get<T>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!json.is_string()) refuse_value("a string", json);
+    value = json.get<std::string>();
+  } else if constexpr (std::is_same_v<T, OptionValue>) {
+    value = read_option_value(json);
+  } else if constexpr (is_made_of<T, std::optional>) {
+    read_value(json, value.emplace());
+  } else if constexpr (is_made_of<T, std::vector>) {
+    if (!json.is_array()) refuse_value("an array", json);
+    value.resize(json.size());
+    for (std::size_t i = 0; i < json.size(); ++i) read_member(std::to_string(i), json[i], value[i]);
+  } else if constexpr (is_made_of<T, std::set>) {
+    std::vector<typename T::value_type> items;
+    read_value(json, items);
+    value = {items.begin(), items.end()};
+  } else if constexpr (Map<T>) {
+    if (!json.is_object()) refuse_value("an object", json);
+    value.clear();
+    for (const auto& [key, part] : json.items()) read_member(key, part, value[key]);
+  } else {
+    from_json(json, value);
+  }
+}
+
+}  // namespace detail
+
+/// Reads an object key by key. Throws FormError.
+class JsonReader {
+ public:
+  /// Refers to `json`, which must be an object.
+  explicit JsonReader(const nlohmann::json& json);
+
+  /// The name of a message, which was looked at before.
+  void type(const char*) { known_.push_back("type"); }
+  template <class T>
+  void at(const char* key, T& member) {
+    const nlohmann::json* const found = find(key);
+    if (found == nullptr) {
+      throw FormError(std::string("/") + key, "expected a value, found nothing");
+    }
+    detail::read_member(key, *found, member);
+  }
+  /// A key that may be missing: the member then keeps its value. JsonWriter leaves the key out
+  /// where the member is empty or T{}.
+  template <class T>
+  void maybe(const char* key, T& member) {
+    const nlohmann::json* const found = find(key);
+    if (found != nullptr) detail::read_member(key, *found, member);
+  }
+  /// The same; it is written whatever it is.
+  template <class T>
+  void usual(const char* key, T& member) {
+    maybe(key, member);
+  }
+  /// A member that JSON holds as a word.
+  template <class T>
+  void word(const char* key, T& member, const char* (*)(T), T (*from)(const std::string&)) {
+    std::string word;
+    at(key, word);
+    try {
+      member = from(word);
+    } catch (const UsageError& error) {
+      throw FormError(std::string("/") + key, error.what());
+    }
+  }
+  /// Keeps the keys that were not asked for.
+  void rest(result::Values& values);
+  void ignore_rest() { strict_ = false; }
+  /// Throws for a key that nobody asked for, naming the closest known one, unless the rest was kept
+  /// or left out.
+  void finish() const;
+
+ private:
+  const nlohmann::json* find(const char* key);
+  bool is_known(const std::string& key) const;
+
+  const nlohmann::json& object_;
+  std::vector<const char*> known_;
+  bool strict_ = true;
+};
+
+/// Writes an object key by key; JsonReader describes the functions.
+class JsonWriter {
+ public:
+  explicit JsonWriter(nlohmann::json& json) : json_(json) {}
+
+  void type(const char* name) { json_["type"] = name; }
+  template <class T>
+  void at(const char* key, const T& member) {
+    if constexpr (std::is_same_v<T, OptionValue> || std::is_same_v<T, OptionValues>) {
+      json_[key] = attnbench::to_json(member);
+    } else {
+      json_[key] = member;
+    }
+  }
+  template <class T>
+  void maybe(const char* key, const T& member) {
+    if constexpr (requires { member.empty(); }) {
+      if (!member.empty()) at(key, member);
+    } else if (!(member == T{})) {
+      at(key, member);
+    }
+  }
+  template <class T>
+  void maybe(const char* key, const std::optional<T>& member) {
+    if (member) at(key, *member);
+  }
+  template <class T>
+  void usual(const char* key, const T& member) {
+    at(key, member);
+  }
+  template <class T>
+  void word(const char* key, const T& member, const char* (*to)(T), T (*)(const std::string&)) {
+    json_[key] = to(member);
+  }
+  void rest(const result::Values& values) { json_.update(values); }
+  void ignore_rest() {}
+
+ private:
+  nlohmann::json& json_;
+};
+
+template <class T, class Struct>
+concept OrConst = std::same_as<std::remove_const_t<T>, Struct>;
+
 }  // namespace attnbench
+
+/// Declares to_json and from_json of a struct. from_json throws FormError.
+#define ATTNBENCH_JSON(Struct)                             \
+  void to_json(nlohmann::json& json, const Struct& value); \
+  void from_json(const nlohmann::json& json, Struct& value)
+
+/// Defines from_json by the list of members that follows; unknown keys are left out.
+#define ATTNBENCH_JSON_READER(Struct)                         \
+  static void fields(auto& json, Struct& value);              \
+  void from_json(const nlohmann::json& json, Struct& value) { \
+    ::attnbench::JsonReader reader(json);                     \
+    fields(reader, value);                                    \
+  }                                                           \
+  static void fields(auto& json, Struct& value)
+
+/// Defines to_json alone.
+#define ATTNBENCH_JSON_WRITER(Struct)                       \
+  static void fields(auto& json, const Struct& value);      \
+  void to_json(nlohmann::json& json, const Struct& value) { \
+    json = nlohmann::json::object();                        \
+    ::attnbench::JsonWriter writer(json);                   \
+    fields(writer, value);                                  \
+  }                                                         \
+  static void fields(auto& json, const Struct& value)
+
+/// Defines both by the list of members that follows, in the struct's own namespace.
+#define ATTNBENCH_JSON_CODEC(Struct)                                        \
+  static void fields(auto& json, ::attnbench::OrConst<Struct> auto& value); \
+  void to_json(nlohmann::json& json, const Struct& value) {                 \
+    json = nlohmann::json::object();                                        \
+    ::attnbench::JsonWriter writer(json);                                   \
+    fields(writer, value);                                                  \
+  }                                                                         \
+  void from_json(const nlohmann::json& json, Struct& value) {               \
+    value = Struct{};                                                       \
+    ::attnbench::JsonReader reader(json);                                   \
+    fields(reader, value);                                                  \
+    reader.finish();                                                        \
+  }                                                                         \
+  static void fields(auto& json, ::attnbench::OrConst<Struct> auto& value)
+
+#define ATTNBENCH_JSON_AT(member) json.at(#member, value.member);
+#define ATTNBENCH_JSON_MAYBE(member) json.maybe(#member, value.member);
+#define ATTNBENCH_JSON_USUAL(member) json.usual(#member, value.member);
+#define ATTNBENCH_JSON_EACH(what, ...)                           \
+  do {                                                           \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(what, __VA_ARGS__)) \
+  } while (false)
+#define JSON_AT(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_AT, __VA_ARGS__)
+#define JSON_MAYBE(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_MAYBE, __VA_ARGS__)
+#define JSON_USUAL(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_USUAL, __VA_ARGS__)
+#define JSON_REST json.rest(value.further)
+#define JSON_IGNORE_REST json.ignore_rest()

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int schema = 1;
+constexpr int manifest_schema = 1;
 constexpr std::size_t most_named = 8;
 
 /// A name that leads out of the folder is not one that we wrote.
@@ -121,7 +121,7 @@ void Manifest::save() const {
   Json files = Json::object();
   for (const auto& [whose, names] : hashes_) files[whose] = names;
   const Json document = {
-      {"schema", schema},
+      {"schema", manifest_schema},
       {"what", "files that attnbench wrote here, with hashes: it replaces no others"},
       {"files", files}};
   write_atomically(folder_ / file_name,

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/errors.hpp"
+#include "core/json_object.hpp"
 
 namespace attnbench {
 namespace {
@@ -27,11 +27,6 @@ OptionType type_from(const std::string& word) {
     if (word == to_string(type)) return type;
   }
   throw UsageError("there is no type of options \"" + word + "\"");
-}
-
-std::optional<double> bound_from(const Json& declaration, const char* name) {
-  if (!declaration.contains(name)) return std::nullopt;
-  return declaration.at(name).get<double>();
 }
 
 }  // namespace
@@ -61,29 +56,43 @@ Json to_json(const OptionValue& value) {
       value);
 }
 
-Option option_from(const Json& declaration) {
-  Option option;
-  option.name = declaration.at("name");
-  option.type = type_from(declaration.at("type"));
-  option.fallback = option.type == OptionType::number
-                        ? OptionValue(declaration.at("default").get<double>())
-                        : value_from(declaration.at("default"), option.name);
-  option.meaning = declaration.value("meaning", "");
-  option.minimum = bound_from(declaration, "minimum");
-  option.maximum = bound_from(declaration, "maximum");
-  option.choices = declaration.value("choices", std::vector<std::string>{});
-  return option;
+Json to_json(const OptionValues& values) {
+  Json out = Json::object();
+  for (const auto& [name, value] : values) out[name] = to_json(value);
+  return out;
 }
 
-Json to_json(const Option& option) {
-  Json out = {{"name", option.name},
-              {"type", to_string(option.type)},
-              {"default", to_json(option.fallback)},
-              {"meaning", option.meaning}};
-  if (option.minimum) out["minimum"] = *option.minimum;
-  if (option.maximum) out["maximum"] = *option.maximum;
-  if (!option.choices.empty()) out["choices"] = option.choices;
-  return out;
+std::string plain_text(const OptionValue& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text != nullptr ? *text : to_json(value).dump();
+}
+
+void to_json(Json& json, const Option& option) {
+  json = {{"name", option.name},
+          {"type", to_string(option.type)},
+          {"default", to_json(option.fallback)},
+          {"meaning", option.meaning}};
+  if (option.minimum) json["minimum"] = *option.minimum;
+  if (option.maximum) json["maximum"] = *option.maximum;
+  if (!option.choices.empty()) json["choices"] = option.choices;
+}
+
+void from_json(const Json& json, Option& option) {
+  JsonReader reader(json);
+  reader.at("name", option.name);
+  reader.word("type", option.type, to_string, type_from);
+  if (option.type == OptionType::number) {
+    double number = 0;
+    reader.at("default", number);
+    option.fallback = number;
+  } else {
+    reader.at("default", option.fallback);
+  }
+  reader.at("meaning", option.meaning);
+  reader.maybe("minimum", option.minimum);
+  reader.maybe("maximum", option.maximum);
+  reader.maybe("choices", option.choices);
+  reader.finish();
 }
 
 }  // namespace attnbench

@@ -3,6 +3,7 @@
 // choices?}.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -10,14 +11,19 @@
 
 namespace attnbench {
 
+using OptionValues = std::map<std::string, OptionValue>;
+
 /// Integers, numbers, booleans and texts as they are; {"left": L, "right": R} is a window.
 /// Throws UsageError naming `where` for anything else.
 OptionValue value_from(const nlohmann::json& value, const std::string& where);
 nlohmann::json to_json(const OptionValue& value);
+nlohmann::json to_json(const OptionValues& values);
+/// The value for people: texts without quotes, the rest as JSON writes it.
+std::string plain_text(const OptionValue& value);
 
-/// Throws UsageError, or an exception of the JSON library, for what declares no option.
-Option option_from(const nlohmann::json& declaration);
-nlohmann::json to_json(const Option& option);
+void to_json(nlohmann::json& json, const Option& option);
+/// Throws UsageError naming the place.
+void from_json(const nlohmann::json& json, Option& option);
 
 /// Whether `number` is finite and within the bounds of `option`.
 bool in_range(const Option& option, double number);

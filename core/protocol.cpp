@@ -1,6 +1,7 @@
 #include "core/protocol.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/json_object.hpp"
 
@@ -17,185 +18,229 @@ PluginName::PluginName(const std::string& text) : path(text) {
   path = text.substr(equals + 1);
 }
 
-void to_json(nlohmann::json& json, const ProcessRank& rank) {
-  json = {{"rank", rank.rank}, {"size", rank.size}, {"address", rank.address}, {"port", rank.port}};
-}
-
-void from_json(const nlohmann::json& json, ProcessRank& rank) {
-  JsonObject object(json);
-  rank.rank = object.at<int>("rank");
-  rank.size = object.at<int>("size");
-  rank.address = object.at<std::string>("address");
-  rank.port = object.at<int>("port");
-  object.expect_no_more();
-}
+ATTNBENCH_JSON_CODEC(ProcessRank) { JSON_AT(rank, size, address, port); }
 
 }  // namespace attnbench::run
 
 namespace attnbench::protocol {
-
-using Json = nlohmann::json;
-
-static void from_json(const Json& json, Limits& limits) {
-  JsonObject object(json);
-  limits.seconds = object.value("seconds", 0.0);
-  limits.memory_bytes = object.value("memory_bytes", std::int64_t{0});
-  limits.device_bytes = object.value("device_bytes", std::int64_t{0});
-  object.expect_no_more();
-}
-
 namespace {
 
-/// Limits of 0 are not sent.
-Json limits_json(const Limits& limits) {
-  Json json = Json::object();
-  if (limits.seconds > 0) json["seconds"] = limits.seconds;
-  if (limits.memory_bytes > 0) json["memory_bytes"] = limits.memory_bytes;
-  if (limits.device_bytes > 0) json["device_bytes"] = limits.device_bytes;
-  return json;
+constexpr std::array property_words{"held", "broken", "not_applicable"};
+
+void child_fields(auto& json, const char* type, auto& request) {
+  json.type(type);
+  json.maybe("limits", request.limits);
+  json.maybe("threads", request.threads);
+  json.maybe("log", request.log);
 }
 
-Json begun(const char* type, const ChildRequest& request) {
-  Json json = {{"type", type}, {"limits", limits_json(request.limits)}};
-  if (request.threads > 0) json["threads"] = request.threads;
-  if (!request.log.empty()) json["log"] = request.log;
-  return json;
-}
-
-void read_shared(JsonObject& object, ChildRequest& request) {
-  request.limits = object.value("limits", Limits{});
-  request.threads = object.value("threads", 0);
-  request.log = object.value<std::string>("log", "");
+void answer_fields(auto& json, const char* type, auto& answer) {
+  json.type(type);
+  json.at("status", answer.status);
+  json.maybe("reason", answer.reason);
+  json.maybe("detail", answer.detail);
 }
 
 }  // namespace
 
-void to_json(Json& json, const Hello& hello) {
-  json = {{"type", "hello"},
-          {"protocol", hello.protocol},
-          {"plugins", hello.plugins},
-          {"threads", hello.threads},
-          {"device", hello.device}};
+// Limits of 0 are not sent.
+ATTNBENCH_JSON_CODEC(Limits) { JSON_MAYBE(seconds, memory_bytes, device_bytes); }
+
+ATTNBENCH_JSON_CODEC(SamplingRule) {
+  JSON_USUAL(relative_interval, min_samples, max_samples, warmup_seconds, cold_calls, cold_seconds,
+             min_seconds, max_seconds);
 }
 
-void from_json(const Json& json, Hello& hello) {
-  JsonObject object(json);
-  hello.protocol = object.at<int>("protocol");
-  hello.plugins = object.at<std::vector<std::string>>("plugins");
-  hello.threads = object.at<int>("threads");
-  hello.device = object.at<std::string>("device");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(Hello) {
+  json.type("hello");
+  JSON_AT(protocol, plugins, threads, device);
 }
 
-void to_json(Json& json, const Plan& plan) { json = {{"type", "plan"}, {"cells", plan.cells}}; }
-
-void from_json(const Json& json, Plan& plan) {
-  JsonObject object(json);
-  plan.cells = object.at<std::vector<run::Cell>>("cells");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(Plan) {
+  json.type("plan");
+  JSON_AT(cells);
 }
 
-void to_json(Json& json, const Probe& probe) {
-  json = begun("probe", probe);
-  json["device"] = probe.device;
-  if (probe.product) json["product"] = true;
+ATTNBENCH_JSON_CODEC(Probe) {
+  child_fields(json, "probe", value);
+  JSON_AT(device);
+  JSON_MAYBE(product);
 }
 
-void from_json(const Json& json, Probe& probe) {
-  JsonObject object(json);
-  read_shared(object, probe);
-  probe.device = object.at<std::string>("device");
-  probe.product = object.value("product", false);
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(Run) {
+  child_fields(json, "run", value);
+  JSON_AT(cell, round, seed, pinned, measure, checkpoint, binary);
+  JSON_MAYBE(process_rank);
 }
 
-void to_json(Json& json, const Run& request) {
-  json = begun("run", request);
-  json["cell"] = request.cell;
-  json["round"] = request.round;
-  json["seed"] = request.seed;
-  json["pinned"] = request.pinned;
-  json["measure"] = request.measure;
-  json["checkpoint"] = request.checkpoint;
-  json["binary"] = request.binary;
-  if (request.process_rank) json["process_rank"] = *request.process_rank;
+ATTNBENCH_JSON_CODEC(Check) {
+  child_fields(json, "check", value);
+  JSON_AT(mechanism, pattern, dtypes);
+  JSON_USUAL(device);
+  JSON_MAYBE(implementation);
 }
 
-void from_json(const Json& json, Run& request) {
-  JsonObject object(json);
-  read_shared(object, request);
-  request.cell = object.at<run::Cell>("cell");
-  request.round = object.at<int>("round");
-  request.seed = object.at<std::uint64_t>("seed");
-  request.pinned = object.at<bool>("pinned");
-  request.measure = object.at<Json>("measure");
-  request.checkpoint = object.at<std::string>("checkpoint");
-  request.binary = object.at<std::string>("binary");
-  request.process_rank = object.optional<run::ProcessRank>("process_rank");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(Apply) {
+  child_fields(json, "apply", value);
+  JSON_AT(mechanism);
+  JSON_USUAL(implementation);
+  JSON_AT(pattern);
+  JSON_MAYBE(options);
+  JSON_AT(roles);
+  JSON_MAYBE(parameters, mask, gradient, seed);
+  JSON_USUAL(check_rows);
+  JSON_MAYBE(allow_nan);
+  JSON_AT(out);
 }
 
-void to_json(Json& json, const Check& check) {
-  json = begun("check", check);
-  json["mechanism"] = check.mechanism;
-  json["pattern"] = check.pattern;
-  json["dtypes"] = check.dtypes;
-  json["device"] = check.device;
-  if (!check.implementation.empty()) json["implementation"] = check.implementation;
+ATTNBENCH_JSON_CODEC(Data) {
+  child_fields(json, "data", value);
+  JSON_AT(task, settings);
+  JSON_MAYBE(seed);
+  JSON_AT(out);
 }
 
-void from_json(const Json& json, Check& check) {
-  JsonObject object(json);
-  read_shared(object, check);
-  check.mechanism = object.at<std::string>("mechanism");
-  check.pattern = object.at<std::string>("pattern");
-  check.dtypes = object.at<std::vector<std::string>>("dtypes");
-  check.device = object.value<std::string>("device", "cpu");
-  check.implementation = object.value<std::string>("implementation", "");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(Generate) {
+  child_fields(json, "generate", value);
+  JSON_AT(cell, checkpoint, binary, run_seed);
+  JSON_MAYBE(prompt, bytes, temperature, seed, score, capacity, out);
 }
 
-void from_json(const Json& json, Apply& apply) {
-  JsonObject object(json);
-  read_shared(object, apply);
-  apply.mechanism = object.at<std::string>("mechanism");
-  apply.implementation = object.value<std::string>("implementation", "auto");
-  apply.pattern = object.at<std::string>("pattern");
-  apply.options = option_values_from(object.value("options", Json::object()), "options");
-  object.at<Json>("roles");
-  object.value("parameters", Json::object());
-  object.value<std::string>("mask", "");
-  apply.arrays = json;
-  apply.gradient = !object.value<std::string>("gradient", "").empty();
-  apply.seed = object.value("seed", std::uint64_t{0});
-  apply.check_rows = object.value("check_rows", std::int64_t{64});
-  apply.allow_nan = object.value("allow_nan", false);
-  apply.out = object.at<std::string>("out");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(HelloAnswer) {
+  json.type("hello");
+  JSON_AT(protocol, pid, stamp, plugins);
 }
 
-void from_json(const Json& json, Data& data) {
-  JsonObject object(json);
-  read_shared(object, data);
-  data.task = object.at<std::string>("task");
-  data.settings = option_values_from(object.at<Json>("settings"), "settings");
-  data.seed = object.value("seed", std::uint64_t{0});
-  data.out = object.at<std::string>("out");
-  object.expect_no_more();
+ATTNBENCH_JSON_CODEC(PlanAnswer) {
+  json.type("plan");
+  JSON_AT(cells);
 }
 
-void to_json(Json& json, const Heartbeat& heartbeat) {
-  json = {{"type", "heartbeat"},
-          {"cell", heartbeat.cell},
-          {"elapsed_seconds", heartbeat.elapsed_seconds}};
+ATTNBENCH_JSON_CODEC(Product) { JSON_AT(flops_per_second); }
+
+ATTNBENCH_JSON_CODEC(ProbeAnswer) {
+  json.type("probe");
+  JSON_AT(machine);
+  JSON_MAYBE(ceilings, product);
 }
 
-void to_json(Json& json, const Progress& progress) {
-  json = {{"type", "progress"},
-          {"cell", progress.cell},
-          {"done", progress.done},
-          {"total", progress.total},
-          {"what", progress.what}};
+ATTNBENCH_JSON_CODEC(Property) {
+  JSON_AT(name);
+  JSON_MAYBE(dtype, reason, error, tolerance);
+  json.word("status", value.status, to_string, property_status_from);
+}
+
+ATTNBENCH_JSON_CODEC(CheckAnswer) {
+  answer_fields(json, "check", value);
+  JSON_MAYBE(mechanism, implementation, pattern);
+  JSON_USUAL(properties);
+}
+
+void to_json(nlohmann::json& json, const CheckedRow& row) {
+  json = static_cast<const CheckAnswer&>(row);
+  json.erase("type");
+  json.update({{"dtype", row.dtype},
+               {"held", row.held()},
+               {"broken", row.broken()},
+               {"not_applicable", row.not_applicable()}});
+}
+
+ATTNBENCH_JSON_READER(CheckedRow) {
+  JSON_AT(status);
+  JSON_MAYBE(mechanism, implementation, pattern, dtype, reason, detail, properties);
+}
+
+ATTNBENCH_JSON_CODEC(AppliedRole) { JSON_AT(file, shape); }
+
+ATTNBENCH_JSON_CODEC(AppliedParameter) { JSON_AT(shape, from); }
+
+ATTNBENCH_JSON_CODEC(ApplyAnswer) {
+  answer_fields(json, "apply", value);
+  JSON_MAYBE(refused);
+  if (!value.ran()) return;
+  JSON_AT(implementation, implementation_reason, options, problem, roles, parameters);
+  JSON_MAYBE(check);
+  JSON_AT(files, stamp);
+}
+
+ATTNBENCH_JSON_CODEC(DataFile) { JSON_AT(file, examples); }
+
+ATTNBENCH_JSON_CODEC(DataAnswer) {
+  answer_fields(json, "data", value);
+  JSON_MAYBE(files);
+}
+
+ATTNBENCH_JSON_CODEC(GenerateAnswer) {
+  answer_fields(json, "generate", value);
+  JSON_MAYBE(refused);
+  if (value.status != result::Status::ok) return;
+  JSON_AT(implementation, step, bytes, state_bytes, seconds);
+  JSON_MAYBE(bits_per_byte);
+  JSON_AT(early_resident_bytes, resident_bytes);
+}
+
+ATTNBENCH_JSON_CODEC(Heartbeat) {
+  json.type("heartbeat");
+  JSON_AT(cell, elapsed_seconds);
+}
+
+ATTNBENCH_JSON_CODEC(Progress) {
+  json.type("progress");
+  JSON_AT(cell, done, total, what);
+}
+
+const char* to_string(PropertyStatus status) {
+  return property_words.at(static_cast<std::size_t>(status));
+}
+
+PropertyStatus property_status_from(const std::string& word) {
+  const auto found = std::find(property_words.begin(), property_words.end(), word);
+  if (found == property_words.end()) {
+    throw UsageError("expected held, broken or not_applicable, found \"" + word + "\"");
+  }
+  return static_cast<PropertyStatus>(found - property_words.begin());
+}
+
+int CheckAnswer::count(PropertyStatus wanted) const {
+  return static_cast<int>(
+      std::count_if(properties.begin(), properties.end(),
+                    [wanted](const Property& one) { return one.status == wanted; }));
+}
+
+const Property* CheckAnswer::closest_to_tolerance() const {
+  const Property* worst = nullptr;
+  double most = -1;
+  for (const Property& property : properties) {
+    if (property.tolerance.value_or(0) <= 0) continue;
+    const double share = property.error.value_or(0) / *property.tolerance;
+    if (share <= most) continue;
+    most = share;
+    worst = &property;
+  }
+  return worst;
+}
+
+bool CheckedRow::failed() const {
+  return status != result::Status::ok && status != result::Status::unsupported;
+}
+
+void to_json(nlohmann::json& json, const Answer& answer) {
+  json = answer.further;
+  JsonWriter writer(json);
+  writer.type(answer.type.c_str());
+  writer.maybe("status", answer.status);
+  writer.maybe("reason", answer.reason);
+  writer.maybe("detail", answer.detail);
+}
+
+void from_json(const nlohmann::json& json, Answer& answer) {
+  JsonReader reader(json);
+  reader.maybe("type", answer.type);
+  reader.maybe("status", answer.status);
+  reader.maybe("reason", answer.reason);
+  reader.maybe("detail", answer.detail);
+  answer.further = json;
+  for (const char* own : {"type", "status", "reason", "detail"}) answer.further.erase(own);
 }
 
 }  // namespace attnbench::protocol

@@ -3,25 +3,14 @@
 // A message is an object whose "type" is its name. Each request gets one answer: of its own name
 // (record for run), error, or cancelled. Heartbeats and progress come in between.
 //
-// Supervisor to worker    the structs below, and catalogue, cancel, bye without fields
-// Worker to supervisor
-//   hello      {protocol, pid, stamp, plugins: [{path, status: ok | refused | crashed, reason}]}
-//   catalogue  {mechanisms, tasks, plugins, stamp}           see harness/suite/catalogue.hpp
-//   plan       {cells: [Forecast…]}                          in the request's order
-//   probe      {ceilings, machine} or {product, machine}     product: {flops_per_second}
-//   heartbeat  {cell, elapsed_seconds}                       once a second while a child works
-//   progress   {cell, done, total, what}
+// Supervisor to worker    Hello, Plan, Run, Check, Apply, Probe, Data, Generate, and catalogue,
+//                         cancel and bye without members
+// Worker to supervisor    HelloAnswer, suite::Catalogue, PlanAnswer, CheckAnswer, ApplyAnswer,
+//                         ProbeAnswer, DataAnswer, GenerateAnswer, Heartbeat, Progress, and
 //   record     {cell, round, status, reason, detail, started_at, wall_seconds, measured}
 //              measured: {timing, memory, check, metrics, chosen, calibration_seconds}
-//   check      {mechanism, implementation, pattern, status, reason,
-//               properties: [{name, status: held | broken | not_applicable, reason, error,
-//               tolerance}]}
-//   apply      {status, reason?, refused?, implementation, implementation_reason, options, problem,
-//              roles, parameters, check, files, stamp}       refused: the request made no sense
-//   data       {status, reason?, files: [{file, examples}], …}
-//   cancelled  {cell}                                        the child was ended
-//   error      {message}                                     the request was not understood, or
-//                                                            could not be done
+//   cancelled  {cell}       the child was ended
+//   error      {message}    the request was not understood, or could not be done
 //   bye        {}
 //
 // Children of the worker speak with it alone, over sockets of their own: progress, done or failed,
@@ -35,8 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "core/catalogue.hpp"
 #include "core/cell.hpp"
-#include "core/forecast.hpp"
 #include "core/process_rank.hpp"
 
 namespace attnbench::run {
@@ -51,8 +40,7 @@ struct PluginName {
   explicit PluginName(const std::string& text);
 };
 
-void to_json(nlohmann::json& json, const ProcessRank& rank);
-void from_json(const nlohmann::json& json, ProcessRank& rank);
+ATTNBENCH_JSON(ProcessRank);
 
 }  // namespace attnbench::run
 
@@ -65,6 +53,19 @@ struct Limits {
   double seconds = 0;
   std::int64_t memory_bytes = 0;
   std::int64_t device_bytes = 0;  ///< on a device with memory of its own
+  bool operator==(const Limits&) const = default;
+};
+
+/// How often a body is timed, and when that is enough.
+struct SamplingRule {
+  double relative_interval = 0.01;  ///< stop when the median's interval is within ± this
+  int min_samples = 10;
+  int max_samples = 2000;
+  double warmup_seconds = 0.05;  ///< at least two calls, or one that exceeds max_seconds
+  int cold_calls = 8;            ///< most further calls while calls are cold, up to cold_seconds
+  double cold_seconds = 30;
+  double min_seconds = 0.05;
+  double max_seconds = 2.0;  ///< sampling ends with the sample that exceeds this
 };
 
 struct Hello {
@@ -96,11 +97,11 @@ struct Run : ChildRequest {
   run::Cell cell;
   int round = 0;
   std::uint64_t seed = 0;
-  bool pinned = true;                                 ///< to as many CPUs as threads
-  nlohmann::json measure = nlohmann::json::object();  ///< the sampling rule
-  std::string checkpoint;                             ///< folder for a training's checkpoints
-  std::string binary;                                 ///< fingerprint of what computes
-  std::optional<run::ProcessRank> process_rank;       ///< absent where one process trains alone
+  bool pinned = true;  ///< to as many CPUs as threads
+  SamplingRule measure;
+  std::string checkpoint;                        ///< folder for a training's checkpoints
+  std::string binary;                            ///< fingerprint of what computes
+  std::optional<run::ProcessRank> process_rank;  ///< absent where one process trains alone
 };
 
 /// Asks for the conformance kit.
@@ -118,10 +119,10 @@ struct Apply : ChildRequest {
   std::string implementation = "auto";
   std::string pattern;
   OptionValues options;
-  /// The whole message. Of it harness/apply/input_arrays.hpp reads roles: {ROLE: FILE}, parameters:
-  /// {NAME: FILE}, mask?: FILE and gradient?: FILE | ones.
-  nlohmann::json arrays;
-  bool gradient = false;
+  std::map<std::string, std::string> roles;       ///< files
+  std::map<std::string, std::string> parameters;  ///< files
+  std::string mask;                               ///< file; empty = none
+  std::string gradient;  ///< of the output: file, or "ones"; empty = no gradients
   std::uint64_t seed = 0;
   std::int64_t check_rows = 64;
   bool allow_nan = false;
@@ -134,6 +135,148 @@ struct Data : ChildRequest {
   OptionValues settings;
   std::uint64_t seed = 0;
   std::string out;  ///< folder
+};
+
+/// Asks a trained model for bytes after a prompt, or for the bits that it takes to say a text.
+struct Generate : ChildRequest {
+  run::Cell cell;
+  std::string checkpoint;      ///< the folder of the cell's checkpoints
+  std::string binary;          ///< fingerprint of what computes
+  std::uint64_t run_seed = 0;  ///< of the run that trained it
+  std::string prompt;
+  std::int64_t bytes = 0;  ///< to generate
+  double temperature = 0;  ///< 0 = the likeliest byte each time
+  std::uint64_t seed = 0;
+  std::string score;          ///< file of the text that is scored, in place of a prompt
+  std::int64_t capacity = 0;  ///< tokens that caches of keys have room for; 0 = all there will be
+  std::string out;            ///< file to which every generated byte is appended at once
+};
+
+struct HelloAnswer {
+  int protocol = version;
+  int pid = 0;
+  suite::Stamp stamp;
+  std::vector<suite::PluginSpec> plugins;
+};
+
+struct PlanAnswer {
+  std::vector<run::Forecast> cells;  ///< in the request's order
+};
+
+/// A float32 product on one thread.
+struct Product {
+  double flops_per_second = 0;
+};
+
+/// Either ceilings or the rate of the product.
+struct ProbeAnswer {
+  nlohmann::json ceilings;  ///< numbers by name
+  std::optional<Product> product;
+  nlohmann::json machine;  ///< torch part of the machine card
+};
+
+enum class PropertyStatus { held, broken, not_applicable };
+const char* to_string(PropertyStatus status);
+/// Throws UsageError.
+PropertyStatus property_status_from(const std::string& word);
+
+struct Property {
+  std::string name;
+  std::string dtype;
+  PropertyStatus status = PropertyStatus::not_applicable;
+  std::string reason;
+  std::optional<double> error;
+  std::optional<double> tolerance;
+};
+
+/// Any answer of a child, as far as all have the same members.
+struct Answer {
+  std::string type;
+  std::optional<result::Status> status;
+  std::string reason;
+  std::string detail;
+  nlohmann::json further = nlohmann::json::object();  ///< the other members
+};
+
+/// How the work of a child ended: `wrong` is its own verdict.
+struct ChildAnswer {
+  result::Status status = result::Status::ok;
+  std::string reason;
+  std::string detail;
+};
+
+struct CheckAnswer : ChildAnswer {
+  std::string mechanism;
+  std::string implementation;
+  std::string pattern;
+  std::vector<Property> properties;
+
+  int count(PropertyStatus wanted) const;
+  /// The property that used up most of its tolerance; null where none has one. Refers to the
+  /// answer.
+  const Property* closest_to_tolerance() const;
+};
+
+/// What the kit found of one implementation, pattern and dtype: a row of the reports of `attnbench
+/// check`. Its status is ok, wrong, unsupported, or how the child ended.
+struct CheckedRow : CheckAnswer {
+  std::string dtype;
+
+  int held() const { return count(PropertyStatus::held); }
+  int broken() const { return count(PropertyStatus::broken); }
+  int not_applicable() const { return count(PropertyStatus::not_applicable); }
+  /// Broken, crashed or hung, but not unsupported.
+  bool failed() const;
+};
+
+struct AppliedRole {
+  std::string file;
+  std::vector<std::int64_t> shape;
+};
+
+struct AppliedParameter {
+  std::vector<std::int64_t> shape;
+  std::string from;  ///< a file, or "seed"
+};
+
+struct ApplyAnswer : ChildAnswer {
+  bool refused = false;  ///< the request made no sense
+  // Where the status is ok or wrong:
+  std::string implementation;
+  std::string implementation_reason;
+  OptionValues options;
+  Problem problem;
+  std::map<std::string, AppliedRole> roles;
+  std::map<std::string, AppliedParameter> parameters;
+  std::optional<nlohmann::json> check;  ///< as a record's; absent where no row was checked
+  std::vector<std::string> files;
+  suite::Stamp stamp;
+
+  bool ran() const { return status == result::Status::ok || status == result::Status::wrong; }
+};
+
+struct DataFile {
+  std::string file;
+  std::int64_t examples = 0;
+};
+
+struct DataAnswer : ChildAnswer {
+  std::vector<DataFile> files;
+};
+
+struct GenerateAnswer : ChildAnswer {
+  bool refused = false;  ///< the request made no sense
+  // Where the status is ok:
+  std::string implementation;
+  std::int64_t step = 0;                ///< of the training, after which the weights were saved
+  std::int64_t bytes = 0;               ///< generated, or scored
+  std::int64_t state_bytes = 0;         ///< of the model's state
+  double seconds = 0;                   ///< without loading the model
+  std::optional<double> bits_per_byte;  ///< of a text
+  /// Memory of the process after its first 10,000 bytes or, where there were fewer, all; and at the
+  /// end.
+  std::int64_t early_resident_bytes = 0;
+  std::int64_t resident_bytes = 0;
 };
 
 struct Heartbeat {
@@ -150,19 +293,32 @@ struct Progress {
 
 // to_json writes the message with its type; from_json throws UsageError, naming the place, for a
 // key that is missing, of another type or unknown.
-void to_json(nlohmann::json& json, const Hello& hello);
-void from_json(const nlohmann::json& json, Hello& hello);
-void to_json(nlohmann::json& json, const Plan& plan);
-void from_json(const nlohmann::json& json, Plan& plan);
-void to_json(nlohmann::json& json, const Probe& probe);
-void from_json(const nlohmann::json& json, Probe& probe);
-void to_json(nlohmann::json& json, const Run& request);
-void from_json(const nlohmann::json& json, Run& request);
-void to_json(nlohmann::json& json, const Check& check);
-void from_json(const nlohmann::json& json, Check& check);
-void from_json(const nlohmann::json& json, Apply& apply);
-void from_json(const nlohmann::json& json, Data& data);
-void to_json(nlohmann::json& json, const Heartbeat& heartbeat);
-void to_json(nlohmann::json& json, const Progress& progress);
+ATTNBENCH_JSON(Limits);
+ATTNBENCH_JSON(SamplingRule);
+ATTNBENCH_JSON(Hello);
+ATTNBENCH_JSON(Plan);
+ATTNBENCH_JSON(Probe);
+ATTNBENCH_JSON(Run);
+ATTNBENCH_JSON(Check);
+ATTNBENCH_JSON(Apply);
+ATTNBENCH_JSON(Data);
+ATTNBENCH_JSON(Generate);
+ATTNBENCH_JSON(HelloAnswer);
+ATTNBENCH_JSON(PlanAnswer);
+ATTNBENCH_JSON(Product);
+ATTNBENCH_JSON(ProbeAnswer);
+ATTNBENCH_JSON(Answer);
+ATTNBENCH_JSON(Property);
+ATTNBENCH_JSON(CheckAnswer);
+/// The members, with held, broken and not_applicable as numbers, which are not read.
+ATTNBENCH_JSON(CheckedRow);
+ATTNBENCH_JSON(AppliedRole);
+ATTNBENCH_JSON(AppliedParameter);
+ATTNBENCH_JSON(ApplyAnswer);
+ATTNBENCH_JSON(DataFile);
+ATTNBENCH_JSON(DataAnswer);
+ATTNBENCH_JSON(GenerateAnswer);
+ATTNBENCH_JSON(Heartbeat);
+ATTNBENCH_JSON(Progress);
 
 }  // namespace attnbench::protocol

@@ -102,7 +102,7 @@ class Evaluator {
   std::size_t at_ = 0;
 };
 
-std::string shown(const char* name, std::int64_t size) {
+std::string shown_size(const char* name, std::int64_t size) {
   return std::string(name) + " " + std::to_string(size);
 }
 
@@ -167,30 +167,32 @@ std::vector<SizeFault> Sizes::contradictions() {
   std::vector<SizeFault> faults;
   const std::int64_t heads = has("heads") ? value("heads") : 0;
   if (heads < 1) return faults;
-  const std::string with_heads = shown("heads", heads);
+  const std::string with_heads = shown_size("heads", heads);
   const std::int64_t width = given_or_zero("width");
   const std::int64_t head_dim = given_or_zero("head_dim");
   if (width > 0 && width % heads != 0) {
-    faults.push_back({"width", shown("width", width) + " is not a multiple of " + with_heads +
+    faults.push_back({"width", shown_size("width", width) + " is not a multiple of " + with_heads +
                                    "; each head takes an equal share of the width"});
   } else if (width > 0 && head_dim > 0 && head_dim != width / heads) {
-    faults.push_back({"head_dim", shown("width", width) + " and " + shown("head_dim", head_dim) +
-                                      " disagree with " + with_heads +
+    faults.push_back({"head_dim", shown_size("width", width) + " and " +
+                                      shown_size("head_dim", head_dim) + " disagree with " +
+                                      with_heads +
                                       "; expected width = heads * head_dim, or one of the two"});
   }
   const std::int64_t kv_heads = given_or_zero("kv_heads");
   if (kv_heads > 0 && heads % kv_heads != 0) {
-    faults.push_back({"kv_heads", shown("kv_heads", kv_heads) + " does not divide " + with_heads +
-                                      "; each serves an equal number of query heads"});
+    faults.push_back({"kv_heads", shown_size("kv_heads", kv_heads) + " does not divide " +
+                                      with_heads + "; each serves an equal number of query heads"});
   }
   const std::int64_t total = given_or_zero("latents_total");
   const std::int64_t per_head = given_or_zero("latents_per_head");
   if (total > 0 && total % heads != 0) {
-    faults.push_back({"latents_total", shown("latents_total", total) + " is not a multiple of " +
-                                           with_heads + "; each head takes an equal share"});
+    faults.push_back({"latents_total", shown_size("latents_total", total) +
+                                           " is not a multiple of " + with_heads +
+                                           "; each head takes an equal share"});
   } else if (total > 0 && per_head > 0 && per_head != total / heads) {
-    faults.push_back({"latents_per_head", shown("latents_total", total) + " and " +
-                                              shown("latents_per_head", per_head) +
+    faults.push_back({"latents_per_head", shown_size("latents_total", total) + " and " +
+                                              shown_size("latents_per_head", per_head) +
                                               " disagree with " + with_heads +
                                               "; expected one of the two"});
   }

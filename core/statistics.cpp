@@ -41,6 +41,13 @@ std::optional<Interval> median_interval(std::vector<double> values, double confi
   return Interval{values[*rank], values[n - 1 - *rank]};
 }
 
+Spread spread_of(const std::vector<double>& values) {
+  const auto order = median_interval(values);
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {median(values), order ? order->low : *low, order ? order->high : *high,
+          order.has_value()};
+}
+
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y) {
   if (x.size() != y.size() || x.size() < 2) {
     throw std::logic_error("a growth exponent needs two lists of one length, of at least two");

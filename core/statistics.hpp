@@ -19,6 +19,18 @@ double median(std::vector<double> values);
 /// for one (fewer than 6 values at 95 %).
 std::optional<Interval> median_interval(std::vector<double> values, double confidence = 0.95);
 
+/// A median with its bounds.
+struct Spread {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+  bool order = false;  ///< the bounds are order statistics at 95 %, else the range
+};
+
+/// Of a non-empty list. With six or more values the bounds are an order-statistic interval at 95 %;
+/// fewer give no such promise, and the bounds are their range.
+Spread spread_of(const std::vector<double>& values);
+
 /// Slope of ln y over ln x by least squares, for x, y > 0 and at least two distinct x.
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y);
 

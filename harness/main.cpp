@@ -22,9 +22,9 @@ int exit_code(ExitCode code) { return static_cast<int>(code); }
 
 constexpr const char* examples =
     "Examples:\n"
-    "  attnbench run suites/quickstart.json\n"
+    "  attnbench run quickstart\n"
     "  attnbench run latte flash --length 256..8192\n"
-    "  attnbench plan suites/latte_v1_figure_2.json --profile quick\n"
+    "  attnbench plan latte_v1_figure_2 --profile quick\n"
     "  attnbench ab latte/chunked latte/fused --length 1024..4096\n"
     "  attnbench report runs/quickstart-latest\n"
     "\n";
@@ -69,10 +69,12 @@ int run_program(int argc, char** argv) {
   const attnbench::result::PrintableOutput out(std::cout);
   const attnbench::result::PrintableOutput complaints(std::cerr);
   CommandLine line("Attention mechanisms measured for speed, memory and learning quality.",
-                   ATTNBENCH_VERSION_TEXT, exit_codes);
+                   version_text, exit_codes);
   for (const auto add :
-       {add_run, add_report, add_check, add_apply, add_data, add_plan, add_validate, add_list,
-        add_describe, add_compare, add_ab, add_import, add_schema, add_doctor, add_new}) {
+       {add_run,     add_report,   add_check,  add_apply,    add_data,    add_generate,
+        add_plan,    add_validate, add_list,   add_describe, add_compare, add_ab,
+        add_import,  add_merge,    add_submit, add_status,   add_trend,   add_gate,
+        add_figures, add_schema,   add_doctor, add_new}) {
     add(line);
   }
   line.footer(std::string(examples) + exit_codes);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -22,9 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* how_to_get_it =
-    "run `./attnbench --yes report …`, or `pip install vl-convert-python` and set ATTNBENCH_PYTHON";
-
 /// Exit status of render.py where vl-convert is missing; 127 is the shell's for a missing program.
 constexpr int module_missing = 3;
 constexpr int program_missing = 127;
@@ -34,14 +32,35 @@ fs::path folder_of_binary() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path();
 }
 
-/// The script in the sources, or beside an installed binary.
+bool in_sources() {
+  const std::string sources = std::string(ATTNBENCH_SOURCE_DIR) + "/";
+  return folder_of_binary().string().rfind(sources, 0) == 0;
+}
+
+/// The script in the sources, or beside an installed binary: each its own first.
 std::optional<fs::path> script() {
+  const fs::path ours = fs::path(ATTNBENCH_SOURCE_DIR) / "reports/render.py";
+  const fs::path installed = folder_of_binary() / "../share/attnbench/render.py";
   std::error_code ignored;
-  for (const fs::path& path : {fs::path(ATTNBENCH_SOURCE_DIR) / "reports/render.py",
-                               folder_of_binary() / "../share/attnbench/render.py"}) {
+  for (const fs::path& path : in_sources() ? std::array{ours, installed}
+                                           : std::array{installed, ours}) {
     if (fs::exists(path, ignored)) return path;
   }
   return std::nullopt;
+}
+
+/// Where an installed program looks for Python before it takes the system's.
+fs::path installed_environment() { return folder_of_binary() / "../share/attnbench/venv"; }
+
+std::string how_to_get_it(const std::string& python) {
+  if (in_sources()) {
+    return "run `./attnbench --yes report …`, or `pip install vl-convert-python` and set "
+           "ATTNBENCH_PYTHON";
+  }
+  const std::string environment = installed_environment().lexically_normal().string();
+  return python + " has no module vl_convert; make it with `python3 -m venv " + environment +
+         " && " + environment +
+         "/bin/pip install vl-convert-python`, or name a Python that has it with ATTNBENCH_PYTHON";
 }
 
 std::string interpreter() {
@@ -52,10 +71,15 @@ std::string interpreter() {
     const fs::path python = root / ".venv/bin/python";
     if (fs::exists(python, ignored)) return python.string();
   }
+  const fs::path installed = installed_environment() / "bin/python";
+  if (fs::exists(installed, ignored)) return installed.string();
+  // The launcher's; its last step there is this mark.
+  const fs::path launchers = fs::path(ATTNBENCH_SOURCE_DIR) / "build/venv";
+  if (fs::exists(launchers / ".ready", ignored)) return (launchers / "bin/python").string();
   return "python3";
 }
 
-std::string content(const fs::path& file) {
+std::string file_content(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();
@@ -110,18 +134,19 @@ Rendered render(const fs::path& figures, const std::vector<std::string>& formats
   Rendered rendered;
   const auto python_script = script();
   if (!python_script) {
-    rendered.message = "no pictures: reports/render.py is missing from this installation";
+    rendered.message = "no pictures: share/attnbench/render.py is missing from this installation";
     return rendered;
   }
   std::string list;
   for (const std::string& format : formats) list += (list.empty() ? "" : ",") + format;
   const fs::path bundle = figures / ".bundle.js";
   const fs::path log = figures / ".render.log";
-  const auto status = finish({interpreter(), python_script->string(), figures.string(), "--formats",
-                              list, "--bundle", bundle.string()},
-                             log, limit_seconds);
-  const std::string said = last_line(content(log));
-  rendered.bundle = content(bundle);
+  const auto status = finish(
+      {interpreter(), python_script->string(), figures.string(), "--formats", list, "--bundle",
+       bundle.string(), "--tables", (figures / "../tables").lexically_normal().string()},
+      log, limit_seconds);
+  const std::string said = last_line(file_content(log));
+  rendered.bundle = file_content(bundle);
   std::error_code ignored;
   fs::remove(bundle, ignored);
   fs::remove(log, ignored);
@@ -132,7 +157,7 @@ Rendered render(const fs::path& figures, const std::vector<std::string>& formats
                        std::to_string(static_cast<int>(limit_seconds)) + " s";
   } else if (*status == module_missing || *status == program_missing) {
     rendered.message = "no pictures, only their specifications: ";
-    rendered.message.append(how_to_get_it);
+    rendered.message.append(how_to_get_it(interpreter()));
   } else {
     rendered.message = "not all pictures were made: " + said;
   }

@@ -1,8 +1,9 @@
 """Renders the Vega-Lite specifications of a folder: NAME.vl.json becomes NAME.svg and NAME.png.
 
-usage: render.py FOLDER [--formats svg,png,pdf] [--bundle FILE]
+usage: render.py FOLDER [--formats svg,png,pdf] [--bundle FILE] [--tables FOLDER]
 
 --bundle writes the JavaScript (Vega, Vega-Lite, Vega-Embed) that a page needs to draw them itself.
+--tables also writes NAME.parquet beside each NAME.csv of that folder, where pyarrow is installed.
 Needs vl-convert-python and nothing else: no browser, no network. Exit status 3 where it is missing.
 """
 
@@ -25,19 +26,39 @@ def render(module, spec, formats):
             output.write_bytes(module.vegalite_to_pdf(text))
 
 
+def write_parquet(folder):
+    """Returns what went wrong, a line for each table."""
+    try:
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError:
+        return []
+    failures = []
+    for table in sorted(folder.glob("*.csv")):
+        try:
+            pyarrow.parquet.write_table(pyarrow.csv.read_csv(table), table.with_suffix(".parquet"))
+        except (pyarrow.ArrowException, OSError) as error:
+            failures.append(f"{table.name}: {error}")
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--formats", default="svg,png")
     parser.add_argument("--bundle", type=pathlib.Path)
+    parser.add_argument("--tables", type=pathlib.Path)
     arguments = parser.parse_args()
+    unwritten = write_parquet(arguments.tables) if arguments.tables else []
+    for failure in unwritten:
+        print(failure, file=sys.stderr)
     try:
         import vl_convert
     except ImportError:
         print("vl-convert-python is not installed", file=sys.stderr)
         return 3
     formats = [form for form in arguments.formats.split(",") if form]
-    failed = 0
+    failed = 1 if unwritten else 0
     for spec in sorted(arguments.folder.glob("*.vl.json")):
         try:
             render(vl_convert, spec, formats)

@@ -12,12 +12,17 @@
 #include "core/json_file.hpp"
 #include "core/manifest.hpp"
 #include "core/result/document.hpp"
+#include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "reports/figures/figure.hpp"
+#include "reports/figures/forest.hpp"
+#include "reports/figures/provenance.hpp"
 #include "reports/figures/verdicts.hpp"
 #include "reports/page/page.hpp"
 #include "reports/render.hpp"
+#include "reports/tables/csv.hpp"
 #include "reports/tables/tables.hpp"
+#include "reports/verdict/input.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -25,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* page_name = "index.html";
+constexpr const char* samples_ending = "_samples.csv";
 
 fs::path folder_of(const fs::path& result) {
   std::error_code ignored;
@@ -49,9 +55,8 @@ std::string content(const fs::path& file) {
 }
 
 /// The suite's published numbers; a file that is missing or malformed is a message, no failure.
-std::vector<PublishedRow> published_of(const Json& suite, const fs::path& result,
+std::vector<PublishedRow> published_of(const std::string& name, const fs::path& result,
                                        std::vector<std::string>& messages) {
-  const std::string name = suite.value("published", "");
   if (name.empty()) return {};
   for (const fs::path& file : {fs::path(name), folder_of(result) / name}) {
     std::error_code ignored;
@@ -68,15 +73,11 @@ std::vector<PublishedRow> published_of(const Json& suite, const fs::path& result
 }
 
 /// What to draw of a task: what the suite says, else what can be drawn.
-std::vector<std::string> names_for(const Json& suite, const std::string& task_label) {
-  const Json tasks = suite.value("tasks", Json::object());
-  if (!tasks.contains(task_label)) return figure_names();
-  const Json listed = tasks[task_label].value("figures", Json::array());
-  std::vector<std::string> names;
-  for (const Json& name : listed) {
-    if (name.is_string()) names.push_back(name.get<std::string>());
-  }
-  return names.empty() ? figure_names() : names;
+std::vector<std::string> names_for(const result::SuiteInfo& suite, const std::string& task_label) {
+  const auto task = suite.tasks.find(task_label);
+  const bool listed =
+      task != suite.tasks.end() && task->second.figures && !task->second.figures->empty();
+  return listed ? *task->second.figures : figure_names();
 }
 
 /// All panels of a task, where `panel` is the first of them; none otherwise.
@@ -89,7 +90,8 @@ std::vector<const result::Panel*> beside(const std::vector<result::Panel>& panel
   return all.front() == &panel ? all : std::vector<const result::Panel*>{};
 }
 
-std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRow>& published,
+std::vector<Figure> figures_of(const result::Result& result,
+                               const std::vector<PublishedRow>& published,
                                std::vector<std::string>& messages) {
   const std::vector<result::Panel> panels = result::panels(result);
   std::vector<std::string> order;
@@ -102,11 +104,12 @@ std::vector<Figure> figures_of(const Json& result, const std::vector<PublishedRo
   for (const result::Panel& panel : panels) all.push_back(&panel);
   std::vector<Figure> figures;
   for (const result::Panel& panel : panels) {
-    for (const std::string& name : names_for(result["attnbench"]["suite"], panel.task_label)) {
+    for (const std::string& name : names_for(result.suite, panel.task_label)) {
       try {
         for (Figure& figure : is_drawn_across(name)
                                   ? draw_across(name, beside(panels, panel), all, order, published)
                                   : draw(name, panel, order, published)) {
+          add_provenance(figure, result);
           figures.push_back(std::move(figure));
         }
       } catch (const UsageFailure& failure) {
@@ -141,11 +144,12 @@ void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken,
 }
 
 void write_tables(const fs::path& folder, const std::string& name, const Section& section) {
-  const Json& result = section.result;
+  const result::Result& result = section.result;
   result::write_atomically(folder / (name + ".md"),
                            verdicts_markdown(section.verdicts) + markdown_tables(result));
   result::write_atomically(folder / (name + ".tex"), latex_tables(result));
   result::write_atomically(folder / (name + ".csv"), csv_table(result));
+  result::write_atomically(folder / (name + samples_ending), csv_samples(result));
 }
 
 /// A name that is safe as part of a file's.
@@ -176,22 +180,46 @@ class Staging {
   fs::path path_;
 };
 
+/// A result, or what each machine measured of it. One control character would cost a picture.
+std::vector<result::Result> parts_of(const fs::path& path) {
+  return result::by_machine(
+      result::printable_json(result::read_result(path)).get<result::Result>());
+}
+
+Section section_of(const fs::path& path, result::Result result,
+                   std::vector<std::string>& messages) {
+  Section section;
+  section.source = path.string();
+  section.result = std::move(result);
+  section.verdicts = verdicts_beside(path, messages);
+  section.verdict = verdict::verdict_of(section.result);
+  const auto published = published_of(section.result.suite.published, path, messages);
+  if (section.verdicts) {
+    if (auto forest = forest_figure(*section.verdicts)) {
+      add_provenance(*forest, section.result);
+      section.figures.push_back(std::move(*forest));
+      section.verdict_figures = 1;
+    }
+  }
+  for (Figure& figure : figures_of(section.result, published, messages)) {
+    section.figures.push_back(std::move(figure));
+  }
+  return section;
+}
+
 std::vector<Section> read_sections(const std::vector<fs::path>& results, Report& report) {
   std::vector<Section> sections;
   std::set<std::string> names_taken;
   for (const fs::path& path : results) {
     try {
-      Section section;
-      section.source = path.string();
-      // One control character would cost the picture.
-      section.result = result::printable_json(result::read_result(path));
-      section.verdicts = verdicts_beside(path, report.messages);
-      const Json& suite = section.result["attnbench"]["suite"];
-      const auto published = published_of(suite, path, report.messages);
-      section.figures = figures_of(section.result, published, report.messages);
-      const std::string suite_name = safe(suite.value("name", ""));
-      make_unique(section.figures, names_taken, results.size() == 1 ? "" : suite_name + "_");
-      sections.push_back(std::move(section));
+      for (result::Result& part : parts_of(path)) {
+        Section section = section_of(path, std::move(part), report.messages);
+        make_unique(section.figures, names_taken,
+                    results.size() == 1 ? "" : safe(section.result.suite.name) + "_");
+        sections.push_back(std::move(section));
+      }
+    } catch (const FormError& error) {
+      throw UsageFailure(path.string() + ": " + error.what());
     } catch (const Json::exception& error) {
       result::refuse_unreadable(path, error);
     }
@@ -206,7 +234,7 @@ std::vector<std::string> table_names(const std::vector<Section>& sections) {
   for (const Section& section : sections) {
     std::string name = "result";
     if (sections.size() > 1) {
-      name = short_name(safe(section.result["attnbench"]["suite"].value("name", "")));
+      name = short_name(safe(section.result.suite.name));
     }
     while (!taken.insert(name).second) name += "_2";
     names.push_back(name);
@@ -219,7 +247,13 @@ std::vector<std::string> files_of(const std::vector<Section>& sections,
                                   const ReportOptions& options) {
   std::vector<std::string> files{"index.html"};
   for (const std::string& name : table_names(sections)) {
-    for (const char* ending : {".md", ".tex", ".csv"}) files.push_back("tables/" + name + ending);
+    for (const char* ending : {".md", ".tex", ".csv", samples_ending}) {
+      files.push_back("tables/" + name + ending);
+    }
+    if (!options.render) continue;
+    for (const char* ending : {".parquet", "_samples.parquet"}) {
+      files.push_back("tables/" + name + ending);
+    }
   }
   for (const Section& section : sections) {
     for (const Figure& figure : section.figures) {
@@ -231,6 +265,16 @@ std::vector<std::string> files_of(const std::vector<Section>& sections,
     }
   }
   return files;
+}
+
+/// Links to what the page stands beside: the tables, and the result where it is in the same folder.
+void add_links(Section& section, const std::string& name, const fs::path& out) {
+  std::error_code ignored;
+  if (fs::equivalent(folder_of(section.source), out, ignored)) {
+    section.links.emplace_back("result.json", "result.json");
+  }
+  section.links.emplace_back(name + ".csv", "tables/" + name + ".csv");
+  section.links.emplace_back(name + samples_ending, "tables/" + name + samples_ending);
 }
 
 void write_files(std::vector<Section>& sections, const ReportOptions& options,
@@ -276,15 +320,37 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
   if (!options.force) manifest.expect_ours(files_of(sections, options));
   make_folder(out);
   const Staging staging(out);
+  const std::vector<std::string> names = table_names(sections);
+  for (std::size_t i = 0; i < sections.size(); ++i) add_links(sections[i], names[i], out);
   write_files(sections, options, staging.path(), report);
   result::publish(staging.path(), out, manifest, page_name);
   for (const Section& section : sections) {
+    report.verdicts.push_back(section.verdict);
     for (const Figure& figure : section.figures) {
       report.figures.push_back(out / "figures" / (figure.name + ".vl.json"));
     }
   }
   report.page = out / page_name;
   return report;
+}
+
+std::string csv_of(const std::vector<fs::path>& results) {
+  std::string text;
+  std::string last_header;
+  for (const fs::path& path : results) {
+    try {
+      for (const result::Result& part : parts_of(path)) {
+        const std::string table = csv_table(part);
+        const std::size_t body = table.find('\n') + 1;
+        const std::string header = table.substr(0, body);
+        text += header == last_header ? table.substr(body) : table;
+        last_header = header;
+      }
+    } catch (const Json::exception& error) {
+      result::refuse_unreadable(path, error);
+    }
+  }
+  return text;
 }
 
 }  // namespace attnbench::reports

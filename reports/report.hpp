@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/verdict/verdict.hpp"
+
 namespace attnbench::reports {
 
 struct ReportOptions {
@@ -18,14 +20,19 @@ struct Report {
   std::filesystem::path page;
   std::vector<std::filesystem::path> figures;  ///< specifications
   std::vector<std::string> messages;  ///< for the user: what could not be done, and how to get it
+  std::vector<verdict::Verdict> verdicts;  ///< one per result
 };
 
 /// Reads each of `results` (a run's folder or a result.json) and writes figures/*.vl.json and their
-/// pictures, tables/*.{md,tex,csv} and index.html, in place of what an earlier report wrote there.
-/// Throws UsageFailure for a result that cannot be read, and where a file of somebody else is in
-/// the way unless `force`; EnvironmentFailure for a disk that refuses. A missing renderer is only a
-/// message.
+/// pictures, tables/*.{md,tex,csv} (and tables/*.parquet where Python has pyarrow) and index.html,
+/// in place of what an earlier report wrote there. Throws UsageFailure for a result that cannot be
+/// read, and where a file of somebody else is in the way unless `force`; EnvironmentFailure for a
+/// disk that refuses. A missing renderer is only a message.
 Report write_report(const std::vector<std::filesystem::path>& results,
                     const ReportOptions& options);
+
+/// The tidy tables of results as CSV, one below the other; those after the first without a header
+/// where it is the same. Throws UsageFailure as write_report does.
+std::string csv_of(const std::vector<std::filesystem::path>& results);
 
 }  // namespace attnbench::reports

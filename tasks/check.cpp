@@ -6,7 +6,6 @@
 #include <functional>
 #include <limits>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 
@@ -103,11 +102,6 @@ std::vector<double> rows_of_rounded(const MixCase& mix, const Problem& problem,
   return reference_rows(mix.reference, mix.mechanism.options, problem, rounded, rows);
 }
 
-/// Leaves out errors that are not finite, which JSON cannot hold.
-void put(Json& section, const char* key, double value) {
-  if (std::isfinite(value)) section[key] = value;
-}
-
 /// Rows and their values by the definition.
 struct ExpectedRows {
   const MixCase& mix;
@@ -171,17 +165,20 @@ std::string wrong_row(const ExpectedRows& expected, const std::vector<double>& g
 
 /// check_rows, and each row by itself, on converted inputs. Uses the naive run and the rounding
 /// error only where the plain tolerance is exceeded.
-Json compared(const ExpectedRows& expected, const std::vector<double>& got, const Naive& naive) {
+CheckSection compared(const ExpectedRows& expected, const std::vector<double>& got,
+                      const Naive& naive) {
   const Tolerance bars = tolerance(expected.problem.dtype);
   const double error = relative_rms(got, expected.want);
   if (!(error <= bars.value)) {
     return check_rows(expected.mix, expected.problem, expected.rows, got, naive(expected.rows));
   }
-  Json section = {{"verdict", "ok"}, {"rows", expected.rows.size()}, {"tolerance", bars.value}};
-  put(section, "error", error);
+  CheckSection section;
+  section.rows = expected.rows.size();
+  section.tolerance = bars.value;
+  section.error = if_finite(error);
   const std::string wrong =
       wrong_row(expected, got, root_mean_square(expected.want), bars.value, naive);
-  if (!wrong.empty()) mark_wrong(section, wrong);
+  if (!wrong.empty()) section.mark_wrong(wrong);
   return section;
 }
 
@@ -196,8 +193,8 @@ Problem MixCase::problem() const {
   return own;
 }
 
-Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
-                const std::vector<double>& got, const std::vector<double>& naive) {
+CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                        const std::vector<double>& got, const std::vector<double>& naive) {
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
   const std::vector<double> want =
       reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
@@ -209,21 +206,23 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
   const double excused = naive_error > 0.5 ? rounding : naive_error;
   const double bar = allowed(bars.value, bars, excused);
 
-  Json section = {{"rows", rows.size()}, {"tolerance", bar}, {"reference", "definition in double"}};
-  put(section, "error", error);
-  put(section, "max_error", greatest_difference(got, want));
-  put(section, "rounding_error", rounding);
-  if (!naive.empty()) put(section, "naive_error", naive_error);
-  section["verdict"] = error <= bar ? "ok" : "wrong";
+  CheckSection section;
+  section.rows = rows.size();
+  section.tolerance = if_finite(bar);
+  section.reference = "definition in double";
+  section.error = if_finite(error);
+  section.max_error = if_finite(greatest_difference(got, want));
+  section.rounding_error = if_finite(rounding);
+  if (!naive.empty()) section.naive_error = if_finite(naive_error);
   if (!(error <= bar)) {
-    section["reason"] = std::isfinite(error)
-                            ? "its values differ from the reference by more than the tolerance"
-                            : "it returned numbers that are not finite";
+    section.mark_wrong(std::isfinite(error)
+                           ? "its values differ from the reference by more than the tolerance"
+                           : "it returned numbers that are not finite");
   }
   return section;
 }
 
-Json check_values(const MixCase& mix) {
+CheckSection check_values(const MixCase& mix) {
   const at::NoGradGuard no_grad;
   const Problem problem = mix.problem();
   const Snapshot before(read_by(mix.mechanism, mix.inputs));
@@ -239,12 +238,12 @@ Json check_values(const MixCase& mix) {
   }
   const Rows rows = sampled_rows(problem, least_rows, mix.seed);
   const at::Tensor composite = composite_output(mix);
-  Json section =
+  CheckSection section =
       check_rows(mix, problem, rows, rows_of(output, rows), rows_or_none(composite, rows));
-  if (!after_call.note().empty()) section["after_call"] = after_call.note();
-  if (!is_right(section) || !composite.defined()) return section;
+  section.after_call = after_call.note();
+  if (!section.ok() || !composite.defined()) return section;
   // Unsampled rows: those that differ most from the composite form's.
-  const double bar = section["tolerance"];
+  const double bar = section.tolerance.value();
   const Rows suspects = differing_rows(output, composite, 2 * row_factor * bar, most_suspects);
   if (suspects.empty()) return section;
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
@@ -252,12 +251,12 @@ Json check_values(const MixCase& mix) {
       wrong_row(expected_rows(mix, problem, exact, suspects), rows_of(output, suspects),
                 root_mean_square_of(composite), bar,
                 [&](const Rows& some) { return rows_of(composite, some); });
-  if (!wrong.empty()) mark_wrong(section, wrong);
+  if (!wrong.empty()) section.mark_wrong(wrong);
   return section;
 }
 
-Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
-                  const Rows& first, double seconds) {
+CheckSection check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
+                          const Rows& first, double seconds) {
   const at::NoGradGuard no_grad;
   if (const std::string bad = not_finite_in(output); !bad.empty()) {
     return found_wrong("it returned " + bad);
@@ -270,24 +269,24 @@ Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& 
   Rows rows = sampled_rows(problem, fewest_timed_rows, mix.seed);
   rows.insert(rows.end(), first.begin(), first.end());
   const double start = seconds_now();
-  const Json section = check(rows);
+  const CheckSection section = check(rows);
   const double once = (seconds_now() - start) / static_cast<double>(rows.size());
   const auto affordable = static_cast<std::int64_t>(
       std::min(static_cast<double>(most_timed_rows), seconds / std::max(once, 1e-9)));
-  if (!is_right(section) || affordable < 2 * fewest_timed_rows) return section;
+  if (!section.ok() || affordable < 2 * fewest_timed_rows) return section;
   return check(sampled_rows(problem, affordable, mix.seed + 1));
 }
 
-Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
-                      const std::vector<double>& got) {
+CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                              const std::vector<double>& got) {
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
   return compared(expected_rows(mix, problem, exact, rows), got,
                   [](const Rows&) { return std::vector<double>{}; });
 }
 
-Json check_mix(const MixCase& mix, bool with_gradient) {
+CheckSection check_mix(const MixCase& mix, bool with_gradient) {
   const double start = seconds_now();
-  Json section;
+  CheckSection section;
   try {
     section = check_values(mix);
   } catch (const WrongForm& wrong) {
@@ -300,14 +299,13 @@ Json check_mix(const MixCase& mix, bool with_gradient) {
   const double affordable = 2.0 / std::max(1e-9, 2 * roles * once) * least_rows;
   const auto rows = static_cast<std::int64_t>(std::clamp<double>(affordable, 4, least_rows));
   try {
-    section["gradient"] = check_gradient(mix, rows);
+    section.add_part("gradient", check_gradient(mix, rows), "");
   } catch (const std::bad_alloc&) {
     // The pass itself may fit where this check, with gradients in double, does not.
-    section["gradient"] = {{"skipped", "its check did not fit in memory"}};
-    return section;
+    CheckSection skipped = check_skipped("its check did not fit in memory");
+    skipped.verdict.clear();
+    section.add_part("gradient", std::move(skipped), "");
   }
-  const Json& gradient = section["gradient"];
-  if (is_right(section) && !is_right(gradient)) mark_wrong(section, gradient["reason"]);
   return section;
 }
 

@@ -2,10 +2,9 @@
 // in double, beside the error of a naive run in the same dtype.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "tasks/output_checks.hpp"
 #include "tasks/reference_rows.hpp"
+#include "tasks/sections.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks {
@@ -29,8 +28,8 @@ struct MixCase {
 /// attention/conformance/tolerance.hpp. Where the inputs allow no better in the dtype, it follows
 /// naive_error, that of the `naive` rows, or without them rounding_error: the change of the
 /// definition when its inputs are rounded once more.
-Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
-                const std::vector<double>& got, const std::vector<double>& naive = {});
+CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                        const std::vector<double>& got, const std::vector<double>& naive = {});
 
 /// check_rows of the mix itself, on at least 32 rows unless there are fewer. The naive run is the
 /// composite form, unless that is the one checked or it does not fit.
@@ -39,18 +38,18 @@ Json check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
 /// not change after the call returned; the inputs must be unchanged. Where there is a naive run,
 /// all rows of the output are compared with it, and those that differ with the definition, one by
 /// one.
-Json check_values(const MixCase& mix);
+CheckSection check_values(const MixCase& mix);
 
 /// Checks the output [B, H, T, Dv] of a finished call, on the inputs of that call: finite
 /// everywhere, the rows `first` and sampled ones right. Takes as many rows, 8 to 4096, as the
 /// definition computes in `seconds`. Uses the naive run and rounding_error only where an error is
 /// above the plain tolerance. {verdict, reason?, rows, error, tolerance}.
-Json check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
-                  const Rows& first, double seconds);
+CheckSection check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
+                          const Rows& first, double seconds);
 
 /// The same for rows already taken from outputs.
-Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
-                      const std::vector<double>& got);
+CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
+                              const std::vector<double>& got);
 
 /// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}.
 /// For each role the derivative of a random function of sampled output rows along a random
@@ -62,9 +61,9 @@ Json check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& ro
 /// those of the composite form in double, which must agree with the definition (`exact_error`).
 /// Then `error` is that of the worst role, and its tolerance follows `naive_error`, that of the
 /// composite form in the same dtype or, where that is the one checked, of another form.
-Json check_gradient(const MixCase& mix, std::int64_t rows);
+CheckSection check_gradient(const MixCase& mix, std::int64_t rows);
 
 /// The verdict of values and, if asked for, of the gradient, in one section.
-Json check_mix(const MixCase& mix, bool with_gradient);
+CheckSection check_mix(const MixCase& mix, bool with_gradient);
 
 }  // namespace attnbench::tasks

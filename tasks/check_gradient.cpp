@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "attention/conformance/tolerance.hpp"
@@ -118,11 +117,15 @@ FiniteDifference difference_for(Dtype dtype) {
   return {1e-4, {{1, 2.0 / 3}, {-1, -2.0 / 3}, {2, -1.0 / 12}, {-2, 1.0 / 12}}};
 }
 
+/// A second opinion where the first one disagrees: among a hundred thousand elements of relu
+/// features one or two lie within 1e-5 of the kink, where a difference is no derivative; within
+/// 1e-7 rarely.
+FiniteDifference narrow_difference() { return {1e-7, {{1, 0.5}, {-1, -0.5}}}; }
+
 /// The derivative of the function, by the definition, along `direction` of one role.
 double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs,
                           const std::string& role, const at::Tensor& direction,
-                          const RowFunction& function) {
-  const FiniteDifference by = difference_for(mix.problem().dtype);
+                          const RowFunction& function, const FiniteDifference& by) {
   std::vector<double>& values = inputs.roles.at(role).values;
   const std::vector<double> centre = values;
   const std::vector<double> towards = to_array(direction).values;
@@ -148,13 +151,14 @@ struct DirectionalDerivative {
 };
 using Derivatives = std::map<std::string, DirectionalDerivative>;
 
-Derivatives derivatives_of(const MixCase& mix, const Gradients& like, const RowFunction& function) {
+Derivatives derivatives_of(const MixCase& mix, const Gradients& like, const RowFunction& function,
+                           const FiniteDifference& by) {
   reference::ReferenceInputs inputs = to_reference(mix.mechanism, mix.inputs);
   Derivatives derivatives;
   std::uint64_t seed = mix.seed + 3;
   for (const auto& [role, gradient] : like) {
     const at::Tensor direction = seeded_normal(gradient.sizes(), seed++, 1, at::kDouble);
-    derivatives[role] = {direction, central_difference(mix, inputs, role, direction, function)};
+    derivatives[role] = {direction, central_difference(mix, inputs, role, direction, function, by)};
   }
   return derivatives;
 }
@@ -200,15 +204,15 @@ struct ErrorAndBar {
 /// in double does not agree with the definition.
 std::optional<ErrorAndBar> compared_with_other_form(const MixCase& mix, const RowFunction& function,
                                                     const Gradients& gradients,
-                                                    const Derivatives& derivatives, Json& section,
-                                                    Errors& errors) {
+                                                    const Derivatives& derivatives,
+                                                    CheckSection& section, Errors& errors) {
   const Implementation* const other = another_form(mix);
   if (other == nullptr) return std::nullopt;
   const Dtype dtype = mix.problem().dtype;
   const Tolerance bars = tolerance(dtype);
   const Gradients exact = exact_gradients(mix, function);
   const double exact_error = root_mean_square(errors_along(exact, derivatives));
-  if (std::isfinite(exact_error)) section["exact_error"] = exact_error;
+  section.exact_error = if_finite(exact_error);
   if (!(exact_error <= standard_share * bars.gradient)) return std::nullopt;
   errors = errors_from(gradients, exact);
   const Errors naive = errors_from(
@@ -219,14 +223,14 @@ std::optional<ErrorAndBar> compared_with_other_form(const MixCase& mix, const Ro
     const double bar = allowed(bars.gradient, bars, naive.at(role));
     if (error / bar <= worst.error / worst.bar) continue;
     worst = {error, bar};
-    section["naive_error"] = naive.at(role);
+    section.naive_error = if_finite(naive.at(role));
   }
   return worst;
 }
 
 }  // namespace
 
-Json check_gradient(const MixCase& mix, std::int64_t count) {
+CheckSection check_gradient(const MixCase& mix, std::int64_t count) {
   const Dtype dtype = mix.problem().dtype;
   const RowFunction function = row_function(mix, count);
   const Leaves leaves = leaves_of(mix.inputs, scalar_type(dtype));
@@ -239,25 +243,35 @@ Json check_gradient(const MixCase& mix, std::int64_t count) {
     const std::string bad = not_finite_in(gradient);
     if (!bad.empty()) return found_wrong("its gradient of \"" + role + "\" holds " + bad);
   }
-  const Derivatives derivatives = derivatives_of(mix, gradients, function);
+  Derivatives derivatives = derivatives_of(mix, gradients, function, difference_for(dtype));
   Errors errors = errors_along(gradients, derivatives);
-  Json section = {{"rows", function.rows.size()}, {"roles", Json::object()}};
+  CheckSection section;
+  section.rows = function.rows.size();
   ErrorAndBar result{root_mean_square(errors), tolerance(dtype).gradient};
+  if (result.error > result.bar && std::isfinite(result.error) && dtype != Dtype::float64) {
+    Derivatives narrow = derivatives_of(mix, gradients, function, narrow_difference());
+    Errors again = errors_along(gradients, narrow);
+    if (root_mean_square(again) < result.error) {
+      derivatives = std::move(narrow);
+      errors = std::move(again);
+      result.error = root_mean_square(errors);
+    }
+  }
   if (result.error > result.bar && std::isfinite(result.error)) {
     const auto other =
         compared_with_other_form(mix, function, gradients, derivatives, section, errors);
     result = other.value_or(result);
   }
   const auto [error, bar] = result;
-  section["tolerance"] = bar;
+  section.tolerance = if_finite(bar);
+  auto& roles = section.roles.emplace();
   for (const auto& [role, off] : errors) {
-    if (std::isfinite(off)) section["roles"][role] = off;
+    if (std::isfinite(off)) roles[role] = off;
   }
-  if (std::isfinite(error)) section["error"] = error;
-  section["verdict"] = "ok";
+  section.error = if_finite(error);
   if (!(error <= bar)) {
-    mark_wrong(section,
-               "its gradient differs from that of the reference by more than the tolerance");
+    section.mark_wrong(
+        "its gradient differs from that of the reference by more than the tolerance");
   }
   return section;
 }

@@ -1,7 +1,5 @@
 #include "tasks/forecast.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace attnbench::tasks {
 
 SingleThread::SingleThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }
@@ -34,8 +32,8 @@ Forecast supported_forecast(const Task& task, const Registry& registry, const Ce
   return forecast;
 }
 
-Json chosen_section(const Forecast& forecast) {
-  return {{"implementation", forecast.implementation}, {"reason", forecast.choice_reason}};
+result::Chosen chosen_section(const Forecast& forecast) {
+  return {forecast.implementation, forecast.choice_reason};
 }
 
 std::int64_t output_elements(const Problem& problem) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/result/record.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks {
@@ -29,8 +30,8 @@ Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem&
 /// The task's forecast of a supported cell. Throws UnsupportedError with the reason for others.
 Forecast supported_forecast(const Task& task, const Registry& registry, const Cell& cell);
 
-/// The record's section `chosen`: {implementation, reason}.
-Json chosen_section(const Forecast& forecast);
+/// The record's section `chosen`.
+result::Chosen chosen_section(const Forecast& forecast);
 
 /// B * H * T * Dv: how many numbers one mix returns.
 std::int64_t output_elements(const Problem& problem);

@@ -1,6 +1,5 @@
 // Checks of a call that need no reference: the form of its output, finite numbers, unchanged
-// inputs, equal rows of two outputs, nothing left running; and the JSON sections of all checks,
-// {verdict: "ok" | "wrong", reason?, …}, as Work::check returns them.
+// inputs, equal rows of two outputs, nothing left running.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 
 #include "attention/mechanism.hpp"
 #include "tasks/reference_rows.hpp"
-#include "tasks/task.hpp"
 
 namespace attnbench::tasks {
 
@@ -81,18 +79,5 @@ class AfterCallCheck {
   std::set<int> threads_;
   std::string note_;
 };
-
-/// {verdict: wrong, reason, rows: 0}: wrong before any row was compared.
-Json found_wrong(const std::string& reason);
-
-/// Sets `verdict` to wrong, with the reason; keeps the rest of the section.
-void mark_wrong(Json& section, const std::string& reason);
-
-/// Whether the verdict is ok. The section must have one.
-bool is_right(const Json& section);
-
-/// Of two checks of one cell the wrong one, or the one with the greater share of its tolerance
-/// (`error` over `tolerance`; the first where both are equal).
-Json worse_of(Json a, Json b);
 
 }  // namespace attnbench::tasks

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attention/registry.hpp"
+#include "core/process_rank.hpp"
 
 namespace attnbench::tasks {
 
@@ -68,14 +69,8 @@ struct Comparison {
   std::string stop;
 };
 
-/// This process among those that train together (torchrun's RANK, WORLD_SIZE, MASTER_ADDR,
-/// MASTER_PORT). A process alone has rank 0 of 1.
-struct ProcessRank {
-  int rank = 0;
-  int size = 1;
-  std::string address;  ///< where the first process listens
-  int port = 0;
-};
+/// This process among those that train together; a process alone has rank 0 of 1.
+using run::ProcessRank;
 using Seat = ProcessRank;  ///< the former name, for plugins
 
 /// What the worker provides to work while it runs.

@@ -18,13 +18,21 @@ MAY_INCLUDE = {
     "reports": {"reports", "core"},
     "attention": {"attention", "core"},
     "tasks": {"tasks", "attention", "core"},
+    # Published data, without tensors: the program itself prepares them.
+    "tasks/prepared": {"tasks/prepared", "core"},
+    "tasks/lm/data": {"tasks/lm/data", "tasks/prepared", "core"},
+    "tasks/lra/data": {"tasks/lra/data", "tasks/prepared", "core"},
     "harness": {"harness", "reports", "core"},
+    "harness/commands": {"harness", "reports", "core", "tasks/prepared", "tasks/lra/data"},
     "harness/worker": {"harness", "tasks", "attention", "core"},
     # What is measured of a card is measured by kernels of ours.
     "harness/measure": {"harness", "core", "attention/kernels/cuda"},
 }
 # Files written for users, who include attnbench's headers from anywhere.
 NOT_OURS = ("harness/templates/",)
+
+# Folders of tasks that the program itself links.
+WITHOUT_TENSORS = ("tasks/prepared/", "tasks/lm/data/", "tasks/lra/data/")
 
 SOURCES = {".cpp", ".hpp", ".cu", ".cuh", ".h", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -51,7 +59,7 @@ def fault(path, included):
     if TORCH.match(included):
         if ALL_OF_TORCH.match(included):
             return "too large: include attention/torch/torch.hpp"
-        if top_of(path) not in ("attention", "tasks"):
+        if top_of(path) not in ("attention", "tasks") or path.startswith(WITHOUT_TENSORS):
             return "only attention and tasks include LibTorch; include attention/torch/torch.hpp"
         in_header = path.endswith(".hpp") and not path.startswith("attention/torch/")
         if in_header and included not in TORCH_IN_HEADERS:
@@ -102,6 +110,10 @@ def self_test():
         ("tasks/a.cpp", "harness/worker/child.hpp"),
         ("tasks/a.cpp", "cuda_runtime.h"),
         ("harness/suite/a.cpp", "tasks/task.hpp"),
+        ("harness/suite/a.cpp", "tasks/prepared/cache.hpp"),
+        ("harness/commands/a.cpp", "tasks/task.hpp"),
+        ("tasks/lra/data/a.cpp", "tasks/task.hpp"),
+        ("tasks/lra/data/a.cpp", "torch/types.h"),
         ("harness/suite/a.cpp", "attention/kernels/cuda/device.hpp"),
         ("harness/measure/a.cpp", "attention/mechanism.hpp"),
         ("harness/measure/device_cuda.cpp", "cublas_v2.h"),
@@ -115,6 +127,8 @@ def self_test():
         ("attention/kernels/cuda/a.cu", "cuda_runtime.h"),
         ("tasks/training/a.cpp", "torch/optim/adamw.h"),
         ("harness/commands/a.cpp", "reports/report.hpp"),
+        ("harness/commands/a.cpp", "tasks/prepared/cache.hpp"),
+        ("tasks/lra/a.cpp", "tasks/prepared/cache.hpp"),
         ("harness/worker/a.cpp", "tasks/task.hpp"),
         ("harness/measure/a.hpp", "attention/kernels/cuda/device.hpp"),
         ("harness/main.cpp", "nlohmann/json.hpp"),

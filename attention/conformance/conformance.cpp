@@ -34,7 +34,7 @@ Finding found(const Check& check, const Subject& subject) {
     // suite.
     judge.fail(std::string("`supports` allows what is then refused: ") + error.what());
   } catch (const std::exception& error) {
-    // A c10::Error goes on with a backtrace that helps nobody here.
+    // A c10::Error ends with a backtrace, which is left out.
     const std::string what = error.what();
     judge.fail("it threw: " + what.substr(0, what.find('\n')));
   }

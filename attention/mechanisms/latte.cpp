@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
+#include "attention/algorithms/tokens/token_mix.hpp"
 #include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
@@ -12,14 +13,15 @@ namespace {
 using prefix_pool::Carry;
 using prefix_pool::Query;
 
-class Latte : public Mechanism {
+class Latte : public MixesTokens {
  public:
-  using Mechanism::Mechanism;
+  Latte(const std::string& name, const Options& chosen, const Problem& asked)
+      : MixesTokens(name, chosen, asked, chosen.integer("chunk")) {}
 
   std::vector<Role> roles() const override {
     const std::int64_t latents = options.integer("latents_per_head");
-    return {{"query_logits", Source::query_tokens, latents},
-            {"key_logits", Source::key_tokens, latents},
+    return {{"query_logits", Source::query_tokens, latents, fed()},
+            {"key_logits", Source::key_tokens, latents, fed()},
             {"value", Source::key_tokens, problem.value_dim}};
   }
 
@@ -32,18 +34,20 @@ class Latte : public Mechanism {
     State state;
     state.tensors = {
         {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
+    add_mix_state(state, batch, tensor);
     return state;
   }
 };
 
-/// The three inputs, scaled; at padding scores of -inf and values of 0.
+/// The three inputs, scaled, the values rotated by their positions from `first` on if vapor; at
+/// padding scores of -inf and values of 0.
 struct Call {
   at::Tensor query;
   at::Tensor scores;
   at::Tensor values;
 };
 
-Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
+Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int64_t first) {
   Call call{inputs["query_logits"], inputs["key_logits"], inputs["value"]};
   const double scale = mechanism.options.number("logit_scale");
   if (scale != 1) {
@@ -53,7 +57,16 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs) {
   call.scores =
       without_padding(call.scores, inputs.key_mask, -std::numeric_limits<double>::infinity());
   call.values = without_padding(call.values, inputs.key_mask);
+  if (mechanism.options.boolean("vapor")) {
+    const double base = mechanism.options.number("rotary_base");
+    call.values = rotated(call.values, first, base, Turn::forth);
+  }
   return call;
+}
+
+at::Tensor turned_back(const Mechanism& mechanism, const at::Tensor& output, std::int64_t first) {
+  if (!mechanism.options.boolean("vapor")) return output;
+  return rotated(output, first, mechanism.options.number("rotary_base"), Turn::back);
 }
 
 /// A causal form, which continues from `carry`, if there is one, and advances it.
@@ -61,15 +74,17 @@ using Causal = std::function<at::Tensor(const Mechanism&, const Call&, Carry*)>;
 
 Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs, State* state,
                bool in_kernels) {
-  const Call call = call_of(mechanism, inputs);
+  const std::int64_t first = state != nullptr ? state->position : 0;
+  const Call call = call_of(mechanism, inputs, first);
   if (mechanism.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("latte: only the causal pattern continues from a state");
     const auto whole = in_kernels ? prefix_pool::whole_fused : prefix_pool::whole;
-    return {whole(call.query, Query::logits, call.scores, call.values), {}};
+    const at::Tensor output = whole(call.query, Query::logits, call.scores, call.values);
+    return {turned_back(mechanism, output, first), {}};
   }
-  if (!state) return {causal(mechanism, call, nullptr), {}};
+  if (!state) return {turned_back(mechanism, causal(mechanism, call, nullptr), first), {}};
   Carry carry{(*state)["maximum"], (*state)["normaliser"], (*state)["sum"]};
-  Mixed mixed{causal(mechanism, call, &carry), {}};
+  Mixed mixed{turned_back(mechanism, causal(mechanism, call, &carry), first), {}};
   state->position += call.values.size(2);
   return mixed;
 }
@@ -174,6 +189,18 @@ Implementation fused() {
 
 // ---- the entry
 
+std::vector<Option> options() {
+  std::vector<Option> all{
+      Option::number("logit_scale", 1, "factor on the query and key logits before their softmaxes"),
+      Option::boolean("vapor", false,
+                      "rotate the values by their positions and the output back; the weights do "
+                      "not change"),
+      Option::number("rotary_base", 10000, "base of the angles of vapor", 1)};
+  for (Option& each : token_mix_options("the latent logits")) all.push_back(std::move(each));
+  all.push_back(chunk_option());
+  return latents_options(std::move(all));
+}
+
 }  // namespace
 
 Entry latte() {
@@ -183,13 +210,11 @@ Entry latte() {
   entry.citation =
       "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
       "Transformers, arXiv:2402.17512";
-  entry.options =
-      latents_options({Option::number("logit_scale", 1,
-                                      "factor on the query and key logits before their softmaxes"),
-                       chunk_option()});
+  entry.options = options();
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
-  entry.supports = [](const Options&, const Problem& problem) {
-    return unshared_heads("latte", problem);
+  entry.supports = [](const Options& options, const Problem& problem) {
+    const Support mix = token_mix_support("latte", options, problem);
+    return mix ? unshared_heads("latte", problem) : mix;
   };
   entry.derive = [](const Options& options, const Problem& problem) {
     return derive_latents("latte", options, problem, problem.head_dim);

@@ -15,32 +15,18 @@ namespace {
 using mixture::Form;
 using prefix_pool::Carry;
 
-class Macchiato : public Mechanism {
+class Macchiato : public MixesTokens {
  public:
   Macchiato(const std::string& name, const Options& chosen, const Problem& asked)
-      : Mechanism(name, chosen, asked) {
-    const std::string& kind = options.text("before");
-    if (kind == "conv") before_ = short_convolution(problem, options.integer("taps"));
-    if (kind == "rg_lru") before_ = recurrent_mix(problem, options.integer("chunk"));
-    if (before_) register_module("before", before_);
-  }
+      : MixesTokens(name, chosen, asked, chosen.integer("chunk")) {}
 
   std::vector<Role> roles() const override {
     const std::int64_t latents = options.integer("latents_per_head");
-    const Feed feed = before_ ? Feed::before : Feed::projected;
-    return {{"query_logits", Source::query_tokens, latents + 1, feed},
-            {"key_logits", Source::key_tokens, latents, feed},
+    return {{"query_logits", Source::query_tokens, latents + 1, fed()},
+            {"key_logits", Source::key_tokens, latents, fed()},
             {"value", Source::key_tokens, problem.value_dim},
             {"local_query", Source::query_tokens, problem.head_dim},
             {"local_key", Source::key_tokens, problem.head_dim}};
-  }
-
-  at::Tensor before(const at::Tensor& x, State* state) override {
-    return before_ ? before_->forward(x, state) : Mechanism::before(x, state);
-  }
-
-  void draw_parameters(std::uint64_t seed) override {
-    if (before_) before_->draw_parameters(seed);
   }
 
   /// The window's ring buffers, the latents' sums, and the state of `before`.
@@ -53,12 +39,9 @@ class Macchiato : public Mechanism {
     state.tensors = {
         {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
     add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
-    if (before_) before_->add_state(state, batch, tensor);
+    add_mix_state(state, batch, tensor);
     return state;
   }
-
- private:
-  std::shared_ptr<TokenMix> before_;
 };
 
 /// The inputs scaled, rotated to their positions from `first` on, and hidden at padding.
@@ -213,29 +196,23 @@ std::vector<Implementation> implementations() {
 // ---- the entry
 
 std::vector<Option> options() {
-  return latents_options(
-      {window_option(),
-       Option::text(
-           "window_convention", {"keys", "paper_eq17"},
-           "keys: a window of 128 sees 128 keys; paper_eq17: 129, s from t - 128 to t (on both "
-           "sides where bidirectional)"),
-       scale_option(),
-       Option::number("logit_scale", 1,
-                      "factor on the query and key logits before their softmaxes"),
-       Option::boolean("rotary", false,
-                       "rotate the local queries and keys by their positions, as the paper's text "
-                       "models do"),
-       Option::number("rotary_base", 10000, "base of the angles of rotary and vapor", 1),
-       Option::boolean(
-           "vapor", false,
-           "rotate the values by their positions and the output back; the weights do not "
-           "change"),
-       Option::text(
-           "before", {"none", "conv", "rg_lru"},
-           "applied to the tokens before the latent logits are projected from them; it looks "
-           "back only, and treats padding as real tokens"),
-       Option::integer("taps", 3, "tokens that conv sees, the token itself included", 1),
-       chunk_option()});
+  std::vector<Option> all{
+      window_option(),
+      Option::text("window_convention", {"keys", "paper_eq17"},
+                   "keys: a window of 128 sees 128 keys; paper_eq17: 129, s from t - 128 to t (on "
+                   "both sides where bidirectional)"),
+      scale_option(),
+      Option::number("logit_scale", 1, "factor on the query and key logits before their softmaxes"),
+      Option::boolean("rotary", false,
+                      "rotate the local queries and keys by their positions, as the paper's text "
+                      "models do"),
+      Option::number("rotary_base", 10000, "base of the angles of rotary and vapor", 1),
+      Option::boolean("vapor", false,
+                      "rotate the values by their positions and the output back; the weights do "
+                      "not change")};
+  for (Option& each : token_mix_options("the latent logits")) all.push_back(std::move(each));
+  all.push_back(chunk_option());
+  return latents_options(std::move(all));
 }
 
 Options derive(const Options& options, const Problem& problem) {
@@ -264,11 +241,12 @@ Entry macchiato() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
+  entry.supports = [](const Options& options, const Problem& problem) {
     if (problem.pattern == Pattern::cross) {
       return Support::no("cross is undefined, a window needs queries and keys of one sequence");
     }
-    return unshared_heads("macchiato", problem);
+    const Support mix = token_mix_support("macchiato", options, problem);
+    return mix ? unshared_heads("macchiato", problem) : mix;
   };
   entry.derive = derive;
   entry.make = maker<Macchiato>("macchiato");

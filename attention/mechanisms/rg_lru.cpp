@@ -15,6 +15,8 @@ namespace {
 using gated_recurrence::Call;
 using gated_recurrence::DecayInit;
 
+bool runs_back(const Options& options) { return options.text("directions") == "both"; }
+
 bool first_is_plain(const Options& options) { return options.text("first_input") == "plain"; }
 
 class RgLru : public Mechanism {
@@ -26,9 +28,11 @@ class RgLru : public Mechanism {
       return register_parameter(word, at::zeros({problem.heads, problem.value_dim}, type),
                                 problem.gradient);
     };
-    lambda_ = parameter("lambda");
-    recurrence_bias_ = parameter("recurrence_bias");
-    input_bias_ = parameter("input_bias");
+    ahead_ = {parameter("lambda"), parameter("recurrence_bias"), parameter("input_bias")};
+    if (runs_back(options)) {
+      back_ = {parameter("backward_lambda"), parameter("backward_recurrence_bias"),
+               parameter("backward_input_bias")};
+    }
   }
 
   std::vector<Role> roles() const override {
@@ -38,17 +42,13 @@ class RgLru : public Mechanism {
   }
 
   void draw_parameters(std::uint64_t seed) override {
-    const at::NoGradGuard no_grad;
-    const bool of_paper = options.text("decay_init") == "paper";
-    lambda_.copy_(
-        gated_recurrence::draw_lambda(seed, "lambda", problem.heads, problem.value_dim, problem,
-                                      of_paper ? DecayInit::paper : DecayInit::recurrentgemma));
-    recurrence_bias_.zero_();
-    input_bias_.zero_();
+    draw(ahead_, seed, "lambda");
+    if (runs_back(options)) draw(back_, seed, "backward_lambda");
   }
 
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
+    if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
     State state;
     state.tensors["hidden"] =
         gated_recurrence::empty_state(batch, problem.heads, problem.value_dim, tensor);
@@ -59,8 +59,8 @@ class RgLru : public Mechanism {
 
   /// Records in the state, if there is one, which sequences have begun.
   Call call(const Inputs& inputs, State* state) const {
-    Call call{inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], lambda_,
-              recurrence_bias_,          input_bias_,          inputs.key_mask};
+    Call call{inputs["recurrence_gate"], inputs["input_gate"], inputs["value"], ahead_.lambda,
+              ahead_.recurrence_bias,    ahead_.input_bias,    inputs.key_mask};
     if (first_is_plain(options)) {
       const at::Tensor started = state != nullptr ? (*state)["started"] : at::Tensor();
       call.first = gated_recurrence::first_tokens(call.value, call.key_mask, started);
@@ -68,22 +68,61 @@ class RgLru : public Mechanism {
     return call;
   }
 
+  /// The same of the tokens in reverse order, with the parameters of that direction. Padding comes
+  /// first then, and leaves the state as it is.
+  Call reversed_call(const Inputs& inputs) const {
+    const auto flipped = [&](const char* role) { return inputs[role].flip({2}); };
+    Call call{flipped("recurrence_gate"),
+              flipped("input_gate"),
+              flipped("value"),
+              back_.lambda,
+              back_.recurrence_bias,
+              back_.input_bias,
+              inputs.key_mask.defined() ? inputs.key_mask.flip({1}) : at::Tensor()};
+    if (first_is_plain(options)) {
+      call.first = gated_recurrence::first_tokens(call.value, call.key_mask, {});
+    }
+    return call;
+  }
+
  private:
-  at::Tensor lambda_, recurrence_bias_, input_bias_;
+  struct Parameters {
+    at::Tensor lambda, recurrence_bias, input_bias;
+  };
+
+  void draw(const Parameters& own, std::uint64_t seed, const char* name) const {
+    const at::NoGradGuard no_grad;
+    const bool of_paper = options.text("decay_init") == "paper";
+    own.lambda.copy_(
+        gated_recurrence::draw_lambda(seed, name, problem.heads, problem.value_dim, problem,
+                                      of_paper ? DecayInit::paper : DecayInit::recurrentgemma));
+    own.recurrence_bias.zero_();
+    own.input_bias.zero_();
+  }
+
+  Parameters ahead_;
+  Parameters back_;  ///< undefined tensors unless it runs back, too
 };
 
 using Form = std::function<at::Tensor(const Mechanism&, const Call&, const at::Tensor& state)>;
 
 Implementation implementation_of(const std::string& name, const std::string& title,
                                  const Form& form) {
-  return causal_implementation(
-      "rg_lru", name, title, [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
-        const auto& self = dynamic_cast<const RgLru&>(mechanism);
-        const at::Tensor hidden = state != nullptr ? (*state)["hidden"] : at::Tensor();
-        Mixed mixed{form(mechanism, self.call(inputs, state), hidden), {}};
-        if (state != nullptr) state->position += inputs["value"].size(2);
-        return mixed;
-      });
+  const auto mix = [form](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    const auto& self = dynamic_cast<const RgLru&>(mechanism);
+    const bool both = runs_back(mechanism.options);
+    if (both && state != nullptr) {
+      throw UnsupportedError("rg_lru: only the causal pattern continues from a state");
+    }
+    const at::Tensor hidden = state != nullptr ? (*state)["hidden"] : at::Tensor();
+    Mixed mixed{form(mechanism, self.call(inputs, state), hidden), {}};
+    if (state != nullptr) state->position += inputs["value"].size(2);
+    if (both) {
+      mixed.output = mixed.output + form(mechanism, self.reversed_call(inputs), {}).flip({2});
+    }
+    return mixed;
+  };
+  return {.name = name, .title = title, .supports = supports_all, .mix = mix};
 }
 
 /// With `together` tokens in memory at once; the number of arrays at the peak was counted.
@@ -106,6 +145,13 @@ Cost cost_of(const Options& options, const Problem& problem, double together, bo
   const double piece = heads * std::min(tokens, together) * width * wide;
   cost.workspace_bytes = (side_by_side ? 14 : 11) * piece;
   cost.backward_flops = 4;
+  if (!runs_back(options)) return cost;
+  // The other direction, on reversed copies of the inputs; the sum of both.
+  cost.model_flops = 2 * cost.model_flops + numbers;
+  cost.executed_flops = 2 * cost.executed_flops + numbers;
+  cost.exponentials *= 2;
+  cost.state_bytes = 0;
+  cost.workspace_bytes += 5 * numbers * bytes;
   return cost;
 }
 
@@ -170,6 +216,10 @@ Entry rg_lru() {
       Option::text("decay_init", {"paper", "recurrentgemma"},
                    "how lambda is drawn: for a at a fully open gate uniform in [0.9, 0.999], or "
                    "recurrentgemma's, for its eighth root there (on a ring)"),
+      Option::text(
+          "directions", {"forward", "both"},
+          "both: the sum of two recurrences over the same gates and values, one from each "
+          "end of the real tokens, for the bidirectional pattern (no paper says how; ours)"),
       chunk_option(32)};
   entry.differs_from = {
       {"recurrentgemma does not scale the input of position 0 by sqrt(1 - a^2); the paper does, "
@@ -183,10 +233,20 @@ Entry rg_lru() {
   entry.claims.rows_sum_to_one = false;
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
-    if (problem.pattern != Pattern::causal) {
-      return Support::no("rg_lru: a recurrence runs forward in time; choose the causal pattern");
+  entry.patterns = {Pattern::causal, Pattern::bidirectional};
+  entry.supports = [](const Options& options, const Problem& problem) {
+    if (problem.pattern == Pattern::cross) {
+      return Support::no("rg_lru: cross is undefined, a recurrence runs over one sequence");
+    }
+    if (problem.pattern == Pattern::bidirectional && !runs_back(options)) {
+      return Support::no(
+          "rg_lru: a recurrence runs forward in time; choose the causal pattern, or "
+          "directions=both");
+    }
+    if (problem.pattern == Pattern::causal && runs_back(options)) {
+      return Support::no(
+          "rg_lru: directions=both looks ahead; choose the bidirectional pattern, or "
+          "directions=forward");
     }
     return unshared_heads("rg_lru", problem);
   };

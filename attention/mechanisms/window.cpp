@@ -3,21 +3,33 @@
 #include <algorithm>
 
 #include "attention/algorithms/softmax/implementations.hpp"
+#include "attention/algorithms/tokens/token_mix.hpp"
 #include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
-class SlidingWindow : public Mechanism {
- public:
-  using Mechanism::Mechanism;
+/// Of the recurrence that may come before.
+constexpr std::int64_t kRecurrenceChunk = 64;
 
-  std::vector<Role> roles() const override { return query_key_value(problem); }
+class SlidingWindow : public MixesTokens {
+ public:
+  SlidingWindow(const std::string& name, const Options& chosen, const Problem& asked)
+      : MixesTokens(name, chosen, asked, kRecurrenceChunk) {}
+
+  std::vector<Role> roles() const override {
+    std::vector<Role> roles = query_key_value(problem);
+    for (Role& role : roles) {
+      if (role.name != "value") role.feed = fed();
+    }
+    return roles;
+  }
 
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override {
     State state;
     add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
+    add_mix_state(state, batch, tensor);
     return state;
   }
 };
@@ -37,11 +49,19 @@ SoftmaxCall call_of(const Mechanism& mechanism, const Inputs& inputs, State* sta
 
 Window band_of(const Options& options, const Problem&) { return options.window("window"); }
 
-Support supports(const Options&, const Problem& problem) {
+Support supports(const Options& options, const Problem& problem) {
   if (problem.pattern == Pattern::cross) {
     return Support::no("cross is undefined, a window needs queries and keys of one sequence");
   }
-  return {};
+  return token_mix_support("window", options, problem);
+}
+
+/// With before=rg_lru and before_norm it is the R-SWA++ of Latte v2, section 5.2: queries and keys
+/// of the normalised recurrence, values of the tokens.
+std::vector<Option> options() {
+  std::vector<Option> first{window_option(), scale_option()};
+  for (Option& each : token_mix_options("queries and keys")) first.push_back(std::move(each));
+  return chunk_options(std::move(first), 128, 4096);
 }
 
 }  // namespace
@@ -51,7 +71,7 @@ Entry window() {
   entry.name = "window";
   entry.title = "Sliding-window attention";
   entry.citation = "Beltagy et al. 2020, Longformer: The Long-Document Transformer, section 3.1";
-  entry.options = chunk_options({window_option(), scale_option()}, 128, 4096);
+  entry.options = options();
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};

@@ -27,7 +27,8 @@ Vector softmax(const Vector& logits) {
   return weights;
 }
 
-/// x with its pairs (2i, 2i + 1) turned by position * base^(-2i / w), w the even part of its width.
+/// x with its pairs (2i, 2i + 1) rotated by position * base^(-2i / w), w the even part of its
+/// width.
 Vector turned(const double* x, std::int64_t width, double position, double base) {
   Vector y(x, x + width);
   const std::int64_t pairs = width / 2;
@@ -116,7 +117,7 @@ class Row {
     return placed(y.data(), v.shape[3], at_.t, "vapor", -1);
   }
 
-  /// x turned by its token's position, if the option says so.
+  /// x rotated by its token's position, if the option says so.
   Vector placed(const double* x, std::int64_t width, std::int64_t token, const char* option,
                 int direction) const {
     if (!options_.boolean(option)) return {x, x + width};

@@ -212,7 +212,7 @@ void add_script(const ScriptDescription& description, Registry& registry) {
   entry.citation = description.citation;
   if (script->own_reference) {
     entry.citation += std::string(entry.citation.empty() ? "" : "; ") +
-                      "held against itself in double, for want of a reference module";
+                      "compared with itself in double, since it has no reference module";
   }
   entry.options = script->options;
   entry.claims = description.claims;

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -18,9 +17,7 @@
 namespace attnbench::result {
 namespace {
 
-constexpr int schema = 1;
-
-Json object_or_empty(const Json& part) { return part.is_object() ? part : Json::object(); }
+constexpr int document_schema = 1;
 
 /// JSON has no NaN: the library would write null.
 void refuse_non_finite(const Json& value, const std::string& pointer) {
@@ -71,111 +68,91 @@ class Temporary {
   bool finished_ = false;
 };
 
-/// The first of `names` that `object` has, or `fallback`.
-Json known_as(const Json& object, std::initializer_list<const char*> names, Json fallback) {
-  for (const char* name : names) {
-    if (object.is_object() && object.contains(name)) return object[name];
-  }
-  return fallback;
-}
-
-/// Google Benchmark's {type, level, size, num_sharing}, from the card's {l1_bytes, l2_bytes, …}.
-Json caches(const Json& machine) {
-  Json list = Json::array();
-  const Json known = known_as(machine, {"caches"}, Json::object());
-  for (const int level : {1, 2, 3}) {
-    const std::string key = "l" + std::to_string(level) + "_bytes";
-    if (!known.is_object() || !known.contains(key)) continue;
-    list.push_back({{"type", level == 1 ? "Data" : "Unified"},
-                    {"level", level},
-                    {"size", known[key]},
-                    {"num_sharing", 1}});
-  }
-  return list;
-}
-
-Json load_average(const Json& machine) {
-  Json list = Json::array();
-  const Json load = known_as(machine, {"load"}, Json::object());
-  for (const char* key : {"average_1_minute", "average_5_minutes", "average_15_minutes"}) {
-    if (load.is_object() && load.contains(key)) list.push_back(load[key]);
-  }
-  return list;
-}
-
-void add_counter(Json& row, const char* name, const Json& object, const char* key) {
-  if (object.is_object() && object.contains(key)) row[name] = object[key];
-}
-
-/// Mean CPU time of all threads over the samples that count, in seconds; the wall time where it is
-/// not known (another device, an older result).
-double cpu_seconds(const Json& round, int threads) {
-  const Json samples = round.value("samples_seconds", Json::array());
-  const Json shares = round.value("samples_cpu_share", Json::array());
-  std::set<std::size_t> left_out;
-  if (!round.value("disturbed", false)) {
-    for (const Json& index : round.value("preempted", Json::array()))
-      left_out.insert(index.get<std::size_t>());
-  }
-  if (shares.empty() || shares.size() != samples.size() || left_out.size() >= samples.size()) {
-    return round["median_seconds"];
-  }
-  double sum = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (left_out.count(i) != 0) continue;
-    sum += samples[i].get<double>() * shares[i].get<double>() * threads;
-  }
-  return sum / static_cast<double>(samples.size() - left_out.size());
-}
-
-Json row_of(const Json& cell, const std::string& name, const Json& round, int threads) {
-  const double microseconds = round["median_seconds"].get<double>() * 1e6;
-  Json row = {{"name", name},
-              {"run_name", name},
-              {"run_type", "iteration"},
-              {"iterations", round.value("samples_seconds", Json::array()).size()},
-              {"real_time", microseconds},
-              {"cpu_time", cpu_seconds(round, threads) * 1e6},
-              {"time_unit", "us"}};
-  const Json memory = cell.value("memory", Json::object());
-  add_counter(row, "workspace_bytes", memory, "workspace_bytes");
-  add_counter(row, "peak_bytes", memory, "peak_bytes");
-  add_counter(row, "model_flops", cell.value("cost", Json::object()), "model_flops");
-  if (round.value("disturbed", false)) row["disturbed"] = 1;
-  return row;
-}
-
 }  // namespace
 
-Json assemble(const Parts& parts) {
-  const Json run = object_or_empty(parts.run);
-  const Json machine = object_or_empty(parts.machine);
-  Json ours = {{"schema", schema},
-               {"suite", object_or_empty(parts.suite)},
-               {"run", run},
-               {"machine", machine},
-               {"ceilings", object_or_empty(parts.ceilings)},
-               {"provenance", object_or_empty(parts.provenance)},
-               {"cells", parts.cells}};
-  return {{"context", benchmark_context(machine, run, parts.executable)},
-          {"benchmarks", benchmark_rows(parts.cells, run.value("threads", 1))},
-          {"attnbench", std::move(ours)}};
+ATTNBENCH_JSON_CODEC(TaskInfo) {
+  JSON_MAYBE(task, title, axis, figures);
+  JSON_REST;
 }
 
-void write_result(const std::filesystem::path& file, const Json& result) {
-  refuse_non_finite(result, "");
+ATTNBENCH_JSON_CODEC(SuiteInfo) {
+  JSON_MAYBE(name, title, source, published, profile, labels, tasks);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(RunInfo) {
+  JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds, state,
+             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(Provenance) {
+  JSON_MAYBE(commit, dirty, compiler, flags, binary);
+  JSON_REST;
+}
+
+/// The object "attnbench" of a result, which is our part of it.
+static void own_fields(auto& json, auto& value) {
+  int schema = document_schema;
+  json.usual("schema", schema);
+  JSON_USUAL(suite, run, machine, ceilings, provenance, cells);
+  JSON_REST;
+}
+
+void to_json(Json& json, const Result& result) {
+  Json own = Json::object();
+  JsonWriter writer(own);
+  own_fields(writer, result);
+  json = {{"context", result.context},
+          {"benchmarks", result.benchmarks},
+          {"attnbench", std::move(own)}};
+}
+
+void from_json(const Json& json, Result& result) {
+  result = {};
+  JsonReader whole(json);
+  whole.maybe("context", result.context);
+  whole.maybe("benchmarks", result.benchmarks);
+  const auto found = json.find("attnbench");
+  if (found == json.end()) return;
+  try {
+    JsonReader reader(*found);
+    own_fields(reader, result);
+  } catch (const FormError& error) {
+    throw error.inside("attnbench");
+  }
+}
+
+const Values& Result::ceilings_of(const std::string& device) const {
+  static const Values none;
+  const auto found = ceilings.find(device);
+  return found == ceilings.end() ? none : found->second;
+}
+
+Result assemble(Result result, const std::string& executable) {
+  result.context = benchmark_context(result.machine, result.run, executable);
+  result.benchmarks = benchmark_rows(result.cells, result.run.threads.value_or(1));
+  return result;
+}
+
+void write_result(const std::filesystem::path& file, const Result& result) {
+  const Json json = result;
+  refuse_non_finite(json, "");
   // A log's tail may not be UTF-8.
-  write_atomically(file, result.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_atomically(file, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Json read_result(const std::filesystem::path& file_or_folder) {
+Result read_result(const std::filesystem::path& file_or_folder) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(file_or_folder, ignored);
   const std::filesystem::path file = folder ? file_or_folder / "result.json" : file_or_folder;
-  const Json result =
-      parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
-  check_form(result, file.string());
-  return result;
+  const Json json = parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
+  check_form(json, file.string());
+  try {
+    return json.get<Result>();
+  } catch (const FormError& error) {
+    refuse_form(error.what(), file.string());
+  }
 }
 
 void write_atomically(const std::filesystem::path& file, std::string_view content) {
@@ -187,50 +164,118 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
                            "; free space there or choose another folder with --out");
 }
 
-Json benchmark_context(const Json& machine, const Json& run, const std::string& executable) {
-  const double hertz = known_as(machine, {"clock_hz"}, 0.0).get<double>();
-  const Json governor = known_as(machine, {"governor"}, "");
-  return Json{
-      {"date", known_as(run, {"started_at"}, "")},
-      {"host_name", known_as(machine, {"host"}, "")},
-      {"executable", executable},
-      {"num_cpus", known_as(machine, {"cores", "threads"}, 0)},
-      {"mhz_per_cpu", std::lround(hertz / 1e6)},
-      {"cpu_scaling_enabled", governor.is_string() && !governor.get<std::string>().empty() &&
-                                  governor != "performance" && governor != "unknown"},
-      {"caches", caches(machine)},
-      {"load_avg", load_average(machine)},
-      {"library_build_type", "release"},
-      {"json_schema_version", 1}};
+// ---- the part that Google Benchmark's tools read
+
+namespace {
+
+/// Google Benchmark's {type, level, size, num_sharing}.
+Json caches_of(const MachineCard& machine) {
+  Json list = Json::array();
+  if (!machine.caches) return list;
+  const Caches& known = *machine.caches;
+  int level = 0;
+  for (const std::optional<std::int64_t>& bytes :
+       {known.l1_bytes, known.l2_bytes, known.l3_bytes}) {
+    ++level;
+    if (!bytes) continue;
+    list.push_back({{"type", level == 1 ? "Data" : "Unified"},
+                    {"level", level},
+                    {"size", *bytes},
+                    {"num_sharing", 1}});
+  }
+  return list;
 }
 
-std::string benchmark_name(const Json& cell, const std::string& what) {
-  std::string name = cell.value("task_label", cell.value("task", std::string())) + "/" +
-                     cell.value("label", std::string());
-  const Json settings = cell.value("settings", Json::object());
-  for (const Json& values : {settings, cell.value("options", Json::object())}) {
-    for (const auto& [key, value] : values.items()) name += "/" + key + ":" + human_value(value);
+Json load_averages(const MachineCard& machine) {
+  Json list = Json::array();
+  if (!machine.load) return list;
+  for (const auto& average : {machine.load->average_1_minute, machine.load->average_5_minutes,
+                              machine.load->average_15_minutes}) {
+    if (average) list.push_back(*average);
   }
-  if (settings.value("pass", "") != what) name += "/" + what;
+  return list;
+}
+
+/// Mean CPU time of all threads over the samples that count, in seconds; the wall time where it is
+/// not known (another device, an older result).
+double cpu_seconds(const TimingRound& round, int threads) {
+  const std::vector<double>& samples = round.samples_seconds;
+  std::set<std::size_t> left_out;
+  if (!round.disturbed && round.preempted) {
+    left_out.insert(round.preempted->begin(), round.preempted->end());
+  }
+  const bool known = round.samples_cpu_share && !samples.empty() &&
+                     round.samples_cpu_share->size() == samples.size();
+  if (!known || left_out.size() >= samples.size()) return round.median_seconds;
+  double sum = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (left_out.count(i) == 0) sum += samples[i] * (*round.samples_cpu_share)[i] * threads;
+  }
+  return sum / static_cast<double>(samples.size() - left_out.size());
+}
+
+Json row_of(const CellRecord& cell, const std::string& name, const TimingRound& round,
+            int threads) {
+  Json row = {{"name", name},
+              {"run_name", name},
+              {"run_type", "iteration"},
+              {"iterations", round.samples_seconds.size()},
+              {"real_time", round.median_seconds * 1e6},
+              {"cpu_time", cpu_seconds(round, threads) * 1e6},
+              {"time_unit", "us"}};
+  const auto add_counter = [&row](const Values& values, const char* key) {
+    if (const Json* const value = find_value(values, key)) row[key] = *value;
+  };
+  add_counter(cell.memory, "workspace_bytes");
+  add_counter(cell.memory, "peak_bytes");
+  add_counter(cell.cost, "model_flops");
+  if (round.disturbed) row["disturbed"] = 1;
+  return row;
+}
+
+}  // namespace
+
+Values benchmark_context(const MachineCard& machine, const RunInfo& run,
+                         const std::string& executable) {
+  const std::string& governor = machine.governor;
+  return {{"date", run.started_at},
+          {"host_name", machine.host},
+          {"executable", executable},
+          {"num_cpus", machine.cores.value_or(machine.threads.value_or(0))},
+          {"mhz_per_cpu", std::lround(machine.clock_hz.value_or(0) / 1e6)},
+          {"cpu_scaling_enabled",
+           !governor.empty() && governor != "performance" && governor != "unknown"},
+          {"caches", caches_of(machine)},
+          {"load_avg", load_averages(machine)},
+          {"library_build_type", "release"},
+          {"json_schema_version", 1}};
+}
+
+std::string benchmark_name(const CellRecord& cell, const std::string& what) {
+  std::string name = cell.task_name() + "/" + cell.label;
+  for (const Values* values : {&cell.settings, &cell.options}) {
+    for (const auto& [key, value] : *values) name += "/" + key + ":" + human_value(value);
+  }
+  const Json* const pass = find_value(cell.settings, "pass");
+  if (pass == nullptr || *pass != what) name += "/" + what;
   return name;
 }
 
-Json benchmark_rows(const std::vector<Json>& cells, int threads) {
+Json benchmark_rows(const std::vector<CellRecord>& cells, int threads) {
   Json rows = Json::array();
   int family = 0;
-  for (const Json& cell : cells) {
+  for (const CellRecord& cell : cells) {
     int instance = 0;
-    const Json timings = cell.value("timing", Json::object());
-    for (const auto& [what, timing] : timings.items()) {
+    for (const auto& [what, timing] : cell.timing) {
       const std::string name = benchmark_name(cell, what);
       int repetition = 0;
-      for (const Json& round : timing["rounds"]) {
+      for (const TimingRound& round : timing.rounds) {
         Json row = row_of(cell, name, round, threads);
-        row["family_index"] = family;
-        row["per_family_instance_index"] = instance;
-        row["repetitions"] = timing["rounds"].size();
-        row["repetition_index"] = repetition++;
-        row["threads"] = threads;
+        row.update({{"family_index", family},
+                    {"per_family_instance_index", instance},
+                    {"repetitions", timing.rounds.size()},
+                    {"repetition_index", repetition++},
+                    {"threads", threads}});
         rows.push_back(std::move(row));
       }
       ++instance;

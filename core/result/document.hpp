@@ -1,56 +1,121 @@
-// result.json as a whole: assembled by the run, with the part that Google Benchmark's tools read,
-// and read back by reports and comparisons.
+// result.json as a whole: assembled by the run, and read back by reports and comparisons.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/result/machine.hpp"
+#include "core/result/record.hpp"
+
 namespace attnbench::result {
 
-using Json = nlohmann::json;
-
-/// What the run knows at its end; each part as record.hpp defines it. Unknown parts stay empty
-/// objects.
-struct Parts {
-  std::string executable;  ///< as it was called, for `context`
-  Json suite;
-  Json run;
-  Json machine;
-  Json ceilings;
-  Json provenance;
-  std::vector<Json> cells;  ///< records, in the plan's order
+/// A task of the suite.
+struct TaskInfo {
+  std::string task;
+  std::string title;
+  std::string axis;  ///< the setting that is the x axis
+  std::optional<std::vector<std::string>> figures;
+  Values further;
 };
 
-/// result.json's value: Google Benchmark's context and rows beside our block.
-Json assemble(const Parts& parts);
+/// The suite as its file had it.
+struct SuiteInfo {
+  std::string name;
+  std::optional<std::string> title;
+  std::optional<std::string> source;  ///< paper, figure or table
+  std::string published;              ///< file of published numbers
+  std::string profile;
+  std::optional<std::vector<std::string>> labels;  ///< in the suite's order
+  std::map<std::string, TaskInfo> tasks;           ///< by label
+  Values further;
+};
+
+struct RunInfo {
+  std::string command;
+  std::string started_at;
+  std::string finished_at;
+  std::optional<double> wall_seconds;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> threads;
+  std::optional<int> jobs;  ///< trainings at a time
+  std::optional<int> rounds;
+  std::string state;  ///< complete, interrupted or stopped
+  std::string reason;
+  std::string waiting;                        ///< passive where the threads of any cell waited so
+  std::optional<double> calibration_seconds;  ///< see usual_calibration
+  std::optional<double> waited_for_quiet_seconds;
+  std::optional<std::vector<std::string>> plugins;  ///< as the command line named them
+  Values further;
+};
+
+/// What computed.
+struct Provenance {
+  std::string commit;
+  std::optional<bool> dirty;
+  std::string compiler;
+  std::string flags;
+  std::string binary;  ///< fingerprint
+  Values further;
+};
+
+struct Result {
+  Values context;                   ///< of Google Benchmark's form
+  Json benchmarks = Json::array();  ///< likewise
+  SuiteInfo suite;
+  RunInfo run;
+  MachineCard machine;
+  std::map<std::string, Values> ceilings;  ///< rates by name, by device
+  Provenance provenance;
+  std::vector<CellRecord> cells;  ///< in the plan's order
+  Values further;                 ///< what else "attnbench" has
+
+  /// Those of a device; empty where they were not measured.
+  const Values& ceilings_of(const std::string& device) const;
+};
+
+// to_json writes a part as the schema has it; from_json throws FormError.
+ATTNBENCH_JSON(TaskInfo);
+ATTNBENCH_JSON(SuiteInfo);
+ATTNBENCH_JSON(RunInfo);
+ATTNBENCH_JSON(Provenance);
+ATTNBENCH_JSON(Result);
+
+/// `result` with `context` and `benchmarks`, which Google Benchmark's tools read, made of its other
+/// parts. `executable` as it was called.
+Result assemble(Result result, const std::string& executable);
 
 /// Writes `result` under a temporary name in the same folder, then renames it over `file`. Throws
 /// EnvironmentFailure naming the path if the disk refuses, std::logic_error if a number is not
 /// finite.
-void write_result(const std::filesystem::path& file, const Json& result);
+void write_result(const std::filesystem::path& file, const Result& result);
 
 /// Reads a result.json, or the one in a run's folder, and checks its form. Throws UsageFailure
 /// naming file, JSON pointer and expectation.
-Json read_result(const std::filesystem::path& file_or_folder);
+Result read_result(const std::filesystem::path& file_or_folder);
 
 /// Writes `content` to a temporary name beside `file`, syncs it and renames it over `file`. On
 /// failure the temporary is removed, `file` stays as it was, and EnvironmentFailure names path and
 /// reason.
 void write_atomically(const std::filesystem::path& file, std::string_view content);
 
-/// `context` from the machine card and the run: date, host_name, executable, num_cpus, mhz_per_cpu,
+// ---- the part that Google Benchmark's tools read
+
+/// From the machine card and the run: date, host_name, executable, num_cpus, mhz_per_cpu,
 /// cpu_scaling_enabled, caches, load_avg, library_build_type, json_schema_version.
-Json benchmark_context(const Json& machine, const Json& run, const std::string& executable);
+Values benchmark_context(const MachineCard& machine, const RunInfo& run,
+                         const std::string& executable);
 
 /// One row per cell, timing and round, the rounds as repetitions; cells without a time have none.
 /// In microseconds: real_time is the round's median, cpu_time the mean CPU time of all threads of a
 /// sample. A disturbed row says so: a counter `disturbed` of 1.
-Json benchmark_rows(const std::vector<Json>& cells, int threads);
+Json benchmark_rows(const std::vector<CellRecord>& cells, int threads);
 
 /// "kernel/latte, scan/batch:1/…": the same for the same cell in every result.
-std::string benchmark_name(const Json& cell, const std::string& what);
+std::string benchmark_name(const CellRecord& cell, const std::string& what);
 
 }  // namespace attnbench::result

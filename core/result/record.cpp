@@ -1,17 +1,8 @@
 #include "core/result/record.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace attnbench::result {
-namespace {
-
-bool has_status(const Json& cell, Status status) {
-  const auto found = cell.find("status");
-  return found != cell.end() && *found == to_string(status);
-}
-
-}  // namespace
 
 const std::vector<std::string>& status_words() {
   static const std::vector<std::string> words{"ok",          "wrong",   "disturbed",
@@ -31,78 +22,88 @@ std::optional<Status> status_from(const std::string& word) {
   return static_cast<Status>(found - words.begin());
 }
 
-bool is_disturbed_round(const Json& round) {
-  if (!round.is_object()) return false;
-  if (round.contains("disturbed")) return round["disturbed"] == true;
-  const auto lengths = round.find("lengths");
-  if (lengths == round.end() || !lengths->is_array()) return false;
-  std::ptrdiff_t compared = 0;
-  std::ptrdiff_t stopped = 0;
-  for (const Json& length : *lengths) {
-    if (!length.is_object() || !length.contains("stop")) continue;  // not tried
-    ++compared;
-    stopped += length["stop"] == "disturbed";
-  }
-  return 2 * stopped > compared;
+void to_json(Json& json, Status status) { json = to_string(status); }
+
+void from_json(const Json& json, Status& status) {
+  const auto found = json.is_string() ? status_from(json.get<std::string>()) : std::nullopt;
+  if (!found) refuse_value("a status", json);
+  status = *found;
 }
 
-bool is_ok(const Json& cell) { return has_status(cell, Status::ok); }
+ATTNBENCH_JSON_CODEC(TimingRound) {
+  JSON_USUAL(median_seconds);
+  JSON_MAYBE(round, low_seconds, high_seconds, samples_seconds, stop, samples_cpu_share,
+             samples_switches, preempted, lost_share, stolen_share, others_share,
+             own_threads_waited, clock_ratio, graph, graph_reason, disturbed, disturbed_by,
+             calibration_seconds);
+  JSON_REST;
+}
 
-bool is_disturbed(const Json& cell) { return has_status(cell, Status::disturbed); }
+ATTNBENCH_JSON_CODEC(Timing) {
+  JSON_USUAL(median_seconds, low_seconds, high_seconds, rounds);
+  JSON_MAYBE(interval, minimum_seconds, calibrated_median_seconds, calibrated_low_seconds,
+             calibrated_high_seconds, disturbed);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(Chosen) {
+  JSON_USUAL(implementation);
+  JSON_MAYBE(reason);
+  JSON_IGNORE_REST;
+}
+
+ATTNBENCH_JSON_CODEC(Check) {
+  JSON_MAYBE(verdict, reason);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(Roofline) {
+  JSON_USUAL(floor_seconds, share, bound);
+  JSON_IGNORE_REST;
+}
+
+ATTNBENCH_JSON_CODEC(CellRecord) {
+  JSON_USUAL(id, label, task, mechanism, options, settings, status);
+  JSON_MAYBE(task_label, implementation, device, problem, varies, reason, detail, reproduce,
+             waiting, reused_from, side_by_side, chosen, cost, growth, timing, primary, crossover,
+             training, check, roofline, memory, device_memory, metrics);
+  JSON_REST;
+}
+
+std::size_t Timing::disturbed_rounds() const {
+  return static_cast<std::size_t>(std::count_if(
+      rounds.begin(), rounds.end(), [](const TimingRound& round) { return round.disturbed; }));
+}
+
+bool is_ok(const CellRecord& cell) { return cell.status == Status::ok; }
+
+bool is_disturbed(const CellRecord& cell) { return cell.status == Status::disturbed; }
+
+const Timing* timing_of(const CellRecord& cell, const std::string& what) {
+  const auto found = cell.timing.find(what.empty() ? cell.primary : what);
+  return found == cell.timing.end() ? nullptr : &found->second;
+}
 
 std::string preempted_words(std::size_t disturbed, std::size_t rounds) {
   return std::to_string(disturbed) + " of " + std::to_string(rounds) +
          (rounds == 1 ? " round was" : " rounds were") + " preempted: repeat on a quiet machine";
 }
 
-std::size_t count_disturbed(const Json& rounds) {
-  return static_cast<std::size_t>(std::count_if(rounds.begin(), rounds.end(), is_disturbed_round));
-}
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Roofline, floor_seconds, share, bound)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Segment, questions, wrong_from_context,
-                                                wrong_from_elsewhere)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LookBack, distances, questions, right)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ReachLine, keys, state_bytes, reach)
-
-std::optional<Timing> timing_of(const Json& cell, const std::string& what) {
-  if (!cell.contains("timing")) return std::nullopt;
-  const std::string name = what.empty() ? cell["primary"].get<std::string>() : what;
-  const auto found = cell["timing"].find(name);
-  if (found == cell["timing"].end()) return std::nullopt;
-  const Json& rounds = found->at("rounds");
-  return Timing{found->at("median_seconds"),
-                found->at("low_seconds"),
-                found->at("high_seconds"),
-                found->value("interval", ""),
-                rounds.size(),
-                count_disturbed(rounds)};
-}
-
-std::optional<Roofline> roofline_of(const Json& cell) {
-  const auto found = cell.find("roofline");
-  if (found == cell.end()) return std::nullopt;
-  return found->get<Roofline>();
-}
-
-std::optional<Training> training_of(const Json& cell) {
-  const auto found = cell.find("training");
-  if (found == cell.end()) return std::nullopt;
-  Training training;
-  training.converged = found->value("converged", false);
-  training.disturbed = found->value("disturbed", false);
-  training.guess = found->value("guess", 0.0);
-  training.chance = found->value("chance", 0.0);
-  if (found->contains("reach")) training.reach = found->at("reach").get<double>();
-  training.stacked = found->value("stacked", 1.0);
-  training.test = found->value("test", std::vector<Segment>{});
-  training.look_back = found->value("look_back", LookBack{});
-  if (found->contains("reach_line")) training.reach_line = found->at("reach_line").get<ReachLine>();
-  return training;
-}
-
 const char* const disturbed_note =
     "disturbed: other programs had the CPU, such a time is never ranked; `--retry disturbed` "
     "measures it again";
+
+ATTNBENCH_JSON_CODEC(Measured) {
+  JSON_MAYBE(timing, crossover, training, check, chosen, memory, device_memory, metrics,
+             calibration_seconds, lost_share);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(RoundRecord) {
+  json.type("record");
+  JSON_USUAL(cell, round, status, measured);
+  JSON_MAYBE(reason, detail, started_at, wall_seconds, reused_from, side_by_side, waiting);
+  JSON_REST;
+}
 
 }  // namespace attnbench::result

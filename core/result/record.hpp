@@ -1,112 +1,181 @@
-// The record of a cell: statuses, which cells and rounds count for a verdict, and sections of it as
-// values. What a record holds is said by core/schema/result.schema.json.
+// The record of a cell: what it was, how it ended, and what was measured over its rounds.
+// core/schema/result.schema.json says what each part means.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json_object.hpp"
+#include "core/result/crossover.hpp"
+#include "core/result/status.hpp"
+#include "core/result/training.hpp"
+
 namespace attnbench::result {
 
-using Json = nlohmann::json;
-
-/// How a cell ended; every cell of a plan has one. A disturbed cell keeps its timing, but other
-/// processes took the CPU from most of its rounds: it is never ranked and enters no verdict.
-/// Trainings are not disturbed: what they learn is the same bit for bit.
-enum class Status {
-  ok,
-  wrong,
-  disturbed,
-  unsupported,
-  skipped,
-  out_of_memory,
-  timeout,
-  crashed,
-  error
+/// One round of one timing, in seconds.
+struct TimingRound {
+  std::optional<std::int64_t> round;
+  double median_seconds = 0;
+  std::optional<double> low_seconds;
+  std::optional<double> high_seconds;
+  std::vector<double> samples_seconds;
+  std::string stop;  ///< why sampling ended: interval, time or samples
+  // Of what ran on the CPU:
+  std::optional<std::vector<double>> samples_cpu_share;
+  std::optional<std::vector<std::int64_t>> samples_switches;  ///< involuntary, of each sample
+  std::optional<std::vector<std::size_t>> preempted;          ///< indices of samples_seconds
+  std::optional<double> lost_share;    ///< time that threads waited for a CPU, over the samples'
+  std::optional<double> stolen_share;  ///< of its CPUs' time, by the hypervisor
+  std::optional<double> others_share;  ///< of its CPUs' time, by other processes
+  bool own_threads_waited = false;     ///< more threads than CPUs, which is no disturbance
+  // Of what ran on a device:
+  std::optional<double> clock_ratio;        ///< its clock over its greatest, just after
+  std::optional<bool> graph;                ///< a recorded graph was timed
+  std::optional<std::string> graph_reason;  ///< why none was where one was wanted
+  bool disturbed = false;
+  std::string disturbed_by;
+  std::optional<double> calibration_seconds;
+  Values further;
 };
 
-const char* to_string(Status status);
-std::optional<Status> status_from(const std::string& word);
-/// All words, in the order above.
-const std::vector<std::string>& status_words();
-
-/// Whether a cell ended well and was not disturbed: what may be ranked, fitted and compared.
-bool is_ok(const Json& cell);
-
-/// Whether a cell ended well but was disturbed. Its times are shown and marked. Its bytes, which
-/// other processes do not change, are as good as an ok cell's.
-bool is_disturbed(const Json& cell);
-
-/// Whether a round, of a timing or of a crossover, is disturbed and does not count: it says so, or
-/// most of the lengths that a search compared stopped as disturbed. False for results that are
-/// older than the key.
-bool is_disturbed_round(const Json& round);
-
-/// How many of `rounds` (an array) are disturbed.
-std::size_t count_disturbed(const Json& rounds);
-
-/// "6 of 10 rounds were preempted: repeat on a quiet machine".
-std::string preempted_words(std::size_t disturbed, std::size_t rounds);
-
-// ---- sections of a record that has its form: absent numbers are 0, absent texts empty -----------
-
-/// Over rounds.
+/// A timing over rounds, in seconds.
 struct Timing {
   double median_seconds = 0;
   double low_seconds = 0;  ///< bounds of the median
   double high_seconds = 0;
-  std::string interval;       ///< order, range or samples
-  std::size_t rounds = 0;     ///< all
-  std::size_t disturbed = 0;  ///< those that are disturbed
+  std::string interval;  ///< order, range or samples
+  std::optional<double> minimum_seconds;
+  std::optional<double> calibrated_median_seconds;
+  std::optional<double> calibrated_low_seconds;
+  std::optional<double> calibrated_high_seconds;
+  bool disturbed = false;
+  std::vector<TimingRound> rounds;
+  Values further;
+
+  std::size_t disturbed_rounds() const;
 };
-/// The timing of `what`, of the cell's primary where that is empty; nothing where it has none.
-std::optional<Timing> timing_of(const Json& cell, const std::string& what = "");
+
+/// The implementation that ran, and why that one.
+struct Chosen {
+  std::string implementation;
+  std::optional<std::string> reason;
+};
+
+/// Against the definition in double.
+struct Check {
+  std::string verdict;  ///< ok or wrong
+  std::string reason;
+  Values further;
+};
 
 struct Roofline {
   double floor_seconds = 0;
   double share = 0;
   std::string bound;
 };
-std::optional<Roofline> roofline_of(const Json& cell);
 
-/// A segment of the test.
-struct Segment {
-  double questions = 0;
-  double wrong_from_context = 0;    ///< share of the questions
-  double wrong_from_elsewhere = 0;  ///< likewise
+struct CellRecord {
+  std::string id;
+  std::string label;
+  std::string task;
+  std::string task_label;
+  std::string mechanism;
+  std::string implementation;  ///< as asked for: a name or "auto"
+  std::string device = "cpu";
+  Values options;   ///< of the mechanism
+  Values settings;  ///< of the task
+  Values problem;   ///< its sizes; empty where there was no forecast
+  std::optional<std::vector<std::string>> varies;
+  Status status = Status::error;
+  std::string reason;
+  Json detail;  ///< the log's tail, or more; null where there is none
+  std::string reproduce;
+  std::string waiting;      ///< how its threads waited for each other: active or passive
+  std::string reused_from;  ///< the run that rounds were copied from
+  Values side_by_side;      ///< jobs and threads, of a training beside which others ran
+  std::optional<Chosen> chosen;
+  Values cost;
+  Values growth;
+  std::map<std::string, Timing> timing;
+  std::string primary;  ///< the timing that figures and tables show first
+  std::optional<Crossover> crossover;
+  std::optional<Training> training;
+  std::optional<Check> check;
+  std::optional<Roofline> roofline;
+  Values memory;
+  Values device_memory;
+  Values metrics;
+  Values further;
+
+  /// The name of its task in the suite.
+  const std::string& task_name() const { return task_label.empty() ? task : task_label; }
 };
 
-/// Questions, and those answered right, by distance in tokens.
-struct LookBack {
-  std::vector<double> distances;
-  std::vector<double> questions;
-  std::vector<double> right;
-};
+// to_json writes a part as the schema has it; from_json throws FormError.
+ATTNBENCH_JSON(TimingRound);
+ATTNBENCH_JSON(Timing);
+ATTNBENCH_JSON(Chosen);
+ATTNBENCH_JSON(Check);
+ATTNBENCH_JSON(Roofline);
+ATTNBENCH_JSON(CellRecord);
 
-/// The accuracy of one look-up into windows of so many keys.
-struct ReachLine {
-  std::vector<std::int64_t> keys;
-  std::vector<double> state_bytes;
-  std::vector<double> reach;
-};
+/// Whether a cell ended well and was not disturbed: what may be ranked, fitted and compared.
+bool is_ok(const CellRecord& cell);
+/// Whether a cell ended well but was disturbed. Its times are shown and marked. Its bytes, which
+/// other processes do not change, are as good as an ok cell's.
+bool is_disturbed(const CellRecord& cell);
 
-struct Training {
-  bool converged = false;
-  bool disturbed = false;
-  double guess = 0;
-  double chance = 0;
-  std::optional<double> reach;
-  double stacked = 1;  ///< blocks that hold the window
-  std::vector<Segment> test;
-  LookBack look_back;
-  std::optional<ReachLine> reach_line;
-};
-std::optional<Training> training_of(const Json& cell);
+/// The timing of `what`, of the cell's primary where that is empty; null where it has none. Refers
+/// to the cell.
+const Timing* timing_of(const CellRecord& cell, const std::string& what = "");
+
+/// "6 of 10 rounds were preempted: repeat on a quiet machine".
+std::string preempted_words(std::size_t disturbed, std::size_t rounds);
 
 /// The note beneath a table with numbers that are marked as disturbed.
 extern const char* const disturbed_note;
+
+// ---- one round: a line of the journal, and the worker's answer to run
+
+/// What a task measured in one round.
+struct Measured {
+  std::map<std::string, TimingRound> timing;
+  std::optional<CrossoverRound> crossover;
+  std::optional<Training> training;
+  std::optional<Check> check;
+  std::optional<Chosen> chosen;
+  Values memory;
+  Values device_memory;
+  Values metrics;
+  std::optional<double> calibration_seconds;
+  std::optional<double> lost_share;  ///< time that threads waited for a CPU, over all
+  Values further;
+};
+
+struct RoundRecord {
+  std::string cell;  ///< its id
+  int round = 0;
+  Status status = Status::error;
+  std::string reason;
+  Json detail;  ///< the log's tail; null where there is none
+  std::string started_at;
+  std::optional<double> wall_seconds;
+  Measured measured;
+  std::string reused_from;  ///< the run that it was copied from
+  Values side_by_side;      ///< jobs and threads, of a training beside which others ran
+  std::string waiting;      ///< how its threads waited for each other
+  Values further;
+
+  bool ok() const { return status == Status::ok; }
+};
+
+// to_json writes a record as the schema has it, with the type of a line of the journal; from_json
+// throws FormError.
+ATTNBENCH_JSON(Measured);
+ATTNBENCH_JSON(RoundRecord);
 
 }  // namespace attnbench::result

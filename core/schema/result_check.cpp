@@ -1,4 +1,5 @@
 #include "core/schema/result_check.hpp"
+#include "core/json_object.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/failure.hpp"
+#include "core/json_object.hpp"
 #include "core/schema/schema_validator.hpp"
 #include "core/statistics.hpp"
 #include "core/text/printable.hpp"
@@ -103,8 +105,10 @@ void expect_cell(const Json& cell, const std::string& pointer) {
   if (cell.contains("training")) {
     const Json& training = cell["training"];
     const std::string place = pointer + "/training";
-    expect_columns(training["look_back"], place + "/look_back",
-                   {"distances", "questions", "right"});
+    if (training.contains("look_back")) {
+      expect_columns(training["look_back"], place + "/look_back",
+                     {"distances", "questions", "right"});
+    }
     if (training.contains("reach_line")) {
       expect_columns(training["reach_line"], place + "/reach_line",
                      {"keys", "state_bytes", "reach"});
@@ -112,6 +116,10 @@ void expect_cell(const Json& cell, const std::string& pointer) {
     if (!cell.contains("metrics")) fail(pointer + "/metrics", "an object", "nothing");
     expect_numbers(cell["metrics"], pointer + "/metrics",
                    {"accuracy", "validation_accuracy", "train_accuracy"});
+    if (training.contains("judged_by")) {
+      expect_numbers(cell["metrics"], pointer + "/metrics",
+                     {"bits_per_byte", "validation_bits_per_byte"});
+    }
     expect_numbers(cell["settings"], pointer + "/settings", {"learning_rate"});
   }
   if (cell.contains("timing")) expect_timings(cell, pointer);
@@ -216,7 +224,9 @@ std::string definition_of(const std::string& request, const Json& answer) {
   const Json status = answer.is_object() ? answer.value("status", Json()) : Json();
   const bool done = status == "ok" || (request == "apply" && status == "wrong");
   if (request == "run" || request == "check") return request + "_answer";
-  if (done && (request == "apply" || request == "data")) return request + "_answer";
+  if (done && (request == "apply" || request == "data" || request == "generate")) {
+    return request + "_answer";
+  }
   return "answer";
 }
 
@@ -238,7 +248,10 @@ std::string result_fault(const Json& result) {
 
 void check_form(const Json& result, const std::string& file) {
   const std::string fault = result_fault(result);
-  if (fault.empty()) return;
+  if (!fault.empty()) refuse_form(fault, file);
+}
+
+void refuse_form(const std::string& fault, const std::string& file) {
   throw UsageFailure(quotable(file) + ": " + quotable(fault, 600) +
                      "; is it a result.json that attnbench wrote?");
 }

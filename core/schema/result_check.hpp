@@ -19,6 +19,9 @@ extern const char* const result_schema_text;
 /// result.json. Unknown keys are allowed.
 void check_form(const Json& result, const std::string& file);
 
+/// Throws what check_form throws for the fault "POINTER: expected …, found …".
+[[noreturn]] void refuse_form(const std::string& fault, const std::string& file);
+
 /// The first fault of a result.json, "POINTER: expected …, found …"; empty where there is none.
 std::string result_fault(const Json& result);
 
@@ -26,7 +29,7 @@ std::string result_fault(const Json& result);
 /// NaN), and its median is that of its samples. Unknown keys are allowed.
 std::string round_fault(const Json& record);
 
-/// The same for the answer to `request` (run, check, probe, apply, data, forecast).
+/// The same for the answer to `request` (run, check, probe, apply, data, generate, forecast).
 std::string answer_fault(const std::string& request, const Json& answer);
 
 }  // namespace attnbench::result

@@ -8,6 +8,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "core/json_object.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::result {
@@ -15,8 +16,7 @@ namespace {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
-bool fits(const valijson::Schema& schema, const Json& value,
-          valijson::ValidationResults* results) {
+bool fits(const valijson::Schema& schema, const Json& value, valijson::ValidationResults* results) {
   valijson::Validator validator(valijson::Validator::kStrongTypes);
   return validator.validate(schema, Adapter(value), results);
 }
@@ -138,7 +138,8 @@ struct SchemaValidator::Compiled {
 };
 
 std::string Misfit::text() const {
-  return (pointer.empty() ? "/" : quotable(pointer)) + ": expected " + expected + ", found " + found;
+  return (pointer.empty() ? "/" : quotable(pointer)) + ": expected " + expected + ", found " +
+         found;
 }
 
 SchemaValidator::SchemaValidator(const Json& schema, const std::string& definition)
@@ -204,15 +205,6 @@ const Json& member_rule(const Json& schema, const Json& rule, bool of_array,
     return resolved_rule(schema, pattern ? rule[others].front() : rule[others]);
   }
   return none;
-}
-
-std::string found_text(const Json& value) {
-  constexpr std::size_t longest = 60;
-  if (value.is_null()) return "nothing, or a number that is not finite";
-  if (value.is_structured()) return std::string("an ") + value.type_name();
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > longest) text = text.substr(0, longest) + "...";
-  return text;
 }
 
 }  // namespace attnbench::result

@@ -47,12 +47,9 @@ class SchemaValidator {
 /// `rule`, or what its `$ref` into `schema` leads to.
 const Json& resolved_rule(const Json& schema, const Json& rule);
 
-/// The rule in `schema` for the member `key` of an object, or for the items of an array, that `rule`
-/// is for; null where there is none.
+/// The rule in `schema` for the member `key` of an object, or for the items of an array, that
+/// `rule` is for; null where there is none.
 const Json& member_rule(const Json& schema, const Json& rule, bool of_array,
                         const std::string& key);
-
-/// What a message says of a value that should be another: its text where that is short.
-std::string found_text(const Json& value);
 
 }  // namespace attnbench::result

@@ -22,6 +22,9 @@ std::string human_spread(double median, double low, double high, Letters letters
 /// A setting or option as a person would write it: 1024, causal, 127+0 for a window.
 std::string human_value(const nlohmann::json& value);
 
+/// The time now, in UTC, such as "2026-01-31T12:00:00Z".
+std::string now_text();
+
 /// Columns of a terminal that UTF-8 `text` takes, wide and combining letters aside.
 std::size_t display_width(const std::string& text);
 /// `text` followed (or led) by blanks up to `width` columns.

@@ -1,7 +1,6 @@
 #include "harness/apply/input_arrays.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
@@ -91,24 +90,23 @@ std::string flag_of_role(const std::string& role, const std::string& file) {
   return own ? "--" + role + " " + file : "--role " + role + "=" + file;
 }
 
-InputArrays open_input_arrays(const Json& request) {
+InputArrays open_input_arrays(const protocol::Apply& request) {
   InputArrays arrays;
-  for (const auto& [role, file] : request.at("roles").items()) {
+  for (const auto& [role, file] : request.roles) {
     arrays.roles[role] = open_role(role, file);
     require_type(arrays.roles[role], role, arrays);
     require_batch(arrays.roles[role], role, arrays);
   }
   if (arrays.roles.empty()) throw UsageFailure("there is no array to apply the mechanism to");
-  const Json parameters = request.value("parameters", Json::object());
-  for (const auto& [name, file] : parameters.items()) {
-    const Array array = npy::open_array(file.get<std::string>());
+  for (const auto& [name, file] : request.parameters) {
+    const Array array = npy::open_array(file);
     if (is_real(array.element)) require_type(array, "the parameter " + name, arrays);
     arrays.parameters[name] = array;
   }
-  const std::string mask = request.value("mask", "");
-  if (!mask.empty()) arrays.mask = open_mask(mask, arrays);
-  const std::string gradient = request.value("gradient", "");
-  if (!gradient.empty() && gradient != "ones") arrays.gradient = open_gradient(gradient, arrays);
+  if (!request.mask.empty()) arrays.mask = open_mask(request.mask, arrays);
+  if (!request.gradient.empty() && request.gradient != "ones") {
+    arrays.gradient = open_gradient(request.gradient, arrays);
+  }
   return arrays;
 }
 

@@ -5,15 +5,13 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "core/protocol.hpp"
 #include "harness/apply/npy.hpp"
 
 namespace attnbench::apply {
-
-using Json = nlohmann::json;
 
 struct InputArrays {
   /// [B, heads, tokens, width] by role, all float32 or all float64, none empty, of one B.
@@ -25,9 +23,9 @@ struct InputArrays {
   npy::Element element() const { return roles.begin()->second.element; }
 };
 
-/// Opens the roles, parameters, mask and gradient of `request` (the protocol's `apply`). The
-/// gradient "ones" is no file. Throws UsageFailure.
-InputArrays open_input_arrays(const Json& request);
+/// Opens the roles, parameters, mask and gradient of `request`. The gradient "ones" is no file.
+/// Throws UsageFailure.
+InputArrays open_input_arrays(const protocol::Apply& request);
 
 /// "--query q.npy" or "--role query_logits=l.npy", for messages.
 std::string flag_of_role(const std::string& role, const std::string& file);

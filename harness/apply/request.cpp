@@ -1,7 +1,6 @@
 #include "harness/apply/request.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
@@ -22,21 +21,10 @@ void require_known(const std::string& flag, const std::string& word,
   throw UsageFailure(flag + word + ": there is no such; " + suite::suggestion(word, known));
 }
 
-/// The entry's name, its implementation word and options preset by an alias.
-Json resolved(const suite::Catalogue& catalogue, const std::string& name) {
-  const auto alias = catalogue.aliases.find(name);
-  if (alias != catalogue.aliases.end()) {
-    return {{"mechanism", alias->second.mechanism},
-            {"implementation", alias->second.implementation},
-            {"options", alias->second.options}};
-  }
-  if (catalogue.mechanisms.count(name) == 0) {
-    std::vector<std::string> known;
-    for (const auto& [word, spec] : catalogue.mechanisms) known.push_back(word);
-    for (const auto& [word, spec] : catalogue.aliases) known.push_back(word);
-    throw UsageFailure("there is no mechanism \"" + name + "\": " + suite::suggestion(name, known));
-  }
-  return {{"mechanism", name}, {"implementation", "auto"}, {"options", Json::object()}};
+suite::Named named(const suite::Catalogue& catalogue, const std::string& name) {
+  if (const auto found = catalogue.find(name)) return *found;
+  throw UsageFailure("there is no mechanism \"" + name +
+                     "\": " + suite::suggestion(name, catalogue.names()));
 }
 
 std::string pattern_of(const suite::MechanismSpec& spec, const std::string& pattern) {
@@ -53,7 +41,8 @@ std::string pattern_of(const suite::MechanismSpec& spec, const std::string& patt
 }
 
 /// A --set of one value in the type of the mechanism's option.
-Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, bool causal) {
+OptionValue option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag,
+                         bool causal) {
   const auto option = std::find_if(spec.options.begin(), spec.options.end(),
                                    [&](const auto& each) { return each.name == flag.key; });
   if (option == spec.options.end()) {
@@ -76,25 +65,26 @@ Json option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag, 
                        "expected a whole number: sizes come from the arrays here, so "
                        "none can be named");
   }
-  return *typed;
+  return value_from(*typed, flag.key);
 }
 
 /// NAME=FILE into `files`; a name given twice is refused.
-void add_file(Json& files, const std::string& flag, const std::string& text) {
+void add_file(std::map<std::string, std::string>& files, const std::string& flag,
+              const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
     throw UsageFailure(flag + " " + text + ": expected NAME=FILE.npy");
   }
   const std::string name = text.substr(0, equals);
-  if (files.contains(name)) {
+  if (files.count(name) != 0) {
     throw UsageFailure(flag + " " + text + ": " + name + " is given twice, first as " +
-                       files[name].get<std::string>());
+                       files[name]);
   }
   files[name] = text.substr(equals + 1);
 }
 
-Json roles_of(const ApplyArguments& arguments) {
-  Json roles = Json::object();
+std::map<std::string, std::string> roles_of(const ApplyArguments& arguments) {
+  std::map<std::string, std::string> roles;
   if (!arguments.query.empty()) roles["query"] = arguments.query;
   if (!arguments.key.empty()) roles["key"] = arguments.key;
   if (!arguments.value.empty()) roles["value"] = arguments.value;
@@ -109,31 +99,33 @@ Json roles_of(const ApplyArguments& arguments) {
 
 }  // namespace
 
-Json request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments) {
-  Json request = resolved(catalogue, arguments.mechanism);
-  const suite::MechanismSpec& spec = catalogue.mechanisms.at(request["mechanism"]);
-  request["type"] = "apply";
-  request["pattern"] = pattern_of(spec, arguments.pattern);
+protocol::Apply request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments) {
+  const suite::Named asked = named(catalogue, arguments.mechanism);
+  const suite::MechanismSpec& spec = *asked.mechanism;
+  protocol::Apply request;
+  request.mechanism = spec.name;
+  request.implementation = asked.implementation();
+  if (asked.alias != nullptr) request.options = asked.alias->options;
+  request.pattern = pattern_of(spec, arguments.pattern);
   if (!arguments.implementation.empty()) {
-    std::vector<std::string> known = spec.implementations;
+    std::vector<std::string> known = spec.implementation_names();
     known.emplace_back("auto");
     require_known("--implementation ", arguments.implementation, known);
-    request["implementation"] = arguments.implementation;
+    request.implementation = arguments.implementation;
   }
   for (const std::string& text : arguments.options) {
     const suite::SetFlag flag = suite::parse_set_flag(text);
-    request["options"][flag.key] = option_value(spec, flag, request["pattern"] == "causal");
+    request.options[flag.key] = option_value(spec, flag, request.pattern == "causal");
   }
-  request["roles"] = roles_of(arguments);
-  request["parameters"] = Json::object();
+  request.roles = roles_of(arguments);
   for (const std::string& text : arguments.parameters) {
-    add_file(request["parameters"], "--param", text);
+    add_file(request.parameters, "--param", text);
   }
-  if (!arguments.mask.empty()) request["mask"] = arguments.mask;
-  if (!arguments.gradient.empty()) request["gradient"] = arguments.gradient;
-  request["seed"] = arguments.seed;
-  request["check_rows"] = arguments.check_rows;
-  request["allow_nan"] = arguments.allow_nan;
+  request.mask = arguments.mask;
+  request.gradient = arguments.gradient;
+  request.seed = arguments.seed;
+  request.check_rows = arguments.check_rows;
+  request.allow_nan = arguments.allow_nan;
   open_input_arrays(request);
   return request;
 }

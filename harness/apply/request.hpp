@@ -2,15 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/protocol.hpp"
 
 namespace attnbench::apply {
-
-using Json = nlohmann::json;
 
 /// Arguments as they are typed. Lists hold NAME=FILE or NAME=VALUE.
 struct ApplyArguments {
@@ -28,8 +25,8 @@ struct ApplyArguments {
   bool allow_nan = false;
 };
 
-/// The protocol's `apply` without `out` and `limits`. Reads the header of each array. Throws
+/// The request without `out`, `limits` and `log`. Reads the header of each array. Throws
 /// UsageFailure for names, values and arrays that do not fit the mechanism.
-Json request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments);
+protocol::Apply request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments);
 
 }  // namespace attnbench::apply

@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 // The rest is for the program, its libraries and the file cache.
 constexpr double default_memory_share = 0.8;
 
-struct Arguments {
+struct ApplyArguments {
   apply::ApplyArguments call;
   std::string out;
   std::string memory_limit;
@@ -67,20 +67,25 @@ class Interrupted : public Failure {
 };
 
 /// Throws the failure of an answer without result, with its exit code.
-[[noreturn]] void fail(const Json& answer, const std::string& mechanism) {
-  const std::string status = answer.value("status", "error");
-  const std::string reason = answer.value("reason", "the worker gave no reason");
-  if (answer.value("refused", false)) throw UsageFailure(reason);
-  std::string message = mechanism + ": " + status + ": " + reason;
-  const std::string detail = answer.value("detail", "");
-  if (!detail.empty() && detail != reason) message += "\n" + detail;
-  throw Failure(status == "out_of_memory" ? ExitCode::environment
-                : status == "crashed"     ? ExitCode::cells
-                                          : ExitCode::failed,
+[[noreturn]] void fail(const protocol::ApplyAnswer& answer, const std::string& mechanism) {
+  if (answer.refused) throw UsageFailure(answer.reason);
+  std::string message = mechanism + ": " + result::to_string(answer.status) + ": " + answer.reason;
+  if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
+  throw Failure(answer.status == result::Status::out_of_memory ? ExitCode::environment
+                : answer.status == result::Status::crashed     ? ExitCode::cells
+                                                               : ExitCode::failed,
                 message);
 }
 
-Json ask(const Arguments& arguments, const Json& request, const run::Interrupts& interrupts) {
+protocol::ApplyAnswer without_result(result::Status status, const std::string& reason) {
+  protocol::ApplyAnswer answer;
+  answer.status = status;
+  answer.reason = reason;
+  return answer;
+}
+
+protocol::ApplyAnswer ask(const ApplyArguments& arguments, const protocol::Apply& request,
+                          const run::Interrupts& interrupts) {
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
   options.threads = arguments.threads;
@@ -91,11 +96,11 @@ Json ask(const Arguments& arguments, const Json& request, const run::Interrupts&
     throw Interrupted();
   });
   try {
-    return client.request(request);
+    return client.request(request).get<protocol::ApplyAnswer>();
   } catch (const run::WorkerDied& died) {
-    return {{"status", "crashed"}, {"reason", died.what()}};
+    return without_result(result::Status::crashed, died.what());
   } catch (const run::WorkerRefused& refused) {
-    return {{"status", "error"}, {"reason", refused.what()}};
+    return without_result(result::Status::error, refused.what());
   } catch (const std::exception&) {
     // A worker that was starting reports an interrupt as a failure to start.
     if (interrupts.count() > 0) throw Interrupted();
@@ -103,19 +108,16 @@ Json ask(const Arguments& arguments, const Json& request, const run::Interrupts&
   }
 }
 
-Json document_of(const Json& answer, const Json& request) {
-  Json document = {{"schema", 1},
+Json document_of(const protocol::ApplyAnswer& answer, const protocol::Apply& request) {
+  Json document = answer;
+  for (const char* key : {"type", "stamp", "detail"}) document.erase(key);
+  document.update({{"schema", 1},
                    {"command", typed_command()},
-                   {"mechanism", request.at("mechanism")},
-                   {"seed", request.at("seed")},
-                   {"versions", answer.at("stamp")}};
-  for (const char* key : {"status", "reason", "implementation", "implementation_reason", "options",
-                          "problem", "roles", "parameters", "check", "files"}) {
-    if (answer.contains(key)) document[key] = answer.at(key);
-  }
-  for (const char* key : {"mask", "gradient"}) {
-    if (request.contains(key)) document[key] = request.at(key);
-  }
+                   {"mechanism", request.mechanism},
+                   {"seed", request.seed},
+                   {"versions", answer.stamp}});
+  if (!request.mask.empty()) document["mask"] = request.mask;
+  if (!request.gradient.empty()) document["gradient"] = request.gradient;
   return document;
 }
 
@@ -129,10 +131,10 @@ std::string sizes_text(const Json& problem) {
   return text;
 }
 
-std::string options_text(const Json& options) {
+std::string options_text(const OptionValues& options) {
   std::string text;
-  for (const auto& [name, value] : options.items()) {
-    text += (text.empty() ? "" : ", ") + name + " " + result::human_value(value);
+  for (const auto& [name, value] : options) {
+    text += (text.empty() ? "" : ", ") + name + " " + result::human_value(to_json(value));
   }
   return text.empty() ? "none" : text;
 }
@@ -148,24 +150,23 @@ std::string error_text(const Json& check) {
          " rows, from the definition in double";
 }
 
-void print(const Json& document, const std::string& out) {
+void print(const protocol::ApplyAnswer& answer, const std::string& mechanism,
+           const std::string& out) {
   std::vector<Row> rows = {
-      {"ran", document.at("mechanism").get<std::string>() + "/" +
-                  document.at("implementation").get<std::string>() + " (" +
-                  document.at("implementation_reason").get<std::string>() + ")"},
-      {"sizes", sizes_text(document.at("problem"))},
-      {"options", options_text(document.at("options"))}};
-  if (document.contains("check")) rows.push_back({"error", error_text(document.at("check"))});
+      {"ran", mechanism + "/" + answer.implementation + " (" + answer.implementation_reason + ")"},
+      {"sizes", sizes_text(answer.problem)},
+      {"options", options_text(answer.options)}};
+  if (answer.check) rows.push_back({"error", error_text(*answer.check)});
   std::string files = "apply.json";
-  for (const Json& file : document.at("files")) files += ", " + file.get<std::string>();
+  for (const std::string& file : answer.files) files += ", " + file;
   rows.push_back({"in " + out, files});
   print_columns(std::cout, rows);
 }
 
-int apply_command(Arguments& arguments) {
+int apply_command(ApplyArguments& arguments) {
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
   arguments.call.mechanism = suite::resolve_script(arguments.call.mechanism, "", arguments.plugins);
-  Json request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
+  protocol::Apply request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *
@@ -175,19 +176,18 @@ int apply_command(Arguments& arguments) {
   apply::OutFolder out(arguments.out,
                        arguments.force ? apply::Replacing::yes : apply::Replacing::not_asked);
   const std::filesystem::path log = out.staging() / "log.txt";
-  request["out"] = out.staging().string();
-  request["limits"] = {{"memory_bytes", memory}};
-  request["log"] = log.string();
-  const Json answer = ask(arguments, request, interrupts);
-  const std::string status = answer.value("status", "error");
-  if (status != "ok" && status != "wrong") fail(answer, arguments.call.mechanism);
+  request.out = out.staging();
+  request.limits.memory_bytes = memory;
+  request.log = log;
+  const protocol::ApplyAnswer answer = ask(arguments, request, interrupts);
+  if (!answer.ran()) fail(answer, arguments.call.mechanism);
   const Json document = document_of(answer, request);
   std::filesystem::remove(log);
   result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
   out.publish();
-  print(document, arguments.out);
-  if (status == "ok") return static_cast<int>(ExitCode::done);
-  std::cerr << "attnbench: wrong: " << result::quotable(answer.value("reason", ""), 600) << "\n";
+  print(answer, request.mechanism, arguments.out);
+  if (answer.status == result::Status::ok) return static_cast<int>(ExitCode::done);
+  std::cerr << "attnbench: wrong: " << result::quotable(answer.reason, 600) << "\n";
   return static_cast<int>(ExitCode::failed);
 }
 
@@ -210,7 +210,7 @@ void add_arrays(Command& command, apply::ApplyArguments& call) {
 }  // namespace
 
 void add_apply(CommandLine& line) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ApplyArguments>();
   apply::ApplyArguments& call = arguments->call;
   Command& command = line.add("apply", "Run one mechanism on arrays from NumPy files");
   command.footer(explanation);

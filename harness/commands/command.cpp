@@ -167,11 +167,12 @@ struct CommandLine::State {
   std::list<Command> commands;
 };
 
-CommandLine::CommandLine(const std::string& description, const std::string& version,
+CommandLine::CommandLine(const std::string& description, std::function<std::string()> version,
                          const std::string& footer)
     : state_(new State{CLI::App(description, "attnbench"), {}, {}}) {
   state_->app.require_subcommand(1);
-  state_->app.set_version_flag("--version", version);
+  state_->app.set_version_flag("--version", std::move(version),
+                               "Version, commit, LibTorch and BLAS");
   state_->app.footer(footer);
 }
 

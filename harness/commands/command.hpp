@@ -79,8 +79,9 @@ class Command {
 
 class CommandLine {
  public:
-  /// `footer` ends the help of every command that has none of its own.
-  CommandLine(const std::string& description, const std::string& version,
+  /// `version` is called for --version alone. `footer` ends the help of every command that has none
+  /// of its own.
+  CommandLine(const std::string& description, std::function<std::string()> version,
               const std::string& footer);
   ~CommandLine();
 
@@ -103,10 +104,14 @@ constexpr const char* exit_codes =
     "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130\n"
     "interrupted.";
 
+/// What --version prints: version, commit, LibTorch and BLAS; what is not known, with the reason.
+std::string version_text();
+
 void add_run(CommandLine& line);
 void add_report(CommandLine& line);
 void add_apply(CommandLine& line);
 void add_data(CommandLine& line);
+void add_generate(CommandLine& line);
 void add_check(CommandLine& line);
 void add_plan(CommandLine& line);
 void add_validate(CommandLine& line);
@@ -116,6 +121,12 @@ void add_doctor(CommandLine& line);
 void add_compare(CommandLine& line);
 void add_ab(CommandLine& line);
 void add_import(CommandLine& line);
+void add_merge(CommandLine& line);
+void add_submit(CommandLine& line);
+void add_status(CommandLine& line);
+void add_trend(CommandLine& line);
+void add_gate(CommandLine& line);
+void add_figures(CommandLine& line);
 void add_schema(CommandLine& line);
 void add_new(CommandLine& line);
 

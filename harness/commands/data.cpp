@@ -1,11 +1,17 @@
-// attnbench data TASK --out DIR: the examples of a task, for other programs.
+// attnbench data TASK --out DIR: the examples of a task, for other programs; of Long Range Arena
+// and of language models, prepared for this one.
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "core/failure.hpp"
+#include "core/option_json.hpp"
+#include "core/protocol.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/apply/out_folder.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/prepared_data.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -15,43 +21,59 @@
 namespace attnbench::commands {
 namespace {
 
-using suite::Json;
-
 struct DataArguments {
   std::string task;
   std::string out;
   std::vector<std::string> set;
   std::uint64_t seed = 0;
+  std::string from;
+  std::string data;
+  bool list = false;
+  int show = 0;
+  int threads = 0;
+  const Command* command = nullptr;
 };
 
-constexpr const char* explanation =
-    "DIR gets train.jsonl, validation.jsonl and test.jsonl, an example a line: segment, number,\n"
-    "tokens, and for each question its position, the label expected there and the distance back\n"
-    "to where the answer stands. They are what `attnbench run` trains on with the same settings\n"
-    "and seed.\n"
+constexpr const char* data_explanation =
+    "Most tasks make their examples while they train; DIR then gets train.jsonl, validation.jsonl\n"
+    "and test.jsonl, an example a line: segment, number, tokens, and for each question its\n"
+    "position, the label expected there and the distance back to where the answer stands. They\n"
+    "are what `attnbench run` trains on with the same settings and seed.\n"
     "\n"
-    "Example:\n"
-    "  attnbench data mqar --set length=128 --set pairs=8 --set train_examples=1000 --out data";
+    "The tasks lm and lra.… train on prepared data: DIR gets one file that is mapped into memory.\n"
+    "What was interrupted goes on where it stopped. Suites find it with --data DIR or\n"
+    "ATTNBENCH_DATA.\n"
+    "\n"
+    "Examples:\n"
+    "  attnbench data mqar --set length=128 --set pairs=8 --set train_examples=1000 --out data\n"
+    "  attnbench data lra.pathfinder --set side=32 --out data/pathfinder32 --show 24\n"
+    "  attnbench data lra.text --from aclImdb_v1.tar.gz --out data/text\n"
+    "  attnbench data lra.image --set source=fashion_mnist --out data/images\n"
+    "  attnbench data lm --from /usr/share/dictd/gcide.dict.dz --out data\n"
+    "  attnbench data --list --data data";
 
 const suite::TaskSpec& task_of(const suite::Catalogue& catalogue, const std::string& name) {
   std::vector<std::string> with_data;
-  for (const auto& [word, task] : catalogue.tasks) {
-    if (!task.data_settings.empty()) with_data.push_back(word);
+  for (const suite::TaskSpec& task : catalogue.tasks) {
+    if (!task.data_settings.empty()) with_data.push_back(task.name);
   }
-  const auto found = catalogue.tasks.find(name);
-  if (found == catalogue.tasks.end()) {
+  for (const tasks::prepared::DataTask& task : tasks::prepared::data_tasks())
+    with_data.push_back(task.name);
+  const suite::TaskSpec* const found = catalogue.task(name);
+  if (found == nullptr) {
     throw UsageFailure("there is no task \"" + name + "\"; " + suite::suggestion(name, with_data));
   }
-  if (found->second.data_settings.empty()) {
+  if (found->data_settings.empty()) {
     throw UsageFailure("the task " + name + " learns from nothing; those with data are " +
                        suite::listed(with_data));
   }
-  return found->second;
+  return *found;
 }
 
-Json value_of(const suite::TaskSpec& task, const suite::SetFlag& flag) {
+OptionValue value_of(const std::string& task, const std::vector<Option>& settings,
+                     const suite::SetFlag& flag) {
   std::vector<std::string> known;
-  for (const Option& spec : task.data_settings) {
+  for (const Option& spec : settings) {
     known.push_back(spec.name);
     if (spec.name != flag.key) continue;
     if (flag.values.size() != 1) throw UsageFailure(flag.place + "expected one value");
@@ -61,63 +83,127 @@ Json value_of(const suite::TaskSpec& task, const suite::SetFlag& flag) {
     if (spec.type == OptionType::integer && typed->is_string()) {
       throw UsageFailure(flag.place + "expected a whole number");
     }
-    return *typed;
+    return value_from(*typed, flag.key);
   }
-  throw UsageFailure(flag.place + "the data of " + task.name + " have no setting \"" + flag.key +
+  throw UsageFailure(flag.place + "the data of " + task + " have no setting \"" + flag.key +
                      "\"; " + suite::suggestion(flag.key, known));
 }
 
-int write_data(const DataArguments& arguments) {
-  if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the data");
-  const suite::TaskSpec task = task_of(run::load_catalogue({}), arguments.task);
-  Json settings = Json::object();
-  for (const std::string& text : arguments.set) {
+/// The settings that --set names, each in the type that it is declared with.
+OptionValues settings_of(const std::string& task, const std::vector<Option>& declared,
+                         const std::vector<std::string>& set) {
+  OptionValues settings;
+  for (const std::string& text : set) {
     const suite::SetFlag flag = suite::parse_set_flag(text);
-    settings[flag.key] = value_of(task, flag);
+    settings[flag.key] = value_of(task, declared, flag);
   }
+  return settings;
+}
+
+int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask& task) {
+  if (arguments.command->given("--seed")) {
+    throw UsageFailure("--seed is for data that are made while a run trains; those of " +
+                       task.name + " are prepared once" +
+                       (task.setting("data_seed") ? ", by the setting data_seed" : ""));
+  }
+  OptionValues settings = settings_of(task.name, task.settings, arguments.set);
+  const Option* source = task.setting("source");
+  if (!arguments.from.empty() && source != nullptr && !settings.contains("source") &&
+      std::count(source->choices.begin(), source->choices.end(), "published") > 0) {
+    settings["source"] = std::string("published");
+  }
+  PrepareRequest request;
+  request.task = &task;
+  request.settings = Options::resolve(task.settings, settings);
+  request.from = arguments.from;
+  request.out = arguments.out;
+  request.threads = arguments.threads > 0
+                        ? arguments.threads
+                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  request.show = arguments.show;
+  return prepare_data(request);
+}
+
+int write_data(const DataArguments& arguments) {
+  for (const char* flag : {"--from", "--show", "--threads"}) {
+    if (!arguments.command->given(flag)) continue;
+    throw UsageFailure(std::string(flag) + " is for data that are prepared: those of " +
+                       tasks::prepared::data_task_names());
+  }
+  const suite::Catalogue catalogue = run::load_catalogue({});
+  const suite::TaskSpec& task = task_of(catalogue, arguments.task);
+  protocol::Data request;
+  request.task = arguments.task;
+  request.seed = arguments.seed;
+  request.settings = settings_of(task.name, task.data_settings, arguments.set);
   std::error_code ignored;
   if (std::filesystem::is_directory(arguments.out, ignored) &&
       std::filesystem::is_empty(arguments.out, ignored)) {
     std::filesystem::remove(arguments.out, ignored);
   }
   apply::OutFolder out(arguments.out, apply::Replacing::never);
+  request.out = out.staging();
   run::WorkerClient client({});
-  Json answer;
+  protocol::DataAnswer answer;
   try {
-    answer = client.request({{"type", "data"},
-                             {"task", arguments.task},
-                             {"settings", settings},
-                             {"seed", arguments.seed},
-                             {"out", out.staging().string()}});
+    answer = client.request(request).get<protocol::DataAnswer>();
   } catch (const run::WorkerDied& died) {
     throw Failure(ExitCode::cells, died.what());
   } catch (const run::WorkerRefused& refused) {
     throw UsageFailure(refused.what());
   }
-  if (answer.value("status", "error") != "ok") {
-    throw UsageFailure(answer.value("reason", "the worker gave no reason"));
-  }
+  if (answer.status != result::Status::ok) throw UsageFailure(answer.reason);
   out.publish();
   std::vector<Row> rows;
-  for (const Json& file : answer.at("files")) {
-    rows.push_back({arguments.out + "/" + file.at("file").get<std::string>(),
-                    std::to_string(file.at("examples").get<std::int64_t>()), "examples"});
+  for (const protocol::DataFile& file : answer.files) {
+    rows.push_back({arguments.out + "/" + file.file, std::to_string(file.examples), "examples"});
   }
   print_columns(std::cout, rows);
   return static_cast<int>(ExitCode::done);
+}
+
+int run_data(const DataArguments& arguments) {
+  if (arguments.list) {
+    if (!arguments.task.empty()) throw UsageFailure("--list names no task: it shows all");
+    return list_prepared_data(arguments.data.empty() ? tasks::prepared::data_folder().string()
+                                                     : arguments.data);
+  }
+  if (arguments.command->given("--data")) {
+    throw UsageFailure("--data is where --list looks; what is prepared goes to --out");
+  }
+  if (arguments.task.empty()) {
+    throw UsageFailure("name a task, such as lra.pathfinder or mqar, or say --list");
+  }
+  if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the data");
+  const tasks::prepared::DataTask* prepared = tasks::prepared::find_data_task(arguments.task);
+  return prepared != nullptr ? prepare_task(arguments, *prepared) : write_data(arguments);
 }
 
 }  // namespace
 
 void add_data(CommandLine& line) {
   auto arguments = std::make_shared<DataArguments>();
-  Command& command = line.add("data", "Write the examples that a task learns from");
-  command.footer(explanation);
-  command.option("task", arguments->task, "A task that learns, such as mqar").required();
+  Command& command = line.add("data", "Write or prepare the examples that a task learns from");
+  arguments->command = &command;
+  command.footer(data_explanation);
+  command.option("task", arguments->task, "A task that learns, such as mqar, lm or lra.pathfinder");
   command.option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)").repeatable();
   command.option("--seed", arguments->seed, "The run's seed").shows_default();
-  command.option("--out", arguments->out, "Folder for the data: new, or empty").required();
-  command.runs([arguments] { return write_data(*arguments); });
+  command.option("--from", arguments->from,
+                 "Published data, or a text, as they are had: an archive, a folder or a file (lm "
+                 "and lra.… only)");
+  command.option("--out", arguments->out, "Folder for the data; new, or empty, for JSON Lines");
+  command
+      .option("--show", arguments->show,
+              "Rows to show: a sheet of images, or text (lm and lra.… only)")
+      .not_negative();
+  command
+      .option("--threads", arguments->threads,
+              "Threads that make rows, as many as cores unless said (lm and lra.… only)")
+      .within(1, 1024);
+  command.flag("--list", arguments->list, "What is prepared, and how to get what is missing");
+  command.option("--data", arguments->data, "Where --list looks, unless ATTNBENCH_DATA says it");
+  command.runs([arguments] { return run_data(*arguments); });
 }
 
 }  // namespace attnbench::commands

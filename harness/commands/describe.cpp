@@ -23,47 +23,44 @@ struct DescribeArguments {
   bool json = false;
 };
 
-std::string range_of(const Json& option) {
-  if (option.contains("choices") && !option["choices"].empty()) {
-    return suite::listed(option["choices"]);
-  }
-  const bool low = option.contains("minimum"), high = option.contains("maximum");
-  // In the catalogue, bounds of integers are doubles, too.
-  const auto bound = [&](const char* end) {
-    const Json& value = option[end];
-    const bool integer = option["type"] == "integer";
-    return result::human_value(integer ? Json(value.get<std::int64_t>()) : value);
+std::string range_of(const Option& option) {
+  if (!option.choices.empty()) return suite::listed(option.choices);
+  const auto bound = [&](double value) {
+    const bool integer = option.type == OptionType::integer;
+    return result::human_value(integer ? Json(static_cast<std::int64_t>(value)) : Json(value));
   };
-  if (low && high) return bound("minimum") + " to " + bound("maximum");
-  if (low) return "at least " + bound("minimum");
-  return high ? "at most " + bound("maximum") : std::string();
+  if (option.minimum && option.maximum) {
+    return bound(*option.minimum) + " to " + bound(*option.maximum);
+  }
+  if (option.minimum) return "at least " + bound(*option.minimum);
+  return option.maximum ? "at most " + bound(*option.maximum) : std::string();
 }
 
-void print_options(const std::string& heading, const Json& options) {
+void print_options(const std::string& heading, const std::vector<Option>& options) {
   if (options.empty()) return;
   std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
-  for (const Json& option : options) {
-    rows.push_back({option["name"], option["type"], result::human_value(option["default"]),
-                    range_of(option), option.value("meaning", "")});
+  for (const Option& option : options) {
+    rows.push_back({option.name, to_string(option.type),
+                    result::human_value(to_json(option.fallback)), range_of(option),
+                    option.meaning});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
 /// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
-std::string growth_of(const Json& implementation) {
-  const Json growth = implementation.value("growth", Json::object());
+std::string growth_of(const run::Exponents& growth) {
   const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
-    const double exponent = growth.value(what + "_in_" + of, 0.0);
-    if (exponent == 0) return std::string();
+    const auto exponent = growth.find(what + "_in_" + of);
+    if (exponent == growth.end() || exponent->second == 0) return std::string();
     std::ostringstream text;
     text << " " << letter;
-    if (exponent != 1) text << "^" << exponent;
+    if (exponent->second != 1) text << "^" << exponent->second;
     return text.str();
   };
   std::string text;
   for (const std::string what : {"time", "workspace"}) {
-    if (!growth.contains(what + "_in_length")) continue;
+    if (growth.count(what + "_in_length") == 0) continue;
     const std::string powers =
         power(what, "T", "length") + power(what, "L", "latents") + power(what, "D", "head_dim");
     text.append(text.empty() ? "" : ", ")
@@ -75,36 +72,29 @@ std::string growth_of(const Json& implementation) {
 }
 
 /// "rows_sum_to_one, linear_in_value; not last_row_agrees"
-std::string claims_of(const Json& mechanism) {
+std::string claims_of(const suite::MechanismSpec& mechanism) {
   std::vector<std::string> made, denied;
-  const Json claims = mechanism.value("claims", Json::object());
-  for (const auto& [claim, value] : claims.items())
-    (value == true ? made : denied).push_back(claim);
-  if (claims.empty()) return {};
+  for (const auto& [claim, is_made] : mechanism.claims) (is_made ? made : denied).push_back(claim);
   return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
 }
 
 /// A line "differs from" for each departure from published code and, after a semicolon, how to undo
 /// it.
-void add_departures(std::vector<Row>& facts, const Json& item) {
-  for (const Json& one : item.value("differs_from", Json::array())) {
-    const std::string how = one.value("how", "");
-    facts.push_back({"differs from", one.value("what", "") + (how.empty() ? "" : "; " + how)});
+void add_departures(std::vector<Row>& facts, const std::vector<suite::DepartureSpec>& departures) {
+  for (const suite::DepartureSpec& one : departures) {
+    facts.push_back({"differs from", one.what + (one.how.empty() ? "" : "; " + one.how)});
   }
 }
 
-void print_roles(const Json& mechanism) {
-  if (mechanism.contains("roles_unknown")) {
-    std::cout << "\n  roles unknown: " << mechanism.value("roles_unknown", "") << "\n";
+void print_roles(const suite::MechanismSpec& mechanism) {
+  if (!mechanism.roles_unknown.empty()) {
+    std::cout << "\n  roles unknown: " << mechanism.roles_unknown << "\n";
     return;
   }
-  const Json roles = mechanism.value("roles", Json::array());
-  if (roles.empty()) return;
+  if (mechanism.roles.empty()) return;
   std::vector<Row> rows{{"role", "shape", "patterns", "fed by"}};
-  for (const Json& role : roles) {
-    rows.push_back({role.value("name", ""), role.value("shape", ""),
-                    suite::listed(role.value("patterns", std::vector<std::string>{})),
-                    role.value("fed_by", "")});
+  for (const suite::RoleSpec& role : mechanism.roles) {
+    rows.push_back({role.name, role.shape, suite::listed(role.patterns), role.fed_by});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
@@ -112,44 +102,39 @@ void print_roles(const Json& mechanism) {
                "unless cross),\n  D head_dim, Dv value_dim, L latents_per_head\n";
 }
 
-void print_mechanism(const Json& mechanism) {
-  std::cout << mechanism["name"].get<std::string>() << ": " << mechanism.value("title", "") << "\n";
+void print_mechanism(const suite::MechanismSpec& mechanism) {
+  std::cout << mechanism.name << ": " << mechanism.title << "\n";
   std::vector<Row> facts;
   const auto fact = [&](const std::string& name, const std::string& text) {
     if (!text.empty()) facts.push_back({name, text});
   };
-  fact("citation", mechanism.value("citation", ""));
-  fact("origin", mechanism.value("origin", ""));
-  fact("patterns", suite::listed(mechanism.value("patterns", std::vector<std::string>{})));
+  fact("citation", mechanism.citation);
+  fact("origin", mechanism.origin);
+  fact("patterns", suite::listed(mechanism.patterns));
   fact("claims", claims_of(mechanism));
-  add_departures(facts, mechanism);
+  add_departures(facts, mechanism.differs_from);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_roles(mechanism);
-  print_options("option", mechanism.value("options", Json::array()));
+  print_options("option", mechanism.options);
   std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
-  for (const Json& implementation : mechanism["implementations"]) {
-    rows.push_back({implementation["name"], growth_of(implementation),
-                    implementation.value("differentiable", true) ? "yes" : "no",
-                    implementation.value("title", "")});
+  for (const suite::ImplementationSpec& one : mechanism.implementations) {
+    rows.push_back({one.name, growth_of(one.growth), one.differentiable ? "yes" : "no", one.title});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
-  for (const Json& alias : mechanism.value("aliases", Json::array())) {
-    std::cout << "\n  alias " << alias["name"].get<std::string>() << " = "
-              << mechanism["name"].get<std::string>() << "/"
-              << alias["implementation"].get<std::string>() << ": " << alias.value("title", "");
+  for (const suite::AliasSpec& alias : mechanism.aliases) {
+    std::cout << "\n  alias " << alias.name << " = " << mechanism.name << "/"
+              << alias.implementation << ": " << alias.title;
   }
-  if (!mechanism.value("aliases", Json::array()).empty()) std::cout << "\n";
+  if (!mechanism.aliases.empty()) std::cout << "\n";
 }
 
-void print_task(const Json& task) {
-  std::cout << task["name"].get<std::string>() << ": " << task.value("title", "") << "\n";
-  std::vector<Row> facts{
-      {"axis", task.value("axis", "")},
-      {"figures", suite::listed(task.value("figures", std::vector<std::string>{}))}};
-  add_departures(facts, task);
+void print_task(const suite::TaskSpec& task) {
+  std::cout << task.name << ": " << task.title << "\n";
+  std::vector<Row> facts{{"axis", task.axis}, {"figures", suite::listed(task.figures)}};
+  add_departures(facts, task.differs_from);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
-  print_options("setting", task["settings"]);
+  print_options("setting", task.settings);
 }
 
 void print_preset(const std::string& name, const Json& preset) {
@@ -164,45 +149,39 @@ void print_preset(const std::string& name, const Json& preset) {
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
-/// The catalogue's entry of that name; for an alias, that of its mechanism.
-Json find(const suite::Catalogue& catalogue, const std::string& name) {
-  const auto alias = catalogue.aliases.find(name);
-  const std::string wanted = alias == catalogue.aliases.end() ? name : alias->second.mechanism;
-  for (const char* kind : {"mechanisms", "tasks"}) {
-    for (const Json& item : catalogue.document[kind]) {
-      if (item["name"] == wanted) return item;
-    }
+[[noreturn]] void refuse(const suite::Catalogue& catalogue, const std::string& name) {
+  std::vector<std::string> known = catalogue.names();
+  for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
+    known.insert(known.end(), more.begin(), more.end());
   }
-  if (suite::presets().contains(name)) return Json(suite::presets()[name]);
-  std::vector<std::string> known;
-  for (const auto& [word, ignored] : catalogue.mechanisms) known.push_back(word);
-  for (const auto& [word, ignored] : catalogue.aliases) known.push_back(word);
-  for (const auto& [word, ignored] : catalogue.tasks) known.push_back(word);
-  for (const std::string& word : suite::preset_names()) known.push_back(word);
   throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
 }
 
 int describe(DescribeArguments& arguments) {
   arguments.name = suite::resolve_script(arguments.name, "", arguments.plugins);
+  const std::string& name = arguments.name;
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
-  const Json item = find(catalogue, arguments.name);
-  if (arguments.json) {
-    std::cout << item.dump(2) << "\n";
-    return 0;
-  }
-  const auto alias = catalogue.aliases.find(arguments.name);
-  if (alias != catalogue.aliases.end()) {
-    const std::string options = alias->second.options.dump();
-    std::cout << arguments.name << " stands for " << alias->second.mechanism << "/"
-              << alias->second.implementation << (options == "{}" ? "" : " with " + options)
-              << "\n\n";
-  }
-  if (item.contains("implementations")) {
-    print_mechanism(item);
-  } else if (item.contains("settings")) {
-    print_task(item);
+  const auto show = [&](const Json& json, const auto& print) {
+    if (!arguments.json) return print();
+    std::cout << json.dump(2) << "\n";
+  };
+  if (const auto named = catalogue.find(name)) {
+    show(*named->mechanism, [&] {
+      if (const suite::AliasSpec* const alias = named->alias) {
+        std::cout << name << " stands for " << named->mechanism->name << "/"
+                  << alias->implementation
+                  << (alias->options.empty() ? "" : " with " + to_json(alias->options).dump())
+                  << "\n\n";
+      }
+      print_mechanism(*named->mechanism);
+    });
+  } else if (const suite::TaskSpec* const task = catalogue.task(name)) {
+    show(*task, [&] { print_task(*task); });
+  } else if (suite::presets().contains(name)) {
+    const Json preset = suite::presets()[name];
+    show(preset, [&] { print_preset(name, preset); });
   } else {
-    print_preset(arguments.name, item);
+    refuse(catalogue, name);
   }
   return 0;
 }

@@ -1,12 +1,16 @@
 // attnbench doctor: the machine, what would disturb measurements on it, and whether all parts work.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/failure.hpp"
-#include "core/result/blas.hpp"
+#include "core/result/machine.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/findings.hpp"
 #include "harness/commands/worker_arguments.hpp"
@@ -35,31 +39,31 @@ struct DoctorArguments {
   bool keep_blas_core = false;
 };
 
-/// Starts a worker: {works, start_seconds, stamp, plugins} or {works, reason}.
-Json look_at_worker(run::WorkerClient& worker) {
+void look_at_worker(WorkerFound& found, run::WorkerClient& worker) {
   const auto begin = std::chrono::steady_clock::now();
   try {
     worker.start();
   } catch (const std::exception& error) {
-    return {{"works", false}, {"reason", error.what()}};
+    found.reason = error.what();
+    return;
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-  return {{"works", true},
-          {"start_seconds", passed.count()},
-          {"stamp", worker.hello().value("stamp", Json::object())},
-          {"plugins", worker.hello().value("plugins", Json::array())}};
+  found.works = true;
+  found.start_seconds = passed.count();
+  found.stamp = worker.hello().stamp;
+  found.plugins = worker.hello().plugins;
 }
 
-/// A device other than the CPU: {card, condition}, or {refusal} where it cannot be used.
-Json look_at_device(const measure::Device& device, int index) {
+DeviceFound look_at_device(const measure::Device& device, int index) {
   const std::string refusal = device.refusal(index);
-  if (!refusal.empty()) return {{"refusal", refusal}};
-  return {{"card", device.card(index)}, {"condition", device.condition(index)}};
+  if (!refusal.empty()) return {{}, {}, refusal};
+  return {device.card(index).get<result::DeviceCard>(),
+          device.condition(index).get<measure::DeviceCondition>(), ""};
 }
 
 /// The named device, else the first of each kind, without the CPU.
-Json devices(const std::string& named) {
-  Json found = Json::object();
+std::map<std::string, DeviceFound> devices(const std::string& named) {
+  std::map<std::string, DeviceFound> found;
   for (const auto& device : measure::all_devices()) {
     const std::string kind = device->name();
     if (kind == "cpu") continue;
@@ -72,86 +76,78 @@ Json devices(const std::string& named) {
 }
 
 /// The devices to measure.
-std::vector<std::string> words_of(const DoctorArguments& arguments, const Json& devices) {
+std::vector<std::string> words_of(const DoctorArguments& arguments,
+                                  const std::map<std::string, DeviceFound>& devices) {
   if (!arguments.device.empty()) return {arguments.device};
   std::vector<std::string> words = {"cpu"};
-  for (const auto& [word, found] : devices.items()) {
-    if (!found.contains("refusal")) words.push_back(word);
+  for (const auto& [word, found] : devices) {
+    if (found.refusal.empty()) words.push_back(word);
   }
   return words;
 }
 
-/// Adds ceilings of one device, or {refusal}, and LibTorch's part of the machine card, from a child
-/// of the worker. Without a worker the CPU's ceilings are measured here.
-void probe_into(Json& found, run::WorkerClient& worker, const std::string& word, int threads) {
-  Json& ceilings = found["ceilings"][word];
-  std::string reason = found["worker"].value("reason", "");
-  if (found["worker"]["works"]) {
+/// Adds ceilings of one device, or why there are none, and LibTorch's part of the machine card,
+/// from a child of the worker. Without a worker the CPU's ceilings are measured here.
+void probe_into(DoctorFound& found, run::WorkerClient& worker, const std::string& word,
+                int threads) {
+  std::string reason = found.worker.reason;
+  if (found.worker.works) {
     try {
-      const Json probe = worker.request({{"type", "probe"}, {"device", word}, {"threads", threads}},
-                                        {}, probe_seconds);
-      ceilings = probe.value("ceilings", Json::object());
-      Json torch = probe.value("machine", Json::object());
+      protocol::Probe request;
+      request.device = word;
+      request.threads = threads;
+      const auto probe = worker.request(request, {}, probe_seconds).get<protocol::ProbeAnswer>();
+      found.ceilings[word] = probe.ceilings;
+      Json torch = probe.machine;
       // The setting in effect, not the wanted one.
-      found["machine"]["blas"].update(torch.value("blas", Json::object()));
+      Json blas = found.machine.blas.value_or(result::Blas{});
+      blas.update(torch.value("blas", Json::object()));
+      found.machine.blas = blas.get<result::Blas>();
       torch.erase("blas");
-      found["machine"]["torch"] = torch;
+      found.machine.further["torch"] = torch;
       return;
     } catch (const std::exception& error) {
       reason = error.what();
     }
   }
   if (word == "cpu") {
-    found["worker"]["works"] = false;
-    found["worker"]["reason"] = reason;
-    ceilings = measure::cpu_ceilings(threads);
+    found.worker.works = false;
+    found.worker.reason = reason;
+    found.ceilings[word] = measure::cpu_ceilings(threads);
   } else {
-    ceilings = {{"refusal", reason}};
+    found.ceilings[word] = {{"refusal", reason}};
   }
 }
 
-void measure_into(Json& found, run::WorkerClient& worker, const std::vector<std::string>& words,
-                  int threads) {
-  for (const std::string& word : words) probe_into(found, worker, word, threads);
-  const measure::Noise noise = measure::noise_self_test(threads);
-  found["noise"] = {{"median_seconds", noise.median_seconds},
-                    {"spread", noise.spread},
-                    {"difference", noise.difference}};
-}
-
-Json places() {
-  std::error_code ignored;
-  return {{"programs", run::program_folder().string()},
-          {"cache", run::cache_file("catalogue").parent_path().string()},
-          {"runs", std::filesystem::absolute("runs", ignored).string()}};
-}
-
-std::vector<std::string> noise_sources_of(const Json& found) {
-  std::vector<std::string> sentences = measure::noise_sources(found["machine"]);
-  for (const auto& [word, device] : found["devices"].items()) {
-    for (std::string& sentence :
-         measure::card_noise_sources(word, device.value("condition", Json::object()))) {
+std::vector<std::string> noise_sources_of(const DoctorFound& found) {
+  std::vector<std::string> sentences = measure::noise_sources(found.machine);
+  for (const auto& [word, device] : found.devices) {
+    if (!device.refusal.empty()) continue;
+    for (std::string& sentence : measure::card_noise_sources(word, *device.condition)) {
       sentences.push_back(std::move(sentence));
     }
   }
-  const Json ceilings = found.value("ceilings", Json::object()).value("cpu", Json::object());
-  if (const std::string slow = result::blas_warning(ceilings, found["machine"]); !slow.empty()) {
+  const auto cpu = found.ceilings.find("cpu");
+  const result::Values ceilings = cpu == found.ceilings.end() ? result::Values{} : cpu->second;
+  if (const std::string slow = result::blas_warning(ceilings, found.machine); !slow.empty()) {
     sentences.push_back(slow);
   }
-  const double spread = found.contains("noise") ? found["noise"]["spread"].get<double>() : 0;
+  const double spread = found.noise ? found.noise->spread : 0;
   if (spread > 0.03) {
     sentences.push_back("The same work differs from itself by " +
-                        std::to_string(static_cast<int>(100 * spread + 0.5)) +
+                        std::to_string(std::lround(100 * spread)) +
                         " % now: small differences between cells will not be told apart.");
   }
   return sentences;
 }
 
-Json examine(const DoctorArguments& arguments) {
+DoctorFound examine(const DoctorArguments& arguments) {
   const int threads = arguments.threads > 0 ? arguments.threads : run::usable_cores();
+  DoctorFound found;
   // Look at cards before anything of ours runs on them.
-  Json found = {{"machine", measure::machine_card()}, {"devices", devices(arguments.device)}};
-  const std::vector<std::string> words = words_of(arguments, found["devices"]);
+  found.machine = measure::machine_card();
+  found.devices = devices(arguments.device);
+  const std::vector<std::string> words = words_of(arguments, found.devices);
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
   options.threads = threads;
@@ -161,36 +157,41 @@ Json examine(const DoctorArguments& arguments) {
       run::blas_choice(arguments.keep_blas_core, arguments.quick ? run::BlasTrying::only_remembered
                                                                  : run::BlasTrying::allowed);
   options.blas_core = blas.set;
-  found["machine"]["blas"] = run::to_json(blas);
+  found.machine.blas = Json(blas).get<result::Blas>();
   run::WorkerClient worker(options);
-  found["worker"] = look_at_worker(worker);
-  if (!arguments.quick) measure_into(found, worker, words, threads);
-  found["places"] = places();
-  found["machine"]["spoilers"] = noise_sources_of(found);
+  look_at_worker(found.worker, worker);
+  if (!arguments.quick) {
+    for (const std::string& word : words) probe_into(found, worker, word, threads);
+    const measure::Noise noise = measure::noise_self_test(threads);
+    found.noise = NoiseFound{noise.median_seconds, noise.spread, noise.difference};
+  }
+  found.machine.spoilers = noise_sources_of(found);
+  std::error_code ignored;
+  found.places = {{"programs", run::program_folder().string()},
+                  {"cache", run::cache_file("catalogue").parent_path().string()},
+                  {"runs", std::filesystem::absolute("runs", ignored).string()}};
   return found;
 }
 
 /// Whether cells can be measured with the worker, the plugins and the devices.
-bool can_measure(const Json& found) {
-  bool works = found["worker"]["works"];
-  for (const Json& plugin : found["worker"].value("plugins", Json::array())) {
-    works = works && plugin.value("status", "ok") == "ok";
-  }
-  for (const Json& ceilings : found.value("ceilings", Json::object())) {
-    works = works && !ceilings.contains("refusal");
-  }
-  return works;
+bool can_measure(const DoctorFound& found) {
+  const bool measured = std::none_of(found.ceilings.begin(), found.ceilings.end(),
+                                     [](auto& each) { return each.second.contains("refusal"); });
+  const auto plugins = found.worker.plugins.value_or(std::vector<suite::PluginSpec>{});
+  return found.worker.works && measured &&
+         std::all_of(plugins.begin(), plugins.end(),
+                     [](const suite::PluginSpec& plugin) { return plugin.status == "ok"; });
 }
 
 int doctor(const DoctorArguments& arguments) {
   if (!arguments.device.empty()) require_device(arguments.device);
-  const Json found = examine(arguments);
+  const DoctorFound found = examine(arguments);
   const bool works = can_measure(found);
   if (arguments.json) {
-    std::cout << found.dump(2) << "\n";
+    std::cout << Json(found).dump(2) << "\n";
   } else {
     print_doctor(std::cout, found);
-    if (!works) std::cout << "This installation cannot measure: see above.\n";
+    if (!works) std::cerr << "attnbench: this installation cannot measure: its report says why\n";
   }
   return static_cast<int>(works ? ExitCode::done : ExitCode::environment);
 }

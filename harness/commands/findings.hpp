@@ -2,12 +2,15 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/catalogue.hpp"
+#include "core/result/machine.hpp"
+#include "harness/measure/condition.hpp"
 
 namespace attnbench::commands {
 
@@ -28,10 +31,44 @@ struct CheckReports {
 nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
                            const std::vector<std::string>& plugins, const std::string& device);
 
-/// Prints the findings of `doctor`:
-/// {machine: card with spoilers, worker: {works, reason?, start_seconds, stamp, plugins},
-///  devices: {WORD: {card, condition} | {refusal}}, ceilings?: {WORD: {…} | {refusal}}, noise?,
-///  places: {NAME: PATH}}.
-void print_doctor(std::ostream& out, const nlohmann::json& found);
+// ---- doctor
+
+struct WorkerFound {
+  bool works = false;
+  std::string reason;                   ///< why it does not
+  std::optional<double> start_seconds;  ///< and what it said of itself, where it started
+  std::optional<suite::Stamp> stamp;
+  std::optional<std::vector<suite::PluginSpec>> plugins;
+};
+
+/// A device other than the CPU: card and condition, or why it cannot be used.
+struct DeviceFound {
+  std::optional<result::DeviceCard> card;
+  std::optional<measure::DeviceCondition> condition;
+  std::string refusal;
+};
+
+struct NoiseFound {
+  double median_seconds = 0;
+  double spread = 0;  ///< as measure::Noise has them
+  double difference = 0;
+};
+
+/// What `doctor` found, and its document of --json. The ceilings of a device that could not be
+/// measured are {refusal: the reason}.
+struct DoctorFound {
+  result::MachineCard machine;
+  WorkerFound worker;
+  std::map<std::string, DeviceFound> devices;
+  std::map<std::string, result::Values> ceilings;
+  std::optional<NoiseFound> noise;
+  std::map<std::string, std::string> places;
+};
+void to_json(nlohmann::json& json, const WorkerFound& found);
+void to_json(nlohmann::json& json, const DeviceFound& found);
+void to_json(nlohmann::json& json, const NoiseFound& found);
+void to_json(nlohmann::json& json, const DoctorFound& found);
+
+void print_doctor(std::ostream& out, const DoctorFound& found);
 
 }  // namespace attnbench::commands

@@ -26,103 +26,118 @@ struct ListArguments {
   bool json = false;
 };
 
+/// An item, and what is shown beside its name and title.
+struct Item {
+  Json json;
+  std::string name;
+  std::string title;
+  std::string remark;
+};
+
 /// Asks the worker for the catalogue only where it is needed; suites need none.
 class Lister {
  public:
   explicit Lister(const std::vector<std::string>& plugins) : plugins_(plugins) {}
 
-  Json items(const std::string& kind) {
-    if (kind == "mechanisms") return catalogue()["mechanisms"];
+  std::vector<Item> items(const std::string& kind) {
+    if (kind == "mechanisms") return mechanisms();
     if (kind == "implementations") return implementations();
     if (kind == "aliases") return aliases();
-    if (kind == "tasks") return catalogue()["tasks"];
+    if (kind == "tasks") return tasks();
     if (kind == "suites") return suites();
     if (kind == "devices") return devices();
-    Json presets = Json::array();
-    for (const auto& [name, preset] : suite::presets().items()) {
-      Json item = preset;
-      item["name"] = name;
-      presets.push_back(item);
-    }
-    return presets;
+    return presets();
   }
 
  private:
-  const Json& catalogue() {
-    if (!catalogue_) catalogue_ = catalogue_with(plugins_).document;
+  const suite::Catalogue& catalogue() {
+    if (!catalogue_) catalogue_ = catalogue_with(plugins_);
     return *catalogue_;
   }
 
-  Json implementations() {
-    Json items = Json::array();
-    for (const Json& mechanism : catalogue()["mechanisms"]) {
-      for (Json item : mechanism["implementations"]) {
-        item["mechanism"] = mechanism["name"];
-        item["name"] = mechanism["name"].get<std::string>() + "/" + item["name"].get<std::string>();
-        items.push_back(item);
+  std::vector<Item> mechanisms() {
+    std::vector<Item> items;
+    for (const suite::MechanismSpec& one : catalogue().mechanisms) {
+      const std::string from = one.origin == "built in" ? "" : "  (from " + one.origin + ")";
+      items.push_back({one, one.name, one.title, suite::listed(one.implementation_names()) + from});
+    }
+    return items;
+  }
+
+  std::vector<Item> implementations() {
+    std::vector<Item> items;
+    for (const suite::MechanismSpec& mechanism : catalogue().mechanisms) {
+      for (const suite::ImplementationSpec& one : mechanism.implementations) {
+        const std::string name = mechanism.name + "/" + one.name;
+        Json json = one;
+        json.update({{"mechanism", mechanism.name}, {"name", name}});
+        items.push_back({std::move(json), name, one.title, ""});
       }
     }
     return items;
   }
 
-  Json aliases() {
-    Json items = Json::array();
-    for (const Json& mechanism : catalogue()["mechanisms"]) {
-      for (Json item : mechanism.value("aliases", Json::array())) {
-        item["mechanism"] = mechanism["name"];
-        items.push_back(item);
+  std::vector<Item> aliases() {
+    std::vector<Item> items;
+    for (const suite::MechanismSpec& mechanism : catalogue().mechanisms) {
+      for (const suite::AliasSpec& one : mechanism.aliases) {
+        Json json = one;
+        json.update({{"mechanism", mechanism.name}});
+        const std::string options = one.options.empty() ? "" : " " + to_json(one.options).dump();
+        items.push_back({std::move(json), one.name, one.title,
+                         mechanism.name + "/" + one.implementation + options});
       }
     }
     return items;
   }
 
-  static Json suites() {
-    Json items = Json::array();
+  std::vector<Item> tasks() {
+    std::vector<Item> items;
+    for (const suite::TaskSpec& one : catalogue().tasks) {
+      items.push_back({one, one.name, one.title, ""});
+    }
+    return items;
+  }
+
+  static std::vector<Item> suites() {
+    std::vector<Item> items;
     for (const KnownSuite& known : known_suites()) {
-      items.push_back({{"name", known.file.string()},
-                       {"title", known.title},
-                       {"source", known.source},
-                       {"profiles", known.profiles}});
+      items.push_back({{{"name", known.file.string()},
+                        {"title", known.title},
+                        {"source", known.source},
+                        {"profiles", known.profiles}},
+                       known.file.string(),
+                       known.title,
+                       known.profiles.empty() ? "" : "profiles: " + suite::listed(known.profiles)});
     }
     return items;
   }
 
-  static Json devices() {
-    Json items = Json::array();
+  static std::vector<Item> devices() {
+    std::vector<Item> items;
     for (const auto& device : measure::all_devices()) {
       const std::string refusal = device->refusal(0);
+      const std::string title = refusal.empty() ? "can be used here" : "cannot be used: " + refusal;
+      items.push_back({{{"name", device->name()}, {"title", title}}, device->name(), title, ""});
+    }
+    return items;
+  }
+
+  static std::vector<Item> presets() {
+    std::vector<Item> items;
+    for (const auto& [name, preset] : suite::presets().items()) {
+      Json json = preset;
+      json.update({{"name", name}});
+      const std::string source = preset.value("source", "none");
       items.push_back(
-          {{"name", device->name()},
-           {"title", refusal.empty() ? "can be used here" : "cannot be used: " + refusal}});
+          {std::move(json), name, preset.value("title", ""), source == "none" ? "" : source});
     }
     return items;
   }
 
   const std::vector<std::string>& plugins_;
-  std::optional<Json> catalogue_;
+  std::optional<suite::Catalogue> catalogue_;
 };
-
-/// What is shown beside name and title.
-std::string remark(const std::string& kind, const Json& item) {
-  if (kind == "mechanisms") {
-    std::vector<std::string> names;
-    for (const Json& implementation : item["implementations"]) {
-      names.push_back(implementation["name"]);
-    }
-    const std::string origin = item.value("origin", "built in");
-    return suite::listed(names) + (origin == "built in" ? "" : "  (from " + origin + ")");
-  }
-  if (kind == "aliases") {
-    const std::string options = item.value("options", Json::object()).dump();
-    return item["mechanism"].get<std::string>() + "/" + item["implementation"].get<std::string>() +
-           (options == "{}" ? "" : " " + options);
-  }
-  if (kind == "suites" && !item["profiles"].empty()) {
-    return "profiles: " + suite::listed(item["profiles"]);
-  }
-  if (kind == "presets" && item.value("source", "none") != "none") return item["source"];
-  return {};
-}
 
 int list(const ListArguments& arguments) {
   Lister lister(arguments.plugins);
@@ -130,20 +145,20 @@ int list(const ListArguments& arguments) {
   for (const std::string& kind : kinds) {
     // Mechanisms list their implementations; list those alone only on request.
     const bool wanted = arguments.kind.empty() ? kind != "implementations" : kind == arguments.kind;
-    if (wanted) all[kind] = lister.items(kind);
+    if (!wanted) continue;
+    const std::vector<Item> items = lister.items(kind);
+    Json& list = all[kind] = Json::array();
+    std::vector<Row> rows;
+    for (const Item& item : items) {
+      list.push_back(item.json);
+      rows.push_back({item.name, item.title, item.remark});
+    }
+    if (arguments.json || rows.empty()) continue;
+    if (arguments.kind.empty()) std::cout << kind << "\n";
+    print_columns(std::cout, rows, arguments.kind.empty() ? "  " : "", terminal_width(whole_lines));
   }
   if (arguments.json) {
     std::cout << (arguments.kind.empty() ? all : all[arguments.kind]).dump(2) << "\n";
-    return 0;
-  }
-  for (const std::string& kind : kinds) {
-    if (!all.contains(kind) || all[kind].empty()) continue;
-    std::vector<Row> rows;
-    for (const Json& item : all[kind]) {
-      rows.push_back({item["name"], item.value("title", ""), remark(kind, item)});
-    }
-    if (arguments.kind.empty()) std::cout << kind << "\n";
-    print_columns(std::cout, rows, arguments.kind.empty() ? "  " : "", terminal_width(whole_lines));
   }
   return 0;
 }

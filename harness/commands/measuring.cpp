@@ -7,11 +7,16 @@
 
 #include "core/failure.hpp"
 #include "core/manifest.hpp"
-#include "core/result/record.hpp"
+#include "core/result/status.hpp"
+#include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
+#include "harness/cluster/shell.hpp"
 #include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
+#include "reports/tables/tables.hpp"
+#include "reports/verdict/words.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -22,29 +27,6 @@ std::vector<std::string> own_words() {
   for (std::string word; std::getline(stream, word, '\0');) words.push_back(word);
   if (!words.empty()) words[0] = std::filesystem::path(words[0]).filename().string();
   return words;
-}
-
-std::string quoted(const std::string& word) {
-  const char* plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=.,:/@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char letter : word) {
-    if (letter == '\'') {
-      out += "'\\''";
-    } else {
-      out += letter;
-    }
-  }
-  return out + "'";
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) {
-    if (!out.empty()) out += ' ';
-    out += quoted(word);
-  }
-  return out;
 }
 
 bool is_one_of(const std::string& word, std::initializer_list<const char*> flags) {
@@ -120,8 +102,8 @@ void expect_free(const std::filesystem::path& folder, const MeasureArguments& ar
   if (std::filesystem::exists(run.journal(), ignored)) return;  // refused with better words
   std::vector<std::string> names{"result.json", "ab.json", "logs/worker.log"};
   if (!arguments.no_report) {
-    names.insert(names.end(),
-                 {"index.html", "tables/result.md", "tables/result.tex", "tables/result.csv"});
+    names.insert(names.end(), {"index.html", "tables/result.md", "tables/result.tex",
+                               "tables/result.csv", "tables/result_samples.csv"});
   }
   result::Manifest(folder, "run").expect_ours(names);
 }
@@ -142,13 +124,28 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
   }
 }
 
+void print_table(const result::Result& document) {
+  result::TableStyle style;
+  style.width = terminal_width(style.width);
+  style.colour = result::shows_colour(stdout);
+  const std::string table = result::table(document, style);
+  style.colour ? print_with_sequences(table) : print_coloured(table);
+  print_coloured(result::status_line(document) + "\n");
+}
+
+void print_verdict(const reports::verdict::Verdict& verdict) {
+  constexpr std::size_t plain_width = 100;
+  const std::string text = reports::verdict::text_of(verdict, terminal_width(plain_width));
+  if (!text.empty()) print_coloured("\n" + text);
+}
+
 void print_interruption(const run::RunOutcome& outcome) {
   if (!outcome.interrupted) return;
   std::cerr << "attnbench: interrupted; go on with: attnbench run --resume "
             << outcome.folder.string() << "\n";
 }
 
-std::string typed_command() { return joined(own_words()); }
+std::string typed_command() { return cluster::shell_words(own_words()); }
 
 std::string reproducing_command(const std::string& suite) {
   return reproducing_command(own_words(), suite);
@@ -161,16 +158,16 @@ std::string reproducing_command(const std::vector<std::string>& words, const std
     const std::string flag = words[i].substr(0, equals);
     if (is_one_of(flag, {"--no-report", "--no-ceilings", "--now"})) continue;
     if (is_one_of(flag, {"--out", "--resume", "--reuse", "--retry", "--fail-on", "--only", "--skip",
-                         "--shard", "--progress", "--wait"})) {
+                         "--markdown", "--junit", "--shard", "--progress", "--wait"})) {
       if (equals == std::string::npos) ++i;
       continue;
     }
     const bool other_suite = i > 0 && words[i].rfind("--", 0) != 0 &&
                              words[i - 1].rfind("--", 0) != 0 && names_suite(words[i]) &&
-                             words[i] != suite;
+                             words[i] != suite && find_suite(words[i]) != suite;
     if (!other_suite) kept.push_back(words[i]);
   }
-  return joined(kept);
+  return cluster::shell_words(kept);
 }
 
 std::set<std::string> statuses_from(const std::string& flag,

@@ -10,6 +10,7 @@
 
 #include "harness/commands/command.hpp"
 #include "harness/run/supervise/settings.hpp"
+#include "reports/verdict/verdict.hpp"
 
 namespace attnbench::commands {
 
@@ -58,6 +59,12 @@ void expect_free(const std::filesystem::path& folder, const MeasureArguments& ar
 /// Draws figures and page of a run; prints the page's path or, on standard error, why there is
 /// none.
 void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments);
+
+/// Prints the table of a result, as wide as the terminal, and how many cells ended how.
+void print_table(const result::Result& document);
+
+/// Prints the verdict of a result, if it has one.
+void print_verdict(const reports::verdict::Verdict& verdict);
 
 /// Prints how to resume an interrupted run, on standard error.
 void print_interruption(const run::RunOutcome& outcome);

@@ -1,4 +1,5 @@
-// attnbench new NAME [--plugin DIR]: writes the files of a new mechanism.
+// attnbench new NAME [--plugin DIR]: writes the files of a new mechanism, or with --workflow the
+// job of GitHub's that measures it, or a suite, on pull requests.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -25,6 +26,8 @@ extern const char* const readme_template;
 extern const char* const ignore_template;
 extern const char* const ci_script_template;
 extern const char* const ci_template;
+extern const char* const plugin_workflow_template;
+extern const char* const suite_workflow_template;
 
 namespace {
 
@@ -70,7 +73,7 @@ std::string filled(const char* text, const std::string& name) {
 }
 
 /// All words of a template: a mechanism of such a name would clash with them.
-std::set<std::string> words_of(std::string_view text) {
+std::set<std::string> title_words(std::string_view text) {
   std::set<std::string> words;
   std::string word;
   for (const char c : text) {
@@ -117,7 +120,7 @@ std::string name_complaint(const std::string& name) {
   if (name.size() > 60) return "a name has at most 60 letters";
   for (const char* text :
        {mechanism_template, reference_template, plugin_template, project_template}) {
-    if (words_of(text).count(name) != 0 && name != placeholder) {
+    if (title_words(text).count(name) != 0 && name != placeholder) {
       return "the word is used in the files to be written; choose another, such as my_" + name;
     }
   }
@@ -151,6 +154,7 @@ std::vector<NewFile> plugin_files(const std::string& name) {
 struct NewArguments {
   std::string name;
   std::string plugin;
+  std::string workflow;
 };
 
 bool is_source_tree(const fs::path& folder) {
@@ -186,7 +190,7 @@ void refuse_taken(const std::string& name) {
   } catch (const EnvironmentFailure&) {
     return;  // no worker yet: the registry will say so
   }
-  if (catalogue.mechanisms.count(name) != 0 || catalogue.aliases.count(name) != 0) {
+  if (catalogue.find(name)) {
     throw UsageFailure("there is a mechanism or alias " + name + " already; choose another name");
   }
 }
@@ -229,7 +233,39 @@ void say_next(const std::vector<std::string>& steps) {
   }
 }
 
+/// A suite's path ends up in shell and YAML as it is.
+std::string suite_complaint(const std::string& path) {
+  const bool plain = std::all_of(path.begin(), path.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' ||
+           c == '/';
+  });
+  if (!plain || path.front() == '/' || path.front() == '-' ||
+      path.find("..") != std::string::npos) {
+    return "the suite is named as from the root of its repository, in letters, digits and _ - . /";
+  }
+  return {};
+}
+
+int write_workflow(const NewArguments& arguments) {
+  const std::string& name = arguments.name;
+  const bool suite = fs::path(name).extension() == ".json";
+  const std::string complaint = suite ? suite_complaint(name) : name_complaint(name);
+  if (!complaint.empty()) throw UsageFailure("new " + result::quotable(name) + ": " + complaint);
+  if (!arguments.plugin.empty()) {
+    throw UsageFailure("--workflow writes beside what is there; --plugin comes first, alone");
+  }
+  const std::string text = suite ? replaced(suite_workflow_template, "example_suite.json", name)
+                                 : replaced(plugin_workflow_template, placeholder, name);
+  write(arguments.workflow,
+        {{".github/workflows/speed.yml", text, "measures pull requests against their base"}});
+  say_next({suite ? "set the repository's variables ATTNBENCH_REPOSITORY, ATTNBENCH_BASE and "
+                    "ATTNBENCH_NEW"
+                  : "set the repository's variables ATTNBENCH_REPOSITORY and ATTNBENCH_VERSION"});
+  return 0;
+}
+
 int write_new(const NewArguments& arguments) {
+  if (!arguments.workflow.empty()) return write_workflow(arguments);
   const std::string& name = arguments.name;
   refuse_taken(name);
   if (const std::string complaint = name_complaint(name); !complaint.empty()) {
@@ -256,14 +292,22 @@ int write_new(const NewArguments& arguments) {
 
 void add_new(CommandLine& line) {
   auto arguments = std::make_shared<NewArguments>();
-  Command& command = line.add("new", "Write the files of a new mechanism");
-  command.option("name", arguments->name, "Its name: lower-case letters, digits and _").required();
+  Command& command = line.add("new", "Write the files of a new mechanism, or a workflow");
+  command
+      .option("name", arguments->name,
+              "Its name: lower-case letters, digits and _; with --workflow also a suite's file")
+      .required();
   command.option("--plugin", arguments->plugin,
                  "A folder for a project of its own, outside attnbench's sources");
+  command.option("--workflow", arguments->workflow,
+                 "A repository with that plugin or suite: its job for GitHub that measures pull "
+                 "requests");
   command.footer(
       "Examples:\n"
       "  attnbench new my_mix\n"
-      "  attnbench new my_mix --plugin ../my_mix");
+      "  attnbench new my_mix --plugin ../my_mix\n"
+      "  attnbench new my_mix --workflow ../my_mix\n"
+      "  attnbench new suites/mine.json --workflow .");
   command.runs([arguments] { return write_new(*arguments); });
 }
 

@@ -1,18 +1,19 @@
 // attnbench plan SUITE…: cells, cost and time of a suite, and unsupported cells with reasons.
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <iostream>
 #include <map>
 #include <memory>
 
+#include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/planned.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
-#include "harness/run/plan/planning.hpp"
+#include "harness/measure/machine.hpp"
 #include "harness/suite/cell.hpp"
 
 namespace attnbench::commands {
@@ -25,46 +26,6 @@ struct PlanArguments {
   bool json = false;
   bool cells = false;
 };
-
-struct Totals {
-  std::size_t cells = 0;
-  std::size_t unsupported = 0;
-  double model_flops = 0;  ///< of one call of each cell
-  double peak_bytes = 0;   ///< of the largest cell
-  double seconds = 0;
-
-  void add(const Totals& other) {
-    cells += other.cells;
-    unsupported += other.unsupported;
-    model_flops += other.model_flops;
-    peak_bytes = std::max(peak_bytes, other.peak_bytes);
-    seconds += other.seconds;
-  }
-};
-
-Totals totals_of(const Json& forecast, const Json& measure) {
-  Totals totals;
-  totals.cells = 1;
-  if (!forecast.value("supported", true)) {
-    totals.unsupported = 1;
-    return totals;
-  }
-  const Json cost = forecast.value("cost", Json::object());
-  totals.model_flops = cost.value("model_flops", 0.0);
-  totals.peak_bytes = forecast.value("peak_bytes", 0.0);
-  const double once = suite::estimated_call_seconds(cost);
-  const bool trains = forecast.value("once", false);
-  totals.seconds = trains ? once : suite::estimated_cell_seconds(once, measure);
-  return totals;
-}
-
-std::string hours(double seconds) {
-  if (seconds < 120) return result::human_seconds(seconds);
-  char text[32];
-  std::snprintf(text, sizeof text, seconds < 7200 ? "%.0f min" : "%.1f h",
-                seconds / (seconds < 7200 ? 60 : 3600));
-  return text;
-}
 
 /// "4.10 GFLOP", "12 FLOP".
 std::string flops(double count) {
@@ -83,58 +44,55 @@ Row row_of(const std::string& label, const Totals& totals) {
           totals.unsupported == 0 ? "-" : std::to_string(totals.unsupported),
           flops(totals.model_flops),
           result::human_bytes(totals.peak_bytes),
-          hours(totals.seconds)};
+          run::human_duration(totals.seconds)};
 }
 
-/// An expanded suite with the forecast of each cell.
-struct Planned {
-  suite::Expanded suite;
-  std::vector<Json> forecasts;
-};
+/// The status of a cell that will not run: data that are not there make it skipped.
+std::string word_of(const run::Forecast& forecast) {
+  return result::to_string(forecast.status.value_or(result::Status::unsupported));
+}
 
-void print_cells(const Planned& planned) {
+void print_cells(const PlannedSuite& planned) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const Json& forecast = planned.forecasts[i];
-    const Totals totals = totals_of(forecast, planned.suite.measure);
+    const run::Forecast& forecast = planned.forecasts[i];
+    const Totals totals = planned.of_cell(i);
     const bool supported = totals.unsupported == 0;
-    rows.push_back(
-        {suite::describe(planned.suite.cells[i]),
-         supported ? forecast.value("implementation", "") : "unsupported",
-         supported ? flops(totals.model_flops) : "-",
-         supported ? result::human_bytes(totals.peak_bytes) : "-",
-         supported ? std::string() : result::quotable(forecast.value("reason", ""), 600)});
+    rows.push_back({suite::describe(planned.suite.cells[i]),
+                    supported ? forecast.implementation : word_of(forecast),
+                    supported ? flops(totals.model_flops) : "-",
+                    supported ? result::human_bytes(totals.peak_bytes) : "-",
+                    supported ? std::string() : result::quotable(forecast.reason, 600)});
   }
   print_columns(std::cout, rows, "  ");
 }
 
-void print_reasons(const Planned& planned) {
-  std::map<std::string, std::size_t> reasons;
-  for (const Json& forecast : planned.forecasts) {
-    if (!forecast.value("supported", true)) {
-      ++reasons[result::quotable(forecast.value("reason", "no reason given"), 600)];
-    }
+void print_reasons(const PlannedSuite& planned) {
+  std::map<std::pair<std::string, std::string>, std::size_t> reasons;
+  for (const run::Forecast& forecast : planned.forecasts) {
+    if (forecast.supported) continue;
+    const std::string reason = forecast.reason.empty() ? "no reason given" : forecast.reason;
+    ++reasons[{word_of(forecast), result::quotable(reason, 600)}];
   }
-  for (const auto& [reason, count] : reasons) {
-    std::cout << "  unsupported, " << count << (count == 1 ? " cell: " : " cells: ") << reason
-              << "\n";
+  for (const auto& [why, count] : reasons) {
+    std::cout << "  " << why.first << ", " << count << (count == 1 ? " cell: " : " cells: ")
+              << why.second << "\n";
   }
 }
 
-void print(const suite::Document& document, const Planned& planned, bool list_cells) {
+void print_plan(const suite::Document& document, const PlannedSuite& planned, bool list_cells) {
   std::vector<std::string> labels;
   std::map<std::string, Totals> by_label;
   Totals all;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const Json& cell = planned.suite.cells[i];
-    const std::string label =
-        cell["task_label"].get<std::string>() + "  " + cell["label"].get<std::string>();
+    const run::Cell& cell = planned.suite.cells[i];
+    const std::string label = cell.task_label + "  " + cell.label;
     if (by_label.count(label) == 0) labels.push_back(label);
-    const Totals totals = totals_of(planned.forecasts[i], planned.suite.measure);
+    const Totals totals = planned.of_cell(i);
     by_label[label].add(totals);
     all.add(totals);
   }
-  const std::string profile = planned.suite.header.value("profile", "");
+  const std::string profile = planned.suite.header.get<result::SuiteInfo>().profile;
   std::cout << document.name << (profile.empty() ? "" : ", profile " + profile) << ": " << all.cells
             << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.measure["rounds"]
             << " rounds each\n";
@@ -145,24 +103,29 @@ void print(const suite::Document& document, const Planned& planned, bool list_ce
   print_columns(std::cout, rows, "  ");
   print_reasons(planned);
   if (list_cells) print_cells(planned);
-  const suite::AssumedMachine machine;
-  std::cout << "  The time is a rough estimate, not a measurement: it assumes "
-            << result::human_count(machine.flops_per_second) << "FLOP/s and "
-            << result::human_count(machine.bytes_per_second) << "B/s.\n";
+  const suite::AssumedMachine& machine = planned.pace.machine();
+  const std::string rates = result::human_count(machine.flops_per_second) + "FLOP/s and " +
+                            result::human_count(machine.bytes_per_second) + "B/s";
+  std::cout << "  The time is an estimate, not a measurement: "
+            << (planned.pace.has_experience()
+                    ? "from what earlier runs took on this machine, at " + rates
+                    : "nothing was run on this machine yet, and " + rates + " are assumed")
+            << ".\n";
 }
 
-Json as_json(const suite::Document& document, const Planned& planned) {
+Json as_json(const suite::Document& document, const PlannedSuite& planned) {
   Json cells = Json::array();
   Totals all;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const Totals totals = totals_of(planned.forecasts[i], planned.suite.measure);
+    const Totals totals = planned.of_cell(i);
     all.add(totals);
     Json cell = planned.suite.cells[i];
-    cell["forecast"] = planned.forecasts[i];
-    if (totals.unsupported == 0) cell["forecast"]["estimated_seconds"] = totals.seconds;
-    cells.push_back(cell);
+    Json forecast = planned.forecasts[i];
+    if (totals.unsupported == 0) forecast.update({{"estimated_seconds", totals.seconds}});
+    cell.update({{"forecast", std::move(forecast)}});
+    cells.push_back(std::move(cell));
   }
-  const suite::AssumedMachine machine;
+  const suite::AssumedMachine& machine = planned.pace.machine();
   return {{"file", document.name},
           {"suite", planned.suite.header},
           {"measure", planned.suite.measure},
@@ -175,23 +138,23 @@ Json as_json(const suite::Document& document, const Planned& planned) {
             {"estimated_seconds", all.seconds}}},
           {"assumed",
            {{"flops_per_second", machine.flops_per_second},
-            {"bytes_per_second", machine.bytes_per_second}}}};
+            {"bytes_per_second", machine.bytes_per_second},
+            {"measured", planned.pace.has_own_rates()},
+            {"from_records", planned.pace.has_experience()}}}};
 }
 
 int plan(PlanArguments& arguments) {
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
   const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
+  const run::Pace pace = run::remembered_pace(run::pace_file(measure::cpu_model()));
   Json all = Json::array();
   for (const suite::Document& document : documents) {
-    Planned planned{suite::expand(document, catalogue, arguments.suites.choices), {}};
-    for (const run::Forecast& one :
-         run::forecast(run::cells_from(planned.suite.cells), arguments.suites.plugins)) {
-      planned.forecasts.push_back(one);
-    }
+    const PlannedSuite planned = planned_suite(document, catalogue, arguments.suites.choices,
+                                               arguments.suites.plugins, pace);
     if (arguments.json) {
       all.push_back(as_json(document, planned));
     } else {
-      print(document, planned, arguments.cells);
+      print_plan(document, planned, arguments.cells);
     }
   }
   if (arguments.json) std::cout << all.dump(2) << "\n";

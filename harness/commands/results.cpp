@@ -3,15 +3,15 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
 #include "harness/commands/terminal.hpp"
-#include "harness/compare/compare.hpp"
+#include "harness/compare/publish.hpp"
 #include "harness/run/folder/foreign.hpp"
 #include "reports/report.hpp"
 
@@ -27,9 +27,27 @@ struct ReportArguments {
   std::vector<std::string> formats{"svg", "png"};
   bool no_render = false;
   bool force = false;
+  std::string csv;
 };
 
+/// Writes the tidy table alone, to a file or to standard output ("-").
+int write_csv(const ReportArguments& arguments) {
+  const std::string text = reports::csv_of({arguments.results.begin(), arguments.results.end()});
+  if (arguments.csv == "-") {
+    std::cout << text;
+    return 0;
+  }
+  std::error_code ignored;
+  if (fs::exists(arguments.csv, ignored) && !arguments.force) {
+    throw UsageFailure(result::quotable(arguments.csv) +
+                       ": is there already; choose another name, or pass --force to replace it");
+  }
+  result::write_atomically(arguments.csv, text);
+  return 0;
+}
+
 int run_report(const ReportArguments& arguments) {
+  if (!arguments.csv.empty()) return write_csv(arguments);
   reports::ReportOptions options;
   options.out = arguments.out;
   options.render = !arguments.no_render;
@@ -40,6 +58,7 @@ int run_report(const ReportArguments& arguments) {
   for (const std::string& message : report.messages)
     std::cerr << result::bounded_message(message) << "\n";
   std::cout << report.page.string() << "\n";
+  for (const auto& verdict : report.verdicts) print_verdict(verdict);
   return 0;
 }
 
@@ -48,25 +67,22 @@ struct CompareArguments {
   std::string changed;
   double margin = 0.03;
   bool json = false;
+  std::string markdown;
 };
 
 int run_compare(const CompareArguments& arguments) {
-  const result::Json base = result::read_result(arguments.base);
-  const result::Json changed = result::read_result(arguments.changed);
-  try {
-    const auto comparison = compare::compare(base, changed, arguments.margin);
-    if (arguments.json) {
-      std::cout << compare::to_json(comparison)
-                       .dump(1, ' ', false, result::Json::error_handler_t::replace)
-                << "\n";
-    } else {
-      std::cout << compare::to_text(comparison, terminal_width(120), is_utf8());
-    }
-  } catch (const result::Json::exception& error) {
-    throw UsageFailure(result::quotable(arguments.base) + " or " +
-                       result::quotable(arguments.changed) +
-                       ": /attnbench: " + result::json_complaint(error) +
-                       "; are they results that attnbench wrote, complete and unedited?");
+  const result::Result base = result::read_result(arguments.base);
+  const result::Result changed = result::read_result(arguments.changed);
+  const auto comparison = compare::compare(base, changed, arguments.margin);
+  if (!arguments.markdown.empty()) {
+    const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
+    result::write_atomically(arguments.markdown, compare::to_markdown(comparison, publication));
+  }
+  if (arguments.json) {
+    std::cout << compare::to_json(comparison).dump(1, ' ', false, Json::error_handler_t::replace)
+              << "\n";
+  } else {
+    print_coloured(compare::to_text(comparison, terminal_width(120), is_utf8()));
   }
   return 0;
 }
@@ -82,23 +98,18 @@ Json read_json(const std::string& file) {
 }
 
 /// Warns where other programs ran with another number of threads.
-void warn_of_threads(const Json& ours, const Json& foreign, const std::string& file) {
-  const Json threads = ours.at("attnbench").at("run").value("threads", Json());
-  if (!threads.is_number() || threads == foreign.at("threads")) return;
-  std::cerr << file << ": measured with " << foreign.at("threads")
-            << " threads, the run beside it with " << threads << "\n";
+void warn_of_threads(const result::Result& ours, const Json& foreign, const std::string& file) {
+  const int theirs = result::threads_of_foreign(foreign, file);
+  if (ours.run.threads.value_or(theirs) == theirs) return;
+  std::cerr << file << ": measured with " << theirs << " threads, the run beside it with "
+            << *ours.run.threads << "\n";
 }
 
 int run_import(const ImportArguments& arguments) {
-  Json joined = result::read_result(arguments.beside);
+  result::Result joined = result::read_result(arguments.beside);
   for (const std::string& file : arguments.files) {
     const Json foreign = read_json(file);
-    try {
-      joined = result::with_foreign(joined, foreign, file);
-    } catch (const Json::exception& error) {
-      throw UsageFailure(result::quotable(file) + ": /records: " + result::json_complaint(error) +
-                         ", in it or in " + result::quotable(arguments.beside) + " beside it");
-    }
+    joined = result::with_foreign(std::move(joined), foreign, file);
     warn_of_threads(joined, foreign, file);
   }
   const fs::path out = fs::path(arguments.out) / "result.json";
@@ -130,9 +141,12 @@ void add_report(CommandLine& line) {
   command.flag("--no-render", arguments->no_render, "write specifications, tables and page only");
   command.flag("--force", arguments->force,
                "replace files of the same names that attnbench did not write");
+  command.option("--csv", arguments->csv,
+                 "write the tidy table to this file, or to standard output (-), and nothing else");
   command.footer(
       "Examples:\n"
       "  attnbench report runs/quickstart-latest --format svg,pdf\n"
+      "  attnbench report runs/quickstart-latest --csv - | head\n"
       "  attnbench report runs/monday runs/tuesday --out both");
   command.runs([arguments] { return run_report(*arguments); });
 }
@@ -149,6 +163,7 @@ void add_compare(CommandLine& line) {
       .within(0.0, 1.0)
       .shows_default();
   command.flag("--json", arguments->json, "print JSON");
+  command.option("--markdown", arguments->markdown, "write it to this file as Markdown, too");
   command.footer(
       "It only describes: the exit code is 0 whatever it finds. SLOW and FAST need 3 or more "
       "rounds on\n"

@@ -1,18 +1,16 @@
 // attnbench run SUITE… | MECHANISM…: measures, then shows the table and makes the page.
 #include <algorithm>
-#include <cctype>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "core/failure.hpp"
-#include "core/json_file.hpp"
-#include "core/result/blas.hpp"
-#include "core/result/record.hpp"
+#include "core/result/machine.hpp"
+#include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
+#include "harness/commands/recall.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
@@ -20,6 +18,7 @@
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "reports/tables/tables.hpp"
+#include "reports/verdict/input.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -34,6 +33,7 @@ struct RunArguments {
   std::vector<std::string> retry;
   std::vector<std::string> fail_on;
   std::string shard = "1/1";
+  bool keep_checkpoints = false;
   int jobs = 1;
 
   bool given(const char* flag) const { return measure.given(flag); }
@@ -51,65 +51,9 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   }
   settings.shard = run::parse_shard(arguments.shard);
   settings.jobs = arguments.jobs;
+  settings.keep_checkpoints = arguments.keep_checkpoints;
   settings.process_rank = run::process_rank_from_environment();
   return settings;
-}
-
-/// Checks cells of a journal. Their ids become names of files in the run's folder.
-void expect_cells(const run::Json& cells) {
-  for (const run::Json& cell : cells) {
-    const std::string id = cell.at("id").get<std::string>();
-    const bool plain = std::all_of(id.begin(), id.end(), [](char letter) {
-      return std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
-    });
-    if (!plain || id.empty() || id.size() > 100) {
-      throw UsageFailure("the id \"" + result::quotable(id) + "\" of a cell");
-    }
-    for (const char* part :
-         {"label", "task", "task_label", "mechanism", "implementation", "device"}) {
-      cell.at(part).get_ref<const std::string&>();
-    }
-    cell.at("settings").get_ref<const run::Json::object_t&>();
-    cell.at("options").get_ref<const run::Json::object_t&>();
-  }
-}
-
-/// Settings from the journal's header, where the command line does not give them.
-void recall_from(const run::Json& header, const RunArguments& arguments,
-                 run::RunSettings& settings) {
-  if (!arguments.given("--seed")) settings.seed = header.value("seed", settings.seed);
-  if (!arguments.given("--threads")) settings.threads = header.value("threads", settings.threads);
-  if (!arguments.given("--jobs")) settings.jobs = header.value("jobs", settings.jobs);
-  if (!arguments.given("--rounds") && header.contains("rounds")) {
-    settings.rounds = header.at("rounds").get<int>();
-  }
-  if (!arguments.given("--plugin")) {
-    settings.plugins = header.value("plugins", std::vector<std::string>{});
-  }
-  settings.reproduce = header.value("reproduce", "");
-  settings.suite.header = header.at("suite");
-  settings.suite.cells = header.at("cells").get<std::vector<run::Json>>();
-  settings.suite.measure = header.at("measure");
-  settings.suite.header.get_ref<const run::Json::object_t&>();
-  expect_cells(header.at("cells"));
-  for (const auto& [key, value] : settings.suite.measure.items()) {
-    if (!value.is_number()) throw UsageFailure("\"" + result::quotable(key) + "\" of measure");
-  }
-}
-
-void recall(const RunArguments& arguments, run::RunSettings& settings) {
-  const fs::path journal = run::find_run_folder(arguments.resume).journal();
-  const run::Json header = run::read_journal(journal).header;
-  std::string why;
-  try {
-    return recall_from(header, arguments, settings);
-  } catch (const run::Json::exception& error) {
-    why = result::json_complaint(error);
-  } catch (const UsageFailure& failure) {
-    why = failure.what();
-  }
-  throw UsageFailure(result::quotable(journal.string()) + ":1: not the header of a run (" + why +
-                     "); start a new run");
 }
 
 /// Where several processes train together, the folder of rank 0 is the run; each other rank has a
@@ -126,16 +70,10 @@ void use_own_folder(const RunArguments& arguments, run::RunSettings& settings) {
 }
 
 /// Repeats the warning after the table, where it is seen.
-void print_slow_blas(const result::Json& document) {
-  const result::Json& ours = document.at("attnbench");
-  const std::string slow =
-      result::blas_warning(ours.at("ceilings").value("cpu", result::Json::object()),
-                           ours.value("machine", result::Json::object()));
+void print_slow_blas(const result::Result& result) {
+  const std::string slow = result::blas_warning(result.ceilings_of("cpu"), result.machine);
   if (slow.empty()) return;
-  // Not through the stream, which removes escape sequences.
-  std::cout.flush();
-  std::puts(run::in_red(result::printable(slow), stdout).c_str());
-  std::fflush(stdout);
+  print_with_sequences(run::in_red(result::printable(slow), stdout) + "\n");
 }
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
@@ -144,18 +82,20 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
-  result::TableStyle style;
-  style.width = terminal_width(style.width);
   if (first) {
-    std::cout << result::table(outcome.result, style) << result::status_line(outcome.result) << "\n"
-              << "result  " << (outcome.folder / "result.json").string() << "\n";
+    print_table(outcome.result);
+    std::cout << "result  " << (outcome.folder / "result.json").string() << "\n";
     const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first) print_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
+  if (first) print_verdict(reports::verdict::verdict_of(outcome.result));
   std::cout.flush();  // before the next suite's progress, which is another stream's
   print_interruption(outcome);
+  if (first && run::measured_nothing(outcome.result)) {
+    std::cerr << "attnbench: nothing was measured: " << result::status_line(outcome.result) << "\n";
+  }
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
 
@@ -172,7 +112,7 @@ ExitCode run_from(const std::string& file, const std::string& place, const RunAr
 int run_all(RunArguments& arguments) {
   run::RunSettings settings = settings_of(arguments);
   statuses_from("--fail-on", arguments.fail_on);
-  if (!arguments.resume.empty()) recall(arguments, settings);
+  if (!arguments.resume.empty()) recall(settings, "run", *arguments.measure.command);
   if (!arguments.resume.empty() && arguments.suites.command->other_words().empty()) {
     const std::string journal = run::find_run_folder(arguments.resume).journal().string();
     return static_cast<int>(run_from(journal, ":1: /cells", arguments, std::move(settings)));
@@ -207,7 +147,7 @@ int run_all(RunArguments& arguments) {
 
 constexpr const char* examples =
     "Examples:\n"
-    "  attnbench run suites/quickstart.json --profile quick\n"
+    "  attnbench run quickstart --profile quick\n"
     "  attnbench run latte flash --length 256..8192 --pass forward+backward\n"
     "  attnbench run suites/decode.json --set dtype=bfloat16 --only latte\n"
     "  attnbench run --resume runs/decode-latest\n"
@@ -223,6 +163,8 @@ void add_flags(Command& command, RunArguments& arguments) {
   command.option("--fail-on", arguments.fail_on, "Statuses that end the run with exit code 5")
       .comma_separated()
       .repeatable();
+  command.flag("--keep-checkpoints", arguments.keep_checkpoints,
+               "Keep the last checkpoint of each training (`attnbench generate` reads them)");
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,

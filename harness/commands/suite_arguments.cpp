@@ -1,7 +1,9 @@
 #include "harness/commands/suite_arguments.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "core/failure.hpp"
@@ -28,20 +30,32 @@ bool is_suites_folder(const fs::path& folder) {
   return fs::exists(folder / "form" / "suite.schema.json", ignored);
 }
 
-fs::path suites_folder() {
-  if (is_suites_folder("suites")) return "suites";
+/// The suite that comes with the program as the file `name`; empty where there is none.
+fs::path own_suite(const fs::path& name) {
+  const fs::path folder = name.parent_path();
+  const fs::path ours = suites_folder();
+  if ((!folder.empty() && folder != "suites") || ours.empty()) return {};
   std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    for (const fs::path& candidate :
-         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
-      if (is_suites_folder(candidate)) return candidate;
-    }
+  const fs::path found = ours / name.filename();
+  return fs::is_regular_file(found, ignored) ? found : fs::path();
+}
+
+/// Workers inherit it.
+void use_data_folder(const std::vector<std::string>& given) {
+  std::error_code fault;
+  const fs::path folder = fs::absolute(given.back(), fault);
+  if (!fs::is_directory(folder, fault)) {
+    throw UsageFailure("--data " + given.back() + " is no folder; `attnbench data` prepares one");
   }
-  return {};
+  ::setenv("ATTNBENCH_DATA", folder.c_str(), 1);
 }
 
 }  // namespace
+
+void add_data_argument(Command& command) {
+  command.option("--data", std::function<void(const std::vector<std::string>&)>(use_data_folder),
+                 "Folder of prepared data (`attnbench data`), else ATTNBENCH_DATA");
+}
 
 void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage) {
   arguments.command = &command;
@@ -51,6 +65,7 @@ void add_setting_arguments(Command& command, SuiteArguments& arguments, const st
               "NAME=VALUES: a setting or an option, over the suite's (repeatable)")
       .repeatable();
   command.option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
+  add_data_argument(command);
   add_plugin_argument(command, arguments.plugins);
 }
 
@@ -74,8 +89,8 @@ void add_suite_arguments(Command& command, SuiteArguments& arguments, const std:
 
 bool names_suite(const std::string& name) {
   std::error_code ignored;
-  return std::filesystem::path(name).extension() == ".json" ||
-         std::filesystem::is_regular_file(name, ignored);
+  return fs::path(name).extension() == ".json" || fs::is_regular_file(name, ignored) ||
+         !own_suite(name + ".json").empty();
 }
 
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
@@ -127,9 +142,8 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   const std::vector<std::string> names = take_names(arguments);
   std::vector<std::string> mechanisms;
   if (names.empty()) {
-    throw UsageFailure(
-        "nothing to do: expected a suite file or names of mechanisms, as in `attnbench " +
-        arguments.command->name() + " suites/quickstart.json`");
+    throw UsageFailure("nothing to do: expected a suite or names of mechanisms, as in `attnbench " +
+                       arguments.command->name() + " quickstart`");
   }
   std::vector<suite::Document> documents;
   for (const std::string& name : names) {
@@ -144,6 +158,19 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   }
   if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
   return documents;
+}
+
+fs::path suites_folder() {
+  if (is_suites_folder("suites")) return "suites";
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    for (const fs::path& candidate :
+         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
+      if (is_suites_folder(candidate)) return candidate;
+    }
+  }
+  return {};
 }
 
 std::vector<KnownSuite> known_suites() {
@@ -173,12 +200,12 @@ std::vector<KnownSuite> known_suites() {
 fs::path find_suite(const std::string& name) {
   const fs::path file = name;
   std::error_code ignored;
-  if (fs::exists(file, ignored) || file.is_absolute()) return file;
-  const fs::path folder = file.parent_path();
-  const fs::path ours = suites_folder();
-  if ((!folder.empty() && folder != "suites") || ours.empty()) return file;
-  const fs::path found = ours / file.filename();
-  return fs::exists(found, ignored) ? found : file;
+  if (fs::is_regular_file(file, ignored) || file.is_absolute()) return file;
+  for (const std::string& candidate : {name, name + ".json"}) {
+    const fs::path found = own_suite(candidate);
+    if (!found.empty()) return found;
+  }
+  return file;
 }
 
 }  // namespace attnbench::commands

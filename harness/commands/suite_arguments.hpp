@@ -17,14 +17,17 @@ struct SuiteArguments {
   const Command* command = nullptr;
 };
 
-/// Adds --set --device --plugin to `command`, which must declare no positionals. All other words
-/// (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says how the
+/// Adds --set --device --data --plugin to `command`, which must declare no positionals. All other
+/// words (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says how the
 /// command is called, line by line.
 void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage);
 
-/// The same with --profile --with --only --skip, for SUITE… or MECHANISM….
+/// Adds --data: the folder of prepared data, which workers inherit.
+void add_data_argument(Command& command);
+
+/// As add_setting_arguments, with --profile --with --only --skip, for SUITE… or MECHANISM….
 void add_suite_arguments(Command& command, SuiteArguments& arguments,
-                         const std::string& usage = "SUITE.json…\nMECHANISM… [--SETTING VALUES]…");
+                         const std::string& usage = "SUITE…\nMECHANISM… [--SETTING VALUES]…");
 
 /// After parsing: loads the named suites, and makes a suite of the named mechanisms. Undeclared
 /// flags
@@ -44,7 +47,8 @@ std::vector<std::string> take_names(SuiteArguments& arguments);
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
                 std::vector<std::string>& sets);
 
-/// Whether the name ends in .json or is a file; all others are mechanisms.
+/// Whether the name ends in .json, is a file, or is that of a suite that comes with the program
+/// ("quickstart"); all others are mechanisms.
 bool names_suite(const std::string& name);
 
 struct KnownSuite {
@@ -54,12 +58,15 @@ struct KnownSuite {
   std::vector<std::string> profiles;
 };
 
+/// The folder `suites` here, else the nearest one above the program; empty where there is none.
+std::filesystem::path suites_folder();
+
 /// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
 /// without files that are no suites.
 std::vector<KnownSuite> known_suites();
 
 /// The file `name`; where there is none, the suite of that name that comes with the program; `name`
-/// itself where there is neither. NAME.json and suites/NAME.json name such a suite.
+/// itself where there is neither. NAME, NAME.json and suites/NAME.json name such a suite.
 std::filesystem::path find_suite(const std::string& name);
 
 }  // namespace attnbench::commands

@@ -4,11 +4,14 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
-#include <ostream>
+#include <iostream>
 #include <string>
 
+#include "core/text/colour.hpp"
 #include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -48,6 +51,22 @@ bool is_utf8() {
     return text.find("UTF-8") != std::string::npos || text.find("utf8") != std::string::npos;
   }
   return false;
+}
+
+void print_with_sequences(const std::string& text) {
+  // Not through the stream, which removes escape sequences.
+  std::cout.flush();
+  const std::string shown = result::with_coloured_words(text);
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  std::fflush(stdout);
+}
+
+void print_coloured(const std::string& text) {
+  if (!result::shows_colour(stdout)) {
+    std::cout << text;
+    return;
+  }
+  print_with_sequences(result::printable(text, result::Breaks::kept));
 }
 
 void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent,

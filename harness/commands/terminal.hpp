@@ -14,6 +14,13 @@ std::size_t terminal_width(std::size_t otherwise);
 /// Whether the locale is UTF-8, by LC_ALL, LC_CTYPE and LANG.
 bool is_utf8();
 
+/// Prints on standard output, with statuses and verdicts in colour where it is a terminal that
+/// shows colour.
+void print_coloured(const std::string& text);
+
+/// The same for text that has escape sequences of ours already, and is printable otherwise.
+void print_with_sequences(const std::string& text);
+
 using Row = std::vector<std::string>;
 
 /// A width at which no line is broken, for output to a file or another program.

@@ -67,7 +67,7 @@ void add_validate(CommandLine& line) {
   Command& command =
       line.add("validate", "Check suite files: file, line, place and what was expected");
   auto arguments = std::make_shared<SuiteArguments>();
-  add_suite_arguments(command, *arguments, "SUITE.json…");
+  add_suite_arguments(command, *arguments, "SUITE…");
   command.footer(
       "Ends with 0 where every file is valid, with 2 otherwise.\n"
       "\n"

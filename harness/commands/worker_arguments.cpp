@@ -9,10 +9,13 @@
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/protocol.hpp"
+#include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/measure/device.hpp"
+#include "harness/run/folder/python_word.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/suite/overrides.hpp"
+#include "harness/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -81,8 +84,14 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
   const char* path = std::getenv("ATTNBENCH_PLUGIN_PATH");
   if (path != nullptr) append(plugins, plugins_on_path(path));
   const auto take = [&plugins](const std::vector<std::string>& given) {
-    for (const std::string& one : given) expect_file(one);
-    append(plugins, given);
+    for (const std::string& one : given) {
+      if (run::is_python(one)) {
+        suite::resolve_script(one, "", plugins);
+        continue;
+      }
+      expect_file(one);
+      append(plugins, {one});
+    }
   };
   command
       .option("--plugin", std::function<void(const std::vector<std::string>&)>(take),
@@ -91,13 +100,13 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
       .repeatable();
 }
 
-suite::Catalogue catalogue_with(const std::vector<std::string>& plugins) {
-  suite::Catalogue catalogue = run::load_catalogue(plugins);
-  for (const auto& plugin : catalogue.document.value("plugins", suite::Json::array())) {
-    if (plugin.value("status", "") == "ok") continue;
-    const std::string path = plugin.value("path", "");
-    std::cerr << "attnbench: plugin " << path << " " << plugin.value("status", "") << ": "
-              << result::bounded_message(without_path(plugin.value("reason", ""), path)) << "\n";
+suite::Catalogue catalogue_with(const run::Build& build) {
+  suite::Catalogue catalogue = run::load_catalogue(build);
+  for (const suite::PluginSpec& plugin : catalogue.plugins) {
+    const bool told_by_cells = plugin.status == "unavailable" || plugin.status == "failed";
+    if (plugin.status == "ok" || told_by_cells) continue;
+    std::cerr << "attnbench: plugin " << result::shorten(plugin.path, 300) << " " << plugin.status
+              << ": " << result::bounded_message(without_path(plugin.reason, plugin.path)) << "\n";
   }
   return catalogue;
 }

@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/catalogue.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/suite/catalogue.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 
 namespace attnbench::commands {
 
@@ -15,7 +16,7 @@ namespace attnbench::commands {
 void add_plugin_argument(Command& command, std::vector<std::string>& plugins);
 
 /// The catalogue with those plugins. Reports on standard error which are left out, and why.
-suite::Catalogue catalogue_with(const std::vector<std::string>& plugins);
+suite::Catalogue catalogue_with(const run::Build& build);
 
 /// Plugins of a list of files and folders, separated by colons; of a folder all *.so, sorted by
 /// name. Missing files stay in the list: the worker reports them and goes on.

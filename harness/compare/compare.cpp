@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "core/result/record.hpp"
 #include "core/statistics.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::compare {
 namespace {
 
-const Json* find(const Json& object, const std::string& pointer) {
-  const Json::json_pointer place(pointer);
-  return object.contains(place) ? &object[place] : nullptr;
-}
+using result::CellRecord;
+using result::Timing;
 
 /// Fewer processes than this on either side say nothing of the next process.
 constexpr std::size_t enough_rounds = 3;
@@ -29,29 +25,20 @@ constexpr double disjoint_order_intervals = 0.006;
 /// Cells by id, in the plan's order.
 struct Cells {
   std::vector<std::string> order;
-  std::map<std::string, const Json*> by_id;
+  std::map<std::string, const CellRecord*> by_id;
   std::map<std::string, std::string> names;
 
-  explicit Cells(const Json& result) {
-    for (const Json& cell : result["attnbench"]["cells"]) {
-      const std::string id = cell["id"].get<std::string>();
-      if (by_id.emplace(id, &cell).second) order.push_back(id);
+  explicit Cells(const result::Result& result) {
+    for (const CellRecord& cell : result.cells) {
+      if (by_id.emplace(cell.id, &cell).second) order.push_back(cell.id);
     }
     for (const result::Panel& panel : result::panels(result)) {
       for (const result::Placed& placed : panel.cells) {
-        names[(*placed.cell)["id"].get<std::string>()] =
-            panel.task_label + " " + placed.series + place_name(panel, placed);
+        names[placed.cell->id] = panel.task_label + " " + placed.series + place_name(panel, placed);
       }
     }
   }
 };
-
-/// Median and bounds over values of rounds, as combine() takes them.
-Spread spread_of(const std::vector<double>& values) {
-  const auto order = measure::median_interval(values);
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {measure::median(values), order ? order->low : *low, order ? order->high : *high};
-}
 
 /// The undisturbed rounds of one timing: seconds, and seconds in units of the round's calibration
 /// probe.
@@ -60,16 +47,15 @@ struct Rounds {
   std::vector<double> calibrated;  ///< as many, or empty where a probe is missing
   std::size_t disturbed = 0;
 
-  explicit Rounds(const Json& timing) {
-    for (const Json& round : timing["rounds"]) {
-      if (result::is_disturbed_round(round)) {
+  explicit Rounds(const Timing& timing) {
+    for (const result::TimingRound& round : timing.rounds) {
+      if (round.disturbed) {
         ++disturbed;
         continue;
       }
-      const double median = round["median_seconds"].get<double>();
-      const double probe = round.value("calibration_seconds", 0.0);
-      seconds.push_back(median);
-      if (probe > 0) calibrated.push_back(median / probe);
+      const double probe = round.calibration_seconds.value_or(0);
+      seconds.push_back(round.median_seconds);
+      if (probe > 0) calibrated.push_back(round.median_seconds / probe);
     }
     if (calibrated.size() != seconds.size()) calibrated.clear();
   }
@@ -91,8 +77,8 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_mach
   const Ratio raw(*pair.base, *pair.changed);
   pair.verdict = raw.verdict(margin);
   if (!base.calibrated.empty() && !changed.calibrated.empty()) {
-    const Spread before = spread_of(base.calibrated);
-    const Spread after = spread_of(changed.calibrated);
+    const Spread before = measure::spread_of(base.calibrated);
+    const Spread after = measure::spread_of(changed.calibrated);
     pair.calibrated_ratio = after.median / before.median;
     const Verdict calibrated = Ratio(before, after).verdict(margin);
     const bool moved = pair.verdict == Verdict::slow || pair.verdict == Verdict::fast;
@@ -117,7 +103,7 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_mach
   }
 }
 
-void measure_pair(Pair& pair, const Json& base, const Json& changed, bool same_machine,
+void measure_pair(Pair& pair, const Timing& base, const Timing& changed, bool same_machine,
                   double margin) {
   const Rounds before(base);
   const Rounds after(changed);
@@ -130,8 +116,8 @@ void measure_pair(Pair& pair, const Json& base, const Json& changed, bool same_m
   }
   pair.base_rounds = before.seconds.size();
   pair.changed_rounds = after.seconds.size();
-  pair.base = spread_of(before.seconds);
-  pair.changed = spread_of(after.seconds);
+  pair.base = measure::spread_of(before.seconds);
+  pair.changed = measure::spread_of(after.seconds);
   const Ratio ratio(*pair.base, *pair.changed);
   pair.ratio = pair.changed->median / pair.base->median;
   pair.ratio_low = ratio.low;
@@ -141,27 +127,27 @@ void measure_pair(Pair& pair, const Json& base, const Json& changed, bool same_m
 }
 
 /// The pairs of one cell: one per timing of either side, or one that says why there is none.
-std::vector<Pair> pairs_of(const Json& base, const Json& changed, const std::string& name,
-                           bool same_machine, double margin) {
+std::vector<Pair> pairs_of(const CellRecord& base, const CellRecord& changed,
+                           const std::string& name, bool same_machine, double margin) {
   Pair blank;
-  blank.id = base["id"].get<std::string>();
+  blank.id = base.id;
   blank.name = name;
-  const Json before = base.value("timing", Json::object());
-  const Json after = changed.value("timing", Json::object());
   std::set<std::string> whats;
-  for (const Json& timings : {before, after}) {
-    for (const auto& [what, timing] : timings.items()) whats.insert(what);
+  for (const CellRecord* cell : {&base, &changed}) {
+    for (const auto& [what, timing] : cell->timing) whats.insert(what);
   }
-  const std::string was = base["status"].get<std::string>();
-  const std::string is = changed["status"].get<std::string>();
+  const std::string was = to_string(base.status);
+  const std::string is = to_string(changed.status);
   const bool disturbed = result::is_disturbed(base) || result::is_disturbed(changed);
   const std::string ended = was + ", then " + is + (disturbed ? ": repeat on a quiet machine" : "");
   std::vector<Pair> pairs;
   for (const std::string& what : whats) {
     Pair pair = blank;
     pair.what = what;
-    if (before.contains(what) && after.contains(what)) {
-      measure_pair(pair, before[what], after[what], same_machine, margin);
+    const Timing* const before = result::timing_of(base, what);
+    const Timing* const after = result::timing_of(changed, what);
+    if (before != nullptr && after != nullptr) {
+      measure_pair(pair, *before, *after, same_machine, margin);
       if (!result::is_ok(base) || !result::is_ok(changed)) {
         pair.verdict = Verdict::unclear;
         pair.reason = ended;
@@ -200,53 +186,6 @@ std::string place_name(const result::Panel& panel, const result::Placed& placed)
   return name;
 }
 
-std::vector<std::string> differences_of(const Json& base, const Json& changed) {
-  static const std::vector<std::pair<const char*, const char*>> facts{
-      {"/machine/host", "host"},
-      {"/machine/cpu_model", "CPU"},
-      {"/machine/devices", "devices"},
-      {"/run/threads", "threads"},
-      {"/run/seed", "seed"},
-      {"/run/rounds", "rounds"},
-      {"/suite/hash", "suite"},
-      {"/suite/profile", "profile"},
-      {"/machine/governor", "governor"},
-      {"/provenance/compiler", "compiler"},
-      {"/provenance/flags", "compiler flags"},
-      {"/machine/version", "LibTorch"},
-      {"/machine/blas/library", "BLAS"},
-      {"/machine/blas/core_type", "BLAS core type"},
-      {"/provenance/commit", "commit"},
-      {"/provenance/dirty", "uncommitted changes"},
-      {"/provenance/binary", "binary"}};
-  std::vector<std::string> sentences;
-  for (const auto& [pointer, word] : facts) {
-    const Json* before = find(base["attnbench"], pointer);
-    const Json* after = find(changed["attnbench"], pointer);
-    if ((!before && !after) || (before && after && *before == *after)) continue;
-    std::string sentence = word;
-    sentence.append(": ").append(before ? result::human_value(*before) : "not said");
-    sentence.append(", then ").append(after ? result::human_value(*after) : "not said");
-    sentences.push_back(std::move(sentence));
-  }
-  return sentences;
-}
-
-bool one_machine(const Json& base, const Json& changed) {
-  for (const char* pointer : {"/machine/host", "/machine/cpu_model", "/run/threads"}) {
-    const Json* before = find(base["attnbench"], pointer);
-    const Json* after = find(changed["attnbench"], pointer);
-    if (!before || !after || *before != *after) return false;
-  }
-  const Json* before = find(base["attnbench"], "/machine/devices");
-  const Json* after = find(changed["attnbench"], "/machine/devices");
-  if (!before || !after) return true;
-  for (const auto& [word, card] : after->items()) {
-    if (before->contains(word) && (*before)[word] != card) return false;
-  }
-  return true;
-}
-
 const char* to_string(Verdict verdict) {
   switch (verdict) {
     case Verdict::same:
@@ -280,10 +219,15 @@ double disjoint_by_chance(std::size_t n, std::size_t m) {
   return std::min(1.0, 2 * std::exp(log_factorial(n) + log_factorial(m) - log_factorial(n + m)));
 }
 
-Comparison compare(const Json& base, const Json& changed, double margin) {
+Comparison compare(const result::Result& base, const result::Result& changed, double margin) {
   Comparison comparison;
   comparison.differences = differences_of(base, changed);
   comparison.same_machine = one_machine(base, changed);
+  const std::string before_basis = basis_of(base);
+  const std::string after_basis = basis_of(changed);
+  comparison.basis = before_basis == after_basis
+                         ? "Both: " + before_basis + "."
+                         : "Base: " + before_basis + ". New: " + after_basis + ".";
   const Cells before(base);
   const Cells after(changed);
   for (const std::string& id : before.order) {

@@ -2,16 +2,19 @@
 // measured in turns, which decide.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/statistics.hpp"
+#include "harness/compare/gate.hpp"
+#include "harness/compare/provenance.hpp"
 #include "reports/tables/layout.hpp"
 
 namespace attnbench::compare {
 
-using Json = nlohmann::json;
+using measure::Spread;
+using result::Json;
 
 /// The verdict on a cell. For results measured apart, `slow` and `fast` need at least 3 rounds in
 /// each, one machine, and intervals more than the margin apart, with and without calibration; see
@@ -24,13 +27,6 @@ const char* to_string(Verdict verdict);
 /// From an interval of new / base: slow above `reach` (1 + margin), fast below 1 / reach, same
 /// between, else unclear.
 Verdict verdict_of(double low, double high, double reach);
-
-/// A median with the bounds over its rounds, in seconds.
-struct Spread {
-  double median = 0;
-  double low = 0;
-  double high = 0;
-};
 
 /// The base against itself in the same rounds: how the machine alone changes a ratio.
 struct Control {
@@ -45,8 +41,8 @@ struct Pair {
   std::string name;  ///< label and settings, for people
   std::string what;  ///< forward, step, …
   Verdict verdict = Verdict::unclear;
-  std::string reason;  ///< of `unclear`; a status where a side has no time
-  std::optional<Spread> base;
+  std::string reason;          ///< of `unclear`; a status where a side has no time
+  std::optional<Spread> base;  ///< medians with their bounds over rounds, in seconds
   std::optional<Spread> changed;
   /// New over base: of the medians or, in turns, the median over rounds; 0 where a side has no
   /// undisturbed time.
@@ -60,6 +56,10 @@ struct Pair {
   std::size_t changed_rounds = 0;
   std::size_t rounds = 0;    ///< measured; the sum of both sides where measured apart
   std::size_t left_out = 0;  ///< rounds disturbed by other programs
+  /// Of further rounds in fresh processes, where the first were `slow`.
+  std::optional<Control> confirmation;
+  int rounds_wanted = 0;        ///< in all, since it is unclear; 0 = no more
+  bool confirm_wanted = false;  ///< rounds of the confirmation are missing
 };
 
 /// How two sides were measured in turns.
@@ -67,12 +67,14 @@ struct Turns {
   std::string base;  ///< their labels
   std::string changed;
   double margin = 0;
-  double confidence = 0;  ///< of each interval, corrected for the number of pairs
+  double confidence = 0;  ///< of each interval, corrected for the number of pairs and looks
+  Gate gate;
 };
 
 struct Comparison {
   std::optional<Turns> turns;            ///< nothing where measured apart
   std::vector<Pair> pairs;               ///< in the base's order, then new ones
+  std::string basis;                     ///< a sentence: which machine, which rounds
   std::vector<std::string> differences;  ///< of machine, flags, seed, binary, …: sentences
   bool same_machine = false;
   std::size_t timed = 0;          ///< pairs with a time on both sides
@@ -80,25 +82,22 @@ struct Comparison {
   double disjoint_by_chance = 0;  ///< expected share of `timed` without any change
 };
 
-/// Matches the cells of two result.json values by id. `margin` is the relative change below which
+/// Matches the cells of two results by id. `margin` is the relative change below which
 /// disjoint intervals are not called SLOW or FAST. Disturbed rounds are left out.
-Comparison compare(const Json& base, const Json& changed, double margin = 0.03);
+Comparison compare(const result::Result& base, const result::Result& changed, double margin = 0.03);
 
 /// How often the ranges of n and m draws from one distribution are disjoint: 2 n! m! / (n + m)!.
 double disjoint_by_chance(std::size_t n, std::size_t m);
-
-/// "threads: 2, then 4": facts that differ between two result.json values, the most important
-/// first.
-std::vector<std::string> differences_of(const Json& base, const Json& changed);
-
-/// Whether both were measured on one host and CPU model, with the same number of threads and the
-/// same cards under each device that both name.
-bool one_machine(const Json& base, const Json& changed);
 
 /// " length=1024 pass=forward": the value on the axis and the panel's facet, each after a space.
 std::string place_name(const result::Panel& panel, const result::Placed& placed);
 
 Json to_json(const Comparison& comparison);
+
+/// "1.100 [1.079, 1.131]".
+std::string ratio_text(double ratio, double low, double high);
+/// "1 SLOW, 2 UNCLEAR": how many pairs have which verdict.
+std::string verdict_counts(const Comparison& comparison);
 
 /// A forest plot: for each pair the ratio and its interval as a bar around 1; `width` columns.
 std::string to_text(const Comparison& comparison, std::size_t width, bool utf8);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <sstream>
 
 #include "core/text/format.hpp"
 #include "harness/compare/compare.hpp"
@@ -63,40 +64,76 @@ std::string bar(const Pair& pair, double reach, bool utf8) {
   return text;
 }
 
-std::string ratio_text(const Pair& pair) {
+std::string ratio_column(const Pair& pair) {
   if (!has_ratio(pair)) return "";
-  return three_decimals(pair.ratio) + " [" + three_decimals(pair.ratio_low) + ", " +
-         three_decimals(pair.ratio_high) + "]";
+  return compare::ratio_text(pair.ratio, pair.ratio_low, pair.ratio_high);
 }
 
 std::string name_of(const Pair& pair) {
   return pair.what.empty() ? pair.name : pair.name + " " + pair.what;
 }
 
-std::string line_of(const Pair& pair, std::size_t name_width, double reach, bool utf8) {
-  const Letters letters = utf8 ? Letters::utf8 : Letters::ascii;
-  const bool timed = pair.base && pair.changed;
-  std::string line =
-      result::pad_right(result::shorten(name_of(pair), name_width, letters), name_width);
-  if (timed) {
+/// What follows the verdict of a pair; mostly empty.
+std::string remark_on(const Pair& pair) {
+  std::string text = pair.reason;
+  if (pair.left_out > 0 && pair.verdict != Verdict::unclear) {
+    text += (text.empty() ? "" : "  ") + std::string("without ") + std::to_string(pair.left_out) +
+            " of " + std::to_string(pair.rounds) + " rounds, disturbed";
+  }
+  return text;
+}
+
+/// `text` broken between words, every line but the first indented.
+std::string broken(const std::string& text, std::size_t width, const std::string& indent) {
+  std::string lines;
+  for (const std::string& line : result::wrap(text, width)) {
+    lines += (lines.empty() ? "" : indent) + line + "\n";
+  }
+  return lines;
+}
+
+struct Forest {
+  std::size_t width = 120;
+  std::size_t name_width = 24;
+  double reach = 0;
+  bool bars = true;
+  bool utf8 = true;
+};
+
+/// The pair's line, after lines of its own for the beginning of a long name and before those of a
+/// remark that has no room beside it.
+std::string lines_of(const Pair& pair, const Forest& forest) {
+  const Letters letters = forest.utf8 ? Letters::utf8 : Letters::ascii;
+  const std::vector<std::string> names = result::wrap(name_of(pair), forest.name_width);
+  std::string text;
+  for (std::size_t i = 0; i + 1 < names.size(); ++i) text += names[i] + "\n";
+  std::string line = result::pad_right(names.empty() ? "" : names.back(), forest.name_width);
+  if (pair.base && pair.changed) {
     const std::string before = result::human_seconds(pair.base->median, letters);
     const std::string after = result::human_seconds(pair.changed->median, letters);
     line += "  " + result::pad_left(before, 8) + "  " + result::pad_left(after, 8) + "  " +
-            result::pad_right(ratio_text(pair), 21) + "  " + bar(pair, reach, utf8);
+            result::pad_right(ratio_column(pair), 21);
+    if (forest.bars) line += "  " + bar(pair, forest.reach, forest.utf8);
   }
   line.append("  ").append(to_string(pair.verdict));
-  if (!pair.reason.empty()) line.append("  ").append(pair.reason);
-  if (pair.left_out > 0 && pair.verdict != Verdict::unclear) {
-    line.append("  without ").append(std::to_string(pair.left_out));
-    line.append(" of ").append(std::to_string(pair.rounds)).append(" rounds, disturbed");
+  const std::string remark = remark_on(pair);
+  if (remark.empty()) return text + line + "\n";
+  if (result::display_width(line) + 2 + result::display_width(remark) <= forest.width) {
+    return text + line + "  " + remark + "\n";
   }
-  return line + "\n";
+  const std::string indent(4, ' ');
+  const std::size_t room = std::max<std::size_t>(forest.width, 24) - indent.size();
+  return text + line + "\n" + indent + broken(remark, room, indent);
 }
 
 std::string note_on(const Turns& turns) {
-  return "Each ratio is the median over rounds in which both took turns, in brackets its interval "
-         "(" +
-         percent(turns.confidence) + "); SAME is within " + percent(turns.margin) + ".\n";
+  std::string text =
+      "Each ratio is the median over rounds in which both took turns, in brackets its interval (" +
+      percent(turns.confidence) + "); SAME is within " + percent(turns.margin);
+  if (turns.gate.absolute_seconds > 0) {
+    text += " or " + result::human_seconds(turns.gate.absolute_seconds, Letters::ascii);
+  }
+  return text + ".\n";
 }
 
 /// How many rounds count for nothing; empty where all do.
@@ -113,15 +150,7 @@ std::string left_out_words(const Comparison& comparison) {
 }
 
 std::string summary(const Comparison& comparison) {
-  std::string text;
-  for (const Verdict verdict : {Verdict::slow, Verdict::fast, Verdict::same, Verdict::unclear,
-                                Verdict::added, Verdict::gone}) {
-    const auto count = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
-                                     [&](const Pair& pair) { return pair.verdict == verdict; });
-    if (count == 0) continue;
-    if (!text.empty()) text += ", ";
-    text += std::to_string(count) + " " + to_string(verdict);
-  }
+  std::string text = verdict_counts(comparison);
   text += "\n" + left_out_words(comparison);
   if (comparison.turns) return text + note_on(*comparison.turns);
   if (comparison.timed == 0) return text;
@@ -134,34 +163,41 @@ std::string summary(const Comparison& comparison) {
   return text;
 }
 
-Json json_of(const Spread& spread) {
+Json json_of(const Spread& spread, std::size_t rounds) {
   return {{"median_seconds", spread.median},
           {"low_seconds", spread.low},
-          {"high_seconds", spread.high}};
+          {"high_seconds", spread.high},
+          {"rounds", rounds}};
 }
 
 Json json_of(const Pair& pair) {
   Json json = {{"id", pair.id}, {"name", pair.name}, {"verdict", to_string(pair.verdict)}};
-  if (!pair.what.empty()) json["timing"] = pair.what;
-  if (!pair.reason.empty()) json["reason"] = pair.reason;
-  if (pair.rounds > 0) json["rounds"] = pair.rounds;
-  if (pair.rounds > 0) json["rounds_left_out"] = pair.left_out;
-  if (!pair.base || !pair.changed) return json;
-  json["base"] = json_of(*pair.base);
-  json["base"]["rounds"] = pair.base_rounds;
-  json["new"] = json_of(*pair.changed);
-  json["new"]["rounds"] = pair.changed_rounds;
-  if (!has_ratio(pair)) return json;
-  json["ratio"] = pair.ratio;
-  json["ratio_low"] = pair.ratio_low;
-  json["ratio_high"] = pair.ratio_high;
-  if (pair.control) {
-    json["control"] = {{"ratio", pair.control->ratio},
-                       {"ratio_low", pair.control->low},
-                       {"ratio_high", pair.control->high}};
+  if (!pair.what.empty()) json.update({{"timing", pair.what}});
+  if (!pair.reason.empty()) json.update({{"reason", pair.reason}});
+  if (pair.rounds > 0) {
+    json.update({{"rounds", pair.rounds}, {"rounds_left_out", pair.left_out}});
   }
-  if (pair.calibrated_ratio > 0) json["calibrated_ratio"] = pair.calibrated_ratio;
-  json["disjoint"] = pair.disjoint;
+  if (!pair.base || !pair.changed) return json;
+  json.update({{"base", json_of(*pair.base, pair.base_rounds)},
+               {"new", json_of(*pair.changed, pair.changed_rounds)}});
+  if (!has_ratio(pair)) return json;
+  json.update({{"ratio", pair.ratio},
+               {"ratio_low", pair.ratio_low},
+               {"ratio_high", pair.ratio_high},
+               {"disjoint", pair.disjoint}});
+  if (pair.control) {
+    json.update({{"control",
+                  {{"ratio", pair.control->ratio},
+                   {"ratio_low", pair.control->low},
+                   {"ratio_high", pair.control->high}}}});
+  }
+  if (pair.confirmation) {
+    json.update({{"confirmation",
+                  {{"ratio", pair.confirmation->ratio},
+                   {"ratio_low", pair.confirmation->low},
+                   {"ratio_high", pair.confirmation->high}}}});
+  }
+  if (pair.calibrated_ratio > 0) json.update({{"calibrated_ratio", pair.calibrated_ratio}});
   return json;
 }
 
@@ -169,10 +205,28 @@ Json json_of(const Turns& turns) {
   return {{"base", turns.base},
           {"new", turns.changed},
           {"margin", turns.margin},
-          {"confidence", turns.confidence}};
+          {"confidence", turns.confidence},
+          {"gate", turns.gate}};
 }
 
 }  // namespace
+
+std::string ratio_text(double ratio, double low, double high) {
+  return three_decimals(ratio) + " [" + three_decimals(low) + ", " + three_decimals(high) + "]";
+}
+
+std::string verdict_counts(const Comparison& comparison) {
+  std::string text;
+  for (const Verdict verdict : {Verdict::slow, Verdict::fast, Verdict::same, Verdict::unclear,
+                                Verdict::added, Verdict::gone}) {
+    const auto count = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
+                                     [&](const Pair& pair) { return pair.verdict == verdict; });
+    if (count == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(count) + " " + to_string(verdict);
+  }
+  return text;
+}
 
 Json to_json(const Comparison& comparison) {
   Json pairs = Json::array();
@@ -181,6 +235,7 @@ Json to_json(const Comparison& comparison) {
     return {{"schema", 1}, {"turns", json_of(*comparison.turns)}, {"pairs", pairs}};
   }
   return {{"schema", 1},
+          {"basis", comparison.basis},
           {"same_machine", comparison.same_machine},
           {"differences", comparison.differences},
           {"pairs", pairs},
@@ -190,27 +245,38 @@ Json to_json(const Comparison& comparison) {
 }
 
 std::string to_text(const Comparison& comparison, std::size_t width, bool utf8) {
-  std::string text;
+  std::string text = comparison.basis.empty() ? "" : broken(comparison.basis, width, "");
   if (comparison.turns) {
     text += "base  " + comparison.turns->base + "\nnew   " + comparison.turns->changed + "\n";
   }
   for (const std::string& difference : comparison.differences) {
-    text.append("differs: ").append(difference).append("\n");
+    text += broken("differs: " + difference, width, "    ");
   }
   if (!text.empty()) text += "\n";
-  // Times, ratio, bar and verdict take 74 columns; a reason may run beyond the edge.
+  // Times, ratio, bar and verdict take 74 columns, 23 of them the bar.
   constexpr std::size_t rest = 74;
+  constexpr std::size_t least_name = 24;
   std::size_t longest = 12;
   for (const Pair& pair : comparison.pairs) {
     longest = std::max(longest, result::display_width(name_of(pair)));
   }
-  const std::size_t name_width =
-      std::min(longest, std::max<std::size_t>(24, width > rest ? width - rest : 24));
-  text += result::pad_right("", name_width) + "  " + result::pad_left("base", 8) + "  " +
+  Forest forest;
+  forest.width = width;
+  forest.utf8 = utf8;
+  forest.bars = width >= rest + least_name;
+  const std::size_t taken = forest.bars ? rest : rest - bar_width - 2;
+  forest.name_width =
+      std::min(longest, std::max(least_name, width > taken ? width - taken : least_name));
+  forest.reach = reach_of(comparison.pairs);
+  text += result::pad_right("", forest.name_width) + "  " + result::pad_left("base", 8) + "  " +
           result::pad_left("new", 8) + "  new / base\n";
-  const double reach = reach_of(comparison.pairs);
-  for (const Pair& pair : comparison.pairs) text += line_of(pair, name_width, reach, utf8);
-  return text + "\n" + summary(comparison);
+  for (const Pair& pair : comparison.pairs) text += lines_of(pair, forest);
+  text += "\n";
+  std::istringstream sentences(summary(comparison));
+  for (std::string sentence; std::getline(sentences, sentence);) {
+    text += broken(sentence, width, "");
+  }
+  return text;
 }
 
 }  // namespace attnbench::compare

@@ -1,6 +1,9 @@
 #include "harness/measure/device.hpp"
 
+#include <array>
 #include <charconv>
+#include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
@@ -61,6 +64,23 @@ nlohmann::json card_if_usable(const std::string& word) {
   const int index = device_index(word);
   if (device == nullptr || !device->refusal(index).empty()) return nullptr;
   return device->card(index);
+}
+
+std::vector<std::string> cards_of_driver(const std::string& tool) {
+  // A driver that does not answer must not hold anybody up.
+  const std::string command =
+      "timeout 10 " + tool + " --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::vector<std::string> cards;
+  std::array<char, 256> line{};
+  while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+    const std::string text = line.data();
+    const std::size_t comma = text.find(", ");
+    const std::size_t end = text.find_last_not_of("\r\n ");
+    if (comma == std::string::npos || end == std::string::npos) continue;  // a message
+    cards.push_back(text.substr(0, comma) + ", driver " + text.substr(comma + 2, end - comma - 1));
+  }
+  return cards;
 }
 
 }  // namespace attnbench::measure

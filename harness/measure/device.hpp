@@ -58,4 +58,8 @@ std::vector<int> allowed_cpus();
 /// threads inherit the pinning when they start.
 std::vector<int> pin_to_cpus(int threads);
 
+/// The machine's cards as the tool of NVIDIA's driver lists them, such as "NVIDIA H100 PCIe, driver
+/// 550.54.15"; none where the tool is missing or fails. For programs without CUDA.
+std::vector<std::string> cards_of_driver(const std::string& tool = "nvidia-smi");
+
 }  // namespace attnbench::measure

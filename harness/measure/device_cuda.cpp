@@ -69,7 +69,7 @@ std::string driver_text() {
 }
 
 /// The least seconds of what `queue` queues, out of a few.
-double least_seconds(int trials, const std::function<void()>& queue) {
+double least_cuda_seconds(int trials, const std::function<void()>& queue) {
   cuda::Event begin;
   cuda::Event end;
   double least = std::numeric_limits<double>::infinity();
@@ -89,7 +89,7 @@ double copy_rate(std::size_t l2_bytes) {
   const Buffer to(from.bytes());
   cuda::fill(from.data(), 1, from.bytes());
   const double seconds =
-      least_seconds(10, [&] { cuda::copy_on_device(to.data(), from.data(), from.bytes()); });
+      least_cuda_seconds(10, [&] { cuda::copy_on_device(to.data(), from.data(), from.bytes()); });
   return 2.0 * static_cast<double>(from.bytes()) / seconds;
 }
 
@@ -130,8 +130,8 @@ class Cuda final : public Device {
     const cuda::Card& card = cuda::card();
     const CudaLoops loops(card);
     const std::int64_t rounds = 20'000;
-    const double fma = least_seconds(5, [&] { loops.multiply_add(rounds, {}); });
-    const double exp = least_seconds(5, [&] { loops.exponentials(rounds, {}); });
+    const double fma = least_cuda_seconds(5, [&] { loops.multiply_add(rounds, {}); });
+    const double exp = least_cuda_seconds(5, [&] { loops.exponentials(rounds, {}); });
     return {{"fma_float32_flops_per_second", loops.multiply_add(rounds, {}) / fma},
             {"exp_float32_per_second", loops.exponentials(rounds, {}) / exp},
             {"exponential_units", "own"},
@@ -148,7 +148,7 @@ class Cuda final : public Device {
 
   double calibration_seconds(int) const override {
     const CudaLoops loops(cuda::card());
-    return least_seconds(3, [&] {
+    return least_cuda_seconds(3, [&] {
       loops.multiply_add(2'000, {});
       loops.exponentials(1'000, {});
     });
@@ -157,7 +157,13 @@ class Cuda final : public Device {
 #else
 
   std::string refusal(int) const override {
-    return "this program was built without the CUDA toolkit";
+    std::string cards;
+    for (const std::string& card : cards_of_driver()) cards += (cards.empty() ? "" : "; ") + card;
+    return (cards.empty() ? "" : "the driver lists " + cards + ", but ") +
+           std::string(
+               "this program was built without CUDA: its launcher builds the CUDA kernels "
+               "for the first command with --device cuda, such as ./attnbench doctor "
+               "--device cuda");
   }
   std::unique_ptr<Stopwatch> stopwatch() const override { return nullptr; }
   nlohmann::json ceilings(int) const override { return nlohmann::json::object(); }

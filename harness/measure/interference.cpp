@@ -26,7 +26,7 @@ namespace {
 /// Threads come and go between calls, seldom within one: they are listed this often.
 constexpr double listing_seconds = 10e-3;
 
-double now() {
+double monotonic_seconds() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
 }
@@ -142,12 +142,12 @@ void ThreadWatch::list_threads() {
     if (file >= 0) threads_[id].file = file;
   }
   closedir(tasks);
-  listed_at_ = now();
+  listed_at_ = monotonic_seconds();
 }
 
 void ThreadWatch::begin() {
   wake_seconds();  // now, not while something is timed
-  if (listed_at_ < 0 || now() - listed_at_ > listing_seconds) list_threads();
+  if (listed_at_ < 0 || monotonic_seconds() - listed_at_ > listing_seconds) list_threads();
   for (auto at = threads_.begin(); at != threads_.end();) {
     Waited waited;
     if (read_waited(at->second.file, waited)) {
@@ -173,7 +173,7 @@ Interference ThreadWatch::end() {
     beside.lost_seconds = slice_seconds * static_cast<double>(beside.switches);
     return beside;
   }
-  if (now() - listed_at_ > listing_seconds) list_threads();
+  if (monotonic_seconds() - listed_at_ > listing_seconds) list_threads();
   double waited = 0;
   std::int64_t times = 0;
   for (const auto& [id, thread] : threads_) {

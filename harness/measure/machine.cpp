@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -48,10 +47,6 @@ std::string value_of(const std::string& file, const std::string& key, char separ
   return "";
 }
 
-void put(Json& card, const std::string& key, const std::string& text) {
-  if (!text.empty()) card[key] = text;
-}
-
 int physical_cores() {
   std::ifstream stream("/proc/cpuinfo");
   std::set<std::string> cores;
@@ -63,17 +58,13 @@ int physical_cores() {
   return static_cast<int>(cores.size());
 }
 
-Json load() {
+result::Load load() {
   std::istringstream line(first_line("/proc/loadavg"));
   double one = 0;
   double five = 0;
   double fifteen = 0;
   line >> one >> five >> fifteen;
-  Json found = to_json(neighbours(look_seconds));
-  found["average_1_minute"] = one;
-  found["average_5_minutes"] = five;
-  found["average_15_minutes"] = fifteen;
-  return found;
+  return {one, five, fifteen, to_json(neighbours(look_seconds)).get<result::Values>()};
 }
 
 /// CPUs that a container's quota lets us use; nothing said, or "max", is no quota.
@@ -86,8 +77,8 @@ std::optional<double> cpu_quota() {
 }
 
 /// The variables that are known to change how fast the libraries below us run.
-Json environment() {
-  Json found = Json::object();
+std::map<std::string, std::string> environment() {
+  std::map<std::string, std::string> found;
   for (const char* name :
        {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS",
         "OMP_PROC_BIND", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "GOMP_CPU_AFFINITY",
@@ -98,12 +89,12 @@ Json environment() {
   return found;
 }
 
-Json instruction_sets(const std::string& flags) {
+std::vector<std::string> instruction_sets(const std::string& flags) {
   std::istringstream words(flags);
   const std::set<std::string> known{
       "avx",         "avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512vl",
       "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_bf16", "amx_int8", "asimd",    "sve"};
-  Json found = Json::array();
+  std::vector<std::string> found;
   for (std::string word; words >> word;) {
     if (known.count(word) != 0) found.push_back(word);
   }
@@ -112,45 +103,48 @@ Json instruction_sets(const std::string& flags) {
 
 }  // namespace
 
-Json machine_card() {
-  Json card = Json::object();
+std::string cpu_model() { return value_of("/proc/cpuinfo", "model name", ':'); }
+
+result::MachineCard machine_card() {
+  result::MachineCard card;
   utsname name{};
   if (uname(&name) == 0) {
-    put(card, "host", name.nodename);
-    put(card, "kernel", std::string(name.sysname) + " " + name.release);
-    put(card, "architecture", name.machine);
+    card.host = name.nodename;
+    card.kernel = std::string(name.sysname) + " " + name.release;
+    card.architecture = name.machine;
   }
-  put(card, "os", value_of("/etc/os-release", "PRETTY_NAME", '='));
-  put(card, "cpu_model", value_of("/proc/cpuinfo", "model name", ':'));
-  if (const int cores = physical_cores(); cores > 0) card["cores"] = cores;
-  card["threads"] = std::max(1U, std::thread::hardware_concurrency());
-  card["allowed_cpus"] = allowed_cpus();
-  if (const auto quota = cpu_quota()) card["cpu_quota"] = *quota;
+  card.os = value_of("/etc/os-release", "PRETTY_NAME", '=');
+  card.cpu_model = cpu_model();
+  if (const int cores = physical_cores(); cores > 0) card.cores = cores;
+  card.threads = std::max(1U, std::thread::hardware_concurrency());
+  card.allowed_cpus = allowed_cpus();
+  card.cpu_quota = cpu_quota();
   const CacheSizes caches = cache_sizes();
-  card["caches"] = {{"l1_bytes", caches.l1}, {"l2_bytes", caches.l2}, {"l3_bytes", caches.l3}};
-  card["memory_bytes"] = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
-  put(card, "governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  card.caches = result::Caches{caches.l1, caches.l2, caches.l3};
+  card.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
+  card.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   const double megahertz = std::atof(value_of("/proc/cpuinfo", "cpu MHz", ':').c_str());
-  if (megahertz > 0) card["clock_hz"] = 1e6 * megahertz;
+  if (megahertz > 0) card.clock_hz = 1e6 * megahertz;
   const std::string flags = value_of("/proc/cpuinfo", "flags", ':');
-  card["virtualised"] = (" " + flags + " ").find(" hypervisor ") != std::string::npos;
-  card["isa"] = instruction_sets(flags);
-  card["load"] = load();
-  card["environment"] = environment();
-  card["spoilers"] = noise_sources(card);
+  card.virtualised = (" " + flags + " ").find(" hypervisor ") != std::string::npos;
+  card.isa = instruction_sets(flags);
+  card.load = load();
+  card.environment = environment();
+  card.spoilers = noise_sources(card);
   return card;
 }
 
-void note_neighbours(Json& card, const Neighbours& now) {
+void note_neighbours(result::MachineCard& card, const Neighbours& now) {
   const std::vector<std::string> then = noise_sources(card);
-  card["load"].update(to_json(now));
-  Json told = Json::array();
-  for (const std::string& sentence : noise_sources(card)) told.push_back(sentence);
-  for (const Json& sentence : card.value("spoilers", Json::array())) {
+  if (!card.load) card.load.emplace();
+  const Json others = to_json(now);
+  for (const auto& [name, value] : others.items()) card.load->further[name] = value;
+  std::vector<std::string> told = noise_sources(card);
+  for (const std::string& sentence : card.noise()) {
     if (std::find(then.begin(), then.end(), sentence) == then.end()) told.push_back(sentence);
   }
-  card["spoilers"] = told;
+  card.spoilers = told;
 }
 
 }  // namespace attnbench::measure

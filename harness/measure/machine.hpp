@@ -1,26 +1,25 @@
 // The machine card: what cells are measured on.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
+
+#include "core/result/machine.hpp"
 
 namespace attnbench::measure {
 
-using Json = nlohmann::json;
+using result::Json;
 
 struct Neighbours;
 
-/// {host, os, kernel, cpu_model, cores, threads, caches, memory_bytes, governor, clock_hz,
-///  load: {average_1_minute, …, busy_cpus_beside_us, processes: [{pid, name, cpus}]},
-///  virtualised, isa: [avx2, avx512f, …], environment: {OPENBLAS_CORETYPE, …}, spoilers:
-///  [sentence…]}
-/// The torch part (version, threads, allocator, blas: see harness/run/plan/blas_core.hpp) is the
-/// worker's.
-Json machine_card();
+/// What the supervisor knows. The torch part (version, threads, allocator, blas: see
+/// harness/run/plan/blas_core.hpp) is the worker's.
+result::MachineCard machine_card();
+
+/// As the kernel names it; empty where it does not.
+std::string cpu_model();
 
 /// Replaces the busy processes in the card's `load` and `spoilers`. Other sentences of `spoilers`
 /// stay.
-void note_neighbours(Json& card, const Neighbours& now);
+void note_neighbours(result::MachineCard& card, const Neighbours& now);
 
 }  // namespace attnbench::measure

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "core/statistics.hpp"
 #include "harness/measure/ceilings_cpu.hpp"
+#include "harness/measure/condition.hpp"
 #include "harness/measure/neighbours.hpp"
 
 namespace attnbench::measure {
@@ -22,18 +22,20 @@ std::string number(double value) {
   return text.str();
 }
 
-void look_at_load(const Json& card, std::vector<std::string>& found) {
+void look_at_load(const result::MachineCard& card, std::vector<std::string>& found) {
+  const Json load = card.load.value_or(result::Load{});
   const std::string busy =
-      to_text(neighbours_from(card.value("load", Json::object())), card.value("threads", 0));
+      to_text(neighbours_from(load), static_cast<int>(card.threads.value_or(0)));
   if (!busy.empty()) found.push_back(busy + " Stop them, or expect wide intervals.");
 }
 
-void look_at_environment(const Json& card, std::vector<std::string>& found) {
-  const Json environment = card.value("environment", Json::object());
+void look_at_environment(const result::MachineCard& card, std::vector<std::string>& found) {
+  if (!card.environment) return;
+  const std::map<std::string, std::string>& environment = *card.environment;
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
     if (!environment.contains(name)) continue;
     found.push_back(
-        std::string(name) + "=" + environment[name].get<std::string>() +
+        std::string(name) + "=" + environment.at(name) +
         " is set, which can halve the speed of matrix products: workers run without it, "
         "and with the core type that is fastest here, unless told to keep it "
         "(--keep-blas-core); unset it to be sure (env -u " +
@@ -41,14 +43,14 @@ void look_at_environment(const Json& card, std::vector<std::string>& found) {
   }
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (!environment.contains(name)) continue;
-    found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
+    found.push_back(std::string(name) + "=" + environment.at(name) +
                     " is set, which decides how threads wait for each other: calls of "
                     "microseconds can take several times as long; unset it (env -u " +
                     name + ") unless it is there on purpose.");
   }
   for (const char* name : {"DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS"}) {
     if (!environment.contains(name)) continue;
-    found.push_back(std::string(name) + "=" + environment[name].get<std::string>() +
+    found.push_back(std::string(name) + "=" + environment.at(name) +
                     " is set, which limits the instructions that libraries use: unset it (env -u " +
                     name + ") unless it is there on purpose.");
   }
@@ -58,15 +60,14 @@ void look_at_environment(const Json& card, std::vector<std::string>& found) {
   }
 }
 
-void look_at_cpu(const Json& card, std::vector<std::string>& found) {
-  const std::string governor = card.value("governor", "performance");
-  if (governor != "performance") {
-    found.push_back("The CPU's governor is \"" + governor +
+void look_at_cpu(const result::MachineCard& card, std::vector<std::string>& found) {
+  if (!card.governor.empty() && card.governor != "performance") {
+    found.push_back("The CPU's governor is \"" + card.governor +
                     "\", so that the clock depends on what ran before: choose \"performance\" "
                     "(cpupower frequency-set -g performance).");
   }
-  const double quota = card.value("cpu_quota", 0.0);
-  const auto cpus = card.value("allowed_cpus", std::vector<int>{});
+  const double quota = card.cpu_quota.value_or(0);
+  const auto cpus = card.allowed_cpus.value_or(std::vector<int>{});
   if (quota > 0 && quota < static_cast<double>(cpus.size())) {
     found.push_back("This container may use " + number(quota) + " CPUs but sees " +
                     std::to_string(cpus.size()) +
@@ -81,14 +82,14 @@ constexpr std::size_t most_told = 5;
 
 std::string whole(double value) { return std::to_string(std::lround(value)); }
 
-void look_at_others(const std::string& word, const Json& condition,
+void look_at_others(const std::string& word, const DeviceCondition& condition,
                     std::vector<std::string>& found) {
-  const Json processes = condition.value("processes", Json::array());
-  const double busy = condition.value("busy_share", 0.0);
+  const auto processes = condition.processes.value_or(std::vector<CardProcess>{});
+  const double busy = condition.busy_share.value_or(0);
   if (!processes.empty()) {
     std::string numbers;
     for (std::size_t i = 0; i < std::min(processes.size(), most_told); ++i) {
-      numbers += (i == 0 ? "" : ", ") + processes[i].at("pid").dump();
+      numbers += (i == 0 ? "" : ", ") + std::to_string(processes[i].pid);
     }
     if (processes.size() > most_told) {
       numbers += " and " + std::to_string(processes.size() - most_told) + " more";
@@ -101,41 +102,41 @@ void look_at_others(const std::string& word, const Json& condition,
   }
 }
 
-void look_at_modes(const std::string& word, const Json& condition,
+void look_at_modes(const std::string& word, const DeviceCondition& condition,
                    std::vector<std::string>& found) {
-  if (!condition.value("persistence", true)) {
+  if (!condition.persistence.value_or(true)) {
     found.push_back("The driver leaves " + word +
                     " between processes (persistence mode is off), so that each begins slowly and "
                     "with a low clock: nvidia-smi -pm 1.");
   }
-  if (condition.value("mig", false)) {
+  if (condition.mig.value_or(false)) {
     found.push_back(word +
                     " is divided (MIG is on): what is measured is a slice of the card that "
                     "it is named after.");
   }
-  const bool ecc = condition.value("ecc", true);
+  const bool ecc = condition.ecc.value_or(true);
   if (!ecc) {
     found.push_back("ECC of " + word +
                     " is off, which most others leave on: bandwidth is not that of other cards.");
   }
-  if (condition.value("ecc_pending", ecc) != ecc) {
+  if (condition.ecc_pending.value_or(ecc) != ecc) {
     found.push_back("ECC of " + word +
                     " changes at the next reset: numbers from before it will "
                     "not hold after it.");
   }
 }
 
-void look_at_clocks(const std::string& word, const Json& condition,
+void look_at_clocks(const std::string& word, const DeviceCondition& condition,
                     std::vector<std::string>& found) {
-  const double limit = condition.value("power_limit_watts", 0.0);
-  const double usual = condition.value("power_limit_usual_watts", limit);
+  const double limit = condition.power_limit_watts.value_or(0);
+  const double usual = condition.power_limit_usual_watts.value_or(limit);
   if (limit < usual) {
     found.push_back(word + " may take " + whole(limit) + " W where " + whole(usual) +
                     " W are usual: its clock falls under load.");
   }
   std::string reasons;
-  for (const Json& reason : condition.value("slowed_by", Json::array())) {
-    reasons += (reasons.empty() ? "" : ", ") + reason.get<std::string>();
+  for (const std::string& reason : condition.slowed_by.value_or(std::vector<std::string>{})) {
+    reasons += (reasons.empty() ? "" : ", ") + reason;
   }
   if (!reasons.empty())
     found.push_back("The clock of " + word + " is held down by " + reasons + ".");
@@ -143,7 +144,7 @@ void look_at_clocks(const std::string& word, const Json& condition,
 
 }  // namespace
 
-std::vector<std::string> noise_sources(const Json& card) {
+std::vector<std::string> noise_sources(const result::MachineCard& card) {
   std::vector<std::string> found;
   look_at_load(card, found);
   look_at_environment(card, found);
@@ -151,7 +152,8 @@ std::vector<std::string> noise_sources(const Json& card) {
   return found;
 }
 
-std::vector<std::string> card_noise_sources(const std::string& word, const Json& condition) {
+std::vector<std::string> card_noise_sources(const std::string& word, const Json& json) {
+  const auto condition = json.get<DeviceCondition>();
   std::vector<std::string> found;
   look_at_others(word, condition, found);
   look_at_modes(word, condition, found);

@@ -1,15 +1,16 @@
 // Noise: what disturbs measurements on this machine now, and how much timings vary.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "core/result/machine.hpp"
 
 namespace attnbench::measure {
 
 /// What of a machine card disturbs measurements: other processes, OPENBLAS_CORETYPE, a governor
 /// that saves power, …; a sentence each, with what to do.
-std::vector<std::string> noise_sources(const nlohmann::json& machine_card);
+std::vector<std::string> noise_sources(const result::MachineCard& card);
 
 /// The same for the device `word`, such as cuda:1, from Device::condition. Unknown properties are
 /// left out.

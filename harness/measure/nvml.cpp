@@ -3,15 +3,16 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "harness/measure/condition.hpp"
+
 namespace attnbench::measure {
 namespace {
 
-using Json = nlohmann::json;
+using result::Json;
 
 // The library's own types and numbers, as far as they are used here (NVIDIA, NVML API Reference).
 using Handle = void*;
@@ -92,38 +93,39 @@ class Library {
 /// Asks one card, and files what it tells under a key.
 class Asking {
  public:
-  Asking(const Library& library, Handle handle, Json& found)
+  Asking(const Library& library, Handle handle, DeviceCondition& found)
       : library_(library), handle_(handle), found_(found) {}
 
   template <class... Arguments>
   bool ask(const char* name, Arguments... arguments) const {
     return library_.call(name, handle_, arguments...) == success;
   }
-  void number(const char* key, double scale, const char* name) const {
+  using Number = std::optional<double> DeviceCondition::*;
+  void number(Number member, double scale, const char* name) const {
     unsigned value = 0;
-    if (ask(name, &value)) found_[key] = scale * value;
+    if (ask(name, &value)) found_.*member = scale * value;
   }
-  void number(const char* key, double scale, const char* name, unsigned kind) const {
+  void number(Number member, double scale, const char* name, unsigned kind) const {
     unsigned value = 0;
-    if (ask(name, kind, &value)) found_[key] = scale * value;
+    if (ask(name, kind, &value)) found_.*member = scale * value;
   }
 
   void memory() const {
     Memory memory{};
-    if (ask("nvmlDeviceGetMemoryInfo", &memory)) found_["memory_used_bytes"] = memory.used;
+    if (ask("nvmlDeviceGetMemoryInfo", &memory)) found_.memory_used_bytes = memory.used;
   }
 
   void modes() const {
     int now = 0;
     int later = 0;
-    if (ask("nvmlDeviceGetPersistenceMode", &now)) found_["persistence"] = now != 0;
+    if (ask("nvmlDeviceGetPersistenceMode", &now)) found_.persistence = now != 0;
     if (ask("nvmlDeviceGetEccMode", &now, &later)) {
-      found_["ecc"] = now != 0;
-      found_["ecc_pending"] = later != 0;
+      found_.ecc = now != 0;
+      found_.ecc_pending = later != 0;
     }
     unsigned parted = 0;
     unsigned parted_later = 0;
-    if (ask("nvmlDeviceGetMigMode", &parted, &parted_later)) found_["mig"] = parted != 0;
+    if (ask("nvmlDeviceGetMigMode", &parted, &parted_later)) found_.mig = parted != 0;
   }
 
   void slowed() const {
@@ -133,9 +135,9 @@ class Asking {
         !ask("nvmlDeviceGetCurrentClocksThrottleReasons", &reasons)) {
       return;
     }
-    found_["slowed_by"] = Json::array();
+    found_.slowed_by.emplace();
     for (const auto& [bit, word] : slowing) {
-      if ((reasons & bit) != 0) found_["slowed_by"].push_back(word);
+      if ((reasons & bit) != 0) found_.slowed_by->push_back(word);
     }
   }
 
@@ -150,24 +152,24 @@ class Asking {
       code = library_.call(name, handle_, &count, running.data());
     }
     if (code != success) return;
-    found_["processes"] = Json::array();
+    found_.processes.emplace();
     for (unsigned i = 0; i < count; ++i) {
       if (running[i].pid == static_cast<unsigned>(getpid())) continue;
-      Json process = {{"pid", running[i].pid}};
-      if (running[i].memory != not_available) process["memory_bytes"] = running[i].memory;
-      found_["processes"].push_back(std::move(process));
+      CardProcess& process = found_.processes->emplace_back();
+      process.pid = running[i].pid;
+      if (running[i].memory != not_available) process.memory_bytes = running[i].memory;
     }
   }
 
   void busy() const {
     Utilisation share{};
-    if (ask("nvmlDeviceGetUtilizationRates", &share)) found_["busy_share"] = 0.01 * share.chip;
+    if (ask("nvmlDeviceGetUtilizationRates", &share)) found_.busy_share = 0.01 * share.chip;
   }
 
  private:
   const Library& library_;
   Handle handle_;
-  Json& found_;
+  DeviceCondition& found_;
 };
 
 }  // namespace
@@ -181,21 +183,22 @@ Json nvml_condition(const std::string& pci_address) {
     return {{"refusal", "NVML does not know the card at " + pci_address + ": " +
                             (code < 0 ? "it is too old" : library.words(code))}};
   }
-  Json found = Json::object();
+  DeviceCondition found;
   std::array<char, 96> driver{};
   if (library.call("nvmlSystemGetDriverVersion", driver.data(),
                    static_cast<unsigned>(driver.size())) == success) {
-    found["driver"] = driver.data();
+    found.driver = driver.data();
   }
   const Asking card(library, handle, found);
   card.memory();
-  card.number("clock_hz", 1e6, "nvmlDeviceGetClockInfo", sm_clock);
-  card.number("clock_greatest_hz", 1e6, "nvmlDeviceGetMaxClockInfo", sm_clock);
-  card.number("clock_memory_hz", 1e6, "nvmlDeviceGetClockInfo", memory_clock);
-  card.number("temperature_celsius", 1, "nvmlDeviceGetTemperature", of_the_chip);
-  card.number("power_watts", 1e-3, "nvmlDeviceGetPowerUsage");
-  card.number("power_limit_watts", 1e-3, "nvmlDeviceGetPowerManagementLimit");
-  card.number("power_limit_usual_watts", 1e-3, "nvmlDeviceGetPowerManagementDefaultLimit");
+  card.number(&DeviceCondition::clock_hz, 1e6, "nvmlDeviceGetClockInfo", sm_clock);
+  card.number(&DeviceCondition::clock_greatest_hz, 1e6, "nvmlDeviceGetMaxClockInfo", sm_clock);
+  card.number(&DeviceCondition::clock_memory_hz, 1e6, "nvmlDeviceGetClockInfo", memory_clock);
+  card.number(&DeviceCondition::temperature_celsius, 1, "nvmlDeviceGetTemperature", of_the_chip);
+  card.number(&DeviceCondition::power_watts, 1e-3, "nvmlDeviceGetPowerUsage");
+  card.number(&DeviceCondition::power_limit_watts, 1e-3, "nvmlDeviceGetPowerManagementLimit");
+  card.number(&DeviceCondition::power_limit_usual_watts, 1e-3,
+              "nvmlDeviceGetPowerManagementDefaultLimit");
   card.modes();
   card.slowed();
   card.processes();

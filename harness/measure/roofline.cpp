@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace attnbench::measure {
 namespace {
+
+using result::Values;
 
 /// What impossible() leaves to the machine: see its contract.
 constexpr double least_floor_seconds = 5e-6;
@@ -15,20 +16,19 @@ constexpr double matrix_units = 16;
 constexpr double narrow_exponentials = 2;
 
 /// The ceiling of that name, or 0 where it is not known.
-double ceiling(const Json& ceilings, const std::string& name) {
-  const auto found = ceilings.find(name);
-  return found != ceilings.end() && found->is_number() ? found->get<double>() : 0;
+double ceiling(const Values& ceilings, const std::string& name) {
+  return result::number_of(ceilings, name).value_or(0);
 }
 
 /// The greatest rate of multiplying and adding that was seen in this dtype. A matrix product may be
 /// faster than the register loop where it uses other units, and slower where it is small or badly
 /// tuned; the greater of the two is what the machine can do.
-double compute_rate(const Json& ceilings, const std::string& dtype) {
+double compute_rate(const Values& ceilings, const std::string& dtype) {
   return std::max(ceiling(ceilings, "fma_" + dtype + "_flops_per_second"),
                   ceiling(ceilings, "gemm_" + dtype + "_flops_per_second"));
 }
 
-double memory_rate(const Json& ceilings, double bytes) {
+double memory_rate(const Values& ceilings, double bytes) {
   for (const std::string level : {"l1", "l2", "l3"}) {
     const double capacity = ceiling(ceilings, "capacity_" + level + "_bytes");
     const double rate = ceiling(ceilings, "bandwidth_" + level + "_bytes_per_second");
@@ -38,9 +38,9 @@ double memory_rate(const Json& ceilings, double bytes) {
 }
 
 /// Whether exponentials are computed beside products, in units of their own.
-bool own_exponential_units(const Json& ceilings) {
-  const auto found = ceilings.find("exponential_units");
-  return found != ceilings.end() && *found == "own";
+bool own_exponential_units(const Values& ceilings) {
+  const result::Json* const units = result::find_value(ceilings, "exponential_units");
+  return units != nullptr && *units == "own";
 }
 
 /// Seconds of `amount` at `rate`; nothing where there is something to do and no rate.
@@ -51,7 +51,7 @@ std::optional<double> seconds(double amount, double rate) {
 }
 
 /// As much as a level holds is served by that level.
-double least_memory_seconds(const Json& ceilings, double bytes) {
+double least_memory_seconds(const Values& ceilings, double bytes) {
   double total = 0;
   double served = 0;
   for (const std::string level : {"l1", "l2", "l3"}) {
@@ -70,7 +70,7 @@ double least_memory_seconds(const Json& ceilings, double bytes) {
 
 bool is_narrow(const std::string& dtype) { return dtype == "bfloat16" || dtype == "float16"; }
 
-double greatest_compute_rate(const Json& ceilings, const std::string& dtype) {
+double greatest_compute_rate(const Values& ceilings, const std::string& dtype) {
   double greatest = 0;
   for (const char* each : {"float32", "float64", "bfloat16", "float16"}) {
     greatest = std::max(greatest, compute_rate(ceilings, each));
@@ -82,7 +82,7 @@ double greatest_compute_rate(const Json& ceilings, const std::string& dtype) {
       {multiply_adds, compute_rate(ceilings, "float32"), compute_rate(ceilings, dtype)});
 }
 
-double least_seconds(const Work& work, const Json& ceilings) {
+double least_seconds(const Work& work, const Values& ceilings) {
   const double compute =
       seconds(work.flops, greatest_compute_rate(ceilings, work.dtype)).value_or(0);
   const double digits = is_narrow(work.dtype) ? narrow_exponentials : 1;
@@ -101,8 +101,9 @@ std::string short_number(double value) {
 
 }  // namespace
 
-std::optional<std::string> impossible(const Work& work, const Json& ceilings, const Timed& timed) {
-  if (!ceilings.is_object() || !(timed.seconds > 0)) return std::nullopt;
+std::optional<std::string> impossible(const Work& work, const Values& ceilings,
+                                      const Timed& timed) {
+  if (!(timed.seconds > 0)) return std::nullopt;
   const double then = ceiling(ceilings, "calibration_seconds");
   if (then <= 0 || timed.calibration_seconds <= 0) return std::nullopt;
   if (then > (1 + calibrations_agree) * timed.calibration_seconds) return std::nullopt;
@@ -114,8 +115,7 @@ std::optional<std::string> impossible(const Work& work, const Json& ceilings, co
          "there is (Cost)";
 }
 
-std::optional<Roofline> roofline(const Work& work, const Json& ceilings) {
-  if (!ceilings.is_object()) return std::nullopt;
+std::optional<Roofline> roofline(const Work& work, const Values& ceilings) {
   const auto compute = seconds(work.flops, compute_rate(ceilings, work.dtype));
   const auto memory = seconds(work.bytes, memory_rate(ceilings, work.bytes));
   const auto exponentials = seconds(work.exponentials, ceiling(ceilings, "exp_float32_per_second"));

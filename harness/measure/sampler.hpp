@@ -7,20 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "core/protocol.hpp"
 #include "harness/measure/interference.hpp"
 
 namespace attnbench::measure {
 
-struct SamplingRule {
-  double relative_interval = 0.01;  ///< stop when the median's interval is within ± this
-  int min_samples = 10;
-  int max_samples = 2000;
-  double warmup_seconds = 0.05;  ///< at least two calls, or one that exceeds max_seconds
-  int cold_calls = 8;            ///< most further calls while calls are cold, up to cold_seconds
-  double cold_seconds = 30;
-  double min_seconds = 0.05;
-  double max_seconds = 2.0;  ///< sampling ends with the sample that exceeds this
-};
+using protocol::SamplingRule;
 
 /// Samples in order. Preempted ones are kept and marked; they count only where too few others
 /// remain.

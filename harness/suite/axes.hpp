@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "harness/suite/document.hpp"
 
 namespace attnbench::suite {
 

@@ -43,7 +43,7 @@ class CellMaker {
     return found == point_.end() ? nullptr : found->second;
   }
 
-  Json resolved(const Option& option, const Term& term) {
+  OptionValue resolved(const Option& option, const Term& term) {
     try {
       if (option.type == OptionType::integer) {
         const std::int64_t size = sizes_.given(option.name);
@@ -54,8 +54,9 @@ class CellMaker {
       if (option.type == OptionType::window) return window(term);
     } catch (const ExpressionError& error) {
       file(term.place, error.what());
+      return option.fallback;  // the suite is refused: any value will do
     }
-    return term.value;
+    return value_from(term.value, option.name);
   }
 
   void check_sizes() {
@@ -93,9 +94,9 @@ class CellMaker {
     return keys;
   }
 
-  Json window(const Term& term) {
+  Window window(const Term& term) {
     if (term.value.is_object()) {
-      return {{"left", side(term.value["left"], term)}, {"right", side(term.value["right"], term)}};
+      return {side(term.value["left"], term), side(term.value["right"], term)};
     }
     const std::int64_t keys = side(term.value, term);
     if (keys < 1)
@@ -130,18 +131,15 @@ class CellMaker {
   bool good_ = true;
 };
 
-Json differing(const Json& values, const std::vector<Option>& options) {
+Json differing(const OptionValues& values, const std::vector<Option>& options) {
   Json kept = Json::object();
   for (const Option& option : options) {
-    if (values.contains(option.name) && values[option.name] != to_json(option.fallback)) {
-      kept[option.name] = values[option.name];
-    }
+    const auto found = values.find(option.name);
+    if (found == values.end()) continue;
+    const Json value = to_json(found->second);
+    if (value != to_json(option.fallback)) kept[option.name] = value;
   }
   return kept;
-}
-
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 // RE2 takes time in proportion to the text, whatever the expression.
@@ -164,15 +162,25 @@ Expressions compiled(const std::string& flag, const std::vector<std::string>& te
   return expressions;
 }
 
-std::string searched(const Json& cell) {
-  std::string text = describe(cell) + "  " + text_of(cell["mechanism"]) + "/" +
-                     text_of(cell["implementation"]) + " " + text_of(cell["device"]);
-  for (const char* part : {"settings", "options"}) {
-    for (const auto& [name, value] : cell[part].items()) {
-      text.append(" ").append(name).append("=").append(text_of(value));
+std::string searched(const run::Cell& cell) {
+  std::string text =
+      describe(cell) + "  " + cell.mechanism + "/" + cell.implementation + " " + cell.device;
+  for (const OptionValues& values : {cell.settings, cell.options}) {
+    for (const auto& [name, value] : values) {
+      text.append(" ").append(name).append("=").append(plain_text(value));
     }
   }
   return text;
+}
+
+/// What the cell has under the name of an axis; nothing where it has none.
+std::optional<OptionValue> value_of_axis(const run::Cell& cell, const std::string& name) {
+  for (const OptionValues* values : {&cell.settings, &cell.options}) {
+    if (const auto found = values->find(name); found != values->end()) return found->second;
+  }
+  if (name == "implementation") return cell.implementation;
+  if (name == "device") return cell.device;
+  return std::nullopt;
 }
 
 bool any_finds(const Expressions& expressions, const std::string& text) {
@@ -182,47 +190,47 @@ bool any_finds(const Expressions& expressions, const std::string& text) {
 
 }  // namespace
 
-std::optional<Json> make_cell(const TaskEntry& task, const MechanismEntry& entry,
-                              const Point& point, const std::string& device,
-                              const std::string& place, Problems& problems) {
+std::optional<run::Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
+                                   const Point& point, const std::string& device,
+                                   const std::string& place, Problems& problems) {
   CellMaker maker(point, place, problems);
   maker.declare(task.spec->settings);
   maker.declare(entry.mechanism->options);
-  Json settings = Json::object(), options = Json::object();
+  run::Cell cell;
   for (const Option& setting : task.spec->settings) {
     const Term* term = maker.find(setting.name);
-    settings[setting.name] =
-        term == nullptr ? to_json(setting.fallback) : maker.resolved(setting, *term);
+    cell.settings[setting.name] =
+        term == nullptr ? setting.fallback : maker.resolved(setting, *term);
   }
-  maker.causal = settings.value("pattern", "causal") == "causal";
+  const auto pattern = cell.settings.find("pattern");
+  maker.causal = pattern == cell.settings.end() || plain_text(pattern->second) == "causal";
   for (const Option& option : entry.mechanism->options) {
     const Term* term = maker.find(option.name);
-    if (term != nullptr && !settings.contains(option.name)) {
-      options[option.name] = maker.resolved(option, *term);
+    if (term != nullptr && cell.settings.count(option.name) == 0) {
+      cell.options[option.name] = maker.resolved(option, *term);
     }
   }
   maker.check_sizes();
   if (!maker.good()) return std::nullopt;
   const Term* implementation = maker.find("implementation");
   const Term* own_device = maker.find("device");
-  return Json{{"label", entry.label},
-              {"task", task.spec->name},
-              {"task_label", task.label},
-              {"mechanism", entry.mechanism->name},
-              {"implementation",
-               implementation == nullptr ? Json(entry.implementation) : implementation->value},
-              {"options", options},
-              {"settings", settings},
-              {"device", own_device == nullptr ? Json(device) : own_device->value}};
+  cell.label = entry.label;
+  cell.task = task.spec->name;
+  cell.task_label = task.label;
+  cell.mechanism = entry.mechanism->name;
+  cell.implementation =
+      implementation == nullptr ? entry.implementation : implementation->value.get<std::string>();
+  cell.device = own_device == nullptr ? device : own_device->value.get<std::string>();
+  return cell;
 }
 
-Json identity(const Json& cell, const TaskEntry& task, const MechanismEntry& entry) {
-  return {{"task", cell["task"]},
-          {"mechanism", cell["mechanism"]},
-          {"implementation", cell["implementation"]},
-          {"device", cell["device"]},
-          {"settings", differing(cell["settings"], task.spec->settings)},
-          {"options", differing(cell["options"], entry.mechanism->options)}};
+Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry) {
+  return {{"task", cell.task},
+          {"mechanism", cell.mechanism},
+          {"implementation", cell.implementation},
+          {"device", cell.device},
+          {"settings", differing(cell.settings, task.spec->settings)},
+          {"options", differing(cell.options, entry.mechanism->options)}};
 }
 
 std::string cell_id(const Json& identity) {
@@ -230,12 +238,12 @@ std::string cell_id(const Json& identity) {
   return result::hash_text(identity.dump()).substr(0, digits);
 }
 
-std::vector<Json> filtered(std::vector<Json> cells, const Choices& choices) {
+std::vector<run::Cell> filtered(std::vector<run::Cell> cells, const Choices& choices) {
   const auto only = compiled("--only", choices.only);
   const auto skip = compiled("--skip", choices.skip);
   if (only.empty() && skip.empty()) return cells;
   const std::size_t count = cells.size();
-  std::erase_if(cells, [&](const Json& cell) {
+  std::erase_if(cells, [&](const run::Cell& cell) {
     const std::string text = searched(cell);
     return (!only.empty() && !any_finds(only, text)) || any_finds(skip, text);
   });
@@ -246,24 +254,16 @@ std::vector<Json> filtered(std::vector<Json> cells, const Choices& choices) {
   return cells;
 }
 
-std::string describe(const Json& cell) {
-  std::string text = cell.value("task_label", cell.value("task", ""));
-  text.append("  ").append(cell.value("label", cell.value("mechanism", "")));
+std::string describe(const run::Cell& cell) {
+  std::string text = cell.task_label + "  " + cell.label;
   std::string separator = "  ";
-  for (const Json& json : cell.value("varies", Json::array({"length"}))) {
-    const std::string name = json;
-    const Json* value = nullptr;
-    for (const char* part : {"settings", "options"}) {
-      if (value == nullptr && cell.contains(part) && cell[part].contains(name)) {
-        value = &cell[part][name];
-      }
-    }
-    if (value == nullptr && cell.contains(name)) value = &cell[name];
-    if (value == nullptr) continue;
-    text.append(separator).append(name).append("=").append(text_of(*value));
+  for (const std::string& name : cell.varies.value_or(std::vector<std::string>{"length"})) {
+    const auto value = value_of_axis(cell, name);
+    if (!value) continue;
+    text.append(separator).append(name).append("=").append(plain_text(*value));
     separator = " ";
   }
-  return text.append("  [").append(cell.value("id", "")).append("]");
+  return text.append("  [").append(cell.id).append("]");
 }
 
 double estimated_call_seconds(const nlohmann::json& cost, const AssumedMachine& machine) {
@@ -273,7 +273,9 @@ double estimated_call_seconds(const nlohmann::json& cost, const AssumedMachine& 
 }
 
 double estimated_cell_seconds(double call_seconds, const nlohmann::json& measure) {
-  constexpr double start_seconds = 0.05, warmup_seconds = 0.05, least_seconds = 0.05;
+  // A round's process, its inputs and its share of the check against the definition.
+  constexpr double start_seconds = 0.3;
+  constexpr double warmup_seconds = 0.05, least_seconds = 0.05;
   constexpr double usual_samples = 22;  // a quiet machine meets a 1 % interval about here
   constexpr double first_round_calls = 3;
   const double rounds = measure.value("rounds", 5);

@@ -22,7 +22,7 @@ Option word_spec(const std::string& name, std::vector<std::string> choices) {
 
 std::vector<std::string> implementation_words(const MechanismEntry& entry) {
   if (entry.alias != nullptr) return {entry.implementation};
-  std::vector<std::string> words = entry.mechanism->implementations;
+  std::vector<std::string> words = entry.mechanism->implementation_names();
   words.push_back("auto");
   return words;
 }
@@ -142,8 +142,9 @@ class Overrides {
   Option device_;
 };
 
-void apply_preset(Overrides& overrides, const ProfiledSuite& suite, const Ordered& holder,
-                  const std::string& pointer, Problems& problems) {
+/// The preset that `holder` names: its values for all tasks, then those for this one.
+void apply_preset(Overrides& overrides, const ProfiledSuite& suite, const std::string& task,
+                  const Ordered& holder, const std::string& pointer, Problems& problems) {
   if (!holder.contains("preset")) return;
   const std::string name = holder["preset"];
   const std::string place = suite.place(pointer + "/preset");
@@ -151,9 +152,14 @@ void apply_preset(Overrides& overrides, const ProfiledSuite& suite, const Ordere
     problems.add(place, "there is no preset \"" + name + "\"; " + suggestion(name, preset_names()));
     return;
   }
-  for (const auto& [key, value] : presets()[name]["set"].items()) {
-    overrides.set_foreign(key, value.is_array() ? value : Ordered::array({value}), place);
-  }
+  const Ordered& preset = presets()[name];
+  const auto apply = [&](const Ordered& values) {
+    for (const auto& [key, value] : values.items()) {
+      overrides.set_foreign(key, value.is_array() ? value : Ordered::array({value}), place);
+    }
+  };
+  apply(preset["set"]);
+  if (preset.contains("tasks") && preset["tasks"].contains(task)) apply(preset["tasks"][task]);
 }
 
 void apply_block(Overrides& overrides, const Ordered& holder, const std::string& pointer) {
@@ -179,7 +185,9 @@ std::string unknown_key(const std::string& key, const Names& known, const std::s
 
 class KeyCheck {
  public:
-  KeyCheck(const ProfiledSuite& suite, Problems& problems) : suite_(suite), problems_(problems) {}
+  /// `open`: there is a mechanism whose options are not known, so that no key is known to be wrong.
+  KeyCheck(const ProfiledSuite& suite, bool open, Problems& problems)
+      : suite_(suite), open_(open), problems_(problems) {}
 
   /// `holder` may have "set" and "zip".
   void block(const Ordered& holder, const std::string& pointer, const Names& known) {
@@ -207,7 +215,7 @@ class KeyCheck {
  private:
   void check(const std::string& key, const std::string& pointer, const Names& known,
              const std::string& whose) {
-    if (known.count(key) == 0) {
+    if (known.count(key) == 0 && !open_) {
       problems_.add(suite_.place(pointer), unknown_key(key, known, whose));
     }
   }
@@ -230,6 +238,7 @@ class KeyCheck {
   }
 
   const ProfiledSuite& suite_;
+  const bool open_;
   Problems& problems_;
 };
 
@@ -245,13 +254,14 @@ std::string device_complaint(const std::string& word) {
 Axes axes_of(const ProfiledSuite& suite, const TaskEntry& task, const MechanismEntry& entry,
              const std::vector<SetFlag>& flags, Problems& problems) {
   Overrides overrides(suite, task, entry, problems);
-  apply_preset(overrides, suite, suite.value(), "", problems);
-  apply_preset(overrides, suite, task.overrides, task.pointer, problems);
+  const std::string& name = task.spec->name;
+  apply_preset(overrides, suite, name, suite.value(), "", problems);
+  apply_preset(overrides, suite, name, task.overrides, task.pointer, problems);
   apply_block(overrides, suite.value(), "");
   apply_block(overrides, task.overrides, task.pointer);
   if (entry.alias != nullptr) {
-    for (const auto& [key, value] : entry.alias->options.items()) {
-      overrides.set_foreign(key, Ordered::array({Ordered(value)}), suite.place(entry.pointer));
+    for (const auto& [key, value] : entry.alias->options) {
+      overrides.set_foreign(key, Ordered::array({to_json(value)}), suite.place(entry.pointer));
     }
   }
   overrides.set(entry.overrides, entry.pointer);
@@ -270,7 +280,10 @@ void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
   Names all = settings;
   all.insert(options.begin(), options.end());
 
-  KeyCheck check(suite, problems);
+  const bool open = std::any_of(entries.begin(), entries.end(), [](const MechanismEntry& entry) {
+    return entry.mechanism->options_unknown;
+  });
+  KeyCheck check(suite, open, problems);
   check.block(suite.value(), "", all);
   for (const TaskEntry& task : tasks) {
     Names known = options;
@@ -285,7 +298,7 @@ void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
   all.insert({"task", "implementation", "device"});
   for (const auto& [key, ignored] : default_measure().items()) all.insert(key);
   for (const SetFlag& flag : flags) {
-    if (all.count(flag.key) == 0) {
+    if (all.count(flag.key) == 0 && !open) {
       problems.add(flag.place, unknown_key(flag.key, all, "a mechanism of this suite"));
     }
   }

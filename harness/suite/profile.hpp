@@ -32,7 +32,8 @@ class ProfiledSuite {
       origin_;  ///< pointer in the document, by pointer in the merged suite
 };
 
-/// Published protocols, {NAME: {title, source, set}}, from suites/form/presets.json.
+/// Published protocols, {NAME: {title, source, set, tasks?}}, from suites/form/presets.json;
+/// `tasks` holds what single tasks add to `set` or replace in it, {TASK: {…}}.
 const nlohmann::ordered_json& presets();
 
 std::vector<std::string> preset_names();

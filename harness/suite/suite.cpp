@@ -9,6 +9,7 @@
 #include "core/json_file.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/suite/cell.hpp"
+#include "harness/suite/figure_list.hpp"
 #include "harness/suite/overrides.hpp"
 #include "harness/suite/schema_check.hpp"
 #include "harness/suite/suite_entries.hpp"
@@ -67,23 +68,21 @@ class Expansion {
   };
 
   /// By name of mechanism or task: departures from what was published.
-  Json differs_from(const std::vector<Json>& cells) const {
+  Json differs_from(const std::vector<run::Cell>& cells) const {
     Json all = Json::object();
-    const auto note = [&](const std::string& name, const auto& specs) {
-      const auto found = specs.find(name);
-      if (found == specs.end() || found->second.differs_from.empty()) return;
-      all[name] = found->second.differs_from;
+    const auto note = [&](const auto& spec) {
+      if (!spec.differs_from.empty()) all[spec.name] = spec.differs_from;
     };
-    for (const Json& cell : cells) {
-      note(cell.at("mechanism"), catalogue_.mechanisms);
-      note(cell.at("task"), catalogue_.tasks);
+    for (const run::Cell& cell : cells) {
+      note(*catalogue_.find(cell.mechanism)->mechanism);
+      note(*catalogue_.task(cell.task));
     }
     return all;
   }
 
   static std::vector<std::string> figure_names(const Catalogue& catalogue) {
     std::set<std::string> names;
-    for (const auto& [name, task] : catalogue.tasks) {
+    for (const TaskSpec& task : catalogue.tasks) {
       names.insert(task.figures.begin(), task.figures.end());
       names.insert(task.further_figures.begin(), task.further_figures.end());
     }
@@ -128,34 +127,30 @@ class Expansion {
     }
   }
 
-  void make_cells(const Combination& combination, std::vector<Json>& cells) {
+  void make_cells(const Combination& combination, std::vector<run::Cell>& cells) {
     const std::vector<std::string> varies = combination.axes.varying();
     const std::string place = suite_.place(combination.entry->pointer);
     for (std::size_t i = 0; i < combination.axes.count(); ++i) {
       auto cell = make_cell(*combination.task, *combination.entry, combination.axes.point(i),
                             device_, place, problems_);
       if (!cell) continue;
-      (*cell)["varies"] = varies;
+      cell->varies = varies;
       if (give_id(*cell, combination)) cells.push_back(std::move(*cell));
     }
   }
 
   /// False where the suite has the cell already. A cell under two labels counts twice: the id of
   /// the second includes its label.
-  bool give_id(Json& cell, const Combination& combination) {
+  bool give_id(run::Cell& cell, const Combination& combination) {
     Json identity = suite::identity(cell, *combination.task, *combination.entry);
-    const std::string labels = cell["task_label"].dump() + cell["label"].dump();
-    std::string id = cell_id(identity);
-    const auto [known, fresh] = labels_.emplace(id, labels);
-    if (!fresh && known->second == labels) return false;
-    if (!fresh) {
-      identity["label"] = cell["label"];
-      identity["task_label"] = cell["task_label"];
-      id = cell_id(identity);
-      if (!labels_.emplace(id, labels).second) return false;
-    }
-    cell["id"] = id;
-    return true;
+    const std::pair labels(cell.task_label, cell.label);
+    cell.id = cell_id(identity);
+    const auto [known, fresh] = labels_.emplace(cell.id, labels);
+    if (fresh) return true;
+    if (known->second == labels) return false;
+    identity.update({{"label", cell.label}, {"task_label", cell.task_label}});
+    cell.id = cell_id(identity);
+    return labels_.emplace(cell.id, labels).second;
   }
 
   Json figures_of(const TaskEntry& task) {
@@ -194,7 +189,7 @@ class Expansion {
   Json header() {
     const Ordered& value = suite_.value();
     Json header = {{"name", value["name"]}, {"hash", document_.hash}, {"tasks", Json::object()}};
-    for (const char* key : {"title", "source", "published", "notes"}) {
+    for (const char* key : {"title", "source", "figure", "published", "notes"}) {
       if (value.contains(key)) header[key] = value[key];
     }
     if (value.contains("published")) {
@@ -224,7 +219,8 @@ class Expansion {
   std::vector<std::string> figures_;
   std::string device_;
   std::vector<Combination> combinations_;
-  std::map<std::string, std::string> labels_;  ///< by id
+  std::map<std::string, std::pair<std::string, std::string>>
+      labels_;  ///< task's, mechanism's; by id
 };
 
 }  // namespace
@@ -245,6 +241,11 @@ Document load(const std::filesystem::path& file) {
     } catch (const UsageFailure& failure) {
       problems.add(document.place("/published"), failure.what());
     }
+  }
+  if (document.value.is_object() && document.value.contains("figure") &&
+      document.value["figure"].is_string()) {
+    const std::string complaint = figure_complaint(document.value["figure"]);
+    if (!complaint.empty()) problems.add(document.place("/figure"), complaint);
   }
   problems.throw_if_any();
   return document;

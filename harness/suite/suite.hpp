@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/catalogue.hpp"
 #include "harness/suite/document.hpp"
 
 namespace attnbench::suite {
@@ -24,11 +24,11 @@ struct Choices {
 
 /// A suite expanded into cells.
 struct Expanded {
-  Json header;              ///< result.json's attnbench.suite
-  std::vector<Json> cells;  ///< see core/protocol.hpp; unique ids, in the suite's order
-  Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
-                            ///< cell_timeout_seconds}
-  Json gate;                ///< thresholds of a regression suite, or null
+  Json header;                   ///< result.json's attnbench.suite
+  std::vector<run::Cell> cells;  ///< of unique ids, in the suite's order
+  Json measure;  ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
+                 ///< cell_timeout_seconds}
+  Json gate;     ///< thresholds of a regression suite, or null
 };
 
 /// Reads a suite file and checks it against the schema. Throws UsageFailure with file, line,
@@ -51,6 +51,6 @@ Expanded expand(const Document& document, const Catalogue& catalogue, const Choi
 /// One line that describes a cell, which --only and --skip search:
 /// "kernel  latte, scan  length=1024 pass=forward  [3f9c…]". It shows the settings and
 /// options in the cell's `varies`, in the suite's order.
-std::string describe(const Json& cell);
+std::string describe(const run::Cell& cell);
 
 }  // namespace attnbench::suite

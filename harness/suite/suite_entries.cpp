@@ -6,17 +6,13 @@
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
+#include "harness/run/folder/python_word.hpp"
 
 namespace attnbench::suite {
 namespace {
 
 namespace fs = std::filesystem;
 using Ordered = nlohmann::ordered_json;
-
-template <typename Map>
-void append_names(const Map& map, std::vector<std::string>& names) {
-  for (const auto& [name, ignored] : map) names.push_back(name);
-}
 
 std::string unknown(const std::string& kind, const std::string& word,
                     const std::vector<std::string>& known) {
@@ -30,14 +26,11 @@ class TaskReader {
 
   void add(const std::string& label, const std::string& task, const std::string& place,
            const std::string& pointer, const Ordered& overrides) {
-    const auto found = catalogue_.tasks.find(task);
-    if (found == catalogue_.tasks.end()) {
-      std::vector<std::string> names;
-      append_names(catalogue_.tasks, names);
-      problems_.add(place, unknown("task", task, names));
-      return;
+    const TaskSpec* const found = catalogue_.task(task);
+    if (found == nullptr) {
+      return problems_.add(place, unknown("task", task, catalogue_.task_names()));
     }
-    tasks.push_back({label, &found->second, pointer, overrides});
+    tasks.push_back({label, found, pointer, overrides});
   }
 
   std::vector<TaskEntry> tasks;
@@ -69,29 +62,25 @@ bool look_up(const Catalogue& catalogue, const std::string& use, const std::stri
              MechanismEntry& entry, Problems& problems) {
   const std::size_t slash = use.find('/');
   const std::string name = use.substr(0, slash);
-  const auto alias = catalogue.aliases.find(name);
-  if (alias != catalogue.aliases.end()) entry.alias = &alias->second;
-  const auto mechanism =
-      catalogue.mechanisms.find(entry.alias != nullptr ? entry.alias->mechanism : name);
-  if (mechanism == catalogue.mechanisms.end()) {
-    std::vector<std::string> names;
-    append_names(catalogue.mechanisms, names);
-    append_names(catalogue.aliases, names);
-    problems.add(place, unknown("mechanism", name, names));
+  const auto found = catalogue.find(name);
+  if (!found) {
+    problems.add(place, unknown("mechanism", name, catalogue.names()));
     return false;
   }
-  entry.mechanism = &mechanism->second;
-  entry.implementation = entry.alias != nullptr ? entry.alias->implementation : "auto";
+  entry.mechanism = found->mechanism;
+  entry.alias = found->alias;
+  entry.implementation = found->implementation();
   if (slash == std::string::npos) return true;
   const std::string wanted = use.substr(slash + 1);
-  const auto& known = entry.mechanism->implementations;
+  const std::string& mechanism = entry.mechanism->name;
+  const std::vector<std::string> known = entry.mechanism->implementation_names();
   if (std::find(known.begin(), known.end(), wanted) == known.end()) {
-    problems.add(place, unknown("implementation of " + mechanism->first, wanted, known));
+    problems.add(place, unknown("implementation of " + mechanism, wanted, known));
     return false;
   }
   if (entry.alias != nullptr && wanted != entry.implementation) {
-    problems.add(place, "\"" + name + "\" stands for " + mechanism->first + "/" +
-                            entry.implementation + "; use " + mechanism->first + "/" + wanted);
+    problems.add(place, "\"" + name + "\" stands for " + mechanism + "/" + entry.implementation +
+                            "; use " + mechanism + "/" + wanted);
     return false;
   }
   entry.implementation = wanted;
@@ -99,6 +88,48 @@ bool look_up(const Catalogue& catalogue, const std::string& use, const std::stri
 }
 
 constexpr std::string_view prefix = "torchscript:";
+constexpr const char* python_forms = "expected python:FILE.py:NAME or python:PACKAGE.MODULE:NAME";
+
+bool is_dotted_name(const std::string& text) {
+  const auto fits = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  };
+  return !text.empty() && text.front() != '.' && text.back() != '.' &&
+         std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::all_of(text.begin(), text.end(), fits);
+}
+
+/// FILE.py beside the suite, else in the working folder.
+fs::path found_python_file(const std::string& word, const std::string& target,
+                           const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::path& candidate : {folder / target, fs::path(target)}) {
+    if (fs::is_regular_file(candidate, ignored)) {
+      return fs::absolute(candidate, ignored).lexically_normal();
+    }
+  }
+  throw UsageFailure(result::quotable(word) + ": there is no file " +
+                     result::quotable((folder / target).string()));
+}
+
+/// The word as the worker loads it.
+std::string resolved_python(const std::string& word, const fs::path& folder) {
+  const std::size_t begin = word.find(':') + 1;
+  const std::size_t colon = word.rfind(':');
+  const std::string target = colon < begin ? "" : word.substr(begin, colon - begin);
+  const std::string name = word.substr(colon + 1);
+  if (target.empty() || !is_dotted_name(name)) {
+    throw UsageFailure(result::quotable(word) + ": " + python_forms);
+  }
+  if (target.ends_with(".py")) {
+    return "python:" + found_python_file(word, target, folder).string() + ":" + name;
+  }
+  if (!is_dotted_name(target)) {
+    throw UsageFailure(result::quotable(word) + ": " + result::quotable(target) +
+                       " is no file that ends in .py and no module; " + python_forms);
+  }
+  return word;
+}
 
 bool can_be_name(const std::string& stem) {
   const auto fits = [](char c) {
@@ -140,7 +171,9 @@ class ScriptResolver {
       const bool named = entry.contains("use") && entry["use"].is_string();
       const std::string use = named ? entry["use"].get<std::string>() : member.key();
       const std::string at = child_pointer(pointer + "/mechanisms", member.key());
-      if (use.starts_with(prefix)) entry["use"] = resolve(use, named ? at + "/use" : at);
+      if (use.starts_with(prefix) || run::is_python(use)) {
+        entry["use"] = resolve(use, named ? at + "/use" : at);
+      }
     }
   }
 
@@ -217,6 +250,13 @@ bool applies_to(const TaskEntry& task, const MechanismEntry& entry) {
 
 std::string resolve_script(const std::string& word, const fs::path& folder,
                            std::vector<std::string>& plugins) {
+  if (run::is_python(word)) {
+    const std::string plugin = resolved_python(word, folder);
+    if (std::find(plugins.begin(), plugins.end(), plugin) == plugins.end()) {
+      plugins.push_back(plugin);
+    }
+    return run::mechanism_of(plugin);
+  }
   if (!word.starts_with(prefix)) return word;
   const fs::path file = folder / word.substr(prefix.size());
   const std::string stem = file.stem();

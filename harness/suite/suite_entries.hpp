@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/catalogue.hpp"
 #include "harness/suite/document.hpp"
 #include "harness/suite/profile.hpp"
 
@@ -41,9 +41,13 @@ std::vector<MechanismEntry> read_mechanisms(const ProfiledSuite& suite, const Ca
 /// Whether the task runs that mechanism: a task may list the labels that it runs.
 bool applies_to(const TaskEntry& task, const MechanismEntry& entry);
 
-/// For "torchscript:PATH/mine.pt", a mechanism written in Python: appends the file to `plugins` and
-/// returns "mine", the mechanism's name. Returns any other `word` as it is. PATH is relative to
-/// `folder`. Throws UsageFailure where there is no such file or its name is no mechanism's.
+/// For a mechanism written in Python: appends what the worker loads to `plugins` and returns the
+/// mechanism's name. Returns any other `word` as it is. Throws UsageFailure where there is no such
+/// file, the word is incomplete or the name is no mechanism's.
+///   torchscript:PATH/mine.pt       the file, relative to `folder`, and "mine"
+///   python:FILE.py:NAME            the word with the absolute path of FILE.py, which is looked for
+///                                  in `folder`, then in the working folder
+///   python:PACKAGE.MODULE:NAME     the word itself; for both see run::mechanism_of
 std::string resolve_script(const std::string& word, const std::filesystem::path& folder,
                            std::vector<std::string>& plugins);
 

@@ -26,6 +26,22 @@ std::string misfit(const Option& option, const Ordered& value) {
   return "is " + shown(value) + "; expected " + expectation(option);
 }
 
+/// The greatest value of an integer that declares none: no machine has memory or time for more.
+/// Nothing for seeds.
+std::optional<double> usual_maximum(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("seed")) return std::nullopt;
+  if (has("examples") || has("steps") || name == "epochs") return most_repeated;
+  return has("length") || has("window") ? longest_length : greatest_size;
+}
+
+Option bounded(Option option) {
+  if (option.type == OptionType::integer && !option.maximum) {
+    option.maximum = usual_maximum(option.name);
+  }
+  return option;
+}
+
 std::optional<Json> within_range(const Option& option, Json typed, std::string& complaint) {
   complaint = range_complaint(option, typed.get<double>());
   return complaint.empty() ? std::optional<Json>(std::move(typed)) : std::nullopt;
@@ -66,7 +82,8 @@ std::optional<Json> text_value(const Option& option, const Ordered& value, std::
 
 }  // namespace
 
-std::string expectation(const Option& option) {
+std::string expectation(const Option& declared) {
+  const Option option = bounded(declared);
   switch (option.type) {
     case OptionType::text:
       return option.choices.empty() ? "a word" : "one of " + listed(option.choices);
@@ -88,7 +105,7 @@ std::string expectation(const Option& option) {
 }
 
 std::string range_complaint(const Option& option, double value) {
-  if (in_range(option, value)) return {};
+  if (in_range(bounded(option), value)) return {};
   const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
   return misfit(option, whole ? Ordered(static_cast<std::int64_t>(value)) : Ordered(value));
 }
@@ -111,9 +128,9 @@ std::optional<Json> typed_value(const Option& option, const Ordered& value,
   return std::nullopt;
 }
 
-Json window_of(std::int64_t keys, bool causal) {
+Window window_of(std::int64_t keys, bool causal) {
   const std::int64_t right = causal ? 0 : (keys - 1) / 2;
-  return {{"left", keys - 1 - right}, {"right", right}};
+  return {keys - 1 - right, right};
 }
 
 }  // namespace attnbench::suite

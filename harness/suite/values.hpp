@@ -23,14 +23,15 @@ constexpr std::int64_t most_numbers = std::int64_t{1} << 40;
 std::optional<nlohmann::json> typed_value(const Option& option, const nlohmann::ordered_json& value,
                                           std::string& complaint);
 
-/// Why the number is out of the range of `option`; empty = it is not.
+/// Why the number is out of the range of `option`, or greater than integers without a maximum may
+/// be here; empty = it is not.
 std::string range_complaint(const Option& option, double value);
 
-/// A window of `keys` keys, the token itself included, as {"left", "right"}: all before the token
-/// when causal, else half on each side, the larger half on the left.
-nlohmann::json window_of(std::int64_t keys, bool causal);
+/// A window of `keys` keys, the token itself included: all before the token when causal, else half
+/// on each side, the larger half on the left.
+Window window_of(std::int64_t keys, bool causal);
 
 /// "an integer from 1 to 64", "one of forward, backward", …
-std::string expectation(const Option& option);
+std::string expectation(const Option& declared);
 
 }  // namespace attnbench::suite

@@ -1,6 +1,7 @@
-// example_mechanism: an average of all tokens so far, in which a value weighs less by a factor for
-// every token that it is older. A small mechanism to start from: change what it computes here and,
-// as plain loops in double, in its reference.
+// example_mechanism: linear attention (Katharopoulos et al. 2020) to start from. Change what it
+// computes here and, as plain loops in double, in its reference:
+//   y_t = sum_{s <= t} (f(q_t).f(k_s)) v_s / (sum_{s <= t} f(q_t).f(k_s) + epsilon),  f(x) = elu(x)
+//   + 1.
 #include <algorithm>
 
 #include "attention/entry_parts.hpp"
@@ -12,11 +13,8 @@ class ExampleMechanism : public Mechanism {
  public:
   using Mechanism::Mechanism;
 
-  /// The inputs of `mix`. There may be several: {"query", Source::query_tokens, problem.head_dim},
-  /// …
-  std::vector<Role> roles() const override {
-    return {{"value", Source::key_tokens, problem.value_dim}};
-  }
+  /// The inputs of `mix`, here those of attention; {"gate", Source::query_tokens, 1} is another.
+  std::vector<Role> roles() const override { return query_key_value(problem); }
 
   /// What is kept of the tokens before, where the mechanism can go on token by token.
   State empty_state(std::int64_t batch, std::int64_t,
@@ -24,70 +22,79 @@ class ExampleMechanism : public Mechanism {
     // Sums over a long past need more than 16 bits, whatever the inputs have.
     const auto wide = tensor.dtype() == at::kDouble ? tensor : tensor.dtype(at::kFloat);
     State state;
-    state.tensors["sum"] = at::zeros({batch, problem.heads, 1, problem.value_dim}, wide);
-    state.tensors["weight"] = at::zeros({batch, problem.heads, 1, 1}, wide);
+    state.tensors["sum"] =
+        at::zeros({batch, problem.heads, problem.head_dim, problem.value_dim}, wide);
+    state.tensors["keys"] = at::zeros({batch, problem.heads, problem.head_dim, 1}, wide);
     return state;
   }
 };
 
-/// The values, and 1 for each real token, in the state's dtype: [B, H, T, Dv] and [B, 1, T, 1].
-std::pair<at::Tensor, at::Tensor> tokens_of(const Inputs& inputs, at::ScalarType type) {
-  const at::Tensor value = inputs["value"].to(type);
-  if (!inputs.key_mask.defined()) {
-    return {value, at::ones({value.size(0), 1, value.size(2), 1}, value.options())};
-  }
-  const at::Tensor real = inputs.key_mask.unsqueeze(1).unsqueeze(-1);
+/// elu(x) + 1, exact where it is small.
+at::Tensor feature(const at::Tensor& x) { return at::where(x > 0, x + 1, at::exp(x.clamp_max(0))); }
+
+/// Features of queries and keys [B, H, T, D], and values [B, H, T, Dv], in the state's dtype.
+struct Tokens {
+  at::Tensor query, key, value;
+};
+
+Tokens tokens_of(const Inputs& inputs, at::ScalarType type) {
+  Tokens tokens{feature(inputs["query"].to(type)), feature(inputs["key"].to(type)),
+                inputs["value"].to(type)};
+  if (!inputs.key_mask.defined()) return tokens;
   // Padding may hold anything, NaN included: it is replaced, not multiplied by 0.
-  return {value.masked_fill(real.logical_not(), 0), real.to(type)};
+  const at::Tensor padding = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+  tokens.key = tokens.key.masked_fill(padding, 0);
+  tokens.value = tokens.value.masked_fill(padding, 0);
+  return tokens;
 }
 
-at::Tensor average(const at::Tensor& sum, const at::Tensor& weight) {
-  return at::where(weight > 0, sum / weight.clamp_min(1e-30), at::zeros_like(sum));
+/// The state before the first token, or the one that the call continues from.
+State state_before(const Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const at::Tensor& value = inputs["value"];
+  if (state != nullptr) return *state;
+  return mechanism.empty_state(value.size(0), value.size(2), value.options());
+}
+
+/// Stores the sums after the last of `length` tokens.
+void advance(State* state, const at::Tensor& sum, const at::Tensor& keys, std::int64_t length) {
+  if (state == nullptr) return;
+  (*state)["sum"].copy_(sum);
+  (*state)["keys"].copy_(keys);
+  state->position += length;
 }
 
 /// All tokens at once, by a [T, T] matrix of weights.
 Mixed composite(Mechanism& mechanism, const Inputs& inputs, State* state) {
-  const at::Tensor& given = inputs["value"];
-  const std::int64_t length = given.size(2);
-  State fresh = mechanism.empty_state(given.size(0), length, given.options());
-  State& carried = state != nullptr ? *state : fresh;
-  const auto [value, real] = tokens_of(inputs, carried["sum"].scalar_type());
-  const double decay = mechanism.options.number("decay");
-  const at::Tensor place = at::arange(length, value.options());
-  const at::Tensor age = (place.unsqueeze(1) - place).clamp_min(0);
-  const at::Tensor weights = at::pow(decay, age).tril();
-  const at::Tensor fading = at::pow(decay, place + 1).unsqueeze(-1);
-  const at::Tensor sum = at::matmul(weights, value) + fading * carried["sum"];
-  const at::Tensor weight = at::matmul(weights, real) + fading * carried["weight"];
-  if (state != nullptr) {
-    carried["sum"].copy_(sum.narrow(2, length - 1, 1));
-    carried["weight"].copy_(weight.narrow(2, length - 1, 1));
-    carried.position += length;
-  }
-  return {average(sum, weight).to(given.scalar_type()), {}};
+  State before = state_before(mechanism, inputs, state);
+  const Tokens tokens = tokens_of(inputs, before["sum"].scalar_type());
+  const at::Tensor weights = at::matmul(tokens.query, tokens.key.transpose(-2, -1)).tril();
+  const at::Tensor sum =
+      at::matmul(weights, tokens.value) + at::matmul(tokens.query, before["sum"]);
+  const at::Tensor total = weights.sum(-1, true) + at::matmul(tokens.query, before["keys"]);
+  const at::Tensor output = sum / (total + mechanism.options.number("epsilon"));
+  const at::Tensor columns = tokens.key.transpose(-2, -1);
+  advance(state, before["sum"] + at::matmul(columns, tokens.value),
+          before["keys"] + columns.sum(-1, true), tokens.value.size(2));
+  return {output.to(inputs["value"].scalar_type()), {}};
 }
 
 /// The same, a token at a time: what it takes grows with T, and not with its square.
 Mixed scan(Mechanism& mechanism, const Inputs& inputs, State* state) {
-  const at::Tensor& given = inputs["value"];
-  State fresh = mechanism.empty_state(given.size(0), given.size(2), given.options());
-  State& carried = state != nullptr ? *state : fresh;
-  at::Tensor sum = carried["sum"];
-  at::Tensor weight = carried["weight"];
-  const auto [value, real] = tokens_of(inputs, sum.scalar_type());
-  const double decay = mechanism.options.number("decay");
+  State before = state_before(mechanism, inputs, state);
+  at::Tensor sum = before["sum"];
+  at::Tensor keys = before["keys"];
+  const Tokens tokens = tokens_of(inputs, sum.scalar_type());
+  const double epsilon = mechanism.options.number("epsilon");
   std::vector<at::Tensor> rows;
-  for (std::int64_t t = 0; t < value.size(2); ++t) {
-    sum = sum * decay + value.narrow(2, t, 1);
-    weight = weight * decay + real.narrow(2, t, 1);
-    rows.push_back(average(sum, weight));
+  for (std::int64_t t = 0; t < tokens.value.size(2); ++t) {
+    const at::Tensor query = tokens.query.narrow(2, t, 1);
+    const at::Tensor column = tokens.key.narrow(2, t, 1).transpose(-2, -1);
+    sum = sum + at::matmul(column, tokens.value.narrow(2, t, 1));
+    keys = keys + column;
+    rows.push_back(at::matmul(query, sum) / (at::matmul(query, keys) + epsilon));
   }
-  if (state != nullptr) {
-    carried["sum"].copy_(sum);
-    carried["weight"].copy_(weight);
-    carried.position += value.size(2);
-  }
-  return {at::cat(rows, 2).to(given.scalar_type()), {}};
+  advance(state, sum, keys, tokens.value.size(2));
+  return {at::cat(rows, 2).to(inputs["value"].scalar_type()), {}};
 }
 
 Support supports(const Options&, const Problem& problem) {
@@ -96,19 +103,22 @@ Support supports(const Options&, const Problem& problem) {
 }
 
 /// What one forward pass costs. `model_flops` is the least that the mathematics asks for, the same
-/// for all implementations.
-Cost cost_of(const Problem& problem, double executed_flops_per_value, double workspace_bytes) {
+/// for all implementations: two products of a token's keys, values and queries with the state.
+Cost cost_of(const Problem& problem, double executed_flops, double workspace_bytes) {
   const double sides = static_cast<double>(problem.batch * problem.heads);
-  const double values =
-      sides * static_cast<double>(problem.length) * static_cast<double>(problem.value_dim);
+  const auto length = static_cast<double>(problem.length);
+  const auto width = static_cast<double>(problem.head_dim);
+  const auto value = static_cast<double>(problem.value_dim);
   const double bytes = static_cast<double>(bytes_of(problem.dtype));
   const double wide = std::max(bytes, 4.0);
+  const double inputs = sides * length * (2 * width + value);
   Cost cost;
-  cost.model_flops = 3 * values;
-  cost.executed_flops = executed_flops_per_value * values;
-  cost.minimal_bytes = 2 * values * bytes;
-  cost.workspace_bytes = workspace_bytes + 4 * values * wide;
-  cost.state_bytes = sides * static_cast<double>(problem.value_dim + 1) * wide;
+  cost.model_flops = 4 * sides * length * width * value;
+  cost.executed_flops = sides * executed_flops;
+  cost.exponentials = 2 * sides * length * width;
+  cost.minimal_bytes = (inputs + sides * length * value) * bytes;
+  cost.workspace_bytes = workspace_bytes + 4 * inputs * wide;
+  cost.state_bytes = sides * width * (value + 1) * wide;
   return cost;
 }
 
@@ -120,7 +130,9 @@ Implementation all_at_once() {
   one.mix = composite;
   one.cost = [](const Options&, const Problem& problem) {
     const auto length = static_cast<double>(problem.length);
-    return cost_of(problem, 2 * length, 3 * length * length * 4);
+    const auto widths = static_cast<double>(problem.head_dim + problem.value_dim);
+    const double matrix = static_cast<double>(problem.batch * problem.heads) * length * length;
+    return cost_of(problem, 2 * length * length * widths, 2 * matrix * 4);
   };
   one.growth.time_in_length = 2;
   one.growth.workspace_in_length = 2;
@@ -133,8 +145,13 @@ Implementation token_by_token() {
   one.title = "a token at a time";
   one.supports = supports;
   one.mix = scan;
-  one.cost = [](const Options&, const Problem& problem) { return cost_of(problem, 4, 0); };
-  return one;  // grows with T, as claimed unless said otherwise
+  one.cost = [](const Options&, const Problem& problem) {
+    const auto length = static_cast<double>(problem.length);
+    const auto product = static_cast<double>(problem.head_dim * problem.value_dim);
+    return cost_of(problem, 5 * length * product, 0);
+  };
+  one.growth.time_in_head_dim = 2;  // of the state, D x Dv
+  return one;                       // grows with T, as claimed unless said otherwise
 }
 
 }  // namespace
@@ -142,14 +159,12 @@ Implementation token_by_token() {
 Entry example_mechanism() {
   Entry entry;
   entry.name = "example_mechanism";
-  entry.title = "An average of the past that fades by a factor per token";
+  entry.title = "Linear attention, to start from";
   entry.citation = "say here where it comes from";
-  entry.options = {
-      {"decay", OptionType::number, 0.9, "weight of a value one token older", 0.0, 1.0, {}}};
+  entry.options = {Option::number("epsilon", 1e-6, "added to the sum of weights", 0)};
   entry.patterns = {Pattern::causal};
-  // `attnbench check` holds a mechanism to what it claims; what it does not claim is said here.
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
+  // `attnbench check` holds a mechanism to what it claims. What it does not claim is said here, as
+  // entry.claims.rows_sum_to_one = false.
   entry.supports = supports;
   entry.derive = [](const Options& options, const Problem&) { return options; };
   entry.make = maker<ExampleMechanism>("example_mechanism");

@@ -25,11 +25,11 @@ class Out {
     files_.push_back(name + ".npy");
   }
 
-  const Json& files() const { return files_; }
+  const std::vector<std::string>& files() const { return files_; }
 
  private:
   std::filesystem::path folder_;
-  Json files_ = Json::array();
+  std::vector<std::string> files_;
 };
 
 /// The output, computed so that every gradient asked for can be had.
@@ -82,12 +82,12 @@ tasks::Rows finite_rows(const tasks::MixCase& mix, const at::Tensor& output,
 }
 
 /// Checks sampled rows of the output against the reference, that all of it is finite, and that the
-/// inputs were left as they were; null where no row is to be checked.
-Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::Tensor& output,
-           const protocol::Apply& request) {
+/// inputs were left as they were; nothing where no row is to be checked.
+std::optional<tasks::CheckSection> check(const tasks::MixCase& mix, const tasks::Snapshot& before,
+                                         const at::Tensor& output, const protocol::Apply& request) {
   const at::NoGradGuard no_grad;
   const Problem& problem = mix.mechanism.problem;
-  if (request.check_rows == 0) return nullptr;
+  if (request.check_rows == 0) return std::nullopt;
   if (const std::string name = before.changed(); !name.empty()) {
     return tasks::found_wrong("it changed its input \"" + name + "\" in place");
   }
@@ -99,29 +99,29 @@ Json check(const tasks::MixCase& mix, const tasks::Snapshot& before, const at::T
   tasks::Rows rows = tasks::sampled_rows(problem, request.check_rows, mix.seed);
   const std::size_t sampled = rows.size();
   if (request.allow_nan) rows = finite_rows(mix, output, rows);
-  Json section = {{"verdict", "ok"}, {"rows", 0}};
+  tasks::CheckSection section;
+  section.rows = 0;
   if (!rows.empty()) {
     section = tasks::check_rows(mix, problem, rows, tasks::rows_of(output, rows));
   }
-  if (rows.size() < sampled) section["rows_not_finite"] = sampled - rows.size();
+  if (rows.size() < sampled) section.rows_not_finite = sampled - rows.size();
   return section;
 }
 
-Json parameters_json(const Mechanism& mechanism, const apply::InputArrays& given) {
-  Json out = Json::object();
+std::map<std::string, protocol::AppliedParameter> applied_parameters(
+    const Mechanism& mechanism, const apply::InputArrays& given) {
+  std::map<std::string, protocol::AppliedParameter> out;
   for (const auto& [name, tensor] : parameters_of(mechanism)) {
     const auto said = given.parameters.find(name);
-    out[name] = {{"shape", tensor.sizes().vec()}, {"from", "seed"}};
-    if (said != given.parameters.end()) out[name]["from"] = said->second.file.string();
+    const bool drawn = said == given.parameters.end();
+    out[name] = {tensor.sizes().vec(), drawn ? "seed" : said->second.file.string()};
   }
   return out;
 }
 
-Json roles_json(const apply::InputArrays& given) {
-  Json out = Json::object();
-  for (const auto& [role, array] : given.roles) {
-    out[role] = {{"file", array.file.string()}, {"shape", array.shape}};
-  }
+std::map<std::string, protocol::AppliedRole> applied_roles(const apply::InputArrays& given) {
+  std::map<std::string, protocol::AppliedRole> out;
+  for (const auto& [role, array] : given.roles) out[role] = {array.file.string(), array.shape};
   return out;
 }
 
@@ -156,10 +156,10 @@ std::string with_sizes_explained(const std::string& reason) {
   return meant.empty() ? reason : reason + " (arrays decide sizes here: " + meant + ")";
 }
 
-Json applied(const Registry& registry, const protocol::Apply& request) {
+protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& request) {
   const Entry& entry = registry.entry(request.mechanism);
-  const apply::InputArrays given = apply::open_input_arrays(request.arrays);
-  const bool gradient = request.gradient;
+  const apply::InputArrays given = apply::open_input_arrays(request);
+  const bool gradient = !request.gradient.empty();
   const bool allow_nan = request.allow_nan;
   const std::uint64_t seed = request.seed;
   const Inferred inferred =
@@ -183,42 +183,45 @@ Json applied(const Registry& registry, const protocol::Apply& request) {
     out.write("parameters/" + name, tensor);
   }
   if (gradient) write_gradients(out, result.output, upstream, inputs, mechanism);
-  const Json checked = check(
+  protocol::ApplyAnswer answer;
+  const std::optional<tasks::CheckSection> found = check(
       {entry, *choice.implementation, registry.reference(entry.name), mechanism, inputs, seed},
       before, result.output, request);
-  Json answer = {{"status", "ok"},
-                 {"implementation", choice.implementation->name},
-                 {"implementation_reason", choice.reason},
-                 {"options", to_json(inferred.options)},
-                 {"problem", to_json(inferred.problem)},
-                 {"roles", roles_json(given)},
-                 {"parameters", parameters_json(mechanism, given)},
-                 {"files", out.files()},
-                 {"stamp", stamp()}};
-  if (checked.is_null()) return answer;
-  answer["check"] = checked;
-  if (checked.at("verdict") == "wrong") {
-    answer["status"] = "wrong";
-    answer["reason"] = checked.at("reason");
+  if (found) answer.check = *found;
+  answer.implementation = choice.implementation->name;
+  answer.implementation_reason = choice.reason;
+  answer.options = inferred.options.values();
+  answer.problem = inferred.problem;
+  answer.roles = applied_roles(given);
+  answer.parameters = applied_parameters(mechanism, given);
+  answer.files = out.files();
+  answer.stamp = stamp();
+  if (found && !found->ok()) {
+    answer.status = result::Status::wrong;
+    answer.reason = found->reason;
   }
   return answer;
 }
 
-Json refused(const char* status, const std::string& reason) {
-  return {{"status", status}, {"reason", reason}, {"refused", true}};
+protocol::ApplyAnswer refused(result::Status status, const std::string& reason) {
+  protocol::ApplyAnswer answer;
+  answer.status = status;
+  answer.reason = reason;
+  answer.refused = true;
+  return answer;
 }
 
 }  // namespace
 
-Json apply_arrays(const Registry& registry, const protocol::Apply& request) {
+protocol::ApplyAnswer apply_arrays(const Registry& registry, const protocol::Apply& request) {
   try {
     return applied(registry, request);
   } catch (const UsageError& error) {
-    return refused("error", error.what());
+    return refused(result::Status::error, error.what());
   } catch (const UsageFailure& failure) {
-    return refused("error", failure.what());
+    return refused(result::Status::error, failure.what());
   } catch (const UnsupportedError& error) {
-    return refused("unsupported", with_sizes_explained(error.what()));
+    return refused(result::Status::unsupported, with_sizes_explained(error.what()));
   }
 }
 

@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& m
 
 /// Every role's tensor, and the mask as [B, S] of bool. Throws UsageError where the mask holds
 /// anything but 0 and 1 or does not fit, and, unless `allow_nan`, where a number is not finite;
-/// what stands at masked key tokens is nobody's business, and becomes 0.
+/// numbers at masked key tokens may be anything, and become 0.
 Inputs inputs_from(const apply::InputArrays& given, const Mechanism& mechanism, bool allow_nan);
 
 /// The gradient of the output, [B, H, T, Dv]: the array given, or ones. Throws UsageError.

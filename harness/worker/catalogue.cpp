@@ -12,54 +12,48 @@
 namespace attnbench::worker {
 namespace {
 
-Json options_json(const std::vector<Option>& options) {
-  Json out = Json::array();
-  for (const Option& option : options) out.push_back(to_json(option));
-  return out;
+std::vector<suite::DepartureSpec> specs_of(const std::vector<Departure>& departures) {
+  std::vector<suite::DepartureSpec> specs;
+  for (const Departure& one : departures) specs.push_back({one.what, one.how});
+  return specs;
 }
 
-Json alias_json(const Alias& alias) {
-  Json options = Json::object();
-  for (const auto& [name, value] : alias.options) options[name] = to_json(value);
-  return {{"name", alias.name},
-          {"implementation", alias.implementation},
-          {"options", std::move(options)},
-          {"title", alias.title}};
-}
-
-Json departures_json(const std::vector<Departure>& departures) {
-  Json out = Json::array();
-  for (const Departure& one : departures) out.push_back({{"what", one.what}, {"how", one.how}});
-  return out;
-}
-
-Json entry_json(const Entry& entry, const std::string& origin) {
-  Json patterns = Json::array();
-  for (const Pattern pattern : entry.patterns) patterns.push_back(to_string(pattern));
-  Json implementations = Json::array();
-  for (const Implementation& implementation : entry.implementations) {
-    implementations.push_back({{"name", implementation.name},
-                               {"title", implementation.title},
-                               {"growth", run::growth_json(numbers_of(implementation.growth))},
-                               {"differentiable", implementation.differentiable}});
+suite::MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
+  suite::MechanismSpec spec;
+  spec.name = entry.name;
+  spec.title = entry.title;
+  spec.citation = entry.citation;
+  spec.origin = origin;
+  for (const Pattern pattern : entry.patterns) spec.patterns.push_back(to_string(pattern));
+  spec.options = entry.options;
+  spec.claims = {{"rows_sum_to_one", entry.claims.rows_sum_to_one},
+                 {"linear_in_value", entry.claims.linear_in_value},
+                 {"permutation_equivariant", entry.claims.permutation_equivariant},
+                 {"last_row_agrees", entry.claims.last_row_agrees},
+                 {"heads_independent", entry.claims.heads_independent}};
+  for (const Implementation& one : entry.implementations) {
+    spec.implementations.push_back(
+        {one.name, one.title, run::Exponents(numbers_of(one.growth)), one.differentiable});
   }
-  Json aliases = Json::array();
-  for (const Alias& alias : entry.aliases) aliases.push_back(alias_json(alias));
-  return {{"name", entry.name},
-          {"title", entry.title},
-          {"citation", entry.citation},
-          {"origin", origin},
-          {"patterns", std::move(patterns)},
-          {"options", options_json(entry.options)},
-          {"claims",
-           {{"rows_sum_to_one", entry.claims.rows_sum_to_one},
-            {"linear_in_value", entry.claims.linear_in_value},
-            {"permutation_equivariant", entry.claims.permutation_equivariant},
-            {"last_row_agrees", entry.claims.last_row_agrees},
-            {"heads_independent", entry.claims.heads_independent}}},
-          {"implementations", std::move(implementations)},
-          {"aliases", std::move(aliases)},
-          {"differs_from", departures_json(entry.differs_from)}};
+  for (const Alias& alias : entry.aliases) {
+    spec.aliases.push_back({alias.name, alias.implementation, alias.options, alias.title});
+  }
+  spec.differs_from = specs_of(entry.differs_from);
+  return spec;
+}
+
+suite::TaskSpec spec_of(const tasks::Task& task, const std::string& origin) {
+  suite::TaskSpec spec;
+  spec.name = task.name();
+  spec.title = task.title();
+  spec.origin = origin;
+  spec.axis = task.axis();
+  spec.figures = task.figures();
+  spec.further_figures = task.further_figures();
+  spec.settings = task.settings();
+  if (const tasks::TaskData* const data = task.data()) spec.data_settings = data->settings();
+  spec.differs_from = specs_of(task.differs_from());
+  return spec;
 }
 
 constexpr double patience_seconds = 20;
@@ -187,81 +181,75 @@ std::string feed_text(const Role& role) {
 
 }  // namespace
 
-Json stamp() {
-  return {{"attnbench", ATTNBENCH_VERSION},
-          {"abi", ATTNBENCH_ABI},
-          {"torch", ATTNBENCH_TORCH_BUILD},
-          {"compiler", ATTNBENCH_COMPILER_ABI}};
+suite::Stamp stamp() {
+  return {ATTNBENCH_VERSION, ATTNBENCH_ABI, ATTNBENCH_TORCH_BUILD, ATTNBENCH_COMPILER_ABI};
 }
 
-Json catalogue(const Loaded& loaded) {
-  Json mechanisms = Json::array();
+suite::Catalogue catalogue(const Loaded& loaded) {
+  suite::Catalogue all;
   for (const std::string& name : loaded.registry.mechanisms()) {
-    mechanisms.push_back(entry_json(loaded.registry.entry(name), loaded.origin(name)));
+    all.mechanisms.push_back(spec_of(loaded.registry.entry(name), loaded.origin(name)));
+    const auto python = loaded.python.find(name);
+    all.mechanisms.back().options_unknown =
+        python != loaded.python.end() && python->second.outcome.status != result::Status::ok;
   }
-  Json all_tasks = Json::array();
   for (const auto& task : loaded.tasks.all()) {
-    const tasks::TaskData* const data = task->data();
-    const std::vector<Option> of_data = data != nullptr ? data->settings() : std::vector<Option>{};
-    all_tasks.push_back({{"name", task->name()},
-                         {"title", task->title()},
-                         {"origin", loaded.origin("task " + task->name())},
-                         {"axis", task->axis()},
-                         {"figures", task->figures()},
-                         {"further_figures", task->further_figures()},
-                         {"settings", options_json(task->settings())},
-                         {"data_settings", options_json(of_data)},
-                         {"differs_from", departures_json(task->differs_from())}});
+    all.tasks.push_back(spec_of(*task, loaded.origin("task " + task->name())));
   }
-  return {{"type", "catalogue"},
-          {"mechanisms", std::move(mechanisms)},
-          {"tasks", std::move(all_tasks)},
-          {"plugins", loaded.plugins},
-          {"stamp", stamp()}};
+  all.plugins = loaded.plugins;
+  all.stamp = stamp();
+  return all;
 }
 
-Json catalogue_in_child(const Loaded& loaded, double limit_seconds) {
+suite::Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
-  Json told;
+  std::optional<suite::Catalogue> told;
   const Outcome end = run_child(
       setup, [&](run::Channel& channel) { channel.send(catalogue(loaded)); },
-      [&](const Json& message) { told = message; });
-  if (end.status != result::Status::ok || told.is_null()) {
+      [&](const Json& message) { told = message.get<suite::Catalogue>(); });
+  if (end.status != result::Status::ok || !told) {
     throw Error("what plugins say of themselves cannot be had: " + end.reason);
   }
-  return told;
+  return *told;
 }
 
-Json roles_of(const Entry& entry) {
-  Json all = Json::array();
+std::vector<suite::RoleSpec> roles_of(const Entry& entry) {
+  std::vector<suite::RoleSpec> all;
+  std::string refusal;
   for (const Pattern pattern : entry.patterns) {
-    const std::vector<Role> roles = made(entry, pattern, {});
+    std::vector<Role> roles;
+    try {
+      roles = made(entry, pattern, {});
+    } catch (const UnsupportedError& error) {
+      refusal = error.what();  // a pattern that other options than the defaults are for
+      continue;
+    }
     const std::vector<std::string> texts = widths(entry, pattern, roles);
     Sizes shared;
     shared.kv_heads = 2;
     const bool shared_heads = tried(entry, pattern, shared, roles.size()).has_value();
     for (std::size_t i = 0; i < roles.size(); ++i) {
-      Json role = {{"name", roles[i].name},
-                   {"shape", shape_of(roles[i], texts[i], shared_heads)},
-                   {"fed_by", feed_text(roles[i])}};
-      const auto same = std::find_if(all.begin(), all.end(), [&](const Json& one) {
-        return one["name"] == role["name"] && one["shape"] == role["shape"] &&
-               one["fed_by"] == role["fed_by"];
+      const suite::RoleSpec role{roles[i].name,
+                                 shape_of(roles[i], texts[i], shared_heads),
+                                 feed_text(roles[i]),
+                                 {to_string(pattern)}};
+      const auto same = std::find_if(all.begin(), all.end(), [&](const suite::RoleSpec& one) {
+        return one.name == role.name && one.shape == role.shape && one.fed_by == role.fed_by;
       });
       if (same != all.end()) {
-        (*same)["patterns"].push_back(to_string(pattern));
+        same->patterns.push_back(to_string(pattern));
       } else {
-        role["patterns"] = Json::array({to_string(pattern)});
-        all.push_back(std::move(role));
+        all.push_back(role);
       }
     }
   }
+  if (all.empty() && !refusal.empty()) throw UnsupportedError(refusal);
   return all;
 }
 
-void add_roles(Json& catalogue, const Loaded& loaded) {
-  Json& mechanisms = catalogue["mechanisms"];
+void add_roles(suite::Catalogue& catalogue, const Loaded& loaded) {
+  auto& mechanisms = catalogue.mechanisms;
   ChildSetup setup;
   setup.limit_seconds = patience_seconds;
   for (std::size_t next = 0; next < mechanisms.size();) {
@@ -269,27 +257,21 @@ void add_roles(Json& catalogue, const Loaded& loaded) {
         setup,
         [&](run::Channel& channel) {
           for (std::size_t i = next; i < mechanisms.size(); ++i) {
-            Json message = {{"type", "roles"}};
+            suite::MechanismSpec mechanism = mechanisms[i];
             try {
-              message["roles"] = roles_of(loaded.registry.entry(mechanisms[i]["name"]));
+              mechanism.roles = roles_of(loaded.registry.entry(mechanism.name));
             } catch (const std::exception& error) {
-              message["roles_unknown"] = error.what();
+              mechanism.roles_unknown = error.what();
             }
-            channel.send(message);
+            channel.send(mechanism);
           }
         },
         [&](const Json& message) {
-          if (next >= mechanisms.size()) return;
-          Json& mechanism = mechanisms[next++];
-          if (message.contains("roles")) {
-            mechanism["roles"] = message["roles"];
-          } else {
-            mechanism["roles_unknown"] = message.value("roles_unknown", "it sent no roles");
-          }
+          if (next < mechanisms.size()) mechanisms[next++] = message.get<suite::MechanismSpec>();
         });
     if (outcome.status == result::Status::ok) break;
     // The one that it was at; the others are asked by another child.
-    if (next < mechanisms.size()) mechanisms[next++]["roles_unknown"] = outcome.reason;
+    if (next < mechanisms.size()) mechanisms[next++].roles_unknown = outcome.reason;
   }
 }
 

@@ -35,10 +35,10 @@ double lost_seconds(const measure::Samples& samples) {
   return lost;
 }
 
-/// What was beside the samples, as record.hpp defines it.
-void add_beside(Json& timing, const measure::Samples& samples, int threads) {
-  Json shares = Json::array();
-  Json switches = Json::array();
+/// What was beside the samples.
+void add_beside(result::TimingRound& timing, const measure::Samples& samples, int threads) {
+  std::vector<double>& shares = timing.samples_cpu_share.emplace();
+  std::vector<std::int64_t>& switches = timing.samples_switches.emplace();
   double passed = 0;
   for (std::size_t i = 0; i < samples.beside.size(); ++i) {
     const measure::Interference& beside = samples.beside[i];
@@ -47,10 +47,8 @@ void add_beside(Json& timing, const measure::Samples& samples, int threads) {
     shares.push_back(seconds > 0 ? rounded(beside.cpu_seconds / (seconds * threads)) : 0.0);
     switches.push_back(beside.switches);
   }
-  timing["samples_cpu_share"] = std::move(shares);
-  timing["samples_switches"] = std::move(switches);
-  if (passed > 0) timing["lost_share"] = rounded(lost_seconds(samples) / passed);
-  if (!samples.preempted.empty()) timing["preempted"] = samples.preempted;
+  if (passed > 0) timing.lost_share = rounded(lost_seconds(samples) / passed);
+  if (!samples.preempted.empty()) timing.preempted = samples.preempted;
 }
 
 /// All that comes before a call, unclocked.
@@ -67,16 +65,28 @@ constexpr int every_cpu = std::numeric_limits<int>::max();
 
 }  // namespace
 
-measure::SamplingRule sampling_rule_from(const Json& said) {
-  measure::SamplingRule rule;
-  if (!said.is_object()) return rule;
-  rule.relative_interval = said.value("relative_interval", rule.relative_interval);
-  rule.min_samples = said.value("min_samples", rule.min_samples);
-  rule.max_samples = said.value("max_samples", rule.max_samples);
-  rule.warmup_seconds = said.value("warmup_seconds", rule.warmup_seconds);
-  rule.min_seconds = said.value("min_seconds", rule.min_seconds);
-  rule.max_seconds = said.value("max_seconds", rule.max_seconds);
-  return rule;
+void judge_interference(result::TimingRound& timing, measure::Samples& samples, int threads,
+                        const measure::CpuShares& shares, const measure::CpuShares& cores) {
+  if (!samples.preempted.empty() && measure::waited_for_own(lost_seconds(samples), shares)) {
+    timing.own_threads_waited = true;
+    samples.preempted.clear();
+    samples.disturbed = false;
+  }
+  add_beside(timing, samples, threads);
+  if (shares.known) {
+    timing.stolen_share = rounded(shares.stolen);
+    timing.others_share = rounded(shares.others);
+  }
+  if (samples.disturbed) {
+    timing.disturbed_by = "preempted";
+  } else if (shares.stolen > stolen_limit && shares.stolen_seconds > least_seconds) {
+    timing.disturbed_by = "stolen";
+  } else if (cores.others > neighbours_limit && cores.others_seconds > least_seconds) {
+    timing.disturbed_by = "neighbours";
+  } else if (measure::is_crowded(timing.lost_share.value_or(0), shares)) {
+    timing.disturbed_by = "crowded";
+  }
+  timing.disturbed = !timing.disturbed_by.empty();
 }
 
 ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progress progress,
@@ -87,8 +97,7 @@ ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progr
       cancelled_(std::move(cancelled)),
       device_(measure::usable_device(settings_.device)),
       stopwatch_(device_.stopwatch()),
-      cpus_(measure::pin_to_cpus(settings_.pinned ? at::get_num_threads() : every_cpu)),
-      timing_(Json::object()) {
+      cpus_(measure::pin_to_cpus(settings_.pinned ? at::get_num_threads() : every_cpu)) {
   cores_ = measure::shared_cores(cpus_);
   begin_ = stopwatch_->now();
   life_.begin();
@@ -103,57 +112,40 @@ double ChildContext::measure(const std::string& what, const tasks::Body& body) {
   const int threads = at::get_num_threads();
   let_threads_rest();
   const double before = device_.calibration_seconds(threads);
-  Json timing = {{"round", settings_.round}};
+  result::TimingRound timing;
+  timing.round = settings_.round;
   const std::vector<double> counted = counted_samples(body, timing);
   const double median = measure::median(counted);
   let_threads_rest();
   const double calibration = (before + device_.calibration_seconds(threads)) / 2;
-  timing["median_seconds"] = median;
-  timing["calibration_seconds"] = calibration;
+  timing.median_seconds = median;
+  timing.calibration_seconds = calibration;
   if (const auto interval = measure::median_interval(counted)) {
-    timing["low_seconds"] = interval->low;
-    timing["high_seconds"] = interval->high;
+    timing.low_seconds = interval->low;
+    timing.high_seconds = interval->high;
   }
-  if (const double ratio = device_.clock_ratio(); ratio > 0) timing["clock_ratio"] = ratio;
+  if (const double ratio = device_.clock_ratio(); ratio > 0) timing.clock_ratio = ratio;
   timing_[what] = std::move(timing);
   calibrations_.push_back(calibration);
   return median;
 }
 
-std::vector<double> ChildContext::counted_samples(const tasks::Body& body, Json& timing) {
+std::vector<double> ChildContext::counted_samples(const tasks::Body& body,
+                                                  result::TimingRound& timing) {
   const measure::CpuTimes before = measure::cpu_times(cpus_);
   const measure::CpuTimes cores_before = measure::cpu_times(cores_);
   measure::Samples samples = sampled(body, timing);
   const measure::CpuShares shares = measure::cpu_shares(before, measure::cpu_times(cpus_));
   const measure::CpuShares cores = measure::cpu_shares(cores_before, measure::cpu_times(cores_));
-  timing["samples_seconds"] = samples.seconds;
-  timing["stop"] = samples.stop;
+  timing.samples_seconds = samples.seconds;
+  timing.stop = samples.stop;
   // A device goes on by itself while its host waits.
   if (samples.beside.empty()) return samples.seconds;
-  if (!samples.preempted.empty() && measure::waited_for_own(lost_seconds(samples), shares)) {
-    timing["own_threads_waited"] = true;
-    samples.preempted.clear();
-    samples.disturbed = false;
-  }
-  add_beside(timing, samples, at::get_num_threads());
-  if (shares.known) {
-    timing["stolen_share"] = rounded(shares.stolen);
-    timing["others_share"] = rounded(shares.others);
-  }
-  if (samples.disturbed) {
-    timing["disturbed_by"] = "preempted";
-  } else if (shares.stolen > stolen_limit && shares.stolen_seconds > least_seconds) {
-    timing["disturbed_by"] = "stolen";
-  } else if (cores.others > neighbours_limit && cores.others_seconds > least_seconds) {
-    timing["disturbed_by"] = "neighbours";
-  } else if (measure::is_crowded(timing.value("lost_share", 0.0), shares)) {
-    timing["disturbed_by"] = "crowded";
-  }
-  if (timing.contains("disturbed_by")) timing["disturbed"] = true;
+  judge_interference(timing, samples, at::get_num_threads(), shares, cores);
   return samples.counted();
 }
 
-measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
+measure::Samples ChildContext::sampled(const tasks::Body& body, result::TimingRound& timing) {
   const auto sample = [&](const std::function<void()>& timed) {
     return measure::sample(*stopwatch_, settings_.rule, timed, before_of(body));
   };
@@ -163,9 +155,9 @@ measure::Samples ChildContext::sampled(const tasks::Body& body, Json& timing) {
   };
   const measure::Recording recording =
       measure::record_if_short(*stopwatch_, {body.call, body.before}, body.recordable, recorder);
-  if (recording.wanted()) timing["graph"] = bool(recording.play);
+  if (recording.wanted()) timing.graph = bool(recording.play);
   if (recording.play) return sample(recording.play);
-  if (recording.wanted()) timing["graph_reason"] = recording.why;
+  if (recording.wanted()) timing.graph_reason = recording.why;
   return sample(body.call);
 }
 
@@ -211,13 +203,15 @@ void ChildContext::progress(double done, double total, std::string_view what) {
 
 bool ChildContext::cancelled() const { return cancelled_ && cancelled_(); }
 
-Json ChildContext::measured() {
-  Json measured = {{"timing", timing_}, {"threads", at::get_num_threads()}, {"cpus", cpus_}};
-  if (!calibrations_.empty()) measured["calibration_seconds"] = measure::median(calibrations_);
-  if (meter_) measured["device_memory"] = meter_->to_json();
+result::Measured ChildContext::measured() {
+  result::Measured measured;
+  measured.timing = timing_;
+  measured.further = {{"threads", at::get_num_threads()}, {"cpus", cpus_}};
+  if (!calibrations_.empty()) measured.calibration_seconds = measure::median(calibrations_);
+  if (meter_) measured.device_memory = meter_->to_json().get<result::Values>();
   const double passed = stopwatch_->now() - begin_;
   if (!is_cuda(settings_.device) && passed > 0) {
-    measured["lost_share"] = rounded(life_.end().lost_seconds / passed);
+    measured.lost_share = rounded(life_.end().lost_seconds / passed);
   }
   return measured;
 }

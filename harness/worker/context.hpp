@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/process_rank.hpp"
+#include "core/result/record.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/interference.hpp"
 #include "harness/worker/device.hpp"
@@ -15,10 +16,6 @@
 namespace attnbench::worker {
 
 using tasks::Json;
-
-/// {relative_interval, min_samples, max_samples, warmup_seconds, min_seconds, max_seconds}, as the
-/// `measure` of a run request; what is not said keeps its default.
-measure::SamplingRule sampling_rule_from(const Json& said);
 
 /// The part of a run request that the work sees.
 struct RunSettings {
@@ -32,6 +29,13 @@ struct RunSettings {
   run::ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
+
+/// Writes into `timing` what was beside the samples of `threads` threads, and by what they were
+/// disturbed, if they were. `shares` are of the CPUs that these ran on, `cores` of those that share
+/// a core with them. Samples that waited for threads of their own are no longer marked as
+/// preempted.
+void judge_interference(result::TimingRound& timing, measure::Samples& samples, int threads,
+                        const measure::CpuShares& shares, const measure::CpuShares& cores);
 
 class ChildContext final : public tasks::Context {
  public:
@@ -56,23 +60,18 @@ class ChildContext final : public tasks::Context {
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
-  tasks::ProcessRank process_rank() const override {
-    const run::ProcessRank& own = settings_.process_rank;
-    return {own.rank, own.size, own.address, own.port};
-  }
+  run::ProcessRank process_rank() const override { return settings_.process_rank; }
 
-  /// {timing: {WHAT: timing of one round}, calibration_seconds, threads, cpus, device_memory?,
-  /// lost_share?}: what the context saw; the last is of all its life, on the CPU, the time that
-  /// threads waited for a CPU over that which passed. The caller adds `check`, and the sections
-  /// that Work::run returns (memory, metrics, chosen).
-  Json measured();
+  /// What the context saw, with threads and cpus. `lost_share` is of all its life, on the CPU. The
+  /// caller adds the check, and the sections that Work::run returns (memory, metrics, chosen).
+  result::Measured measured();
 
  private:
   /// Those samples that count; `timing` gets all, and what was beside them.
-  std::vector<double> counted_samples(const tasks::Body& body, Json& timing);
+  std::vector<double> counted_samples(const tasks::Body& body, result::TimingRound& timing);
   /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
   /// (see measure/pairs.hpp); `timing` says so.
-  measure::Samples sampled(const tasks::Body& body, Json& timing);
+  measure::Samples sampled(const tasks::Body& body, result::TimingRound& timing);
 
   RunSettings settings_;
   const Registry& registry_;
@@ -86,7 +85,7 @@ class ChildContext final : public tasks::Context {
   measure::ThreadWatch life_;
   double begin_ = 0;
   std::vector<double> calibrations_;
-  Json timing_;
+  std::map<std::string, result::TimingRound> timing_;
   double last_progress_ = 0;
 };
 

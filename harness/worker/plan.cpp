@@ -29,7 +29,7 @@ run::Forecast forecast_of(const Loaded& loaded, const run::Cell& cell) {
   forecast.implementation = made.implementation;
   forecast.implementation_reason = made.choice_reason;
   forecast.cost = numbers_of(made.cost);
-  forecast.growth = numbers_of(made.growth);
+  forecast.growth = run::Exponents(numbers_of(made.growth));
   if (std::isfinite(made.peak_bytes)) forecast.peak_bytes = made.peak_bytes;
   forecast.options = made.options.values();
   forecast.problem = made.problem;
@@ -57,6 +57,10 @@ std::string planning_reason(const Loaded& loaded, const run::Cell& cell,
 /// What a mechanism or task of a plugin throws here costs its cell; a cell that makes no sense
 /// refuses the whole suite.
 Json forecast_or_failure(const Loaded& loaded, const run::Cell& cell) {
+  const auto python = loaded.python.find(cell.mechanism);
+  if (python != loaded.python.end() && python->second.outcome.status != result::Status::ok) {
+    return failed_forecast(cell, python->second.outcome);
+  }
   Outcome outcome;
   try {
     Json forecast = forecast_of(loaded, cell);
@@ -66,7 +70,8 @@ Json forecast_or_failure(const Loaded& loaded, const run::Cell& cell) {
   } catch (...) {
     outcome = outcome_of(std::current_exception());
   }
-  const bool failed = outcome.status != result::Status::unsupported && !outcome.refused;
+  const bool failed = outcome.status != result::Status::unsupported &&
+                      outcome.status != result::Status::skipped && !outcome.refused;
   if (failed) outcome.reason = planning_reason(loaded, cell, outcome.reason);
   return failed_forecast(cell, outcome);
 }
@@ -117,13 +122,10 @@ std::vector<run::Forecast> plan(const Loaded& loaded, const std::vector<run::Cel
         setup,
         [&](run::Channel& channel) {
           for (std::size_t i = planned.size(); i < cells.size(); ++i) {
-            channel.send(
-                {{"type", "forecast"}, {"forecast", forecast_or_failure(loaded, cells[i])}});
+            channel.send(forecast_or_failure(loaded, cells[i]));
           }
         },
-        [&](const Json& message) {
-          planned.push_back(message.at("forecast").get<run::Forecast>());
-        });
+        [&](const Json& message) { planned.push_back(message.get<run::Forecast>()); });
     if (end.status != result::Status::ok && planned.size() < cells.size()) {
       const run::Cell& cell = cells[planned.size()];
       planned.push_back(failed_forecast(

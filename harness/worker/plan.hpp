@@ -5,7 +5,6 @@
 
 #include "attention/mechanism.hpp"
 #include "core/cell.hpp"
-#include "core/forecast.hpp"
 #include "harness/worker/plugins.hpp"
 #include "tasks/task.hpp"
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "attention/python/python.hpp"
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/protocol.hpp"
@@ -82,25 +83,47 @@ Outcome try_plugin(const run::PluginName& plugin, const Loaded& loaded, double l
       [](const Json&) {});
 }
 
-Json verdict(const std::string& path, const char* status, const std::string& reason) {
-  Json out = {{"path", path}, {"status", status}};
-  if (!reason.empty()) out["reason"] = reason;
-  return out;
-}
-
-Json load(const std::string& path, Loaded& loaded, double limit_seconds) {
+suite::PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
   const run::PluginName plugin(path);
   const Outcome trial = try_plugin(plugin, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
-    return verdict(path, "crashed", "while it was loaded: " + trial.reason);
+    return {path, "crashed", "while it was loaded: " + trial.reason};
   }
-  if (trial.status != result::Status::ok) return verdict(path, "refused", trial.reason);
+  if (trial.status != result::Status::ok) return {path, "refused", trial.reason};
   try {
     add_plugin(plugin, loaded);
   } catch (...) {
-    return verdict(path, "refused", outcome_of(std::current_exception()).reason);
+    return {path, "refused", outcome_of(std::current_exception()).reason};
   }
-  return verdict(path, "ok", "");
+  return {path, "ok", ""};
+}
+
+/// Adds a mechanism in Python. One that cannot be used is added as such: it costs its cells alone.
+suite::PluginSpec load_python(PythonPlugin plugin, Loaded& loaded) {
+  const bool told = plugin.outcome.status == result::Status::ok;
+  try {
+    if (told) {
+      python::add_python(plugin.word, plugin.mechanism, plugin.description, loaded.registry);
+    }
+  } catch (const UsageError& error) {
+    plugin.outcome = {result::Status::error,
+                      plugin.description.place + ": its reference: " + error.what(), ""};
+  } catch (const std::exception& error) {
+    return {plugin.word, "refused", error.what()};
+  }
+  const Outcome& outcome = plugin.outcome;
+  if (outcome.status == result::Status::ok) {
+    loaded.python[plugin.mechanism] = plugin;
+    return {plugin.word, "ok", ""};
+  }
+  const bool unsupported = outcome.status == result::Status::unsupported;
+  try {
+    python::add_unusable(plugin.mechanism, unsupported, outcome.reason, loaded.registry);
+  } catch (const std::exception& error) {
+    return {plugin.word, "refused", error.what()};
+  }
+  loaded.python[plugin.mechanism] = plugin;
+  return {plugin.word, unsupported ? "unavailable" : "failed", outcome.reason};
 }
 
 /// The names under which `origins` has things.
@@ -235,9 +258,13 @@ std::string Loaded::origin(const std::string& what) const {
 
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds) {
   Loaded loaded;
+  std::vector<PythonPlugin> in_python = python_plugins(paths, limit_seconds);
+  auto next = in_python.begin();
   for (const std::string& path : paths) {
     const std::set<std::string> before = names_of(loaded);
-    loaded.plugins.push_back(load(path, loaded, limit_seconds));
+    const bool is_next = next != in_python.end() && next->word == path;
+    loaded.plugins.push_back(is_next ? load_python(std::move(*next++), loaded)
+                                     : load(path, loaded, limit_seconds));
     for (const std::string& name : names_of(loaded)) {
       if (before.count(name) == 0) loaded.origins[name] = path;
     }

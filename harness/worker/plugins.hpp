@@ -8,6 +8,8 @@
 
 #include "attention/registry.hpp"
 #include "attention/script/script.hpp"
+#include "core/catalogue.hpp"
+#include "harness/worker/python_plugins.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
@@ -21,16 +23,18 @@ struct Loaded {
   /// The plugin's path by "MECHANISM", "MECHANISM/IMPLEMENTATION" and "task NAME"; what is built in
   /// is absent.
   std::map<std::string, std::string> origins;
-  Json plugins = Json::array();  ///< [{path, status: ok | refused | crashed, reason}]
+  std::vector<suite::PluginSpec> plugins;
+  /// By mechanism. One that cannot be used is in the registry all the same, and makes nothing.
+  std::map<std::string, PythonPlugin> python;
 
   /// The plugin's path, or "built in".
   std::string origin(const std::string& what) const;
 };
 
 /// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
-/// (describe_script), each as run::PluginName reads it; under another name come mechanisms
-/// and implementations alone. A plugin that crashes, throws, clashes or does not come back within
-/// `limit_seconds` is left out and said to be so.
+/// (describe_script), each as run::PluginName reads it, and words that name a mechanism in Python;
+/// under another name come mechanisms and implementations alone. A plugin that crashes, throws,
+/// clashes or does not come back within `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
 
 /// An addition to the reason why a cell or a check failed that needs something of a plugin, such as

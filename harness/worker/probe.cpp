@@ -84,7 +84,7 @@ void add_product_rates(Json& ceilings, const std::string& device, measure::Stopw
     const auto where = at::TensorOptions().device(device).dtype(type);
     const double together = product_rate(where, stopwatch);
     // A neighbour that holds one core stalls the whole team at its barriers; what one thread does
-    // alone is a rate that the machine has all the same.
+    // alone is a rate that the machine has nevertheless.
     at::set_num_threads(1);
     const double alone = product_rate(where, stopwatch);
     at::set_num_threads(threads);
@@ -125,7 +125,7 @@ double thread_seconds() {
 
 /// One float32 product that is right, and how fast on this thread alone; throws where it is not
 /// right. Some 0.2 s.
-Json try_product() {
+protocol::Product try_product() {
   const at::NoGradGuard no_grad;
   constexpr std::int64_t n = 768;
   const at::Tensor a = at::randn({n, n});
@@ -142,7 +142,7 @@ Json try_product() {
     at::mm_out(c, a, b);
     least = std::min(least, thread_seconds() - start);
   }
-  return {{"flops_per_second", flops(n) / least}};
+  return {flops(n) / least};
 }
 
 /// The library that answers matrix products, as the loader resolved it.
@@ -217,12 +217,12 @@ Json torch_card() {
   return card;
 }
 
-Json probe(const protocol::Probe& request) {
+protocol::ProbeAnswer probe(const protocol::Probe& request) {
   if (request.threads > 0) at::set_num_threads(request.threads);
   measure::pin_to_cpus(at::get_num_threads());
   const std::string& word = request.device;
   const measure::Device& device = measure::usable_device(word);
-  if (request.product) return {{"product", try_product()}, {"machine", torch_card()}};
+  if (request.product) return {{}, try_product(), torch_card()};
   Json ceilings = device.ceilings(at::get_num_threads());
   // Whether a cell was timed in a slower or faster moment than this one: see measure::impossible.
   ceilings["calibration_seconds"] = device.calibration_seconds(at::get_num_threads());
@@ -232,7 +232,7 @@ Json probe(const protocol::Probe& request) {
   } else {
     add_product_rates(ceilings, word, *stopwatch);
   }
-  return {{"ceilings", ceilings}, {"machine", torch_card()}};
+  return {ceilings, std::nullopt, torch_card()};
 }
 
 }  // namespace attnbench::worker

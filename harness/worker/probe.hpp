@@ -10,11 +10,10 @@ namespace attnbench::worker {
 
 using tasks::Json;
 
-/// Returns {ceilings, machine}: the ceilings of the device with GEMM rates per dtype, and the torch
-/// part of the machine card. With `product`, in place of the ceilings, {product:
-/// {flops_per_second}} of one float32 product that was found right. Only for a forked child: it
-/// runs parallel operations, and a process that ran one cannot fork children any more.
-Json probe(const protocol::Probe& request);
+/// The ceilings of the device with GEMM rates per dtype, or one float32 product that was found
+/// right; and the torch part of the machine card. Only for a forked child: it runs parallel
+/// operations, and a process that ran one cannot fork children any more.
+protocol::ProbeAnswer probe(const protocol::Probe& request);
 
 /// {version, build, threads, blas: {kind, library, core_type?, config?}, onednn, onednn_version,
 /// …}: the torch part of the machine card; runs nothing.

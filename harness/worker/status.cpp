@@ -9,6 +9,7 @@
 #include "core/errors.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/worker/allocator.hpp"
+#include "tasks/prepared/wanted.hpp"
 
 namespace attnbench::worker {
 namespace {
@@ -22,11 +23,11 @@ Outcome split_message(Status status, const std::string& message) {
   return {status, message.substr(0, end), message};
 }
 
-/// LibTorch's CPU allocator and CUDA's libraries report it in words alone; LibTorch's CUDA
-/// allocator has an exception for it.
+/// LibTorch's CPU allocator and CUDA's libraries report it in words alone, as does Python for
+/// OutOfMemory; LibTorch's CUDA allocator has an exception for it.
 bool is_out_of_memory(const std::string& message) {
   for (const char* words : {"not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
-                            "CUDNN_STATUS_ALLOC_FAILED"}) {
+                            "CUDNN_STATUS_ALLOC_FAILED", " bytes did not fit beside "}) {
     if (message.find(words) != std::string::npos) return true;
   }
   return false;
@@ -39,6 +40,8 @@ Outcome outcome_of(std::exception_ptr thrown) {
     std::rethrow_exception(thrown);
   } catch (const UnsupportedError& error) {
     return {Status::unsupported, error.what(), ""};
+  } catch (const tasks::prepared::MissingData& error) {
+    return {Status::skipped, error.what(), ""};
   } catch (const UsageError& error) {
     return {Status::error, error.what(), "", /*refused=*/true};
   } catch (const Error& error) {
@@ -68,7 +71,8 @@ Outcome outcome_of_death(int wait_status, bool out_of_memory, const std::string&
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
     if (number == SIGKILL && out_of_memory) {
-      return {Status::out_of_memory, "the kernel ended the process for want of memory", log_tail};
+      return {Status::out_of_memory, "the kernel killed the process because memory ran out",
+              log_tail};
     }
     return {Status::crashed, "the process was killed by " + run::signal_text(number), log_tail};
   }

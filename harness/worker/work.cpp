@@ -9,6 +9,7 @@
 #include "harness/worker/allocator.hpp"
 #include "harness/worker/apply.hpp"
 #include "harness/worker/context.hpp"
+#include "harness/worker/generate.hpp"
 #include "harness/worker/plan.hpp"
 #include "harness/worker/probe.hpp"
 
@@ -19,7 +20,7 @@ RunSettings settings_of(const protocol::Run& request) {
   RunSettings settings;
   settings.round = request.round;
   settings.seed = request.seed;
-  settings.rule = sampling_rule_from(request.measure);
+  settings.rule = request.measure;
   settings.checkpoint = request.checkpoint;
   settings.binary = request.binary;
   settings.process_rank = request.process_rank.value_or(run::ProcessRank{});
@@ -35,55 +36,68 @@ ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell
   };
 }
 
-Json wrong_record(Json check) {
-  const std::string reason = check.value("reason", "the result is not the reference's");
-  return {{"status", "wrong"}, {"reason", reason}, {"measured", {{"check", std::move(check)}}}};
+/// What a task, which may be a plugin's, says of a check. Throws Error: the request made sense.
+result::Check check_from(const Json& json) {
+  try {
+    return json.get<result::Check>();
+  } catch (const FormError& error) {
+    throw Error(std::string("the task's check is none: ") + error.what());
+  }
+}
+
+Json wrong_record(const result::Check& check) {
+  const std::string reason =
+      check.reason.empty() ? "the result is not the reference's" : check.reason;
+  return {{"status", "wrong"}, {"reason", reason}, {"measured", {{"check", check}}}};
 }
 
 /// Adds what was found of the timed calls to the check, which may become wrong by it.
-void add_timed_check(Json& check, Json& sections) {
-  if (!sections.is_object() || !sections.contains("timed_check")) return;
-  Json timed = std::move(sections["timed_check"]);
-  sections.erase("timed_check");
-  if (!timed.is_object()) return;
-  if (!check.is_object()) check = {{"verdict", "ok"}};
-  if (timed.value("verdict", "") == "wrong") {
-    check["verdict"] = "wrong";
-    check["reason"] = timed.value("reason", "a timed call was wrong");
+void add_timed_check(std::optional<result::Check>& check, Json& sections) {
+  if (!sections.is_object()) return;
+  const auto found = sections.find("timed_check");
+  if (found == sections.end()) return;
+  const Json json = std::move(*found);
+  sections.erase(found);
+  if (!json.is_object()) return;
+  const result::Check timed = check_from(json);
+  if (!check) check = result::Check{"ok", "", {}};
+  if (timed.verdict == "wrong") {
+    check->verdict = "wrong";
+    check->reason = timed.reason.empty() ? "a timed call was wrong" : timed.reason;
   }
-  check["timed"] = std::move(timed);
+  check->further["timed"] = json;
 }
 
-Json finding_json(const conformance::Finding& finding, const std::string& dtype) {
-  Json out = {{"name", finding.property},
-              {"dtype", dtype},
-              {"status", conformance::to_string(finding.status)}};
-  if (!finding.reason.empty()) out["reason"] = finding.reason;
-  if (finding.status == conformance::Status::not_applicable) return out;
-  if (std::isfinite(finding.error)) out["error"] = finding.error;
-  if (std::isfinite(finding.tolerance)) out["tolerance"] = finding.tolerance;
+std::optional<double> finite(double number) {
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+protocol::Property property_of(const conformance::Finding& finding, const std::string& dtype) {
+  protocol::Property out;
+  out.name = finding.property;
+  out.dtype = dtype;
+  out.status = protocol::property_status_from(conformance::to_string(finding.status));
+  out.reason = finding.reason;
+  if (out.status == protocol::PropertyStatus::not_applicable) return out;
+  out.error = finite(finding.error);
+  out.tolerance = finite(finding.tolerance);
   return out;
 }
 
-bool has(const Json& properties, const char* status) {
-  return std::any_of(properties.begin(), properties.end(),
-                     [&](const Json& each) { return each.at("status") == status; });
-}
-
 /// Status and reason of the whole from its properties.
-void conclude(Json& answer) {
-  const Json& properties = answer.at("properties");
-  const auto broken = std::find_if(properties.begin(), properties.end(),
-                                   [](const Json& each) { return each.at("status") == "broken"; });
+void conclude(protocol::CheckAnswer& answer) {
+  using protocol::PropertyStatus;
+  const auto& properties = answer.properties;
+  const auto broken = std::find_if(
+      properties.begin(), properties.end(),
+      [](const protocol::Property& each) { return each.status == PropertyStatus::broken; });
   if (broken != properties.end()) {
-    answer["status"] = "wrong";
-    answer["reason"] =
-        broken->at("name").get<std::string>() + ": " + broken->value("reason", "broken");
-  } else if (has(properties, "held") || properties.empty()) {
-    answer["status"] = "ok";
-  } else {
-    answer["status"] = "unsupported";
-    answer["reason"] = properties.front().value("reason", "not supported");
+    answer.status = result::Status::wrong;
+    answer.reason = broken->name + ": " + (broken->reason.empty() ? "broken" : broken->reason);
+  } else if (!properties.empty() && answer.count(PropertyStatus::held) == 0) {
+    answer.status = result::Status::unsupported;
+    const std::string& reason = properties.front().reason;
+    answer.reason = reason.empty() ? "not supported" : reason;
   }
 }
 
@@ -97,23 +111,26 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, run::Channel& c
   ChildContext context(settings_of(request), loaded.registry, forward_to(channel, cell.id));
   const std::unique_ptr<tasks::Work> work = task.make(loaded.registry, cell);
   work->prepare(context);
-  Json check;
+  std::optional<result::Check> check;
   if (context.round() == 0) {
-    check = work->check(context);
-    if (check.value("verdict", "") == "wrong") return wrong_record(std::move(check));
+    check = check_from(work->check(context));
+    if (check->verdict == "wrong") return wrong_record(*check);
   }
   Json sections = work->run(context);
   add_timed_check(check, sections);
-  if (check.is_object() && check.value("verdict", "") == "wrong") {
-    return wrong_record(std::move(check));
+  if (check && check->verdict == "wrong") return wrong_record(*check);
+  result::Measured seen = context.measured();
+  seen.check = std::move(check);
+  if (const auto python = loaded.python.find(request.cell.mechanism);
+      python != loaded.python.end()) {
+    seen.further["python"] = python_section(python->second, seen.timing);
   }
-  Json measured = context.measured();
-  if (!check.is_null()) measured["check"] = std::move(check);
+  Json measured = seen;
   if (sections.is_object()) measured.update(sections);
   return {{"status", "ok"}, {"measured", std::move(measured)}};
 }
 
-Json check_conformance(const Registry& registry, const protocol::Check& request) {
+protocol::CheckAnswer check_conformance(const Registry& registry, const protocol::Check& request) {
   const Resolved resolved = registry.resolve(request.mechanism);
   const std::string asked =
       request.implementation.empty() ? resolved.implementation : request.implementation;
@@ -121,32 +138,32 @@ Json check_conformance(const Registry& registry, const protocol::Check& request)
   conformance::CheckOptions options;
   options.options = resolved.options;
   options.device = torch_device(request.device);
-  Json properties = Json::array();
+  protocol::CheckAnswer answer;
+  answer.mechanism = request.mechanism;
+  answer.implementation = asked;
+  answer.pattern = request.pattern;
   for (const std::string& dtype : request.dtypes) {
     for (const conformance::Finding& finding : conformance::check(
              *resolved.entry, registry.reference(resolved.entry->name), implementation,
              pattern_from(request.pattern), dtype_from(dtype), options)) {
-      properties.push_back(finding_json(finding, dtype));
+      answer.properties.push_back(property_of(finding, dtype));
     }
   }
-  Json answer = {{"mechanism", request.mechanism},
-                 {"implementation", asked},
-                 {"pattern", request.pattern},
-                 {"properties", std::move(properties)}};
   conclude(answer);
   return answer;
 }
 
-Json write_data(const tasks::TaskTable& tasks, const protocol::Data& request) {
+protocol::DataAnswer write_data(const tasks::TaskTable& tasks, const protocol::Data& request) {
   const tasks::Task& task = tasks.find(request.task);
   const tasks::TaskData* const data = task.data();
   if (data == nullptr) {
     throw UsageError("the task " + task.name() + " learns from nothing: it has no data to write");
   }
   const Options settings = Options::resolve(data->settings(), request.settings);
-  Json written = data->write(settings, request.seed, request.out);
-  written["status"] = "ok";
-  return written;
+  const Json written = data->write(settings, request.seed, request.out);
+  protocol::DataAnswer answer;
+  JsonReader(written).at("files", answer.files);
+  return answer;
 }
 
 std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
@@ -194,6 +211,19 @@ std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
     task.request = request;
     task.task = request.task;
     task.work = [&loaded, request](run::Channel&) { return write_data(loaded.tasks, request); };
+  } else if (task.type == "generate") {
+    const auto request = message.get<protocol::Generate>();
+    task.request = request;
+    task.device = request.cell.device;
+    task.cell = request.cell.id;
+    task.task = request.cell.task;
+    task.mechanism = request.cell.mechanism;
+    task.implementation = request.cell.implementation;
+    task.work = [&loaded, request](run::Channel& channel) {
+      install_counting_allocator();
+      set_memory_limit(request.limits.memory_bytes);
+      return generate_bytes(loaded, request, forward_to(channel, request.cell.id));
+    };
   } else {
     return std::nullopt;
   }

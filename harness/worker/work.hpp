@@ -18,22 +18,17 @@ namespace attnbench::worker {
 /// or the allocator throw.
 Json do_cell(const Loaded& loaded, const protocol::Run& request, run::Channel& channel);
 
-/// Runs the conformance kit. Returns {mechanism, implementation, pattern, status, reason?,
-/// properties}:
-/// status  ok; wrong where a property is broken (the first one is the reason); unsupported where
-///         the implementation does nothing of this pattern in any of the dtypes
-/// properties  [{name, dtype, status, reason?, error?, tolerance?}], without numbers that are not
-///         finite
-/// Throws UsageError for unknown names.
-Json check_conformance(const Registry& registry, const protocol::Check& request);
+/// Runs the conformance kit. The status is ok; wrong where a property is broken (the first one is
+/// the reason); unsupported where the implementation does nothing of this pattern in any of the
+/// dtypes. Numbers that are not finite are absent. Throws UsageError for unknown names.
+protocol::CheckAnswer check_conformance(const Registry& registry, const protocol::Check& request);
 
-/// Writes the examples that a task learns from. Returns {status: ok, files, …}. Throws what the
-/// task throws.
-Json write_data(const tasks::TaskTable& tasks, const protocol::Data& request);
+/// Writes the examples that a task learns from. Throws what the task throws.
+protocol::DataAnswer write_data(const tasks::TaskTable& tasks, const protocol::Data& request);
 
 /// A request, as far as the worker needs to know it.
 struct ChildTask {
-  std::string type;  ///< of the request: run, check, probe, apply or data
+  std::string type;  ///< of the request: run, check, probe, apply, data or generate
   protocol::ChildRequest request;
   std::string device = "cpu";
   std::string cell;  ///< id, of run

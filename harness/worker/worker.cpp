@@ -3,9 +3,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
-#include <ctime>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +12,7 @@
 #include "attention/torch/cuda.hpp"
 #include "core/protocol.hpp"
 #include "core/schema/result_check.hpp"
+#include "core/text/format.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/device.hpp"
 #include "harness/worker/plan.hpp"
@@ -20,19 +20,12 @@
 namespace attnbench::worker {
 namespace {
 
+using result::Status;
+
 constexpr int wait_milliseconds = 100;
 /// Bytes of a child's reason and detail; the rest is in its log.
 constexpr std::size_t longest_reason = 4000;
 constexpr std::size_t longest_detail = 20'000;
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text.data();
-}
 
 /// How the floating-point environment of a thread that computes differs from a fresh program's;
 /// empty where none does.
@@ -47,23 +40,22 @@ std::string changes_on_any_thread() {
 }
 
 /// After such a change everything is computed by other rules, the check included.
-void refuse_changed_environment(Json& result) {
-  const std::string status = result.value("status", "");
-  if (status != "ok" && status != "wrong") return;
+void refuse_changed_environment(protocol::Answer& answer) {
+  if (answer.status != Status::ok && answer.status != Status::wrong) return;
   const std::string changes = changes_on_any_thread();
   if (changes.empty()) return;
-  result["status"] = "wrong";
-  result["reason"] = "changed the floating-point environment (" + changes +
-                     "): it has to be left as it was before the call";
+  answer.status = Status::wrong;
+  answer.reason = "changed the floating-point environment (" + changes +
+                  "): it has to be left as it was before the call";
 }
 
-bool is_failure(const Json& result) {
-  const std::string status = result.value("status", "");
-  return status == "wrong" || status == "error" || status == "crashed" || status == "timeout";
+bool is_failure(std::optional<Status> status) {
+  return status == Status::wrong || status == Status::error || status == Status::crashed ||
+         status == Status::timeout;
 }
 
 Outcome over_limit(double seconds) {
-  return {result::Status::timeout,
+  return {Status::timeout,
           "no end within " + Json(seconds).dump() + " s, the cell's limit (--cell-timeout)", ""};
 }
 
@@ -106,7 +98,7 @@ bool Worker::read_requests() {
       return false;
     }
     if (type == "cancel") {
-      if (job_) finish(Json{{"type", "cancelled"}, {"cell", job_->task.cell}});
+      if (job_) end_job({{"type", "cancelled"}, {"cell", job_->task.cell}});
       continue;
     }
     try {
@@ -128,12 +120,12 @@ Json Worker::answer(const std::string& type, const Json& request) {
   if (type == "hello") return hello(request.get<protocol::Hello>());
   if (!greeted_) throw UsageError("say hello first");
   if (type == "catalogue") {
-    Json all = catalogue_in_child(loaded_);
+    suite::Catalogue all = catalogue_in_child(loaded_);
     add_roles(all, loaded_);
     return all;
   }
   if (type == "plan") {
-    return {{"type", "plan"}, {"cells", plan(loaded_, request.get<protocol::Plan>().cells)}};
+    return protocol::PlanAnswer{plan(loaded_, request.get<protocol::Plan>().cells)};
   }
   throw UsageError("no such request");
 }
@@ -144,11 +136,7 @@ Json Worker::hello(const protocol::Hello& request) {
   if (is_cuda(request.device)) load_torch_cuda();
   if (!greeted_) loaded_ = load_all(request.plugins);
   greeted_ = true;
-  return {{"type", "hello"},
-          {"protocol", protocol::version},
-          {"pid", getpid()},
-          {"stamp", stamp()},
-          {"plugins", loaded_.plugins}};
+  return protocol::HelloAnswer{protocol::version, getpid(), stamp(), loaded_.plugins};
 }
 
 void Worker::begin(ChildTask task) {
@@ -162,13 +150,13 @@ void Worker::begin(ChildTask task) {
   setup.memory_bytes = request.limits.memory_bytes;
   setup.limits_memory = !is_cuda(task.device);
   Job job;
-  job.started_at = now_text();
+  job.started_at = result::now_text();
   job.child = std::make_unique<Child>(setup, [&](run::Channel& channel) {
     setup_device(task.device, request.limits.device_bytes);
-    Json result = task.work(channel);
-    refuse_changed_environment(result);
-    result["type"] = "done";
-    channel.send(result);
+    protocol::Answer answer = task.work(channel).get<protocol::Answer>();
+    refuse_changed_environment(answer);
+    answer.type = "done";
+    channel.send(answer);
   });
   job.task = std::move(task);
   job_ = std::move(job);
@@ -180,8 +168,7 @@ void Worker::read_messages() {
     try {
       message = job_->child->receive(0);
     } catch (const run::ChannelError& error) {
-      return finish(
-          Outcome{result::Status::crashed, std::string("the child sent ") + error.what(), ""});
+      return finish(Outcome{Status::crashed, std::string("the child sent ") + error.what(), ""});
     }
     if (!message) break;
     const std::string type = message->value("type", "");
@@ -192,21 +179,24 @@ void Worker::read_messages() {
   if (job_->child->ended()) finish(job_->child->outcome());
 }
 
-/// Forwards the part of progress that is shown.
-void Worker::pass_on(const Json& progress) {
-  const auto number = [&](const char* key) {
-    const double value = progress.value(key, 0.0);
-    return std::isfinite(value) ? value : 0.0;
-  };
-  supervisor_.send(protocol::Progress{job_->task.cell, number("done"), number("total"),
-                                      progress.value("what", std::string()).substr(0, 200)});
+/// Forwards the part of progress that is shown; numbers that are not finite arrive as null, and are
+/// not shown.
+void Worker::pass_on(const Json& message) {
+  try {
+    auto progress = message.get<protocol::Progress>();
+    progress.cell = job_->task.cell;
+    progress.what.resize(std::min<std::size_t>(progress.what.size(), 200));
+    supervisor_.send(progress);
+  } catch (const UsageError&) {
+    return;
+  }
 }
 
 /// Holds the answer to its schema here, where a fault costs its own cell only.
 void Worker::finish_done(const Json& done) {
   const std::string fault = result::answer_fault(job_->task.type, done);
-  if (fault.empty()) return finish(done);
-  finish(Outcome{result::Status::error, "its record is not of the form of one: " + fault, ""});
+  if (fault.empty()) return finish(done.get<protocol::Answer>());
+  finish(Outcome{Status::error, "its record is not of the form of one: " + fault, ""});
 }
 
 void Worker::watch_child() {
@@ -219,39 +209,40 @@ void Worker::watch_child() {
 
 void Worker::finish(const Outcome& outcome) {
   if (job_->task.type == "probe") {
-    return finish(Json{{"type", "error"}, {"message", "probe: " + outcome.reason}});
+    return end_job({{"type", "error"}, {"message", "probe: " + outcome.reason}});
   }
-  Json result = to_json(outcome);
-  if (outcome.status == result::Status::ok) result["status"] = "error";
-  result["reason"] = outcome.reason.substr(0, longest_reason);
-  result["detail"] = outcome.detail.substr(0, longest_detail);
-  if (outcome.detail.empty()) result.erase("detail");
-  if (job_->task.type == "check") result["properties"] = Json::array();
-  finish(std::move(result));
+  protocol::Answer answer;
+  answer.status = outcome.status == Status::ok ? Status::error : outcome.status;
+  answer.reason = outcome.reason.substr(0, longest_reason);
+  answer.detail = outcome.detail.substr(0, longest_detail);
+  finish(std::move(answer));
 }
 
-void Worker::finish(Json result) {
+void Worker::finish(protocol::Answer answer) {
   const ChildTask& task = job_->task;
-  if (is_failure(result)) {
-    result["reason"] =
-        result.value("reason", "") + blame(loaded_, task.mechanism, task.implementation, task.task);
+  if (is_failure(answer.status)) {
+    answer.reason += blame(loaded_, task.mechanism, task.implementation, task.task);
   }
-  const std::string& type = task.type;
-  const bool settled =
-      result.value("type", "") == "error" || result.value("type", "") == "cancelled";
-  if (!settled) result["type"] = type == "run" ? "record" : type;
-  if (!settled && type == "run") {
-    result["cell"] = task.cell;
-    result["round"] = task.round;
-    result["started_at"] = job_->started_at;
-    result["wall_seconds"] = job_->child->elapsed_seconds();
-  } else if (!settled && type == "check") {
-    result.emplace("mechanism", task.mechanism);
-    if (!task.implementation.empty()) result.emplace("implementation", task.implementation);
-    result.emplace("pattern", task.pattern);
+  answer.type = task.type == "run" ? "record" : task.type;
+  if (task.type == "run") {
+    answer.further.update({{"cell", task.cell},
+                           {"round", task.round},
+                           {"started_at", job_->started_at},
+                           {"wall_seconds", job_->child->elapsed_seconds()}});
+  } else if (task.type == "check") {
+    answer.further.emplace("properties", Json::array());
+    answer.further.emplace("mechanism", task.mechanism);
+    if (!task.implementation.empty()) {
+      answer.further.emplace("implementation", task.implementation);
+    }
+    answer.further.emplace("pattern", task.pattern);
   }
+  end_job(answer);
+}
+
+void Worker::end_job(const Json& answer) {
   job_.reset();  // ends a child that is still there
-  supervisor_.send(result);
+  supervisor_.send(answer);
 }
 
 }  // namespace attnbench::worker

@@ -37,10 +37,11 @@ class Worker {
   void begin(ChildTask task);
   void watch_child();
   void read_messages();
-  void pass_on(const Json& progress);
+  void pass_on(const Json& message);
   void finish_done(const Json& done);
   void finish(const Outcome& outcome);
-  void finish(Json result);
+  void finish(protocol::Answer answer);
+  void end_job(const Json& answer);
 
   run::Channel supervisor_;
   Loaded loaded_;

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string_view>
 
-#include "core/result/crossover.hpp"
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -17,44 +17,54 @@ namespace {
 using result::Panel;
 using result::Placed;
 
-/// What stands where, and what cannot be drawn.
-struct CrossoverMarks {
-  /// {x, size, y, low, high, kind: found | above | below | other, series, scope_title, group, said,
-  /// against, …}, one per mark.
-  Json rows = Json::array();
-  std::vector<std::string> series;  ///< those drawn, in the panels' order
-  std::vector<std::string> scopes;  ///< "scope mix", …
-  std::vector<std::string> groups;  ///< "heads 4", …: what varies besides the scope
-  std::set<double> sizes;
-  std::vector<double> lengths;  ///< all that the axis of lengths has to hold
-  std::string not_drawn;        ///< " Not drawn: …", of cells without a place; may be empty
-};
-
 /// Where marks of one cell stand, and which mark it is.
 struct Mark {
   const char* kind;  ///< found, above, below, other
   double length;
 };
 
+/// Hollow marks, each with an entry in the legend by a channel that nothing else uses: a legend has
+/// but one shape for what is not a series.
+struct Hollow {
+  const char* kind;
+  const char* shape;
+  const char* channel;
+  const char* words;
+};
+constexpr Hollow hollows[] = {
+    {"above", "triangle-up", "strokeDash", "not faster at any length searched"},
+    {"below", "triangle-down", "strokeWidth", "faster at all lengths searched"},
+    {"other", "diamond", "strokeOpacity", "changes otherwise, see the tooltip"}};
+
 /// Empty where there is nothing to draw at a length.
 std::vector<Mark> marks_of(const result::Crossover& crossover) {
   const std::string& verdict = crossover.verdict;
   if (verdict == "found") return {{"found", crossover.length.value()}};
   if (verdict == "below") return {{"below", crossover.high.value_or(1)}};
-  if (verdict == "above" || verdict == "none") return {{"above", crossover.length_maximum}};
+  if (verdict == "above" || verdict == "none") {
+    return {{"above", static_cast<double>(crossover.length_maximum)}};
+  }
   std::vector<Mark> marks;
-  for (const result::Crossing& crossing : crossover.crossings) {
+  for (const result::Crossing& crossing :
+       crossover.crossings.value_or(std::vector<result::Crossing>{})) {
     marks.push_back({"other", crossing.middle()});
   }
   return marks;
+}
+
+std::string hollow_words(const std::string& kind) {
+  for (const Hollow& hollow : hollows) {
+    if (kind == hollow.kind) return hollow.words;
+  }
+  return "";
 }
 
 void add_once(std::vector<std::string>& list, const std::string& word) {
   if (std::find(list.begin(), list.end(), word) == list.end()) list.push_back(word);
 }
 
-std::string scope_of(const Json& cell) {
-  const Json* scope = result::value_of(cell, "scope");
+std::string scope_of(const CellRecord& cell) {
+  const auto scope = result::value_of(cell, "scope");
   return "scope " + (scope ? result::human_value(*scope) : std::string("unknown"));
 }
 
@@ -68,21 +78,58 @@ std::string group_of(const Panel& panel) {
   return text;
 }
 
-Json row_of(const Placed& placed, const result::Crossover& crossover, const Mark& mark) {
-  const auto whole = [](double length) { return std::to_string(std::lround(length)); };
-  Json row = provenance_row(*placed.cell);
-  row["series"] = placed.series;
-  row["kind"] = mark.kind;
-  row["y"] = mark.length;
-  row["low"] = crossover.low.value_or(mark.length);
-  row["high"] = crossover.high.value_or(mark.length);
-  row["said"] = result::crossover_text(crossover);
-  row["against"] = crossover.against;
-  row["length"] = whole(crossover.length_minimum) + " to " + whole(crossover.length_maximum);
-  row["rounds"] = interval_words(crossover.interval, crossover.rounds, crossover.disturbed);
-  if (crossover.efficiency) row["efficiency"] = whole(crossover.efficiency->length);
+/// A mark of one cell, with the group of its panel.
+struct Marked {
+  const Placed* placed;
+  Mark mark;
+  std::string group;
+
+  const result::Crossover& crossover() const { return *placed->cell->crossover; }
+  double low() const { return crossover().low.value_or(mark.length); }
+  double high() const { return crossover().high.value_or(mark.length); }
+  Json row() const;
+};
+
+Json Marked::row() const {
+  const result::Crossover& found = crossover();
+  Json row = provenance_row(*placed->cell);
+  row.update(
+      {{"series", placed->series},
+       {"kind", mark.kind},
+       {"mark", hollow_words(mark.kind)},
+       {"y", mark.length},
+       {"low", low()},
+       {"high", high()},
+       {"said", result::crossover_text(found)},
+       {"against", found.against},
+       {"length",
+        std::to_string(found.length_minimum) + " to " + std::to_string(found.length_maximum)},
+       {"rounds", interval_words(found.interval, found.rounds.size(), found.disturbed_rounds())},
+       {"scope_title", scope_of(*placed->cell)},
+       {"group", group}});
+  if (found.efficiency) {
+    row.update({{"efficiency", std::to_string(std::lround(found.efficiency->length))}});
+  }
+  if (placed->x) row.update({{"size", *placed->x}});
   return row;
 }
+
+/// What stands where, and what cannot be drawn.
+struct CrossoverMarks {
+  std::vector<Marked> marks;
+  std::vector<std::string> series;  ///< those drawn, in the panels' order
+  std::vector<std::string> scopes;  ///< "scope mix", …
+  std::vector<std::string> groups;  ///< "heads 4", …: what varies besides the scope
+  std::set<double> sizes;
+  std::vector<double> lengths;  ///< all that the axis of lengths has to hold
+  std::string not_drawn;        ///< " Not drawn: …", of cells without a place; may be empty
+
+  Json rows() const;
+  bool has(const std::string& kind) const {
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](const Marked& marked) { return kind == marked.mark.kind; });
+  }
+};
 
 std::string place_of(const Panel& panel, const Placed& placed) {
   std::string text = placed.series;
@@ -92,65 +139,64 @@ std::string place_of(const Panel& panel, const Placed& placed) {
 }
 
 void add_cell(CrossoverMarks& contents, const Panel& panel, const Placed& placed) {
-  const Json& cell = *placed.cell;
-  const auto crossover = result::is_ok(cell) ? result::crossover_of(cell) : std::nullopt;
-  const std::vector<Mark> marks = crossover ? marks_of(*crossover) : std::vector<Mark>{};
+  const CellRecord& cell = *placed.cell;
+  const bool found = result::is_ok(cell) && cell.crossover;
+  const std::vector<Mark> marks = found ? marks_of(*cell.crossover) : std::vector<Mark>{};
   if (marks.empty()) {
-    const std::string why =
-        crossover ? result::crossover_text(*crossover) : cell["status"].get<std::string>();
     contents.not_drawn +=
-        (contents.not_drawn.empty() ? " Not drawn: " : "; ") + place_of(panel, placed) + ": " + why;
+        (contents.not_drawn.empty() ? " Not drawn: " : "; ") + place_of(panel, placed) + ": " +
+        (found ? result::crossover_text(*cell.crossover) : std::string(to_string(cell.status)));
     return;
   }
   add_once(contents.series, placed.series);
   add_once(contents.scopes, scope_of(cell));
   for (const Mark& mark : marks) {
-    Json row = row_of(placed, *crossover, mark);
-    row["scope_title"] = scope_of(cell);
-    row["group"] = group_of(panel);
-    contents.lengths.push_back(row["low"].get<double>());
-    contents.lengths.push_back(row["high"].get<double>());
-    contents.lengths.push_back(mark.length);
-    if (placed.x) row["size"] = *placed.x;
-    contents.rows.push_back(std::move(row));
+    const Marked marked{&placed, mark, group_of(panel)};
+    contents.lengths.insert(contents.lengths.end(), {marked.low(), marked.high(), mark.length});
+    contents.marks.push_back(marked);
   }
 }
 
 /// What has no size of its own is drawn at all of them; marks of one size stand a little apart.
-void spread(CrossoverMarks& contents) {
+Json CrossoverMarks::rows() const {
   Json rows = Json::array();
-  const double middle = (static_cast<double>(contents.series.size()) - 1) / 2;
-  for (const Json& row : contents.rows) {
-    const auto found = std::find(contents.series.begin(), contents.series.end(), row["series"]);
-    const double place = static_cast<double>(found - contents.series.begin()) - middle;
-    for (const double size : contents.sizes) {
-      if (row.contains("size") && row["size"] != size) continue;
-      Json copy = row;
-      copy["x"] = size * std::exp2(0.06 * place);
-      rows.push_back(std::move(copy));
+  const double middle = (static_cast<double>(series.size()) - 1) / 2;
+  for (const Marked& marked : marks) {
+    const auto found = std::find(series.begin(), series.end(), marked.placed->series);
+    const double place = static_cast<double>(found - series.begin()) - middle;
+    for (const double size : sizes) {
+      if (marked.placed->x && *marked.placed->x != size) continue;
+      rows.push_back(marked.row());
+      rows.back().update({{"x", size * std::exp2(0.06 * place)}});
     }
   }
-  contents.rows = std::move(rows);
-}
-
-Json powers_of_two(const std::vector<double>& lengths) {
-  const auto [low, high] = std::minmax_element(lengths.begin(), lengths.end());
-  Json ticks = Json::array();
-  const int last = static_cast<int>(std::ceil(std::log2(*high)));
-  for (int power = static_cast<int>(std::floor(std::log2(*low))); power <= last; ++power) {
-    ticks.push_back(std::exp2(power));
-  }
-  return ticks;
+  return rows;
 }
 
 /// A layer of the marks of one kind.
-Json layer_of(const char* kind, Json mark, Json encoding) {
+Json crossover_layer(const char* kind, Json mark, Json encoding) {
   return {{"transform", Json::array({{{"filter", std::string("datum.kind == '") + kind + "'"}}})},
           {"mark", std::move(mark)},
           {"encoding", std::move(encoding)}};
 }
 
-Json layers_of(const CrossoverMarks& contents, const std::vector<std::string>& order) {
+Json hollow_legend(const Hollow& hollow) {
+  const bool dashes = std::string_view(hollow.channel) == "strokeDash";
+  const bool width = std::string_view(hollow.channel) == "strokeWidth";
+  const Json shown = dashes ? Json::array({1, 0}) : width ? Json(2) : Json(1);
+  return {{"field", "mark"},
+          {"type", "nominal"},
+          {"scale", {{"domain", Json::array({hollow.words})}, {"range", Json::array({shown})}}},
+          {"legend",
+           {{"title", nullptr},
+            {"symbolType", hollow.shape},
+            {"symbolFillColor", "transparent"},
+            {"symbolStrokeColor", "#808080"},
+            {"symbolStrokeWidth", 2},
+            {"labelLimit", 320}}}};
+}
+
+Json crossover_layers(const CrossoverMarks& contents, const std::vector<std::string>& order) {
   const Json ticks = powers_of_two(contents.lengths);
   const Json scale = {{"type", "log"},
                       {"base", 2},
@@ -162,38 +208,43 @@ Json layers_of(const CrossoverMarks& contents, const std::vector<std::string>& o
                   {"title", "crossover length T (tokens)"},
                   {"scale", scale},
                   {"axis", {{"values", ticks}, {"format", ","}}}};
-  Json range = y;
-  range["field"] = "low";
+  const Json range = with_field(y, "low");
   const Json fields = tooltip({{"series", "label"},
                                {"said", "faster from length"},
                                {"rounds", "interval"},
                                {"against", "compared with"},
                                {"efficiency", "efficiency length (CAB)"}});
   Json layers = Json::array();
-  layers.push_back(layer_of("found", {{"type", "line"}, {"strokeWidth", 2}},
+  layers.push_back(crossover_layer("found", {{"type", "line"}, {"strokeWidth", 2}},
                             {{"y", y}, {"opacity", legend_opacity(0.7)}}));
   layers.push_back(
-      layer_of("found", {{"type", "rule"}, {"strokeWidth", 2}},
+      crossover_layer("found", {{"type", "rule"}, {"strokeWidth", 2}},
                {{"y", range}, {"y2", {{"field", "high"}}}, {"opacity", legend_opacity(1)}}));
-  for (const auto& [kind, shape] :
-       {std::pair{"above", "triangle-up"}, {"below", "triangle-down"}, {"other", "diamond"}}) {
-    const Json mark = {
-        {"type", "point"}, {"filled", false}, {"shape", shape}, {"size", 90}, {"strokeWidth", 2}};
-    layers.push_back(
-        layer_of(kind, mark, {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}));
+  for (const Hollow& hollow : hollows) {
+    if (!contents.has(hollow.kind)) continue;
+    const Json mark = {{"type", "point"},
+                       {"filled", false},
+                       {"shape", hollow.shape},
+                       {"size", 90},
+                       {"strokeWidth", 2}};
+    layers.push_back(crossover_layer(hollow.kind, mark,
+                                     {{"y", y},
+                                      {hollow.channel, hollow_legend(hollow)},
+                                      {"opacity", legend_opacity(1)},
+                                      {"tooltip", fields}}));
   }
-  Json points = layer_of("found", {{"type", "point"}, {"filled", true}, {"size", 55}},
+  Json points = crossover_layer("found", {{"type", "point"}, {"filled", true}, {"size", 55}},
                          {{"y", y},
                           {"shape", shape_encoding(contents.series, order)},
                           {"opacity", legend_opacity(1)},
                           {"tooltip", fields}});
-  points["params"] = legend_selection();
+  points.update({{"params", legend_selection()}});
   layers.push_back(std::move(points));
   return layers;
 }
 
 /// All cells in one, for what they share.
-Panel joined(const std::vector<const Panel*>& panels) {
+Panel joined_words(const std::vector<const Panel*>& panels) {
   Panel all = *panels.front();
   all.facet.clear();
   all.cells.clear();
@@ -204,12 +255,11 @@ Panel joined(const std::vector<const Panel*>& panels) {
 }
 
 /// "chunked against softmax/tiled: latte, linear; …": every pair that was compared, and for whom.
-std::string sides_of(const Json& rows) {
+std::string sides_of(const std::vector<Marked>& marks) {
   std::map<std::string, std::set<std::string>> sides;
-  for (const Json& row : rows) {
-    sides[row["implementation"].get<std::string>() + " against " +
-          row["against"].get<std::string>()]
-        .insert(row["series"]);
+  for (const Marked& marked : marks) {
+    sides[implementation_of(*marked.placed->cell) + " against " + marked.crossover().against]
+        .insert(marked.placed->series);
   }
   std::string text;
   for (const auto& [pair, series] : sides) {
@@ -222,11 +272,16 @@ std::string sides_of(const Json& rows) {
 }
 
 /// "forward", where all cells time it.
-std::string pass_of(const Json& rows) {
-  const Json& pass = rows.front()["pass"];
-  const bool shared =
-      std::all_of(rows.begin(), rows.end(), [&](const Json& row) { return row["pass"] == pass; });
-  return shared ? ", " + pass.get<std::string>() : "";
+std::string pass_of(const std::vector<Marked>& marks) {
+  const auto pass_of_cell = [](const Marked& marked) {
+    const auto pass = result::value_of(*marked.placed->cell, "pass");
+    return pass ? result::human_value(*pass) : std::string("–");
+  };
+  const std::string pass = pass_of_cell(marks.front());
+  const bool shared = std::all_of(marks.begin(), marks.end(), [&](const Marked& marked) {
+    return pass_of_cell(marked) == pass;
+  });
+  return shared ? ", " + pass : "";
 }
 
 Json x_of(const CrossoverMarks& contents, const std::string& axis) {
@@ -255,7 +310,6 @@ CrossoverMarks crossover_marks(const std::vector<const Panel*>& panels) {
     }
   }
   if (contents.sizes.empty()) contents.sizes.insert(1);
-  spread(contents);
   return contents;
 }
 
@@ -264,37 +318,38 @@ CrossoverMarks crossover_marks(const std::vector<const Panel*>& panels) {
 std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
                                        const std::vector<std::string>& order) {
   const CrossoverMarks contents = crossover_marks(panels);
-  if (contents.rows.empty()) return std::nullopt;
-  const Panel all = joined(panels);
+  if (contents.marks.empty()) return std::nullopt;
+  const Panel all = joined_words(panels);
   Figure figure;
   figure.name = file_name(all, "crossover");
   figure.title = "From which length on it is faster than the fastest exact attention";
   figure.group = all.task_label;
-  figure.subtitle = shared_settings(all) + pass_of(contents.rows) +
-                    ". Implementations: " + sides_of(contents.rows);
+  figure.subtitle = shared_settings(all) + pass_of(contents.marks) +
+                    ". Implementations: " + sides_of(contents.marks);
   figure.caption =
       "Size: latents, features, bases or projected length, by mechanism; what has none is drawn "
       "all "
       "across. Bars: the interval over rounds in fresh processes, each a search by paired times. "
       "Hollow "
       "triangles: the crossover lies beyond the lengths searched, or there is none, in the "
-      "direction they point; hollow diamonds: the sign changes otherwise, see the tooltip." +
+      "direction they point; hollow diamonds: the sign changes more than once." +
       contents.not_drawn + (contents.not_drawn.empty() ? "" : ".");
   const std::size_t columns = contents.scopes.size();
   const int width = columns == 1 ? 560 : columns == 2 ? 300 : 220;
   Json facet = {{"column", header("scope_title", contents.scopes)}};
-  if (contents.groups.size() > 1) facet["row"] = header("group", contents.groups);
+  if (contents.groups.size() > 1) facet.update({{"row", header("group", contents.groups)}});
   figure.spec = {
       {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
       {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-      {"data", {{"name", "measured"}, {"values", contents.rows}}},
+      {"usermeta", {{"fluid", true}}},  // the page fits the pictures' width to its own
+      {"data", {{"name", "measured"}, {"values", contents.rows()}}},
       {"facet", facet},
       {"spec",
        {{"width", width},
         {"height", 300},
         {"encoding",
          {{"x", x_of(contents, all.axis)}, {"color", colour_encoding(contents.series, order)}}},
-        {"layer", layers_of(contents, order)}}},
+        {"layer", crossover_layers(contents, order)}}},
       {"config", frame_config()}};
   return figure;
 }

@@ -9,6 +9,7 @@
 #include "reports/figures/ratios.hpp"
 #include "reports/figures/slopes.hpp"
 #include "reports/training/accuracy.hpp"
+#include "reports/training/confusion.hpp"
 #include "reports/training/cost.hpp"
 #include "reports/training/frame.hpp"
 
@@ -30,7 +31,7 @@ void add(Figures& figures, std::optional<Figure> figure) {
 std::string timed(const Panel& panel) {
   std::string what;
   for (const result::Placed& placed : panel.cells) {
-    const std::string primary = placed.cell->value("primary", what);
+    const std::string& primary = placed.cell->primary.empty() ? what : placed.cell->primary;
     if (!what.empty() && primary != what) return "what each cell times";
     what = primary;
   }
@@ -61,7 +62,7 @@ LineRequest time_request(const std::string& what, const std::string& title,
 }
 
 LineRequest byte_request(const std::string& what, const std::string& title, const std::string& axis,
-                         const std::string& part, const std::string& key) {
+                         result::Values result::CellRecord::*part, const std::string& key) {
   LineRequest request;
   request.what = what;
   request.title = title;
@@ -97,10 +98,10 @@ Figures draw_generation_time(const Panel& panel, const Order& order, const Rows&
 Figures draw_memory(const Panel& panel, const Order& order, const Rows& published) {
   Figures figures;
   LineRequest workspace = byte_request("workspace", "Workspace: memory beyond inputs and outputs",
-                                       "workspace", "memory", "workspace_bytes");
+                                       "workspace", &result::CellRecord::memory, "workspace_bytes");
   workspace.caption = "Counted by the allocator in a pass of its own.";
   LineRequest peak = byte_request("peak_memory", "Peak memory, inputs and outputs included", "peak",
-                                  "memory", "peak_bytes");
+                                  &result::CellRecord::memory, "peak_bytes");
   peak.caption = workspace.caption;
   peak.published = published_bytes(published, panel);
   add(figures, line_figure(panel, order, workspace));
@@ -110,8 +111,8 @@ Figures draw_memory(const Panel& panel, const Order& order, const Rows& publishe
 
 Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  LineRequest request =
-      byte_request("state", "State carried from token to token", "state", "metrics", "state_bytes");
+  LineRequest request = byte_request("state", "State carried from token to token", "state",
+                                     &result::CellRecord::metrics, "state_bytes");
   request.caption = "Of one layer, for the whole batch.";
   add(figures, line_figure(panel, order, request));
   return figures;
@@ -198,7 +199,16 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"accuracy_over_learning_rate", draw_by_data<accuracy_over_rate_figure>},
       {"learning_curves", draw_by_data<learning_curves_figure>},
       {"loss_curves", draw_by_data<loss_curves_figure>},
-      {"accuracy_by_look_back", draw_by_data<look_back_figure>}};
+      {"accuracy_by_look_back", draw_by_data<look_back_figure>},
+      {"confusion", draw_by_data<confusion_figure>},
+      // What is drawn follows from the trainings: these are the names for language models.
+      {"bits_per_byte", draw_accuracy},
+      {"bits_per_byte_over_length", draw_by_data<bits_over_length_figure>},
+      {"bits_per_byte_over_steps", draw_by_data<bits_over_steps_figure>},
+      {"bits_per_byte_over_state", draw_accuracy_over_state},
+      {"bits_per_byte_over_time", draw_accuracy_over<Expense::time>},
+      {"bits_per_byte_over_memory", draw_accuracy_over<Expense::memory>},
+      {"bits_per_byte_over_learning_rate", draw_by_data<accuracy_over_rate_figure>}};
   return table;
 }
 
@@ -222,8 +232,8 @@ std::vector<Figure> draw(const std::string& name, const Panel& panel,
 }
 
 bool is_drawn_across(const std::string& name) {
-  return name == "crossover" || name == "accuracy_over_state" || name == "accuracy_over_time" ||
-         name == "accuracy_over_memory";
+  return name == "crossover" || name.ends_with("_over_state") || name.ends_with("_over_time") ||
+         name.ends_with("_over_memory");
 }
 
 std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
@@ -231,13 +241,13 @@ std::vector<Figure> draw_across(const std::string& name, const std::vector<const
                                 const std::vector<std::string>& order,
                                 const std::vector<PublishedRow>& published) {
   if (panels.empty()) return {};
-  if (name == "accuracy_over_time") {
+  if (name.ends_with("_over_time")) {
     return accuracy_over_expense_figures(Expense::time, panels, all, order);
   }
-  if (name == "accuracy_over_memory") {
+  if (name.ends_with("_over_memory")) {
     return accuracy_over_expense_figures(Expense::memory, panels, all, order);
   }
-  if (name == "accuracy_over_state") return accuracy_over_state_figures(panels, order, published);
+  if (name.ends_with("_over_state")) return accuracy_over_state_figures(panels, order, published);
   Figures figures;
   if (name == "crossover") add(figures, crossover_figure(panels, order));
   return figures;

@@ -1,7 +1,6 @@
 // Figures: a panel of cells as a Vega-Lite specification with its numbers inlined.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 
 namespace attnbench::reports {
 
-using Json = nlohmann::json;
+using result::Json;
 
 struct Figure {
   std::string name;      ///< of its files: "kernel_time_forward"

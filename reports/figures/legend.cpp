@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
@@ -17,7 +15,7 @@ namespace {
 std::string endings_of(const std::string& series, const result::Panel& panel) {
   std::set<std::string> endings;
   for (const result::Placed& placed : panel.cells) {
-    if (placed.series == series) endings.insert((*placed.cell)["status"].get<std::string>());
+    if (placed.series == series) endings.insert(to_string(placed.cell->status));
   }
   endings.erase("ok");
   std::string text;
@@ -25,36 +23,35 @@ std::string endings_of(const std::string& series, const result::Panel& panel) {
   return text.empty() ? text : text + ")";
 }
 
-/// Cells that ended without a number though they could have had one, in rows ("slot") from above.
-Json failure_rows(const result::Panel& panel) {
-  static const std::set<std::string> shown{"wrong", "out_of_memory", "timeout", "crashed", "error"};
-  Json rows = Json::array();
+/// Calls `mark(placed, x, slot)` for each place of the cells that ended without a number though
+/// they could have had one; slots count marks from above.
+template <class Mark>
+void for_each_failure(const result::Panel& panel, const Mark& mark) {
+  using result::Status;
+  static const std::set<Status> shown{Status::wrong, Status::out_of_memory, Status::timeout,
+                                      Status::crashed, Status::error};
   std::map<std::string, int> stacked;
   for (const result::Placed& placed : panel.cells) {
-    const std::string status = (*placed.cell)["status"].get<std::string>();
-    if (!shown.contains(status)) continue;
-    for (const Json& x : places(panel, placed)) {
-      Json row = provenance_row(*placed.cell);
-      row.update({{"x", x},
-                  {"series", placed.series},
-                  {"status", status},
-                  {"reason", placed.cell->value("reason", "")},
-                  {"slot", ++stacked[x.dump()]}});
-      rows.push_back(std::move(row));
-    }
+    if (!shown.contains(placed.cell->status)) continue;
+    for (const Json& x : places(panel, placed)) mark(placed, x, ++stacked[x.dump()]);
   }
+}
+
+Json failure_rows(const result::Panel& panel) {
+  Json rows = Json::array();
+  for_each_failure(panel, [&](const result::Placed& placed, const Json& x, int slot) {
+    Json row = provenance_row(*placed.cell);
+    row.update({{"x", x},
+                {"series", placed.series},
+                {"status", placed.cell->status},
+                {"reason", placed.cell->reason},
+                {"slot", slot}});
+    rows.push_back(std::move(row));
+  });
   return rows;
 }
 
 }  // namespace
-
-std::set<std::string> series_of(const nlohmann::json& rows) {
-  std::set<std::string> series;
-  for (const auto& row : rows) {
-    if (row.contains("series")) series.insert(row["series"].get<std::string>());
-  }
-  return series;
-}
 
 result::Panel with_series(result::Panel panel, const std::set<std::string>& series) {
   std::erase_if(panel.series, [&](const std::string& name) { return !series.contains(name); });
@@ -108,13 +105,17 @@ Json failure_layers(const result::Panel& panel) {
 }
 
 std::set<std::string> failed_series(const result::Panel& panel) {
-  return series_of(failure_rows(panel));
+  std::set<std::string> series;
+  for_each_failure(
+      panel, [&](const result::Placed& placed, const Json&, int) { series.insert(placed.series); });
+  return series;
 }
 
 int failure_height(const result::Panel& panel) {
-  int rows = 0;
-  for (const Json& row : failure_rows(panel)) rows = std::max(rows, row["slot"].get<int>());
-  return rows;
+  int slots = 0;
+  for_each_failure(
+      panel, [&](const result::Placed&, const Json&, int slot) { slots = std::max(slots, slot); });
+  return slots;
 }
 
 }  // namespace attnbench::reports

@@ -2,16 +2,12 @@
 // a mark has no place in the legend; the caption names it.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
 #include "reports/tables/layout.hpp"
 
 namespace attnbench::reports {
-
-/// The series that rows of a figure's data belong to.
-std::set<std::string> series_of(const nlohmann::json& rows);
 
 /// The panel with only those of its series that are among `series`; its cells stay all.
 result::Panel with_series(result::Panel panel, const std::set<std::string>& series);
@@ -25,7 +21,7 @@ std::string not_drawn_words(const result::Panel& panel, const std::set<std::stri
 /// cells that were disturbed, of which nothing is derived; empty where there are none.
 std::string disturbed_words(const result::Panel& panel);
 
-using Json = nlohmann::json;
+using result::Json;
 
 /// Marks at the upper edge for cells that are wrong, out of memory, timed out or crashed. An array
 /// of none or one layer, with a y scale of its own.

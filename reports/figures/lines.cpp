@@ -45,26 +45,28 @@ double foot_of(const std::vector<Point>& points) {
   return least > 0 ? least / 3 : 1;
 }
 
+/// Whether it stands at the foot of a logarithmic axis, which has no 0.
+bool is_grounded(const Point& point, double foot) { return foot > 0 && point.measured.value <= 0; }
+
 Json row_of(const Point& point, const Json& x, const LineRequest& request, double factor,
             double foot) {
   Json row = provenance_row(*point.placed->cell);
   const Measured& measured = point.measured;
-  const bool grounded = foot > 0 && measured.value <= 0;
-  row["x"] = x;
-  row["series"] = point.placed->series;
-  row["y"] = (grounded ? foot : measured.value) * factor;
-  row["low"] = (grounded ? foot : measured.low) * factor;
-  row["high"] = (grounded ? foot : measured.high) * factor;
-  row["zero"] = grounded;
-  row["said"] = request.words(measured.value);
-  row["disturbed"] = point.disturbed;
+  const bool grounded = is_grounded(point, foot);
+  row.update({{"x", x},
+              {"series", point.placed->series},
+              {"y", (grounded ? foot : measured.value) * factor},
+              {"low", (grounded ? foot : measured.low) * factor},
+              {"high", (grounded ? foot : measured.high) * factor},
+              {"zero", grounded},
+              {"said", request.words(measured.value)},
+              {"disturbed", point.disturbed}});
   if (point.disturbed) {
-    row["mark"] = disturbed_entry;
-    row["reason"] = point.placed->cell->value("reason", "");
+    row.update({{"mark", disturbed_entry}, {"reason", point.placed->cell->reason}});
   }
   if (!measured.interval.empty()) {
-    row["between"] = request.words(measured.low) + " to " + request.words(measured.high) + " (" +
-                     measured.interval + ")";
+    row.update({{"between", request.words(measured.low) + " to " + request.words(measured.high) +
+                                " (" + measured.interval + ")"}});
   }
   return row;
 }
@@ -98,6 +100,8 @@ void add_published(Json& layers, const Json& rows, const Json& y) {
 /// The data of a figure, and what is in it: an empty layer would make Vega warn.
 struct Contents {
   Json rows = Json::array();
+  std::vector<double> heights;  ///< of the rows, bounds included
+  std::set<std::string> series;
   bool bounds = false;     ///< any value has an interval
   bool zeros = false;      ///< any value stands at the foot of a logarithmic axis
   bool others = false;     ///< any value does not
@@ -112,9 +116,14 @@ Contents contents_of(const Panel& panel, const std::vector<Point>& points,
   for (const Point& point : points) {
     contents.bounds = contents.bounds || !point.measured.interval.empty();
     contents.across = contents.across || !point.placed->x;
+    contents.series.insert(point.placed->series);
+    const bool zero = is_grounded(point, foot);
     for (const Json& x : places(panel, *point.placed)) {
       contents.rows.push_back(row_of(point, x, request, factor, foot));
-      const bool zero = contents.rows.back()["zero"].get<bool>();
+      const auto& [value, low, high, interval] = point.measured;
+      for (const double one : {value, low, high}) {
+        if (zero || one > 0 || foot == 0) contents.heights.push_back((zero ? foot : one) * factor);
+      }
       (point.disturbed ? contents.disturbed : zero ? contents.zeros : contents.others) = true;
     }
   }
@@ -123,14 +132,13 @@ Contents contents_of(const Panel& panel, const std::vector<Point>& points,
 
 Json layer_of(Json mark, Json encoding, const std::string& filter = "") {
   Json layer = {{"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
-  if (!filter.empty()) layer["transform"] = Json::array({{{"filter", filter}}});
+  if (!filter.empty()) layer.update({{"transform", Json::array({{{"filter", filter}}})}});
   return layer;
 }
 
 /// Bands and bars over the interval.
 void add_bounds(Json& layers, const Json& y, const std::string& filter) {
-  Json range = y;
-  range["field"] = "low";
+  const Json range = with_field(y, "low");
   const Json to = {{"field", "high"}};
   for (const auto& [mark, opacity] : {std::pair{"area", 0.15}, std::pair{"rule", 1.0}}) {
     layers.push_back(layer_of({{"type", mark}},
@@ -185,18 +193,18 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
     layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
     std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
     if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
-    encoding["tooltip"] = tooltip(own);
+    encoding.update({{"tooltip", tooltip(own)}});
     if (contents.zeros) {
       const Json hollow = {
           {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
       layers.push_back(layer_of(hollow, encoding, "!datum.disturbed && datum.zero"));
     }
-    encoding["shape"] = shape_encoding(panel.series, order);
+    encoding.update({{"shape", shape_encoding(panel.series, order)}});
     layers.push_back(
         layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter));
   }
   if (contents.disturbed) layers.push_back(disturbed_layer(y));
-  layers.back()["params"] = legend_selection();
+  layers.back().update({{"params", legend_selection()}});
   return layers;
 }
 
@@ -214,15 +222,14 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   const Scale scale = request.scale(values);
   const Contents contents = contents_of(panel, points, request, scale.factor);
   const Json published = published_rows(request, scale.factor);
-  std::vector<double> heights;
+  std::vector<double> heights = contents.heights;
   std::vector<double> further_x;
-  for (const Json& row : contents.rows) heights.push_back(row["y"].get<double>());
-  for (const Json& row : published) {
-    heights.push_back(row["y"].get<double>());
-    further_x.push_back(row["x"].get<double>());
+  std::set<std::string> shown = contents.series;
+  for (const Published& number : request.published) {
+    heights.push_back(number.y * scale.factor);
+    further_x.push_back(number.x);
+    shown.insert(number.label);
   }
-  std::set<std::string> shown = series_of(contents.rows);
-  shown.merge(series_of(published));
   shown.merge(failed_series(panel));
   const Panel drawn = with_series(panel, shown);
   const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
@@ -238,14 +245,16 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
     caption += " Crossed rings: disturbed, other programs had the CPU; they count for nothing.";
   }
   caption += not_drawn_words(panel, shown);
-  Figure figure = framed(drawn, request.what, request.title, caption, order, std::move(layers));
-  figure.spec["encoding"]["x"] = x_encoding(panel, further_x);
-  figure.spec["data"] = {{"name", "measured"}, {"values", contents.rows}};
-  if (!published.empty()) {
-    figure.subtitle += ". Hollow and dashed: published numbers, of another machine";
-    figure.spec["title"]["subtitle"] = wrapped_lines(figure.subtitle);
-  }
-  return figure;
+  return framed(
+      {.what = request.what,
+       .title = request.title,
+       .caption = caption,
+       .note =
+           published.empty() ? "" : ". Hollow and dashed: published numbers, of another machine",
+       .x = x_encoding(panel, further_x),
+       .rows = contents.rows,
+       .layers = std::move(layers)},
+      drawn, order);
 }
 
 }  // namespace attnbench::reports

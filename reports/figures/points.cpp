@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::reports {
@@ -11,31 +10,15 @@ namespace {
 
 const std::string missing = "–";
 
-std::string text_at(const Json& cell, const std::string& key) {
-  const Json* value = result::value_of(cell, key);
+std::string text_of(const std::optional<Json>& value) {
   return value ? result::human_value(*value) : missing;
 }
 
-/// A size as the problem has it, since a setting of 0 may have been derived.
-std::string size_at(const Json& cell, const std::string& key) {
-  const auto problem = cell.find("problem");
-  if (problem != cell.end() && problem->contains(key)) return result::human_value((*problem)[key]);
-  return text_at(cell, key);
-}
-
-/// The implementation that ran, with what was asked for where that was not a name.
-std::string implementation_of(const Json& cell) {
-  const std::string asked = cell.value("implementation", missing);
-  if (!cell.contains("chosen")) return asked;
-  const std::string ran = cell["chosen"].value("implementation", asked);
-  return ran == asked ? ran : ran + " (" + asked + ")";
-}
-
 /// Of the weights, and of products where they are computed in another.
-std::string dtype_of(const Json& cell) {
-  const std::string dtype = size_at(cell, "dtype");
-  const Json* const autocast = result::value_of(cell, "autocast");
-  if (autocast == nullptr || *autocast == "off") return dtype;
+std::string dtype_of(const CellRecord& cell) {
+  const std::string dtype = text_of(result::size_of(cell, "dtype"));
+  const auto autocast = result::value_of(cell, "autocast");
+  if (!autocast || *autocast == "off") return dtype;
   return dtype + " with autocast to " + result::human_value(*autocast);
 }
 
@@ -54,34 +37,40 @@ Scale choose(double value, const std::vector<Scale>& scales) {
   return scales.back();
 }
 
-std::optional<Measured> time_of(const Json& cell, const std::string& what) {
-  const auto timing = result::timing_of(cell, what);
-  if (!timing) return std::nullopt;
-  return Measured{timing->median_seconds, timing->low_seconds, timing->high_seconds,
-                  interval_words(timing->interval, timing->rounds, timing->disturbed)};
+std::optional<Measured> measured_time(const CellRecord& cell, const std::string& what) {
+  const result::Timing* const timing = result::timing_of(cell, what);
+  if (timing == nullptr) return std::nullopt;
+  return Measured{
+      timing->median_seconds, timing->low_seconds, timing->high_seconds,
+      interval_words(timing->interval, timing->rounds.size(), timing->disturbed_rounds())};
 }
 
 }  // namespace
 
-Quantity time_quantity(const std::string& what) {
-  return
-      [what](const Json& cell) { return result::is_ok(cell) ? time_of(cell, what) : std::nullopt; };
+std::string implementation_of(const CellRecord& cell) {
+  const std::string asked = cell.implementation.empty() ? missing : cell.implementation;
+  const std::string ran = cell.chosen ? cell.chosen->implementation : asked;
+  return ran == asked ? ran : ran + " (" + asked + ")";
 }
 
-Quantity disturbed_time_quantity(const std::string& what) {
-  return [what](const Json& cell) {
-    return result::is_disturbed(cell) ? time_of(cell, what) : std::nullopt;
+Quantity time_quantity(const std::string& what) {
+  return [what](const CellRecord& cell) {
+    return result::is_ok(cell) ? measured_time(cell, what) : std::nullopt;
   };
 }
 
-Quantity number_quantity(const std::string& part, const std::string& key) {
-  return [part, key](const Json& cell) -> std::optional<Measured> {
+Quantity disturbed_time_quantity(const std::string& what) {
+  return [what](const CellRecord& cell) {
+    return result::is_disturbed(cell) ? measured_time(cell, what) : std::nullopt;
+  };
+}
+
+Quantity number_quantity(result::Values CellRecord::*part, const std::string& key) {
+  return [part, key](const CellRecord& cell) -> std::optional<Measured> {
     const bool usable = result::is_ok(cell) || result::is_disturbed(cell);
-    if (!usable || !cell.contains(part) || !cell[part].contains(key)) return std::nullopt;
-    const Json& value = cell[part][key];
-    if (!value.is_number()) return std::nullopt;
-    const double number = value.get<double>();
-    return Measured{number, number, number, ""};
+    const auto number = usable ? result::number_of(cell.*part, key) : std::nullopt;
+    if (!number) return std::nullopt;
+    return Measured{*number, *number, *number, ""};
   };
 }
 
@@ -114,17 +103,19 @@ const std::vector<std::pair<std::string, std::string>>& provenance_columns() {
   return columns;
 }
 
-Json provenance_row(const Json& cell) {
-  Json row = {{"mechanism", cell["mechanism"]},
+Json provenance_row(const CellRecord& cell) {
+  Json row = {{"mechanism", cell.mechanism},
               {"implementation", implementation_of(cell)},
-              {"latents", text_at(cell, "latents_per_head")},
-              {"device", cell.value("device", "cpu")},
-              {"id", cell["id"]}};
+              {"latents", text_of(result::value_of(cell, "latents_per_head"))},
+              {"dtype", dtype_of(cell)},
+              {"device", cell.device},
+              {"id", cell.id}};
   for (const char* size : {"batch", "heads", "length", "head_dim", "pattern"}) {
-    row[size] = size_at(cell, size);
+    row[size] = text_of(result::size_of(cell, size));
   }
-  row["dtype"] = dtype_of(cell);
-  for (const char* setting : {"pass", "scope"}) row[setting] = text_at(cell, setting);
+  for (const char* setting : {"pass", "scope"}) {
+    row[setting] = text_of(result::value_of(cell, setting));
+  }
   return row;
 }
 
@@ -147,10 +138,11 @@ std::string constant_tokens(const result::Panel& panel) {
   std::set<double> batches;
   std::set<double> products;
   for (const result::Placed& placed : panel.cells) {
-    const Json problem = placed.cell->value("problem", Json::object());
-    if (!problem.contains("batch") || !problem.contains("length")) return "";
-    batches.insert(problem["batch"].get<double>());
-    products.insert(problem["batch"].get<double>() * problem["length"].get<double>());
+    const auto batch = result::number_of(placed.cell->problem, "batch");
+    const auto length = result::number_of(placed.cell->problem, "length");
+    if (!batch || !length) return "";
+    batches.insert(*batch);
+    products.insert(*batch * *length);
   }
   if (batches.size() < 2 || products.size() != 1) return "";
   return "B·T=" + result::human_value(Json(static_cast<std::int64_t>(*products.begin())));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +11,8 @@
 
 namespace attnbench::reports {
 
-using Json = nlohmann::json;
+using result::CellRecord;
+using result::Json;
 
 /// A number with its bounds; without any of its own both are the number.
 struct Measured {
@@ -23,14 +23,14 @@ struct Measured {
 };
 
 /// What a figure takes from a cell; nothing where the cell does not have it.
-using Quantity = std::function<std::optional<Measured>(const Json& cell)>;
+using Quantity = std::function<std::optional<Measured>(const CellRecord& cell)>;
 
 /// Of a WHAT of timing; the cell's primary where `what` is empty. Cells that are not ok have none.
 Quantity time_quantity(const std::string& what);
 /// The same of cells that were disturbed alone, which figures mark and nothing is derived from.
 Quantity disturbed_time_quantity(const std::string& what);
-/// Of bytes such as memory.workspace_bytes, of cells that are ok or whose time was disturbed.
-Quantity number_quantity(const std::string& part, const std::string& key);
+/// Of bytes such as workspace_bytes of memory, of cells that are ok or whose time was disturbed.
+Quantity number_quantity(result::Values CellRecord::*part, const std::string& key);
 
 /// A factor and the unit it gives: bytes into MiB, seconds into ms.
 struct Scale {
@@ -43,8 +43,11 @@ Scale byte_scale(const std::vector<double>& bytes);
 /// The columns that say where a point comes from, as (field, title), in the tooltip's order.
 const std::vector<std::pair<std::string, std::string>>& provenance_columns();
 
+/// The implementation that ran, with what was asked for where that was not a name.
+std::string implementation_of(const CellRecord& cell);
+
 /// Those columns of one cell, as text; "–" for what it does not have.
-Json provenance_row(const Json& cell);
+Json provenance_row(const CellRecord& cell);
 
 /// The encoding of tooltips: `own` (field, title) first, then the provenance.
 Json tooltip(const std::vector<std::pair<std::string, std::string>>& own);

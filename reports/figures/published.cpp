@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "reports/tables/quality.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -42,21 +42,23 @@ std::optional<double> number_of(const std::string& text) {
 }
 
 /// A column of numbers: where they go, and what makes them seconds or bytes.
-struct Quantity {
+struct PublishedQuantity {
   std::optional<double> PublishedRow::*member;
   double factor;
 };
 
 /// Null for a column of settings.
-const Quantity* quantity_of(const std::string& column) {
-  static const std::map<std::string, Quantity> quantities{
+const PublishedQuantity* quantity_of(const std::string& column) {
+  static const std::map<std::string, PublishedQuantity> quantities{
       {"seconds", {&PublishedRow::seconds, 1}},
       {"milliseconds", {&PublishedRow::seconds, 1e-3}},
       {"bytes", {&PublishedRow::bytes, 1}},
       {"megabytes", {&PublishedRow::bytes, 1e6}},
       {"mebibytes", {&PublishedRow::bytes, 1024.0 * 1024}},
       {"speedup", {&PublishedRow::speedup, 1}},
-      {"accuracy", {&PublishedRow::accuracy, 1}}};
+      {"accuracy", {&PublishedRow::accuracy, 1}},
+      {"bits_per_byte", {&PublishedRow::bits_per_byte, 1}},
+      {"perplexity", {&PublishedRow::perplexity, 1}}};
   const auto found = quantities.find(column);
   return found == quantities.end() ? nullptr : &found->second;
 }
@@ -70,7 +72,7 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
   PublishedRow row;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string& column = columns[i];
-    const Quantity* quantity = quantity_of(column);
+    const PublishedQuantity* quantity = quantity_of(column);
     if (column == "label") {
       row.label = fields[i];
     } else if (!quantity) {
@@ -92,7 +94,7 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
 bool holds(const result::Panel& panel, const PublishedRow& row, const std::string& axis,
            bool others) {
   const auto of_its_label = [&](const result::Placed& placed) {
-    return placed.series == row.label || (others && (*placed.cell)["label"] == row.label);
+    return placed.series == row.label || (others && placed.cell->label == row.label);
   };
   const bool known = std::any_of(panel.cells.begin(), panel.cells.end(), of_its_label);
   if (!known && !others) return false;
@@ -101,7 +103,7 @@ bool holds(const result::Panel& panel, const PublishedRow& row, const std::strin
     return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& setting) {
       if (setting.second.empty() || setting.first == axis) return true;
       if (setting.first == "task") return setting.second == panel.task_label;
-      const auto* value = result::value_of(*placed.cell, setting.first);
+      const auto value = result::value_of(*placed.cell, setting.first);
       return !value || result::human_value(*value) == setting.second;
     });
   });
@@ -112,9 +114,11 @@ std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const resul
                               Member member, const std::string& axis, bool others = false) {
   std::vector<Published> numbers;
   for (const PublishedRow& row : rows) {
+    if (!(row.*member)) continue;
     const auto x = row.settings.find(axis);
-    if (!(row.*member) || x == row.settings.end()) continue;
-    const auto place = number_of(x->second);
+    const auto place = axis.empty()              ? std::make_optional(0.0)
+                       : x == row.settings.end() ? std::nullopt
+                                                 : number_of(x->second);
     if (!place || !holds(panel, row, axis, others)) continue;
     numbers.push_back({row.label, *place, *(row.*member), row.source});
   }
@@ -168,7 +172,9 @@ std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
 
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const result::Panel& panel, const std::string& axis) {
-  return chosen(rows, panel, &PublishedRow::accuracy, axis, /*others=*/true);
+  const auto member = result::quality_of(panel).less_is_better ? &PublishedRow::bits_per_byte
+                                                               : &PublishedRow::accuracy;
+  return chosen(rows, panel, member, axis, /*others=*/true);
 }
 
 }  // namespace attnbench::reports

@@ -13,9 +13,10 @@ namespace attnbench::reports {
 
 /// One line of the file. Columns: `label` as in the suite, optionally `task`, one per setting that
 /// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`,
-/// `megabytes`, `mebibytes`, `speedup` (over the suite's first label, a ratio) or `accuracy` (a
-/// share). Times are of what the task times first; bytes are peak memory. A line "# source: WORDS"
-/// names where the lines after it are from.
+/// `megabytes`, `mebibytes`, `speedup` (over the suite's first label, a ratio), `accuracy` (a
+/// share), `bits_per_byte`, or `perplexity` (kept, and not drawn: of tokens that are no bytes).
+/// Times are of what the task times first; bytes are peak memory. A line "# source: WORDS" names
+/// where the lines after it are from.
 struct PublishedRow {
   std::string label;
   std::string source;  ///< may be empty
@@ -24,6 +25,8 @@ struct PublishedRow {
   std::optional<double> bytes;
   std::optional<double> speedup;
   std::optional<double> accuracy;
+  std::optional<double> bits_per_byte;
+  std::optional<double> perplexity;
 };
 
 /// A number at its place in a panel.
@@ -46,8 +49,10 @@ std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
                                        const result::Panel& panel);
 
-/// Likewise, over `axis`, which need not be the panel's. Models that the panel does not have are
-/// among them, where any of its cells agrees with what the row says.
+/// Likewise, accuracies or, where the panel's trainings are language models, bits per byte; over
+/// `axis`, which need not be the panel's; empty: those that agree in all they say, without a place.
+/// Models that the panel does not have are among them, where any of its cells agrees with what the
+/// row says.
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const result::Panel& panel, const std::string& axis);
 

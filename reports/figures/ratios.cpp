@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/lines.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -44,12 +45,20 @@ std::string percent(double share) {
   return text.data();
 }
 
-Json rows_of(const result::Panel& panel) {
+struct Shares {
   Json rows = Json::array();
+  std::set<std::string> series;
+  double most = 0;
+};
+
+Shares shares_of(const result::Panel& panel) {
+  Shares shares;
   for (const result::Placed& placed : panel.cells) {
     const auto time = time_quantity("")(*placed.cell);  // of ok cells alone
-    const auto roofline = result::roofline_of(*placed.cell);
-    if (!time || !roofline) continue;
+    const auto& roofline = placed.cell->roofline;
+    if (!time || !roofline || roofline->share <= 0) continue;  // the axis is logarithmic
+    shares.series.insert(placed.series);
+    shares.most = std::max(shares.most, roofline->share);
     for (const Json& x : places(panel, placed)) {
       Json row = provenance_row(*placed.cell);
       row.update({{"x", x},
@@ -59,10 +68,29 @@ Json rows_of(const result::Panel& panel) {
                   {"said", percent(roofline->share)},
                   {"median", result::human_seconds(time->value)},
                   {"floor", result::human_seconds(roofline->floor_seconds)}});
-      rows.push_back(std::move(row));
+      shares.rows.push_back(std::move(row));
     }
   }
-  return rows;
+  return shares;
+}
+
+/// Shares from the decade of the least to 1, or to where the greatest is. They span decades, of
+/// which a linear axis shows the last alone.
+Json share_axis(const std::vector<double>& shares) {
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  const double low = std::pow(10, std::floor(std::log10(*least)));
+  Json ticks = Json::array();
+  for (const Json& tick : decade_ticks({low, 1.0})) {
+    if (tick.get<double>() >= low * 0.99 && tick.get<double>() <= std::max(1.0, *most * 1.03)) {
+      ticks.push_back(tick);
+    }
+  }
+  return {
+      {"field", "y"},
+      {"type", "quantitative"},
+      {"title", "floor / time"},
+      {"scale", {{"type", "log"}, {"nice", false}, {"domain", {low, std::max(1.0, *most * 1.03)}}}},
+      {"axis", {{"format", ".2~p"}, {"values", ticks}}}};
 }
 
 }  // namespace
@@ -73,7 +101,7 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   if (order.empty()) return std::nullopt;
   const Quantity time = time_quantity(timing);
   const auto baseline = baseline_of(panel, order.front(), time);
-  std::map<const Json*, Measured> ratios;
+  std::map<const CellRecord*, Measured> ratios;
   bool any = false;
   for (const Placed& placed : panel.cells) {
     const auto measured = time(*placed.cell);
@@ -96,7 +124,7 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   request.caption = "The median time of " + order.front() +
                     " over that of each; bars and bands: the quotient of the intervals." +
                     disturbed_words(panel);
-  request.quantity = [ratios](const Json& cell) -> std::optional<Measured> {
+  request.quantity = [ratios](const CellRecord& cell) -> std::optional<Measured> {
     const auto found = ratios.find(&cell);
     if (found == ratios.end()) return std::nullopt;
     return found->second;
@@ -108,16 +136,12 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
 
 std::optional<Figure> roofline_figure(const result::Panel& panel,
                                       const std::vector<std::string>& order) {
-  const Json rows = rows_of(panel);
-  if (rows.empty()) return std::nullopt;
-  const result::Panel drawn = with_series(panel, series_of(rows));
-  double most = 0.1;
-  for (const Json& row : rows) most = std::max(most, row["y"].get<double>() * 1.03);
-  const Json y = {{"field", "y"},
-                  {"type", "quantitative"},
-                  {"title", "floor / time"},
-                  {"scale", {{"domain", {0, std::ceil(most * 10) / 10}}}},
-                  {"axis", {{"format", ".0%"}}}};
+  Shares shares = shares_of(panel);
+  if (shares.rows.empty()) return std::nullopt;
+  const result::Panel drawn = with_series(panel, shares.series);
+  std::vector<double> heights;
+  for (const Json& row : shares.rows) heights.push_back(row["y"].get<double>());
+  const Json y = share_axis(heights);
   const Json bound = {{"field", "bound"},
                       {"type", "nominal"},
                       {"title", "bound by"},
@@ -125,7 +149,7 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                        {{"domain", {"compute", "memory", "exponentials"}},
                         {"range", {"#0072b2", "#d55e00", "#009e73"}}}}};
   Json shape = shape_encoding(drawn.series, order);
-  shape["title"] = "label";
+  shape.update({{"title", "label"}});
   Json layers = Json::array();
   layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 1}}},
                     {"encoding",
@@ -145,16 +169,18 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
                                            {"bound", "bound by"},
                                            {"median", "median"},
                                            {"floor", "floor"}})}}}});
-  Figure figure = framed(
-      drawn, "roofline", "Share of the floor that is reached",
-      "The floor is the least time that this machine's measured ceilings allow for the "
-      "operations, bytes and exponentials of the cell; the colour says which of them binds." +
-          disturbed_words(panel) + not_drawn_words(panel, series_of(rows)),
-      order, std::move(layers));
-  figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
-  figure.spec["encoding"].erase("color");  // here colour says what binds
-  figure.spec["layer"].erase(figure.spec["layer"].begin() + 1, figure.spec["layer"].end());
-  return figure;
+  return framed(
+      {.what = "roofline",
+       .title = "Share of the floor that is reached",
+       .caption =
+           "The floor is the least time that this machine's measured ceilings allow for the "
+           "operations, bytes and exponentials of the cell; the colour says which of them binds." +
+           disturbed_words(panel) + not_drawn_words(panel, shares.series),
+       .coloured = false,  // here colour says what binds
+       .grouping = Grouping::alone,
+       .rows = std::move(shares.rows),
+       .layers = std::move(layers)},
+      drawn, order);
 }
 
 }  // namespace attnbench::reports

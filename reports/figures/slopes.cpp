@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "core/statistics.hpp"
 #include "core/text/format.hpp"
@@ -21,9 +22,9 @@ using result::Panel;
 using result::Placed;
 
 /// A value with its bounds; workspace has none.
-std::optional<Measured> measured(const Json& cell, Growing what) {
+std::optional<Measured> measured(const CellRecord& cell, Growing what) {
   return what == Growing::time ? time_quantity("")(cell)
-                               : number_quantity("memory", "workspace_bytes")(cell);
+                               : number_quantity(&CellRecord::memory, "workspace_bytes")(cell);
 }
 
 std::string short_number(double value) {
@@ -32,16 +33,47 @@ std::string short_number(double value) {
   return text.data();
 }
 
+/// The slope between two neighbours, with the steepest and the flattest line that the two intervals
+/// allow.
+struct Slope {
+  const Placed* from;
+  const Placed* to;
+  double x;  ///< in the middle, in logarithms
+  double value;
+  double low;
+  double high;
+  bool large;  ///< cells of at least `enough_seconds`
+
+  Json row() const;
+};
+
+/// A claimed exponent and the labels that claim it.
+struct Claim {
+  double exponent;
+  std::string labels;
+
+  Json row() const {
+    return {{"y", exponent}, {"claim", "claimed " + short_number(exponent)}, {"by", labels}};
+  }
+};
+
+template <class Of>
+Json slope_rows(const std::vector<Of>& all) {
+  Json rows = Json::array();
+  for (const Of& one : all) rows.push_back(one.row());
+  return rows;
+}
+
 /// From 0 (or the least slope) to a little above the greatest of all exponents. Bars of noisy cells
 /// are cut at the frame rather than squeeze what is to be read.
-Json domain_of(const Json& rows, const Json& claims) {
+Json domain_of(const std::vector<Slope>& slopes, const std::vector<Claim>& claims) {
   double low = 0;
   double high = 1;
-  for (const Json& row : rows) {
-    low = std::min(low, row["y"].get<double>());
-    high = std::max(high, row["y"].get<double>());
+  for (const Slope& slope : slopes) {
+    low = std::min(low, slope.value);
+    high = std::max(high, slope.value);
   }
-  for (const Json& claim : claims) high = std::max(high, claim["y"].get<double>());
+  for (const Claim& claim : claims) high = std::max(high, claim.exponent);
   return {std::floor(low * 5) / 5, std::ceil(high * 5 + 0.5) / 5};
 }
 
@@ -62,26 +94,34 @@ std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& pan
   return series;
 }
 
-Json row_of(const Placed& from, const Placed& to, Growing what) {
+Slope slope_of(const Placed& from, const Placed& to, Growing what) {
   const double x0 = from.x->get<double>();
   const double x1 = to.x->get<double>();
   const Measured low = *measured(*from.cell, what);
   const Measured high = *measured(*to.cell, what);
-  const double slope = measure::growth_exponent({x0, x1}, {low.value, high.value});
-  Json row = provenance_row(*to.cell);
-  row["series"] = from.series;
-  row["x"] = std::sqrt(x0 * x1);
-  row["y"] = slope;
-  // The steepest and the flattest line that the two intervals allow.
-  row["low"] = measure::growth_exponent({x0, x1}, {low.high, high.low});
-  row["high"] = measure::growth_exponent({x0, x1}, {low.low, high.high});
-  row["said"] = result::exponent_text(slope);
-  row["between"] = result::exponent_text(row["low"].get<double>()) + " to " +
-                   result::exponent_text(row["high"].get<double>());
-  row["where"] = result::human_value(*from.x) + " to " + result::human_value(*to.x);
-  row["length"] = row["where"];
-  row["large"] = what != Growing::time ||
-                 (low.value >= result::enough_seconds && high.value >= result::enough_seconds);
+  return {&from,
+          &to,
+          std::sqrt(x0 * x1),
+          measure::growth_exponent({x0, x1}, {low.value, high.value}),
+          measure::growth_exponent({x0, x1}, {low.high, high.low}),
+          measure::growth_exponent({x0, x1}, {low.low, high.high}),
+          what != Growing::time ||
+              (low.value >= result::enough_seconds && high.value >= result::enough_seconds)};
+}
+
+Json Slope::row() const {
+  const std::string where = result::human_value(*from->x) + " to " + result::human_value(*to->x);
+  Json row = provenance_row(*to->cell);
+  row.update({{"series", from->series},
+              {"x", x},
+              {"y", value},
+              {"low", low},
+              {"high", high},
+              {"said", result::exponent_text(value)},
+              {"between", result::exponent_text(low) + " to " + result::exponent_text(high)},
+              {"where", where},
+              {"length", where},
+              {"large", large}});
   return row;
 }
 
@@ -99,8 +139,8 @@ std::string fits_of(const Panel& panel, Growing what) {
   return text.empty() ? text : text + ".";
 }
 
-/// The claimed exponents, each with the labels that claim it.
-Json claims_of(const Panel& panel, Growing what) {
+/// Each once.
+std::vector<Claim> claims_of(const Panel& panel, Growing what) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {
     const auto claim = result::claimed_exponent(*placed.cell, what, panel.axis);
@@ -110,18 +150,18 @@ Json claims_of(const Panel& panel, Growing what) {
       names.push_back(placed.series);
     }
   }
-  Json rows = Json::array();
+  std::vector<Claim> claims;
   for (const auto& [exponent, names] : labels) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : "; ") + name;
-    rows.push_back({{"y", exponent}, {"claim", "claimed " + short_number(exponent)}, {"by", text}});
+    claims.push_back({exponent, text});
   }
-  return rows;
+  return claims;
 }
 
-void add_claims(Json& layers, const Json& claims) {
+void add_claims(Json& layers, const std::vector<Claim>& claims) {
   if (claims.empty()) return;
-  const Json data = {{"name", "claims"}, {"values", claims}};
+  const Json data = {{"name", "claims"}, {"values", slope_rows(claims)}};
   const Json y = {{"field", "y"}, {"type", "quantitative"}};
   const Json fields = Json::array({{{"field", "claim"}, {"title", "exponent"}, {"type", "nominal"}},
                                    {{"field", "by"}, {"title", "of"}, {"type", "nominal"}}});
@@ -158,26 +198,27 @@ Json opacity(double large, double small) {
 
 std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
                                     Growing what) {
-  Json rows = Json::array();
-  for (const auto& [name, cells] : neighbours_of(panel, what)) {
+  const auto neighbours = neighbours_of(panel, what);
+  std::vector<Slope> slopes;
+  std::set<std::string> shown;
+  for (const auto& [name, cells] : neighbours) {
     for (std::size_t i = 1; i < cells.size(); ++i) {
-      if (*cells[i - 1]->x != *cells[i]->x) {
-        rows.push_back(row_of(*cells[i - 1], *cells[i], what));
-      }
+      if (*cells[i - 1]->x == *cells[i]->x) continue;
+      slopes.push_back(slope_of(*cells[i - 1], *cells[i], what));
+      shown.insert(name);
     }
   }
-  if (rows.empty()) return std::nullopt;
+  if (slopes.empty()) return std::nullopt;
   const bool time = what == Growing::time;
   const std::string quantity = time ? "time" : "workspace";
-  const Json claims = claims_of(panel, what);
+  const std::vector<Claim> claims = claims_of(panel, what);
   const Json y = {{"field", "y"},
                   {"type", "quantitative"},
                   {"title", "growth exponent of the " + quantity},
-                  {"scale", {{"domain", domain_of(rows, claims)}, {"nice", false}}},
+                  {"scale", {{"domain", domain_of(slopes, claims)}, {"nice", false}}},
                   {"axis", {{"format", ".1f"}}}};
-  Json range = y;
-  range["field"] = "low";
-  const Panel drawn = with_series(panel, series_of(rows));
+  const Json range = with_field(y, "low");
+  const Panel drawn = with_series(panel, shown);
   Json layers = Json::array();
   add_claims(layers, claims);
   layers.push_back(
@@ -199,15 +240,15 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
       "Each point is the power by which the " + quantity + " grows between two neighbours" +
       (claims.empty() ? "." : "; dashed, what is claimed.") +
       (time ? " Faint: cells under 5 ms, whose constant costs still count." : "") +
-      fits_of(panel, what) + (time ? disturbed_words(panel) : "") +
-      not_drawn_words(panel, series_of(rows));
-  Figure figure = framed(drawn, time ? "slopes" : "memory_slopes",
-                         "Local growth of the " + quantity + " along the axis", caption, order,
-                         std::move(layers));
-  figure.spec["data"] = {{"name", "measured"}, {"values", rows}};
+      fits_of(panel, what) + (time ? disturbed_words(panel) : "") + not_drawn_words(panel, shown);
   // A cell without a time has no slope to miss: its mark belongs into the figure of the times.
-  figure.spec["layer"].erase(figure.spec["layer"].begin() + 1, figure.spec["layer"].end());
-  return figure;
+  return framed({.what = time ? "slopes" : "memory_slopes",
+                 .title = "Local growth of the " + quantity + " along the axis",
+                 .caption = caption,
+                 .grouping = Grouping::alone,
+                 .rows = slope_rows(slopes),
+                 .layers = std::move(layers)},
+                drawn, order);
 }
 
 }  // namespace attnbench::reports

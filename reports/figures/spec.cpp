@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
+#include "reports/figures/multiples.hpp"
+#include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -29,9 +29,12 @@ std::size_t index_of(const std::vector<std::string>& order, const std::string& s
 
 template <std::size_t count>
 Json scale_of(const std::vector<std::string>& series, const std::vector<std::string>& order,
-              const std::array<const char*, count>& range) {
+              const std::array<const char*, count>& range,
+              std::size_t grey_from = std::string::npos) {
   Json chosen = Json::array();
-  for (const std::string& name : series) chosen.push_back(range[index_of(order, name) % count]);
+  for (const std::string& name : series) {
+    chosen.push_back(chosen.size() < grey_from ? range[index_of(order, name) % count] : "#888888");
+  }
   return {{"domain", series}, {"range", chosen}};
 }
 
@@ -41,9 +44,9 @@ std::string implementations(const result::Panel& panel) {
   for (const std::string& series : panel.series) {
     std::set<std::string> ran;
     for (const result::Placed& placed : panel.cells) {
-      const Json& cell = *placed.cell;
+      const CellRecord& cell = *placed.cell;
       if (placed.series == series && (result::is_ok(cell) || result::is_disturbed(cell))) {
-        ran.insert(provenance_row(cell)["implementation"].get<std::string>());
+        ran.insert(implementation_of(cell));
       }
     }
     for (const std::string& name : ran) {
@@ -70,13 +73,13 @@ Json legend_opacity(double shown) {
   return {{"condition", {{"param", "shown"}, {"value", shown}}}, {"value", faded * shown}};
 }
 
-Json colour_encoding(const std::vector<std::string>& series,
-                     const std::vector<std::string>& order) {
+Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order,
+                     std::size_t grey_from) {
   return {{"field", "series"},
           {"type", "nominal"},
           {"title", nullptr},
           {"legend", {{"symbolOpacity", 1}}},
-          {"scale", scale_of(series, order, palette)}};
+          {"scale", scale_of(series, order, palette, grey_from)}};
 }
 
 Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order) {
@@ -87,35 +90,10 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
           {"scale", scale_of(series, order, shapes)}};
 }
 
-Json decade_ticks(const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const int first = static_cast<int>(std::floor(std::log10(*low))) - 1;
-  const int last = static_cast<int>(std::ceil(std::log10(*high))) + 1;
-  const bool few = std::log10(*high / *low) < 2.5;
-  Json ticks = Json::array();
-  for (int power = first; power <= last; ++power) {
-    for (const int digit : {1, 2, 5}) {
-      if (digit == 1 || few) ticks.push_back(digit * std::pow(10.0, power));
-    }
-  }
-  return ticks;
-}
-
-bool grows_by_factors(const std::vector<double>& values) {
-  if (values.size() < 2 || values.front() <= 0) return false;
-  double least = values[1] / values[0];
-  double most = least;
-  for (std::size_t i = 2; i < values.size(); ++i) {
-    least = std::min(least, values[i] / values[i - 1]);
-    most = std::max(most, values[i] / values[i - 1]);
-  }
-  return least >= 1.4 && most / least <= 2.1;
-}
-
 std::vector<double> numeric_axis(const result::Panel& panel) {
   std::vector<double> values;
-  for (const Json* value : result::axis_values(panel)) {
-    if (value->is_number()) values.push_back(value->get<double>());
+  for (const Json& value : result::axis_values(panel)) {
+    if (value.is_number()) values.push_back(value.get<double>());
   }
   return values;
 }
@@ -123,56 +101,67 @@ std::vector<double> numeric_axis(const result::Panel& panel) {
 bool is_logarithmic(const result::Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
 
 Json x_encoding(const result::Panel& panel, const std::vector<double>& further) {
-  Json x = {{"field", "x"}, {"title", axis_title(panel.axis)}};
   const std::vector<double> values = numeric_axis(panel);
-  if (values.empty() || values.size() != result::axis_values(panel).size()) {
-    x["type"] = "ordinal";
-    Json order = Json::array();  // layers would sort by letters
-    for (const Json* value : result::axis_values(panel)) order.push_back(*value);
-    x["sort"] = std::move(order);
-    x["axis"] = {{"labelAngle", 0}, {"labelExpr", "split(datum.label, '_')"}};
-    return x;
+  const std::vector<Json> all = result::axis_values(panel);
+  if (values.empty() || values.size() != all.size()) {
+    return {{"field", "x"},
+            {"title", axis_title(panel.axis)},
+            {"type", "ordinal"},
+            {"sort", all},  // layers would sort by letters
+            {"axis", {{"labelAngle", 0}, {"labelExpr", "split(datum.label, '_')"}}}};
   }
-  x["type"] = "quantitative";
   std::set<double> ticks(values.begin(), values.end());
   ticks.insert(further.begin(), further.end());
   const Json domain = {*ticks.begin(), *ticks.rbegin()};
-  // A precision of its own: Vega would choose one by the distance of ticks, and say 1e+2 for 100.
-  x["axis"] = {
-      {"values", ticks}, {"format", ",.12~g"}, {"labelOverlap", "greedy"}, {"grid", false}};
+  Json axis = {{"labelOverlap", "greedy"}, {"labelSeparation", 6}, {"grid", false}};
   const bool of_states = panel.axis == result::state_bytes;
+  if (is_logarithmic(panel)) ticks = without_gaps(ticks);
   if (of_states) {  // wherever mechanisms happen to lie, which is no place for a tick
-    x["axis"].erase("values");
-    x["axis"]["format"] = ".3~s";
-  }
-  if (of_states || is_logarithmic(panel)) {
-    x["scale"] = {
-        {"type", "log"}, {"base", 2}, {"nice", false}, {"padding", 14}, {"domain", domain}};
+    axis.update({{"format", ".3~s"}});
   } else {
-    x["scale"] = {{"zero", false}, {"nice", false}, {"padding", 14}, {"domain", domain}};
+    // A precision of its own: Vega would choose one by the distance of ticks, and say 1e+2 for 100.
+    axis.update({{"values", ticks}, {"format", ",.12~g"}});
   }
-  return x;
+  Json scale = {{"nice", false}, {"padding", 14}, {"domain", domain}};
+  if (of_states || is_logarithmic(panel)) {
+    scale.update({{"type", "log"}, {"base", 2}});
+  } else {
+    scale.update({{"zero", false}});
+  }
+  return {{"field", "x"},
+          {"title", axis_title(panel.axis)},
+          {"type", "quantitative"},
+          {"axis", std::move(axis)},
+          {"scale", std::move(scale)}};
 }
 
 Json y_encoding(const result::Panel& panel, const std::string& title,
                 const std::vector<double>& values) {
-  Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", title}};
+  Json axis = {{"format", ",~r"}};
+  Json scale = {{"nice", false}};
   if (is_logarithmic(panel)) {
-    y["scale"] = {{"type", "log"}, {"nice", false}, {"padding", y_padding(panel)}};
-    y["axis"] = {{"format", ",~r"}, {"values", decade_ticks(values)}};
+    // Without a domain of its own, each of several small multiples would have another.
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const double room = *most > *least ? 1 : 1.5;
+    scale.update({{"type", "log"},
+                  {"padding", y_padding(panel)},
+                  {"domain", {*least / room, *most * room}}});
+    axis.update({{"values", decade_ticks(values)}});
   } else {
     const double top = values.empty() ? 1 : *std::max_element(values.begin(), values.end());
     const double room = 1.06 + 0.035 * failure_height(panel);
-    y["scale"] = {{"domain", {0, top > 0 ? top * room : 1}}, {"nice", false}};
-    y["axis"] = {{"format", ",~r"}};
+    scale.update({{"domain", {0, top > 0 ? top * room : 1}}});
   }
-  return y;
+  return {{"field", "y"},
+          {"type", "quantitative"},
+          {"title", title},
+          {"axis", std::move(axis)},
+          {"scale", std::move(scale)}};
 }
 
 std::vector<Json> places(const result::Panel& panel, const result::Placed& placed) {
   if (placed.x) return {*placed.x};
-  std::vector<Json> all;
-  for (const Json* value : result::axis_values(panel)) all.push_back(*value);
+  std::vector<Json> all = result::axis_values(panel);
   if (all.empty()) all.push_back("all");
   return all;
 }
@@ -205,11 +194,16 @@ std::string file_name(const result::Panel& panel, const std::string& what) {
   return name;
 }
 
-Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
-              const std::string& caption, const std::vector<std::string>& order, Json layers) {
+Json with_field(Json encoding, const char* field) {
+  encoding.update({{"field", field}});
+  return encoding;
+}
+
+Figure framed(Framing framing, const result::Panel& panel, const std::vector<std::string>& order) {
   Figure figure;
-  figure.name = file_name(panel, what);
-  figure.title = title;
+  figure.name = file_name(panel, framing.what);
+  figure.title = framing.title;
+  figure.caption = framing.caption;
   figure.group = panel.task_label;
   figure.subtitle = shared_settings(panel);
   const std::string facet = panel.facet_text();
@@ -220,23 +214,35 @@ Figure framed(const result::Panel& panel, const std::string& what, const std::st
   }
   const std::string ran = implementations(panel);
   if (!ran.empty()) figure.subtitle += ". Implementations: " + ran;
-  figure.caption = caption;
-  Json all = Json::array({{{"layer", std::move(layers)}}});
-  for (const Json& layer : failure_layers(panel)) all.push_back(layer);
-  figure.spec = {
-      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"title", {{"text", title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-      {"width", "container"},
-      {"height", 340},
-      {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
-      {"encoding", {{"x", x_encoding(panel)}, {"color", colour_encoding(panel.series, order)}}},
-      {"layer", std::move(all)},
-      {"resolve", {{"scale", {{"y", "independent"}}}}},
-      {"config", frame_config()}};
+  figure.subtitle += framing.note;
+  Json encoding = {{"x", framing.x.is_null() ? x_encoding(panel) : std::move(framing.x)}};
+  if (framing.coloured) {
+    encoding.update({{"color", colour_encoding(panel.series, order, framing.grey_from)}});
+  }
+  figure.spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+                 {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
+                 {"width", "container"},
+                 {"height", 340},
+                 {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
+                 {"data", {{"name", "measured"}, {"values", std::move(framing.rows)}}},
+                 {"encoding", std::move(encoding)},
+                 {"config", frame_config()}};
+  if (framing.grouping == Grouping::flat) {
+    figure.spec.update({{"layer", std::move(framing.layers)}});
+  } else {
+    Json all = Json::array({{{"layer", std::move(framing.layers)}}});
+    if (framing.grouping == Grouping::with_failures) {
+      for (const Json& layer : failure_layers(panel)) all.push_back(layer);
+    }
+    figure.spec.update(
+        {{"layer", std::move(all)}, {"resolve", {{"scale", {{"y", "independent"}}}}}});
+  }
+  if (framing.joins && panel.series.size() >= crowded) {
+    figure.spec = small_multiples(std::move(figure.spec), panel);
+    figure.caption += figure.caption.empty() ? "Grey: the others." : " Grey: the others.";
+  }
   return figure;
 }
-
-using Json = nlohmann::json;
 
 Json frame_config() {
   return {

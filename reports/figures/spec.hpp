@@ -1,7 +1,6 @@
 // What all specifications share: frame, fonts, axes, colours, the legend that filters.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,18 +20,13 @@ Json legend_opacity(double shown);
 
 /// Encoding of colour by series, and of shape beside it so that print and colour-blind readers can
 /// tell them apart; both with the same domain, so that they share one legend.
-Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order);
+/// Series from number `grey_from` on have no colour of their own.
+Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order,
+                     std::size_t grey_from = std::string::npos);
 Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order);
 
-/// Whether sizes grow by factors (256, 512, 1024, …), so that logarithms suit them.
-bool grows_by_factors(const std::vector<double>& values);
-
-/// Powers of ten around `values`, which are positive, with 2 and 5 between them where they are few.
-/// A logarithmic axis' own ticks are nine a decade, which grids turn into a grey wall.
-Json decade_ticks(const std::vector<double>& values);
-
-/// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values. Its domain
-/// holds `further` values, too.
+/// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values, and
+/// between them where a logarithmic axis would have none. Its domain holds `further` values, too.
 Json x_encoding(const result::Panel& panel, const std::vector<double>& further = {});
 /// Encoding of field "y": logarithmic where the panel's axis is, ticks by the (then positive)
 /// values.
@@ -54,14 +48,35 @@ std::string axis_title(const std::string& axis);
 /// "kernel_time_forward" from a panel and what is drawn of it; letters, digits and "_" only.
 std::string file_name(const result::Panel& panel, const std::string& what);
 
-/// The complete specification around `layers`, and the figure around that.
-Figure framed(const result::Panel& panel, const std::string& what, const std::string& title,
-              const std::string& caption, const std::vector<std::string>& order, Json layers);
+/// `encoding` of another field.
+Json with_field(Json encoding, const char* field);
+
+/// How layers stand in a figure: in a group beside the marks of failures, which have a scale of
+/// their own, in a group alone, or by themselves.
+enum class Grouping { with_failures, alone, flat };
+
+/// A figure before its frame.
+struct Framing {
+  std::string what;  ///< part of the file's name
+  std::string title;
+  std::string caption;
+  std::string note = {};  ///< added to the subtitle
+  Json x = {};            ///< the encoding of field x; null = x_encoding of the panel
+  bool coloured = true;   ///< by series
+  Grouping grouping = Grouping::with_failures;
+  bool joins = true;  ///< its lines lie over each other: of many series, as small multiples
+  std::size_t grey_from = std::string::npos;  ///< series from this one on are grey
+  Json rows;                                  ///< of the data
+  Json layers;
+};
+
+/// The complete specification around its layers, and the figure around that.
+Figure framed(Framing framing, const result::Panel& panel, const std::vector<std::string>& order);
 
 /// Vega-Lite's `config` of all figures.
-nlohmann::json frame_config();
+Json frame_config();
 
 /// `text` as lines of at most `width` columns, broken after commas, semicolons and full stops.
-nlohmann::json wrapped_lines(const std::string& text, std::size_t width = 90);
+Json wrapped_lines(const std::string& text, std::size_t width = 90);
 
 }  // namespace attnbench::reports

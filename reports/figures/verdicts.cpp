@@ -11,58 +11,40 @@ namespace attnbench::reports {
 namespace {
 
 namespace fs = std::filesystem;
+using result::Json;
 using Row = std::array<std::string, 7>;
 
 const Row columns{"pair", "verdict", "new / base", "base", "new", "rounds", "reason"};
 
-std::string three_decimals(const Json& value) {
+std::string three_decimals(double value) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value.get<double>());
+  std::snprintf(text.data(), text.size(), "%.3f", value);
   return text.data();
 }
 
-std::string ratio_text(const Json& pair) {
-  if (!pair.contains("ratio")) return "";
-  return three_decimals(pair["ratio"]) + " [" + three_decimals(pair.at("ratio_low")) + ", " +
-         three_decimals(pair.at("ratio_high")) + "]";
+std::string median_text(const std::optional<SideTime>& side) {
+  return side ? result::human_seconds(side->median_seconds) : "";
 }
 
-std::string median_of(const Json& pair, const char* side) {
-  if (!pair.contains(side)) return "";
-  return result::human_seconds(pair[side].at("median_seconds").get<double>());
-}
-
-/// "12", "4, and 6 disturbed".
-std::string rounds_text(const Json& pair) {
-  if (!pair.contains("rounds")) return "";
-  const int left_out = pair.value("rounds_left_out", 0);
-  const std::string counting = std::to_string(pair["rounds"].get<int>() - left_out);
-  return left_out == 0 ? counting : counting + ", and " + std::to_string(left_out) + " disturbed";
-}
-
-std::vector<Row> rows_of(const Json& verdicts) {
+std::vector<Row> rows_of(const Verdicts& verdicts) {
   std::vector<Row> rows;
-  for (const Json& pair : verdicts.at("pairs")) {
-    const std::string timing = pair.value("timing", "");
-    rows.push_back({pair.at("name").get<std::string>() + (timing.empty() ? "" : " " + timing),
-                    pair.at("verdict").get<std::string>(), ratio_text(pair),
-                    median_of(pair, "base"), median_of(pair, "new"), rounds_text(pair),
-                    pair.value("reason", "")});
+  for (const PairVerdict& pair : verdicts.pairs) {
+    rows.push_back({pair_name(pair), pair.verdict, ratio_words(pair), median_text(pair.base),
+                    median_text(pair.changed), rounds_words(pair), pair.reason});
   }
   return rows;
 }
 
 /// "latte/fused held against latte/scan, measured in turns"; what is left out, counted.
-std::string heading(const Json& verdicts) {
-  const Json& turns = verdicts.at("turns");
+std::string heading(const Verdicts& verdicts) {
   int rounds = 0;
   int left_out = 0;
-  for (const Json& pair : verdicts.at("pairs")) {
-    rounds += pair.value("rounds", 0);
-    left_out += pair.value("rounds_left_out", 0);
+  for (const PairVerdict& pair : verdicts.pairs) {
+    rounds += pair.rounds.value_or(0);
+    left_out += pair.rounds_left_out;
   }
-  std::string text = turns.at("new").get<std::string>() + " held against " +
-                     turns.at("base").get<std::string>() + ", measured in turns.";
+  std::string text =
+      verdicts.turns.changed + " held against " + verdicts.turns.base + ", measured in turns.";
   if (left_out > 0) {
     text += " Left out: " + std::to_string(left_out) + " of " + std::to_string(rounds) +
             " rounds, in which other programs had the CPU.";
@@ -72,31 +54,68 @@ std::string heading(const Json& verdicts) {
 
 }  // namespace
 
-Json verdicts_beside(const fs::path& result, std::vector<std::string>& messages) {
+ATTNBENCH_JSON_READER(SideTime) { JSON_AT(median_seconds); }
+
+ATTNBENCH_JSON_READER(SelfRatio) { JSON_AT(ratio_low, ratio_high); }
+
+ATTNBENCH_JSON_READER(PairVerdict) {
+  JSON_AT(name, verdict);
+  JSON_MAYBE(timing, reason, ratio, base, control, rounds, rounds_left_out);
+  json.maybe("new", value.changed);
+  if (value.ratio) JSON_AT(ratio_low, ratio_high);
+}
+
+ATTNBENCH_JSON_READER(Sides) {
+  JSON_AT(base);
+  JSON_MAYBE(margin, confidence);
+  json.at("new", value.changed);
+}
+
+ATTNBENCH_JSON_READER(Verdicts) { JSON_AT(turns, pairs); }
+
+std::string pair_name(const PairVerdict& pair) {
+  // The name says it already where the pass varies.
+  const bool said = pair.timing.empty() || pair.name.find("=" + pair.timing) != std::string::npos;
+  return pair.name + (said ? "" : " " + pair.timing);
+}
+
+std::string ratio_words(const PairVerdict& pair) {
+  if (!pair.ratio) return "";
+  return three_decimals(*pair.ratio) + " [" + three_decimals(pair.ratio_low.value()) + ", " +
+         three_decimals(pair.ratio_high.value()) + "]";
+}
+
+std::string rounds_words(const PairVerdict& pair) {
+  if (!pair.rounds) return "";
+  const std::string counting = std::to_string(*pair.rounds - pair.rounds_left_out);
+  if (pair.rounds_left_out == 0) return counting;
+  return counting + ", and " + std::to_string(pair.rounds_left_out) + " disturbed";
+}
+
+std::optional<Verdicts> verdicts_beside(const fs::path& result,
+                                        std::vector<std::string>& messages) {
   std::error_code ignored;
   const fs::path folder = fs::is_directory(result, ignored) ? result : result.parent_path();
   const fs::path file = folder / "ab.json";
-  if (!fs::is_regular_file(file, ignored)) return nullptr;
+  if (!fs::is_regular_file(file, ignored)) return std::nullopt;
   try {
     std::ifstream stream(file);
-    Json verdicts = Json::parse(stream);
-    heading(verdicts);
-    rows_of(verdicts);
-    return verdicts;
+    return Json::parse(stream).get<Verdicts>();
   } catch (const Json::exception&) {
-    messages.push_back("verdicts left out: " + file.string() +
-                       " is not what `attnbench ab` writes; run it again");
+  } catch (const FormError&) {
   }
-  return nullptr;
+  messages.push_back("verdicts left out: " + file.string() +
+                     " is not what `attnbench ab` writes; run it again");
+  return std::nullopt;
 }
 
-std::string verdicts_html(const Json& verdicts) {
-  if (!verdicts.is_object()) return "";
-  std::string html = "<p>" + result::escape_html(heading(verdicts)) +
+std::string verdicts_html(const std::optional<Verdicts>& verdicts) {
+  if (!verdicts) return "";
+  std::string html = "<p>" + result::escape_html(heading(*verdicts)) +
                      "</p>\n<div class=\"scroll\"><table class=\"words\">\n<tr>";
   for (const std::string& column : columns) html += "<th>" + result::escape_html(column) + "</th>";
   html += "</tr>\n";
-  for (const Row& row : rows_of(verdicts)) {
+  for (const Row& row : rows_of(*verdicts)) {
     html += "<tr>";
     for (const std::string& text : row) html += "<td>" + result::escape_html(text) + "</td>";
     html += "</tr>\n";
@@ -104,16 +123,16 @@ std::string verdicts_html(const Json& verdicts) {
   return html + "</table></div>\n";
 }
 
-std::string verdicts_markdown(const Json& verdicts) {
-  if (!verdicts.is_object()) return "";
+std::string verdicts_markdown(const std::optional<Verdicts>& verdicts) {
+  if (!verdicts) return "";
   const auto line = [](const Row& row) {
     std::string text = "|";
     for (const std::string& field : row) text += " " + result::escape_markdown(field) + " |";
     return text + "\n";
   };
-  std::string text = "**" + result::escape_markdown(heading(verdicts)) + "**\n\n" + line(columns) +
+  std::string text = "**" + result::escape_markdown(heading(*verdicts)) + "**\n\n" + line(columns) +
                      "|:--|:--|--:|--:|--:|--:|:--|\n";
-  for (const Row& row : rows_of(verdicts)) text += line(row);
+  for (const Row& row : rows_of(*verdicts)) text += line(row);
   return text + "\n";
 }
 

@@ -2,21 +2,69 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json_object.hpp"
+
 namespace attnbench::reports {
 
-using Json = nlohmann::json;
+/// What ab.json says of one side of a pair.
+struct SideTime {
+  double median_seconds = 0;
+};
 
-/// The value of ab.json beside `result` (a run's folder or a result.json); null where there is
-/// none. One that cannot be read, or lacks what the table shows, is null, too, and a message.
-Json verdicts_beside(const std::filesystem::path& result, std::vector<std::string>& messages);
+/// The base against itself: how far the machine alone moves a ratio.
+struct SelfRatio {
+  double ratio_low = 0;
+  double ratio_high = 0;
+};
+
+/// The same of the pair.
+struct PairVerdict {
+  std::string name;
+  std::string timing;
+  std::string verdict;
+  std::string reason;
+  std::optional<double> ratio;  ///< new over base, with its interval
+  std::optional<double> ratio_low;
+  std::optional<double> ratio_high;
+  std::optional<SideTime> base;
+  std::optional<SideTime> changed;
+  std::optional<SelfRatio> control;
+  std::optional<int> rounds;
+  int rounds_left_out = 0;  ///< disturbed by other programs
+};
+
+/// Labels of the sides, and what the intervals were judged by.
+struct Sides {
+  std::string base;
+  std::string changed;
+  std::optional<double> margin;      ///< relative change below which nothing is SLOW or FAST
+  std::optional<double> confidence;  ///< of each pair's interval
+};
+
+struct Verdicts {
+  Sides turns;
+  std::vector<PairVerdict> pairs;
+};
+
+/// The verdicts in ab.json beside `result` (a run's folder or a result.json); nothing where there
+/// are none. What cannot be read, or lacks what the table shows, is nothing, too, and a message.
+std::optional<Verdicts> verdicts_beside(const std::filesystem::path& result,
+                                        std::vector<std::string>& messages);
+
+/// "kernel length=256 forward".
+std::string pair_name(const PairVerdict& pair);
+/// "0.500 [0.490, 0.510]"; empty without a ratio.
+std::string ratio_words(const PairVerdict& pair);
+/// "12", "4, and 6 disturbed"; empty where they are not known.
+std::string rounds_words(const PairVerdict& pair);
 
 /// A line for each pair: verdict, ratio with its interval, both medians, rounds that count and that
 /// other programs disturbed, and why no more can be said. Empty without verdicts.
-std::string verdicts_html(const Json& verdicts);
-std::string verdicts_markdown(const Json& verdicts);
+std::string verdicts_html(const std::optional<Verdicts>& verdicts);
+std::string verdicts_markdown(const std::optional<Verdicts>& verdicts);
 
 }  // namespace attnbench::reports

@@ -2,15 +2,84 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 #include <sstream>
 #include <vector>
 
+#include "core/protocol.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::reports {
 namespace {
 
-std::string short_number(double number) {
+using protocol::CheckedRow;
+using result::Json;
+
+struct OptionFacts {
+  std::string name;
+  std::string meaning;
+  Json fallback;
+};
+
+struct MechanismFacts {
+  std::string name;
+  std::string title;
+  std::string citation;
+  std::string origin;
+  std::vector<std::string> patterns;
+  std::map<std::string, Json> claims;
+  std::vector<OptionFacts> options;
+};
+
+struct GrowthRow {
+  std::string mechanism;
+  std::string implementation;
+  std::string quantity;
+  std::string verdict;
+  std::string reason;
+  double claimed = 0;
+  double tolerance = 0;
+  std::optional<double> measured;
+};
+
+/// What the worker says of itself.
+struct Stamp {
+  std::string attnbench;
+  std::string torch;
+};
+
+struct Document {
+  std::string verdict = "no verdict";
+  std::string command;
+  std::string date;
+  result::Provenance build;
+  Stamp stamp;
+  result::MachineCard machine;
+  std::vector<MechanismFacts> mechanisms;
+  std::vector<CheckedRow> checks;
+  std::vector<GrowthRow> growth;
+};
+
+ATTNBENCH_JSON_READER(OptionFacts) {
+  JSON_MAYBE(name, meaning);
+  json.maybe("default", value.fallback);
+}
+
+ATTNBENCH_JSON_READER(MechanismFacts) {
+  JSON_MAYBE(name, title, citation, origin, patterns, claims, options);
+}
+
+ATTNBENCH_JSON_READER(GrowthRow) {
+  JSON_MAYBE(mechanism, implementation, quantity, verdict, reason, claimed, tolerance, measured);
+}
+
+ATTNBENCH_JSON_READER(Stamp) { JSON_MAYBE(attnbench, torch); }
+
+ATTNBENCH_JSON_READER(Document) {
+  JSON_MAYBE(verdict, command, date, build, stamp, machine, mechanisms, checks, growth);
+}
+
+std::string short_error(double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2g", number);
   return text;
@@ -19,11 +88,9 @@ std::string short_number(double number) {
 /// A text of the document as a cell of a table.
 std::string cell(const std::string& text) { return result::escape_markdown(text); }
 
-std::string joined(const Json& words) {
+std::string joined_lines(const std::vector<std::string>& words) {
   std::string out;
-  for (const Json& word : words) {
-    out += (out.empty() ? "" : ", ") + (word.is_string() ? word.get<std::string>() : word.dump());
-  }
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
   return out;
 }
 
@@ -31,173 +98,138 @@ void fact(std::ostringstream& out, const std::string& name, const std::string& t
   if (!text.empty()) out << "- " << name << ": " << cell(text) << "\n";
 }
 
-void print_mechanism(std::ostringstream& out, const Json& mechanism) {
-  out << "\n## " << cell(mechanism.value("name", "")) << "\n\n"
-      << cell(mechanism.value("title", "")) << "\n\n";
-  fact(out, "source", mechanism.value("citation", ""));
-  fact(out, "origin", mechanism.value("origin", ""));
-  fact(out, "patterns", joined(mechanism.value("patterns", Json::array())));
-  Json made = Json::array(), denied = Json::array();
-  const Json claims = mechanism.value("claims", Json::object());
-  for (const auto& [claim, value] : claims.items()) {
+void print_mechanism(std::ostringstream& out, const MechanismFacts& mechanism) {
+  out << "\n## " << cell(mechanism.name) << "\n\n" << cell(mechanism.title) << "\n\n";
+  fact(out, "source", mechanism.citation);
+  fact(out, "origin", mechanism.origin);
+  fact(out, "patterns", joined_lines(mechanism.patterns));
+  std::vector<std::string> made, denied;
+  for (const auto& [claim, value] : mechanism.claims) {
     (value == true ? made : denied).push_back(claim);
   }
-  fact(out, "claims", joined(made));
-  fact(out, "does not claim", joined(denied));
-  for (const Json& option : mechanism.value("options", Json::array())) {
-    fact(out, "option " + option.value("name", ""),
-         option.value("default", Json()).dump() + ", " + option.value("meaning", ""));
+  fact(out, "claims", joined_lines(made));
+  fact(out, "does not claim", joined_lines(denied));
+  for (const OptionFacts& option : mechanism.options) {
+    fact(out, "option " + option.name, option.fallback.dump() + ", " + option.meaning);
   }
 }
 
-std::string closest(const Json& row) {
-  const Json* worst = closest_to_tolerance(row);
+std::string closest(const CheckedRow& row) {
+  const protocol::Property* const worst = row.closest_to_tolerance();
   if (worst == nullptr) return "";
-  return cell(worst->value("name", "")) + " " + short_number(worst->value("error", 0.0)) + " of " +
-         short_number(worst->at("tolerance"));
+  return cell(worst->name) + " " + short_error(worst->error.value_or(0)) + " of " +
+         short_error(*worst->tolerance);
 }
 
-void print_checks(std::ostringstream& out, const Json& checks) {
+void print_checks(std::ostringstream& out, const std::vector<CheckedRow>& checks) {
   if (checks.empty()) return;
   out << "\n## Properties\n\n"
       << "| mechanism | implementation | pattern | dtype | status | held | broken | not applicable "
-         "| "
-         "closest to its tolerance |\n"
+         "| closest to its tolerance |\n"
       << "|---|---|---|---|---|---:|---:|---:|---|\n";
-  for (const Json& row : checks) {
-    out << "| " << cell(row.value("mechanism", "")) << " | "
-        << cell(row.value("implementation", "")) << " | " << row.value("pattern", "") << " | "
-        << row.value("dtype", "") << " | " << row.value("status", "error") << " | "
-        << row.value("held", 0) << " | " << row.value("broken", 0) << " | "
-        << row.value("not_applicable", 0) << " | " << closest(row) << " |\n";
+  for (const CheckedRow& row : checks) {
+    out << "| " << cell(row.mechanism) << " | " << cell(row.implementation) << " | " << row.pattern
+        << " | " << row.dtype << " | " << result::to_string(row.status) << " | " << row.held()
+        << " | " << row.broken() << " | " << row.not_applicable() << " | " << closest(row)
+        << " |\n";
   }
 }
 
 /// What is broken, and how rows ended that did not end well.
-void print_failures(std::ostringstream& out, const Json& checks) {
+void print_failures(std::ostringstream& out, const std::vector<CheckedRow>& checks) {
   std::ostringstream lines;
-  for (const Json& row : checks) {
-    const std::string status = row.value("status", "error");
-    if (status == "ok" || status == "unsupported") continue;
-    const std::string who = row.value("mechanism", "") + "/" + row.value("implementation", "") +
-                            " " + row.value("pattern", "") + " " + row.value("dtype", "");
+  for (const CheckedRow& row : checks) {
+    if (!row.failed()) continue;
+    const std::string who =
+        cell(row.mechanism + "/" + row.implementation + " " + row.pattern + " " + row.dtype);
     bool listed = false;
-    for (const Json& property : row.at("properties")) {
-      if (property.value("status", "") != "broken") continue;
+    for (const protocol::Property& property : row.properties) {
+      if (property.status != protocol::PropertyStatus::broken) continue;
       listed = true;
-      lines << "- " << cell(who) << ": **" << cell(property.value("name", "")) << "** "
-            << cell(property.value("reason", "broken")) << "\n";
+      lines << "- " << who << ": **" << cell(property.name) << "** "
+            << cell(property.reason.empty() ? "broken" : property.reason) << "\n";
     }
     if (!listed)
-      lines << "- " << cell(who) << ": " << status << ", " << cell(row.value("reason", "")) << "\n";
+      lines << "- " << who << ": " << result::to_string(row.status) << ", " << cell(row.reason)
+            << "\n";
   }
   if (!lines.str().empty()) out << "\n## What failed\n\n" << lines.str();
 }
 
 /// Each reason once, with the properties that it is given for.
-void print_left_out(std::ostringstream& out, const Json& checks) {
-  std::map<std::string, std::map<std::string, bool>> properties_by_reason;
-  for (const Json& row : checks) {
-    for (const Json& property : row.at("properties")) {
-      if (property.value("status", "") != "not_applicable") continue;
-      properties_by_reason[property.value("reason", "")][property.value("name", "")] = true;
+void print_left_out(std::ostringstream& out, const std::vector<CheckedRow>& checks) {
+  std::map<std::string, std::set<std::string>> properties_by_reason;
+  for (const CheckedRow& row : checks) {
+    for (const protocol::Property& property : row.properties) {
+      if (property.status != protocol::PropertyStatus::not_applicable) continue;
+      properties_by_reason[property.reason].insert(property.name);
     }
   }
   if (properties_by_reason.empty()) return;
   out << "\n## Not applicable\n\n| because | properties |\n|---|---|\n";
   for (const auto& [reason, properties] : properties_by_reason) {
-    std::string names;
-    for (const auto& [name, ignored] : properties) names += (names.empty() ? "" : ", ") + name;
-    out << "| " << cell(reason) << " | " << cell(names) << " |\n";
+    out << "| " << cell(reason) << " | "
+        << cell(joined_lines({properties.begin(), properties.end()})) << " |\n";
   }
 }
 
-void print_growth(std::ostringstream& out, const Json& growth) {
+void print_growth(std::ostringstream& out, const std::vector<GrowthRow>& growth) {
   if (growth.empty()) return;
   out << "\n## Growth\n\nExponents of time and workspace, measured in fresh processes.\n\n"
       << "| mechanism | implementation | of | claimed | tolerance | measured | verdict |\n"
       << "|---|---|---|---:|---:|---:|---|\n";
-  for (const Json& row : growth) {
-    const std::string reason = row.value("reason", "");
-    out << "| " << cell(row.value("mechanism", "")) << " | "
-        << cell(row.value("implementation", "")) << " | " << row.value("quantity", "") << " | "
-        << short_number(row.value("claimed", 0.0)) << " | "
-        << short_number(row.value("tolerance", 0.0)) << " | "
-        << (row.contains("measured") ? short_number(row.at("measured"))
-                                     : std::string("not measured"))
-        << " | " << row.value("verdict", "") << (reason.empty() ? "" : ": " + cell(reason))
-        << " |\n";
+  for (const GrowthRow& row : growth) {
+    out << "| " << cell(row.mechanism) << " | " << cell(row.implementation) << " | " << row.quantity
+        << " | " << short_error(row.claimed) << " | " << short_error(row.tolerance) << " | "
+        << (row.measured ? short_error(*row.measured) : std::string("not measured")) << " | "
+        << row.verdict << (row.reason.empty() ? "" : ": " + cell(row.reason)) << " |\n";
   }
 }
 
 /// "NVIDIA H100 (cuda:1), compute capability 9.0, driver …", as far as the card says so.
-std::string card_text(const std::string& word, const Json& card) {
-  std::string text = card.value("name", "a card without a name") + " (" + word + ")";
-  for (const auto& [key, name] : {std::pair{"compute_capability", "compute capability"},
-                                  {"driver", "driver"},
-                                  {"driver_cuda", "CUDA"}}) {
-    const std::string value = card.value(key, "");
-    if (!value.empty()) text += std::string(", ") + name + " " + value;
-  }
+std::string card_text(const std::string& word, const result::DeviceCard& card) {
+  std::string text = (card.name.empty() ? "a card without a name" : card.name) + " (" + word + ")";
+  if (!card.compute_capability.empty()) text += ", compute capability " + card.compute_capability;
+  if (!card.driver.empty()) text += ", driver " + card.driver;
+  if (!card.driver_cuda.empty()) text += ", CUDA " + card.driver_cuda;
   return text;
 }
 
 /// What the checks ran on: a device's card, where it is not the processor, and the machine.
-void print_machine(std::ostringstream& out, const Json& machine) {
-  const Json devices = machine.value("devices", Json::object());
-  for (const auto& [word, card] : devices.items()) fact(out, "device", card_text(word, card));
-  fact(out, "processor", machine.value("cpu_model", ""));
-  fact(out, "machine", machine.value("host", ""));
-  fact(out, "system", machine.value("os", ""));
+void print_machine(std::ostringstream& out, const result::MachineCard& machine) {
+  for (const auto& [word, card] : machine.devices) fact(out, "device", card_text(word, card));
+  fact(out, "processor", machine.cpu_model);
+  fact(out, "machine", machine.host);
+  fact(out, "system", machine.os);
 }
 
-void print_provenance(std::ostringstream& out, const Json& document) {
-  const Json build = document.value("build", Json::object());
-  const Json stamp = document.value("stamp", Json::object());
+void print_provenance(std::ostringstream& out, const Document& document) {
+  const result::Provenance& build = document.build;
   out << "\n## Where it comes from\n\n";
-  const std::string command = document.value("command", "");
-  if (!command.empty()) out << "    " << command << "\n\n";
-  fact(out, "date", document.value("date", ""));
+  if (!document.command.empty()) out << "    " << document.command << "\n\n";
+  fact(out, "date", document.date);
   fact(out, "attnbench",
-       stamp.value("attnbench", "") + (build.contains("commit")
-                                           ? ", commit " + build["commit"].get<std::string>() +
-                                                 (build.value("dirty", false) ? ", changed" : "")
-                                           : ""));
-  fact(out, "fingerprint of programs and plugins", build.value("binary", ""));
-  fact(out, "compiler", build.value("compiler", ""));
-  fact(out, "LibTorch", stamp.value("torch", ""));
-  print_machine(out, document.value("machine", Json::object()));
+       document.stamp.attnbench +
+           (build.commit.empty()
+                ? ""
+                : ", commit " + build.commit + (build.dirty.value_or(false) ? ", changed" : "")));
+  fact(out, "fingerprint of programs and plugins", build.binary);
+  fact(out, "compiler", build.compiler);
+  fact(out, "LibTorch", document.stamp.torch);
+  print_machine(out, document.machine);
 }
 
 }  // namespace
 
-const Json* closest_to_tolerance(const Json& row) {
-  const Json* worst = nullptr;
-  double most = -1;
-  for (const Json& property : row.at("properties")) {
-    const double tolerance = property.value("tolerance", 0.0);
-    if (tolerance <= 0) continue;
-    const double share = property.value("error", 0.0) / tolerance;
-    if (share > most) {
-      most = share;
-      worst = &property;
-    }
-  }
-  return worst;
-}
-
-std::string check_markdown(const Json& document) {
-  const Json checks = document.value("checks", Json::array());
-  const Json growth = document.value("growth", Json::array());
+std::string check_markdown(const Json& json) {
+  const Document document = json.get<Document>();
   std::ostringstream out;
-  out << "# attnbench check: " << document.value("verdict", "no verdict") << "\n";
-  for (const Json& mechanism : document.value("mechanisms", Json::array())) {
-    print_mechanism(out, mechanism);
-  }
-  print_failures(out, checks);
-  print_checks(out, checks);
-  print_growth(out, growth);
-  print_left_out(out, checks);
+  out << "# attnbench check: " << document.verdict << "\n";
+  for (const MechanismFacts& mechanism : document.mechanisms) print_mechanism(out, mechanism);
+  print_failures(out, document.checks);
+  print_checks(out, document.checks);
+  print_growth(out, document.growth);
+  print_left_out(out, document.checks);
   print_provenance(out, document);
   return out.str();
 }

@@ -15,23 +15,43 @@
     }
     return dark.matches && lighter[value] ? lighter[value] : value;
   }
+  // A facet has no width of its own: as many beside each other as fit, each as wide as that lets it.
+  function refit(spec, width) {
+    if (!spec.usermeta || !spec.usermeta.fluid) {  // of a size of their own
+      spec.columns = Math.max(1, Math.floor(width / 280));
+      return;
+    }
+    var axes = 60, between = 24;
+    var scopes = spec.facet.column && (spec.facet.column.sort || []).length;
+    var beside = scopes || Math.max(1, Math.min(spec.columns || 3, Math.floor((width - axes) / 140)));
+    if (spec.columns) spec.columns = beside;
+    spec.spec.width = Math.max(90, Math.floor((width - axes - between * (beside - 1)) / beside));
+  }
   function restyle(spec, width) {
     var ink = dark.matches ? "#e4e7eb" : "#1b1f24", line = dark.matches ? "#363c45" : "#dfe3e8";
     spec.background = "transparent";
     Object.assign(spec.config.axis, { labelColor: ink, titleColor: ink, domainColor: line,
       tickColor: line, gridColor: line });
+    spec.config.header = { labelColor: ink, titleColor: ink };
     Object.assign(spec.config.legend, { labelColor: ink, titleColor: ink,
       symbolBaseFillColor: ink, symbolBaseStrokeColor: ink,
       columns: columns(width), labelLimit: Math.min(260, width - 60) });
-    if (width < 520) spec.height = 280;
+    if (spec.config.axisY) spec.config.axisY.labelLimit = Math.max(90, Math.min(300, width * 0.4));
+    if (spec.facet) refit(spec, width);
+    else if (width < 520 && typeof spec.height === "number") spec.height = 280;
     delete spec.title;    // the page says it in text that wraps
     delete spec.$schema;  // any version that the bundle holds will do
+  }
+  // What a new width has to change before a figure is drawn again; Vega widens all but facets itself.
+  function fit(place) {
+    return place.dataset.facet ? place.clientWidth : columns(place.clientWidth);
   }
   function draw(place) {
     var spec = recoloured(JSON.parse(document.getElementById(place.dataset.spec).textContent));
     var width = place.clientWidth;
     restyle(spec, width);
-    place.dataset.columns = columns(width);
+    place.dataset.facet = spec.facet ? "yes" : "";
+    place.dataset.fit = fit(place);
     vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg",
       tooltip: { theme: dark.matches ? "dark" : "light" },
       actions: { export: true, source: true, compiled: false, editor: false }
@@ -45,7 +65,7 @@
     clearTimeout(waiting);
     waiting = setTimeout(function () {
       places.forEach(function (place) {
-        if (String(columns(place.clientWidth)) !== place.dataset.columns) draw(place);
+        if (String(fit(place)) !== place.dataset.fit) draw(place);
       });
     }, 200);
   });

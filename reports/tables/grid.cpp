@@ -5,11 +5,9 @@
 #include <cstdio>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/result/crossover.hpp"
-#include "core/result/record.hpp"
+#include "reports/tables/best.hpp"
 #include "reports/tables/panel_growth.hpp"
 #include "reports/tables/selection.hpp"
 
@@ -33,8 +31,8 @@ Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
 
 Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
   Grid grid;
-  const std::vector<const Json*> values = axis_values(panel);
-  for (const Json* value : values) grid.columns.push_back(human_value(*value));
+  const std::vector<Json> values = axis_values(panel);
+  for (const Json& value : values) grid.columns.push_back(human_value(value));
   const bool any_without =
       std::any_of(entries.begin(), entries.end(), [](const GridEntry& entry) { return !entry.x; });
   if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
@@ -46,7 +44,7 @@ Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
   for (const GridEntry& entry : entries) {
     std::size_t column = grid.columns.size() - 1;
     for (std::size_t i = 0; entry.x && i < values.size(); ++i) {
-      if (*values[i] == *entry.x) column = i;
+      if (values[i] == *entry.x) column = i;
     }
     grid.rows[row_of[entry.series]].second[column] = entry.text;
   }
@@ -54,18 +52,18 @@ Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
 }
 
 /// One quantity of a cell as text; empty where the cell does not have it.
-using Quantity = std::function<std::string(const Json& cell)>;
+using Quantity = std::function<std::string(const CellRecord& cell)>;
 
 /// In place of how exact a number is, whose cell was disturbed.
 constexpr const char* mark = "disturbed";
 
 /// Bytes of a disturbed cell are what they are; its times are marked.
-bool has_bytes(const Json& cell) { return is_ok(cell) || is_disturbed(cell); }
+bool has_bytes(const CellRecord& cell) { return is_ok(cell) || is_disturbed(cell); }
 
 Quantity time_in(Letters letters) {
-  return [letters](const Json& cell) -> std::string {
-    const auto timing = has_bytes(cell) ? timing_of(cell) : std::nullopt;
-    if (!timing) return is_ok(cell) ? "" : cell["status"].get<std::string>();
+  return [letters](const CellRecord& cell) -> std::string {
+    const Timing* const timing = has_bytes(cell) ? timing_of(cell) : nullptr;
+    if (timing == nullptr) return is_ok(cell) ? "" : to_string(cell.status);
     const std::string median = human_seconds(timing->median_seconds, letters) + " ";
     if (is_disturbed(cell)) return median + mark;
     return median +
@@ -77,29 +75,27 @@ Quantity time_in(Letters letters) {
 double widest_unsteady(const Panel& panel) {
   double widest = 0;
   for (const Placed& placed : panel.cells) {
-    const Json& cell = *placed.cell;
-    const auto timing = is_ok(cell) ? timing_of(cell) : std::nullopt;
-    if (!timing) continue;
+    const Timing* const timing = is_ok(*placed.cell) ? timing_of(*placed.cell) : nullptr;
+    if (timing == nullptr) continue;
     const double ratio = timing->high_seconds / timing->median_seconds;
     if (ratio > 2) widest = std::max(widest, ratio);
   }
   return widest;
 }
 
-Quantity bytes_of(const char* part, const char* key) {
-  return [part, key](const Json& cell) -> std::string {
-    if (!has_bytes(cell) || !cell.contains(part) || !cell[part].contains(key)) return "";
-    const Json& value = cell[part][key];
-    return value.is_number() ? human_bytes(value.get<double>()) : "";
+Quantity bytes_of(Values CellRecord::*part, const char* key) {
+  return [part, key](const CellRecord& cell) -> std::string {
+    const auto bytes = has_bytes(cell) ? number_of(cell.*part, key) : std::nullopt;
+    return bytes ? human_bytes(*bytes) : "";
   };
 }
 
 /// Of generation, where a cell generates.
-std::string tokens_per_second(const Json& cell) {
-  const Json metrics = has_bytes(cell) ? cell.value("metrics", Json::object()) : Json::object();
-  if (!metrics.contains("tokens_per_second")) return "";
+std::string tokens_per_second(const CellRecord& cell) {
+  const auto rate = has_bytes(cell) ? number_of(cell.metrics, "tokens_per_second") : std::nullopt;
+  if (!rate) return "";
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.0f", metrics["tokens_per_second"].get<double>());
+  std::snprintf(text.data(), text.size(), "%.0f", *rate);
   return text.data() + (is_disturbed(cell) ? std::string(" ") + mark : "");
 }
 
@@ -107,8 +103,8 @@ std::string tokens_per_second(const Json& cell) {
 std::string time_title(const Panel& panel) {
   std::string title;
   for (const Placed& placed : panel.cells) {
-    if (!placed.cell->contains("primary")) continue;
-    const std::string primary = (*placed.cell)["primary"].get<std::string>();
+    const std::string& primary = placed.cell->primary;
+    if (primary.empty()) continue;
     if (!title.empty() && title != primary) return "time";
     title = primary;
   }
@@ -129,6 +125,28 @@ void add_disturbed_note(Grid& grid, const Panel& panel) {
   if (any) grid.note.append(grid.note.empty() ? "" : "; ").append(disturbed_note);
 }
 
+/// What is noted of a mechanism in Python, of each series where getting into Python weighs most.
+void add_python_notes(Grid& grid, const Panel& panel) {
+  std::map<std::string, std::pair<double, std::string>> worst;
+  for (const Placed& placed : panel.cells) {
+    const Json* const python = find_value(placed.cell->further, "python");
+    if (python == nullptr || !python->is_object() || !python->contains("notes")) continue;
+    std::string text;
+    for (const Json& note : python->at("notes")) {
+      if (note.is_string()) text += (text.empty() ? "" : ", ") + note.get<std::string>();
+    }
+    const Json share = python->value("call_share", Json());
+    const double weight = share.is_number() ? share.get<double>() : 0;
+    const auto known = worst.find(placed.series);
+    if (known == worst.end() || known->second.first < weight) {
+      worst[placed.series] = {weight, text};
+    }
+  }
+  for (const auto& [series, note] : worst) {
+    grid.note.append(grid.note.empty() ? "" : "; ").append(series + ": " + note.second);
+  }
+}
+
 Grid time_grid(const Panel& panel, Letters letters) {
   Grid grid = grid_of(panel, time_title(panel), time_in(letters));
   const double widest = widest_unsteady(panel);
@@ -139,12 +157,13 @@ Grid time_grid(const Panel& panel, Letters letters) {
                 factor.data() + " times it; `attnbench doctor` says what disturbs this machine";
   }
   add_disturbed_note(grid, panel);
+  add_python_notes(grid, panel);
   return grid;
 }
 
 bool has_crossovers(const Panel& panel) {
   return std::any_of(panel.cells.begin(), panel.cells.end(),
-                     [](const Placed& placed) { return placed.cell->contains("crossover"); });
+                     [](const Placed& placed) { return placed.cell->crossover.has_value(); });
 }
 
 /// A number of the kind "1877 (R2 0.99 and 0.98)".
@@ -166,28 +185,27 @@ std::string crossover_conditions(const Panel& panel) {
     for (const std::string& one : values) list += (list.empty() ? "" : " or ") + one;
     text += (text.empty() ? "" : ", ") + prefix + list;
   };
-  const auto sized = [](const Json& cell, const char* key) {
-    const Json problem = cell.value("problem", Json::object());
-    const Json* value = problem.contains(key) ? &problem[key] : value_of(cell, key);
-    return value ? human_value(*value) : std::string("unknown");
+  const auto sized = [](const char* key) {
+    return [key](const CellRecord& cell) {
+      const auto value = size_of(cell, key);
+      return value ? human_value(*value) : std::string("unknown");
+    };
   };
-  add("B·H=", [&](const Json& cell) { return sized(cell, "batch") + "·" + sized(cell, "heads"); });
-  add("D=", [&](const Json& cell) { return sized(cell, "head_dim"); });
-  for (const char* key : {"pattern", "pass"}) {
-    add("", [&](const Json& cell) { return sized(cell, key); });
-  }
-  add("scope ", [&](const Json& cell) { return sized(cell, "scope"); });
-  add("", [&](const Json& cell) { return sized(cell, "dtype"); });
-  add("", [](const Json& cell) { return cell.value("device", "cpu"); });
+  add("B·H=",
+      [&](const CellRecord& cell) { return sized("batch")(cell) + "·" + sized("heads")(cell); });
+  add("D=", sized("head_dim"));
+  for (const char* key : {"pattern", "pass"}) add("", sized(key));
+  add("scope ", sized("scope"));
+  add("", sized("dtype"));
+  add("", [](const CellRecord& cell) { return cell.device; });
   return text;
 }
 
 /// What `text` says of a cell's crossover; its status where it has none to speak of.
 Quantity of_crossover(const std::function<std::string(const Crossover&)>& text, bool with_status) {
-  return [text, with_status](const Json& cell) -> std::string {
-    if (!is_ok(cell)) return with_status ? cell["status"].get<std::string>() : "";
-    const auto crossover = crossover_of(cell);
-    return crossover ? text(*crossover) : "";
+  return [text, with_status](const CellRecord& cell) -> std::string {
+    if (!is_ok(cell)) return with_status ? to_string(cell.status) : "";
+    return cell.crossover ? text(*cell.crossover) : "";
   };
 }
 
@@ -228,10 +246,16 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
       has_trainings(panel) ? training_grids(panel)
       : has_crossovers(panel)
           ? crossover_grids(panel)
-          : std::vector<Grid>{time_grid(panel, letters),
-                              grid_of(panel, "workspace", bytes_of("memory", "workspace_bytes")),
-                              grid_of(panel, "state", bytes_of("metrics", "state_bytes")),
-                              grid_of(panel, "generated tokens per second", tokens_per_second)};
+          : std::vector<Grid>{
+                time_grid(panel, letters),
+                grid_of(panel, "workspace", bytes_of(&CellRecord::memory, "workspace_bytes")),
+                grid_of(panel, "state", bytes_of(&CellRecord::metrics, "state_bytes")),
+                grid_of(panel, "generated tokens per second", tokens_per_second)};
+  if (!has_trainings(panel) && !has_crossovers(panel)) {
+    mark_least(grids[0], panel, ranked_time);
+    mark_least(grids[1], panel, exact_bytes(&CellRecord::memory, "workspace_bytes"));
+    mark_least(grids[2], panel, exact_bytes(&CellRecord::metrics, "state_bytes"));
+  }
   grids.push_back(growth_grid(panel));
   std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
   return grids;
@@ -240,10 +264,9 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
 std::vector<Finding> findings_of(const Panel& panel) {
   std::vector<Finding> findings;
   for (const Placed& placed : panel.cells) {
-    const Json& cell = *placed.cell;
-    if (is_ok(cell)) continue;
-    const std::string status = cell["status"].get<std::string>();
-    const std::string reason = cell.value("reason", "");
+    if (is_ok(*placed.cell)) continue;
+    const std::string status = to_string(placed.cell->status);
+    const std::string& reason = placed.cell->reason;
     auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
       return other.series == placed.series && other.status == status && other.reason == reason;
     });

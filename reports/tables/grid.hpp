@@ -1,7 +1,9 @@
 // Grids: a panel's cells as text, labels down and the axis across. What every table is drawn from.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +19,13 @@ struct Grid {
   std::string note;   ///< what holds for all of it, of any length; mostly empty
   std::vector<std::string> columns;
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
+  /// (row, column) of what is least in its column, or cannot be told from the least.
+  std::set<std::pair<std::size_t, std::size_t>> best;
 };
 
 struct GridEntry {
   std::string series;
-  const Json* x = nullptr;  ///< the axis' value; null where there is none
+  std::optional<Json> x;  ///< the axis' value; nothing where there is none
   std::string text;
 };
 

@@ -1,31 +1,30 @@
 #include "reports/tables/layout.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 
 namespace attnbench::result {
 namespace {
 
-using Cells = std::vector<const Json*>;
+using Cells = std::vector<const CellRecord*>;
+using Part = Values CellRecord::*;
 
-std::string label_of(const Json& cell) { return cell["label"].get<std::string>(); }
-
-std::string text_of(const Json* value) { return value ? value->dump() : std::string(); }
+std::string text_of(const std::optional<Json>& value) {
+  return value ? value->dump() : std::string();
+}
 
 /// Keys of `part` (settings or options) over all cells, the ones people think in first.
-std::vector<std::string> keys_of(const Cells& cells, const char* part) {
+std::vector<std::string> keys_of(const Cells& cells, Part part) {
   static const std::vector<std::string> first{"length",   "latents_total", "width",
                                               "head_dim", "batch",         "heads"};
   std::set<std::string> found;
-  for (const Json* cell : cells) {
-    for (const auto& [key, value] : (*cell)[part].items()) found.insert(key);
+  for (const CellRecord* cell : cells) {
+    for (const auto& [key, value] : cell->*part) found.insert(key);
   }
   // An entry may list implementations or devices as it lists options.
-  if (part == std::string("options")) found.insert({"implementation", "device"});
+  if (part == &CellRecord::options) found.insert({"implementation", "device"});
   for (const char* key : {learning_rate, model_seed}) found.erase(key);
   std::vector<std::string> keys;
   for (const std::string& key : first) {
@@ -38,8 +37,8 @@ std::vector<std::string> keys_of(const Cells& cells, const char* part) {
 /// The most values that `key` takes within one label.
 std::size_t spread_of(const Cells& cells, const std::string& key) {
   std::map<std::string, std::set<std::string>> values;
-  for (const Json* cell : cells) {
-    if (const Json* value = value_of(*cell, key)) values[label_of(*cell)].insert(value->dump());
+  for (const CellRecord* cell : cells) {
+    if (const auto value = value_of(*cell, key)) values[cell->label].insert(value->dump());
   }
   std::size_t most = 0;
   for (const auto& [label, distinct] : values) most = std::max(most, distinct.size());
@@ -49,8 +48,8 @@ std::size_t spread_of(const Cells& cells, const std::string& key) {
 /// Whether `key` follows from the label and `known`: key_length from length, head_dim from width.
 bool determined(const Cells& cells, const std::string& key, const std::vector<std::string>& known) {
   std::map<std::string, std::string> seen;
-  for (const Json* cell : cells) {
-    std::string place = label_of(*cell);
+  for (const CellRecord* cell : cells) {
+    std::string place = cell->label;
     for (const std::string& other : known) place += '\n' + text_of(value_of(*cell, other));
     const std::string value = text_of(value_of(*cell, key));
     if (seen.emplace(place, value).first->second != value) return false;
@@ -62,8 +61,8 @@ bool determined(const Cells& cells, const std::string& key, const std::vector<st
 /// Never one over which trainings are selected, nor one of several numbers at once (a window).
 std::string widest_axis(const Cells& cells, std::string declared) {
   const auto all_are = [&](const std::string& key, const auto& is) {
-    return std::all_of(cells.begin(), cells.end(), [&](const Json* cell) {
-      const Json* value = value_of(*cell, key);
+    return std::all_of(cells.begin(), cells.end(), [&](const CellRecord* cell) {
+      const auto value = value_of(*cell, key);
       return !value || is(*value);
     });
   };
@@ -72,7 +71,7 @@ std::string widest_axis(const Cells& cells, std::string declared) {
   if (!declared.empty() && spread_of(cells, declared) > 1) return declared;
   std::string best;
   std::size_t most = 1;
-  for (const char* part : {"settings", "options"}) {
+  for (const Part part : {&CellRecord::settings, &CellRecord::options}) {
     for (const std::string& key : keys_of(cells, part)) {
       const std::size_t spread = spread_of(cells, key);
       const bool numeric = all_are(key, [](const Json& value) { return value.is_number(); });
@@ -90,14 +89,14 @@ std::string widest_axis(const Cells& cells, std::string declared) {
 /// has a larger state, too, and a panel of its own.
 bool only_states_compare(const Cells& cells, const std::string& axis) {
   std::map<std::string, Cells> alike;
-  for (const Json* cell : cells) {
-    const Json* const bytes = value_of(*cell, state_bytes);
+  for (const CellRecord* cell : cells) {
+    const auto bytes = value_of(*cell, state_bytes);
     const bool has_bytes = bytes && bytes->get<double>() > 0;
     if ((is_ok(*cell) || is_disturbed(*cell)) && !has_bytes) return false;
-    if ((*cell)["settings"].contains(axis)) return false;
-    Json held = (*cell)["settings"];
+    if (cell->settings.contains(axis)) return false;
+    Values held = cell->settings;
     for (const char* key : {learning_rate, model_seed}) held.erase(key);
-    alike[label_of(*cell) + held.dump()].push_back(cell);
+    alike[cell->label + Json(held).dump()].push_back(cell);
   }
   return std::any_of(alike.begin(), alike.end(), [&](const auto& one) {
     return spread_of(one.second, axis) < 2 && spread_of(one.second, state_bytes) > 1;
@@ -110,8 +109,7 @@ std::string choose_axis(const Cells& cells, const std::string& declared) {
 }
 
 /// Keys of `part` that still vary once label, axis and the ones chosen before are fixed.
-std::vector<std::string> remaining(const Cells& cells, const char* part,
-                                   std::vector<std::string> known) {
+std::vector<std::string> remaining(const Cells& cells, Part part, std::vector<std::string> known) {
   const std::size_t before = known.size();
   for (const std::string& key : keys_of(cells, part)) {
     if (!determined(cells, key, known)) known.push_back(key);
@@ -119,10 +117,10 @@ std::vector<std::string> remaining(const Cells& cells, const char* part,
   return {known.begin() + static_cast<long>(before), known.end()};
 }
 
-std::string series_of(const Json& cell, const std::vector<std::string>& options) {
-  std::string name = label_of(cell);
+std::string series_of(const CellRecord& cell, const std::vector<std::string>& options) {
+  std::string name = cell.label;
   for (const std::string& key : options) {
-    if (const Json* value = value_of(cell, key)) name += ", " + key + "=" + human_value(*value);
+    if (const auto value = value_of(cell, key)) name += ", " + key + "=" + human_value(*value);
   }
   return name;
 }
@@ -131,20 +129,20 @@ void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& 
                 const std::string& declared_axis) {
   const std::string axis = choose_axis(cells, declared_axis);
   const std::vector<std::string> known{axis};
-  const std::vector<std::string> facets = remaining(cells, "settings", known);
+  const std::vector<std::string> facets = remaining(cells, &CellRecord::settings, known);
   std::vector<std::string> fixed = known;
   fixed.insert(fixed.end(), facets.begin(), facets.end());
-  const std::vector<std::string> options = remaining(cells, "options", fixed);
+  const std::vector<std::string> options = remaining(cells, &CellRecord::options, fixed);
   std::map<std::string, std::size_t> place;
-  for (const Json* cell : cells) {
+  for (const CellRecord* cell : cells) {
     Panel panel;
     for (const std::string& key : facets) {
-      const Json* value = value_of(*cell, key);
+      const auto value = value_of(*cell, key);
       panel.facet.emplace_back(key, value ? human_value(*value) : "none");
     }
     const auto [found, is_new] = place.emplace(panel.facet_text(), all.size());
     if (is_new) {
-      panel.task = (*cell)["task"].get<std::string>();
+      panel.task = cell->task;
       panel.task_label = task_label;
       panel.axis = axis;
       all.push_back(std::move(panel));
@@ -169,56 +167,62 @@ std::string Panel::facet_text() const {
   return text;
 }
 
-const Json* value_of(const Json& cell, const std::string& key) {
+std::optional<Json> value_of(const CellRecord& cell, const std::string& key) {
   if (key == size_per_head) {
     for (const char* name : {"latents_per_head", "features", "bases", "projected_length"}) {
-      if (const Json* value = value_of(cell, name)) return value;
+      if (auto value = value_of(cell, name)) return value;
     }
-    return nullptr;
+    return std::nullopt;
   }
-  for (const char* part : {"settings", "options", "problem"}) {
-    const auto found = cell.find(part);
-    if (found != cell.end() && found->is_object() && found->contains(key)) return &(*found)[key];
+  for (const Values* values : {&cell.settings, &cell.options, &cell.problem}) {
+    if (const Json* const value = find_value(*values, key)) return std::make_optional(*value);
   }
   if (key == state_bytes) {
-    for (const char* part : {"metrics", "cost"}) {
-      const auto found = cell.find(part);
-      if (found == cell.end() || !found->is_object() || !found->contains(key)) continue;
-      return (*found)[key].is_number() ? &(*found)[key] : nullptr;
+    for (const Values* values : {&cell.metrics, &cell.cost}) {
+      const Json* const value = find_value(*values, key);
+      if (value == nullptr) continue;
+      return value->is_number() ? std::make_optional(*value) : std::nullopt;
     }
   }
-  const bool own = key == "implementation" || key == "device";
-  return own && cell.contains(key) ? &cell[key] : nullptr;
+  const std::string own = key == "implementation" ? cell.implementation
+                          : key == "device"       ? cell.device
+                                                  : std::string();
+  return own.empty() ? std::nullopt : std::make_optional<Json>(own);
 }
 
-std::vector<Panel> panels(const Json& result) {
-  const Json& ours = result["attnbench"];
+std::optional<Json> size_of(const CellRecord& cell, const std::string& key) {
+  const Json* const size = find_value(cell.problem, key);
+  return size == nullptr ? value_of(cell, key) : std::make_optional(*size);
+}
+
+std::vector<Panel> panels(const Result& result) {
   std::vector<std::string> order;
   std::map<std::string, Cells> by_task;
-  for (const Json& cell : ours["cells"]) {
-    const std::string label = cell.value("task_label", cell["task"].get<std::string>());
-    if (by_task[label].empty()) order.push_back(label);
-    by_task[label].push_back(&cell);
+  for (const CellRecord& cell : result.cells) {
+    Cells& cells = by_task[cell.task_name()];
+    if (cells.empty()) order.push_back(cell.task_name());
+    cells.push_back(&cell);
   }
-  const Json tasks = ours["suite"].value("tasks", Json::object());
   std::vector<Panel> all;
   for (const std::string& label : order) {
-    const Json task = tasks.contains(label) ? tasks[label] : Json::object();
-    add_panels(all, by_task[label], label, task.value("axis", std::string()));
+    const auto task = result.suite.tasks.find(label);
+    add_panels(all, by_task[label], label,
+               task == result.suite.tasks.end() ? std::string() : task->second.axis);
   }
-  for (Panel& panel : all) panel.ceilings = ours.contains("ceilings") ? &ours["ceilings"] : nullptr;
+  for (Panel& panel : all) panel.ceilings = &result.ceilings_of(panel.cells.front().cell->device);
   return all;
 }
 
-std::vector<const Json*> axis_values(const Panel& panel) {
-  std::vector<const Json*> values;
+std::vector<Json> axis_values(const Panel& panel) {
+  std::vector<Json> values;
   for (const Placed& placed : panel.cells) {
-    const auto same = [&](const Json* other) { return *other == *placed.x; };
-    if (placed.x && std::none_of(values.begin(), values.end(), same)) values.push_back(placed.x);
+    if (placed.x && std::find(values.begin(), values.end(), *placed.x) == values.end()) {
+      values.push_back(*placed.x);
+    }
   }
-  std::stable_sort(values.begin(), values.end(), [](const Json* a, const Json* b) {
-    if (a->is_number() && b->is_number()) return a->get<double>() < b->get<double>();
-    return a->is_number() && !b->is_number();
+  std::stable_sort(values.begin(), values.end(), [](const Json& a, const Json& b) {
+    if (a.is_number() && b.is_number()) return a.get<double>() < b.get<double>();
+    return a.is_number() && !b.is_number();
   });
   return values;
 }

@@ -3,20 +3,20 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace attnbench::result {
+#include "core/result/document.hpp"
 
-using Json = nlohmann::json;
+namespace attnbench::result {
 
 /// One record at its place. Points into the result that `panels` was given.
 struct Placed {
-  const Json* cell = nullptr;
-  std::string series;       ///< the label, with the options that vary within it
-  const Json* x = nullptr;  ///< the axis' value; null where this cell has no such option
+  const CellRecord* cell = nullptr;
+  std::string series;     ///< the label, with the options that vary within it
+  std::optional<Json> x;  ///< the axis' value; nothing where this cell has no such option
 };
 
 /// Cells that belong in one picture: same task, same values of every setting but the axis.
@@ -25,10 +25,10 @@ struct Panel {
   std::string task_label;
   std::string axis;  ///< a setting or option; empty where the cells share none
   std::vector<std::pair<std::string, std::string>>
-      facet;                        ///< settings that other panels have otherwise
-  std::vector<std::string> series;  ///< in the suite's order
-  std::vector<Placed> cells;        ///< in the plan's order
-  const Json* ceilings = nullptr;   ///< of the result's devices; null where it says none
+      facet;                         ///< settings that other panels have otherwise
+  std::vector<std::string> series;   ///< in the suite's order
+  std::vector<Placed> cells;         ///< in the plan's order
+  const Values* ceilings = nullptr;  ///< of the device of the first cell
 
   /// "pass=forward, scope=mix"; empty without facets.
   std::string facet_text() const;
@@ -39,8 +39,9 @@ struct Panel {
 inline constexpr const char* learning_rate = "learning_rate";
 inline constexpr const char* model_seed = "model_seed";
 
-/// All panels of a result.json's value, in the plan's order. Every cell is in exactly one.
-std::vector<Panel> panels(const Json& result);
+/// All panels of a result, in the plan's order. Every cell is in exactly one. They refer to it.
+std::vector<Panel> panels(const Result& result);
+std::vector<Panel> panels(Result&& result) = delete;
 
 /// The one size that mechanisms of linear cost have each under their own name, per head: latents,
 /// features, bases or projected length. An axis on which they can be set side by side.
@@ -50,11 +51,14 @@ inline constexpr const char* size_per_head = "size_per_head";
 /// call. The axis on which mechanisms of different options can be set side by side.
 inline constexpr const char* state_bytes = "state_bytes";
 
-/// A cell's setting, option, size of its problem, implementation, device or state by name; null
+/// A cell's setting, option, size of its problem, implementation, device or state by name; nothing
 /// where it has none.
-const Json* value_of(const Json& cell, const std::string& key);
+std::optional<Json> value_of(const CellRecord& cell, const std::string& key);
+
+/// The same, but as the problem has it where it does, since a setting of 0 may have been derived.
+std::optional<Json> size_of(const CellRecord& cell, const std::string& key);
 
 /// The distinct axis values of a panel, ascending (numbers first, then words in the plan's order).
-std::vector<const Json*> axis_values(const Panel& panel);
+std::vector<Json> axis_values(const Panel& panel);
 
 }  // namespace attnbench::result

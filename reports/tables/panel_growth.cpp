@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
-
-#include "core/result/record.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -16,43 +13,41 @@ std::string claim_axis(const std::string& axis) {
   return axis == "latents_total" || axis == "latents_per_head" ? "latents" : "";
 }
 
-bool is_claimed_of(const Json& cell, Growing what) {
+bool is_claimed_of(const CellRecord& cell, Growing what) {
   const auto says = [&cell](const char* key, const char* word) {
-    const Json* value = value_of(cell, key);
-    return value == nullptr || *value == word;
+    const auto value = value_of(cell, key);
+    return !value || *value == word;
   };
-  if (cell["task"] != "kernel" || !says("scope", "mix")) return false;
+  if (cell.task != "kernel" || !says("scope", "mix")) return false;
   return says("pass", "forward") || (what == Growing::time && says("pass", "forward+backward"));
 }
 
 /// The levels of memory that the run measured, as a ladder; empty where it did not.
 std::vector<measure::Rung> ladder_of(const Panel& panel) {
   std::vector<measure::Rung> ladder;
-  if (panel.ceilings == nullptr || panel.cells.empty()) return ladder;
-  const std::string device = panel.cells.front().cell->value("device", "cpu");
-  const Json ceilings = panel.ceilings->value(device, Json::object());
+  if (panel.ceilings == nullptr) return ladder;
+  const auto ceiling = [&](const std::string& name) {
+    return number_of(*panel.ceilings, name).value_or(0);
+  };
   double touched = 0;
   for (const char* level : {"l1", "l2", "l3", "dram"}) {
     const std::string name = level;
-    const double rate = ceilings.value("bandwidth_" + name + "_bytes_per_second", 0.0);
+    const double rate = ceiling("bandwidth_" + name + "_bytes_per_second");
     // Beyond the last cache nothing is smaller than what is touched.
-    touched = name == "dram" ? 4 * touched : ceilings.value("capacity_" + name + "_bytes", 0.0);
+    touched = name == "dram" ? 4 * touched : ceiling("capacity_" + name + "_bytes");
     if (rate <= 0 || touched <= 0) return {};
     ladder.push_back({touched, rate});
   }
   return ladder;
 }
 
-void add_touched(Touched& touched, const Json& cell, double size) {
-  const auto add = [&](const char* what, const char* part, const std::string& key) {
-    const Json object = cell.value(part, Json::object());
-    if (object.contains(key) && object[key].is_number()) {
-      touched[what].push_back({size, object[key].get<double>()});
-    }
+void add_touched(Touched& touched, const CellRecord& cell, double size) {
+  const auto add = [&](const char* what, const Values& values, const char* key) {
+    if (const auto bytes = number_of(values, key)) touched[what].push_back({size, *bytes});
   };
-  add("workspace", "memory", "workspace_bytes");
-  add("peak", "memory", "peak_bytes");
-  add("state", "cost", "state_bytes");
+  add("workspace", cell.memory, "workspace_bytes");
+  add("peak", cell.memory, "peak_bytes");
+  add("state", cell.cost, "state_bytes");
 }
 
 bool grows(const Touched& touched) {
@@ -93,25 +88,23 @@ std::string words_of(const Reasons& reasons) {
 
 }  // namespace
 
-std::optional<double> claimed_exponent(const Json& cell, Growing what, const std::string& axis) {
+std::optional<double> claimed_exponent(const CellRecord& cell, Growing what,
+                                       const std::string& axis) {
   const std::string named = claim_axis(axis);
-  const Json growth = cell.value("growth", Json::object());
   const std::string key =
       std::string(what == Growing::time ? "time" : "workspace") + "_in_" + named;
   if (named.empty() || !is_claimed_of(cell, what)) return std::nullopt;
-  if (!growth.contains(key) || !growth[key].is_number()) return std::nullopt;
-  return growth[key].get<double>();
+  return number_of(cell.growth, key);
 }
 
-std::optional<GrowthPoint> grown_value(const Json& cell, Growing what, double size) {
+std::optional<GrowthPoint> grown_value(const CellRecord& cell, Growing what, double size) {
   if (what == Growing::workspace) {
-    const Json memory = cell.value("memory", Json::object());
-    if (!is_ok(cell) && !is_disturbed(cell)) return std::nullopt;
-    if (!memory.contains("workspace_bytes")) return std::nullopt;
-    return GrowthPoint{size, memory["workspace_bytes"].get<double>()};
+    const auto bytes = number_of(cell.memory, "workspace_bytes");
+    if (!bytes || (!is_ok(cell) && !is_disturbed(cell))) return std::nullopt;
+    return GrowthPoint{size, *bytes};
   }
-  const auto timing = is_ok(cell) ? timing_of(cell) : std::nullopt;
-  if (!timing) return std::nullopt;
+  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
+  if (timing == nullptr) return std::nullopt;
   return GrowthPoint{size, timing->median_seconds, timing->low_seconds, timing->high_seconds};
 }
 
@@ -129,9 +122,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
       if (!claimed) claimed = claimed_exponent(*placed.cell, what, panel.axis);
       const double x = placed.x->get<double>();
       const double from =
-          panel.axis == "length"
-              ? placed.cell->value("growth", Json::object()).value("from_length", 0.0)
-              : 0;
+          panel.axis == "length" ? number_of(placed.cell->growth, "from_length").value_or(0) : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
       if (!point || (claimed && x < from)) continue;
       if (what == Growing::time && point->value < enough_seconds) {

@@ -1,7 +1,6 @@
 // The growth of a panel's cells along its axis, beside what their implementations claim.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +21,12 @@ constexpr double enough_seconds = 5e-3;
 /// holds them to, so that they stand beside cells of the kernel task with scope mix alone: of its
 /// time in forward and in forward+backward (the gradient costs a constant times as much as the
 /// value), of its workspace in forward (what is kept for backward is not in it). Nothing elsewhere.
-std::optional<double> claimed_exponent(const Json& cell, Growing what, const std::string& axis);
+std::optional<double> claimed_exponent(const CellRecord& cell, Growing what,
+                                       const std::string& axis);
 
 /// A cell's median time, with its bounds, or its workspace, at `size`; nothing where it has none or
 /// where its time was disturbed.
-std::optional<GrowthPoint> grown_value(const Json& cell, Growing what, double size);
+std::optional<GrowthPoint> grown_value(const CellRecord& cell, Growing what, double size);
 
 /// One series: what it claims, if it does, and what was fitted.
 struct PanelGrowth {

@@ -5,44 +5,51 @@
 #include <cstdio>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "core/result/record.hpp"
+#include "reports/tables/classes.hpp"
 #include "reports/tables/grid.hpp"
 
 namespace attnbench::result {
 namespace {
 
-bool ended_well(const Json& cell) { return is_ok(cell) && cell.contains("training"); }
+bool ended_well(const CellRecord& cell) { return is_ok(cell) && cell.training; }
 
-double mean_of(const std::vector<const Json*>& cells, const char* metric) {
+double mean_of(const std::vector<const CellRecord*>& cells, const char* metric) {
   double sum = 0;
-  for (const Json* cell : cells) sum += (*cell)["metrics"][metric].get<double>();
+  for (const CellRecord* cell : cells) sum += number_of(cell->metrics, metric).value_or(0);
   return cells.empty() ? 0 : sum / static_cast<double>(cells.size());
 }
 
 /// Whether `a` is chosen rather than `b`.
-bool better(const Rate& a, const Rate& b) {
+bool better(const Rate& a, const Rate& b, const Quality& quality) {
   if (a.cells.empty() != b.cells.empty()) return b.cells.empty();
   if ((a.failed == 0) != (b.failed == 0)) return a.failed == 0;
-  return a.validation_accuracy > b.validation_accuracy;
+  return quality.better(a.validation, b.validation);
+}
+
+/// Whether the test would choose `a` rather than `b`.
+bool better_test(const Rate& a, const Rate& b, const Quality& quality) {
+  if (a.cells.empty() || b.cells.empty()) return b.cells.empty() && !a.cells.empty();
+  return quality.better(a.test, b.test);
 }
 
 void choose(Selection& selection) {
+  const Quality& quality = *selection.quality;
   for (Rate& rate : selection.rates) {
-    rate.validation_accuracy = mean_of(rate.cells, "validation_accuracy");
-    rate.accuracy = mean_of(rate.cells, "accuracy");
+    rate.validation = mean_of(rate.cells, quality.validation_metric);
+    rate.test = mean_of(rate.cells, quality.metric);
   }
   const std::vector<Rate>& rates = selection.rates;
   for (std::size_t i = 1; i < rates.size(); ++i) {
-    if (better(rates[i], rates[selection.chosen])) selection.chosen = i;
-    if (rates[i].accuracy > rates[selection.best_test].accuracy) selection.best_test = i;
+    if (better(rates[i], rates[selection.chosen], quality)) selection.chosen = i;
+    if (better_test(rates[i], rates[selection.best_test], quality)) selection.best_test = i;
   }
   const Rate& choice = selection.choice();
   const bool last = selection.chosen == 0 || selection.chosen + 1 == rates.size();
-  selection.at_edge = last && choice.validation_accuracy < 1;
-  selection.converged = std::all_of(choice.cells.begin(), choice.cells.end(),
-                                    [](const Json* cell) { return training_of(*cell)->converged; });
+  selection.at_edge = last && quality.better(quality.perfect, choice.validation);
+  selection.converged =
+      std::all_of(choice.cells.begin(), choice.cells.end(),
+                  [](const CellRecord* cell) { return cell->training->converged.value_or(false); });
 }
 
 using Text = std::function<std::string(const Selection&)>;
@@ -54,20 +61,20 @@ std::string number(const char* format, double value) {
 }
 
 /// "0.987", "0.987 (0.981 to 0.990)" over seeds, ", still growing" where it has not converged.
-std::string accuracy_text(const Selection& selection) {
+std::string quality_text(const Selection& selection) {
   const Rate& choice = selection.choice();
-  std::string text = number("%.3f", choice.accuracy);
-  const auto accuracy = [](const Json* cell) {
-    return (*cell)["metrics"]["accuracy"].get<double>();
+  std::string text = number("%.3f", choice.test);
+  const auto accuracy = [&](const CellRecord* cell) {
+    return number_of(cell->metrics, selection.quality->metric).value_or(0);
   };
   if (choice.cells.size() > 1) {
     const auto [low, high] = std::minmax_element(
         choice.cells.begin(), choice.cells.end(),
-        [&](const Json* a, const Json* b) { return accuracy(a) < accuracy(b); });
+        [&](const CellRecord* a, const CellRecord* b) { return accuracy(a) < accuracy(b); });
     text += " (" + number("%.3f", accuracy(*low)) + " to " + number("%.3f", accuracy(*high)) + ")";
   }
-  if (!selection.converged) text += ", still growing";
-  return text;
+  if (selection.converged) return text;
+  return text + (selection.quality->less_is_better ? ", still falling" : ", still growing");
 }
 
 std::string rate_text(const Selection& selection) {
@@ -79,35 +86,41 @@ std::string rate_text(const Selection& selection) {
 /// The rate that the test itself would choose.
 std::string best_test_text(const Selection& selection) {
   const Rate& best = selection.rates[selection.best_test];
-  return number("%.3f", best.accuracy) + " at " + number("%.3g", best.learning_rate);
+  return number("%.3f", best.test) + " at " + number("%.3g", best.learning_rate);
 }
 
-/// The mean over seeds and segments of a share that the segments of the test have.
-double wrong_share(const Selection& selection, double Segment::*kind) {
+/// The mean over seeds and segments of a share that the segments of the test have; nothing where
+/// they have none.
+std::optional<double> wrong_share(const Selection& selection,
+                                  std::optional<double> Segment::*kind) {
   double wrong = 0;
   double questions = 0;
-  for (const Json* cell : selection.choice().cells) {
-    const Training training = training_of(*cell).value();
-    for (const Segment& segment : training.test) {
-      wrong += segment.questions * segment.*kind;
-      questions += segment.questions;
+  for (const CellRecord* cell : selection.choice().cells) {
+    for (const Segment& segment : cell->training->test) {
+      if (!(segment.*kind)) continue;
+      const auto asked = static_cast<double>(segment.questions);
+      wrong += asked * *(segment.*kind);
+      questions += asked;
     }
   }
-  return questions > 0 ? wrong / questions : 0;
+  if (questions == 0) return std::nullopt;
+  return wrong / questions;
 }
 
 std::string wrong_text(const Selection& selection) {
-  return number("%.3f", wrong_share(selection, &Segment::wrong_from_context)) + " : " +
-         number("%.3f", wrong_share(selection, &Segment::wrong_from_elsewhere));
+  const auto context = wrong_share(selection, &Segment::wrong_from_context);
+  const auto elsewhere = wrong_share(selection, &Segment::wrong_from_elsewhere);
+  if (!context || !elsewhere) return "";
+  return number("%.3f", *context) + " : " + number("%.3f", *elsewhere);
 }
 
 Text mean_metric(const char* name, const std::function<std::string(double)>& words) {
   return [name, words](const Selection& selection) -> std::string {
     double sum = 0;
-    for (const Json* cell : selection.choice().cells) {
-      const Json& metrics = (*cell)["metrics"];
-      if (!metrics.contains(name) || !metrics[name].is_number()) return "";
-      sum += metrics[name].get<double>();
+    for (const CellRecord* cell : selection.choice().cells) {
+      const auto value = number_of(cell->metrics, name);
+      if (!value) return "";
+      sum += *value;
     }
     return words(sum / static_cast<double>(selection.choice().cells.size()));
   };
@@ -115,7 +128,7 @@ Text mean_metric(const char* name, const std::function<std::string(double)>& wor
 
 bool any_disturbed(const Selection& selection) {
   return std::any_of(selection.choice().cells.begin(), selection.choice().cells.end(),
-                     [](const Json* cell) { return training_of(*cell)->disturbed; });
+                     [](const CellRecord* cell) { return cell->training->disturbed; });
 }
 
 /// Examples per second; other programs change how fast it learns, not what.
@@ -124,6 +137,43 @@ std::string rate_of_examples(const Selection& selection) {
       mean_metric("examples_per_second", [](double mean) { return number("%.0f", mean); });
   const std::string text = rate(selection);
   return text.empty() || !any_disturbed(selection) ? text : text + " disturbed";
+}
+
+/// " Counts of the training text reach 4.63 bits …", of language models; else empty.
+std::string levels_note(const Panel& panel) {
+  std::string text;
+  for (const CountedLevel& level : counted_levels(panel)) {
+    text += (text.empty() ? " Held against the training text: " : ", ") + level_words(level) + " " +
+            number("%.3f", level.bits_per_byte);
+  }
+  return text.empty() ? text : text + ".";
+}
+
+/// A row for each language model at its chosen learning rate: bits per byte, means over seeds, by
+/// the length of the sequences that the test is cut into. Without rows where nothing was longer.
+Grid length_grid(const Panel& panel, const std::vector<Selection>& selected) {
+  Grid grid;
+  grid.title = "bits per byte of the test by the length of a sequence";
+  grid.note = "The first length is that of training.";
+  const bool along = axis_values(panel).size() > 1;
+  for (const Selection& one : selected) {
+    const std::vector<const CellRecord*>& cells = one.choice().cells;
+    const std::vector<Segment>& segments = cells.front()->training->test;
+    if (!one.quality->less_is_better || segments.size() < 2) continue;
+    std::vector<std::string> columns, texts;
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+      double bits = 0;
+      for (const CellRecord* cell : cells)
+        bits += bits_of(cell->training->test.at(i).loss.value_or(0));
+      columns.push_back(segments[i].segment);
+      texts.push_back(number("%.3f", bits / static_cast<double>(cells.size())));
+    }
+    if (grid.columns.empty()) grid.columns = columns;
+    if (columns != grid.columns) continue;
+    grid.rows.emplace_back(along && one.x ? one.series + ", " + human_value(*one.x) : one.series,
+                           std::move(texts));
+  }
+  return grid;
 }
 
 Grid grid_of(const Panel& panel, const std::vector<Selection>& selected, const std::string& title,
@@ -138,12 +188,16 @@ Grid grid_of(const Panel& panel, const std::vector<Selection>& selected, const s
 std::vector<Selection> selections(const Panel& panel) {
   std::vector<Selection> found;
   std::map<std::string, std::size_t> place;
+  const Quality& quality = quality_of(panel);
   for (const Placed& placed : panel.cells) {
-    const Json* rate = value_of(*placed.cell, learning_rate);
-    if (rate == nullptr) continue;
+    const auto rate = value_of(*placed.cell, learning_rate);
+    if (!rate) continue;
     const std::string key = placed.series + "\n" + (placed.x ? placed.x->dump() : "");
     const auto [at, is_new] = place.emplace(key, found.size());
-    if (is_new) found.push_back({placed.series, placed.x, {}});
+    if (is_new) {
+      found.push_back({placed.series, placed.x, {}});
+      found.back().quality = &quality;
+    }
     std::vector<Rate>& rates = found[at->second].rates;
     const double value = rate->get<double>();
     auto own = std::find_if(rates.begin(), rates.end(),
@@ -166,7 +220,7 @@ std::vector<Selection> selections(const Panel& panel) {
 
 bool has_trainings(const Panel& panel) {
   return std::any_of(panel.cells.begin(), panel.cells.end(),
-                     [](const Placed& placed) { return placed.cell->contains("training"); });
+                     [](const Placed& placed) { return placed.cell->training.has_value(); });
 }
 
 std::vector<Grid> training_grids(const Panel& panel) {
@@ -175,18 +229,21 @@ std::vector<Grid> training_grids(const Panel& panel) {
     return grid_of(panel, selected, title, text);
   };
   const auto share = [](double value) { return number("%.3f", value); };
+  const Quality& quality = quality_of(panel);
+  const std::string words = quality.words;
   std::vector<Grid> grids{
-      grid("accuracy on the test, mean over seeds (range)", accuracy_text),
+      grid(words + " on the test, mean over seeds (range)", quality_text),
       grid("learning rate chosen by validation, of how many", rate_text),
       grid("wrong answers, from the sequence : from elsewhere", wrong_text),
-      grid("accuracy on examples trained on", mean_metric("train_accuracy", share)),
+      grid(words + (quality.less_is_better ? " of text trained on" : " on examples trained on"),
+           mean_metric(quality.train_metric, share)),
       grid("state", mean_metric("state_bytes", human_bytes)),
       grid("examples per second", rate_of_examples)};
   if (std::any_of(selected.begin(), selected.end(), any_disturbed)) {
     grids.back().note = "disturbed: other programs had the CPU while it trained";
   }
-  grids.front().note =
-      "The learning rate is the one with the best mean validation accuracy over seeds.";
+  grids.front().note = std::string("The learning rate is the one with the ") + quality.selected +
+                       " over seeds." + levels_note(panel);
   const bool differs = std::any_of(selected.begin(), selected.end(), [](const Selection& one) {
     return one.best_test != one.chosen;
   });
@@ -194,6 +251,10 @@ std::vector<Grid> training_grids(const Panel& panel) {
     grids.push_back(grid("best test of all learning rates, mean over seeds", best_test_text));
     grids.back().note = "Chosen by the test itself, as many papers do: for comparison with them.";
   }
+  Grid classes = class_grid(panel, selected);
+  if (!classes.rows.empty()) grids.insert(grids.begin() + 1, std::move(classes));
+  Grid lengths = length_grid(panel, selected);
+  if (!lengths.rows.empty()) grids.insert(grids.begin() + 1, std::move(lengths));
   return grids;
 }
 

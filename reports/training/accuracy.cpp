@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/figures/ticks.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/rows.hpp"
 
@@ -16,15 +16,13 @@ namespace {
 using result::Panel;
 using result::Rate;
 using result::Selection;
-using Order = std::vector<std::string>;
+using AccuracyOrder = std::vector<std::string>;
 
 /// A dotted line through the diamonds of each series.
-void join_reach(Json& rows) {
-  if (rows.empty() || rows.back()["kind"] != "reach") return;
-  const Json row = rows.back();
-  const std::string series = row["series"];
-  rows.push_back(predicted_row(series, series, row["x"], row["y"].get<double>(),
-                               row["said"].get<std::string>()));
+void join_reach(TrainingRows& rows) {
+  if (rows.empty() || rows.back().kind != "reach") return;
+  const TrainingRow row = rows.back();
+  rows.push_back(predicted_row(row.series, row.series, row.x, row.y, share_words(row.y)));
 }
 
 /// What a line over something else than the axis joins: the trainings of one place on it.
@@ -33,25 +31,27 @@ std::string line_of(const Selection& selection) {
 }
 
 bool has_words(const Panel& panel) {
-  const std::vector<const Json*> values = result::axis_values(panel);
+  const std::vector<Json> values = result::axis_values(panel);
   return std::any_of(values.begin(), values.end(),
-                     [](const Json* value) { return value->is_string(); });
+                     [](const Json& value) { return value.is_string(); });
 }
 
-/// A line for each training: `y` of its curve's points over their `x`, in words of `words`. Points
-/// without `x` are left out, and on a logarithmic axis those of 0.
-void add_curves(Sketch& sketch, const Panel& panel, const char* x, const char* y, bool logarithmic,
+/// Where a point of a training's curve stands; nothing where it has no such place.
+using PlaceOnCurve = std::optional<std::pair<Json, double>> (*)(const result::CurvePoint& point);
+
+/// A line for each training through the places of its curve's points, in words of `words`.
+void add_curves(Sketch& sketch, const Panel& panel, PlaceOnCurve place,
                 std::string (*words)(double)) {
   for (const Selection& selection : result::selections(panel)) {
-    for (const Json* cell : selection.choice().cells) {
-      for (const Json& point : (*cell)["training"]["curve"]) {
-        const double value = point[y].get<double>();
-        if (!point.contains(x) || (logarithmic && value <= 0)) continue;
-        Json dot = row_of(*cell, selection.series, "dot", point[x], value);
-        dot["said"] = words(value);
-        dot["loss"] = share_words(point["loss"].get<double>());
-        dot["train"] = share_words(point["train_accuracy"].get<double>());
-        add_joined(sketch.rows, std::move(dot), (*cell)["id"]);
+    for (const CellRecord* cell : selection.choice().cells) {
+      for (const result::CurvePoint& point : cell->training->curve) {
+        const auto at = place(point);
+        if (!at) continue;
+        TrainingRow dot = row_of(*cell, selection.series, "dot", at->first, at->second);
+        dot.json.update({{"said", words(at->second)},
+                         {"loss", share_words(point.loss)},
+                         {"train", share_words(point.train_accuracy)}});
+        add_joined(sketch.rows, std::move(dot), cell->id);
       }
     }
   }
@@ -59,55 +59,84 @@ void add_curves(Sketch& sketch, const Panel& panel, const char* x, const char* y
 
 std::string number_words(double value) { return result::human_value(value); }
 
+Json steps_encoding() {
+  return {{"field", "x"},
+          {"type", "quantitative"},
+          {"title", "steps"},
+          {"axis", {{"format", ",.12~g"}, {"grid", false}, {"labelOverlap", "greedy"}}}};
+}
+
+std::string every_seed_words(const result::Quality& quality) {
+  return std::string("Every seed at the learning rate with the ") + quality.selected + ".";
+}
+
+/// Where the validation loss of a point stands, in bits.
+std::optional<std::pair<Json, double>> bits_over_steps(const result::CurvePoint& point) {
+  if (!point.step || !point.validation_loss) return std::nullopt;
+  return std::pair<Json, double>(*point.step, result::bits_of(*point.validation_loss));
+}
+
 }  // namespace
 
-std::optional<Figure> accuracy_figure(const Panel& panel, const Order& order,
+std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& order,
                                       const std::vector<PublishedRow>& published) {
   if (panel.axis == result::state_bytes) return std::nullopt;  // a figure of its own
   const bool along = result::axis_values(panel).size() > 1;
   const bool joined = along && !has_words(panel);  // between words there is nothing
+  const result::Quality& quality = result::quality_of(panel);
   Sketch sketch;
-  sketch.what = "accuracy";
-  sketch.title = "Accuracy on the test";
-  sketch.caption = chosen_words;
-  sketch.y = "accuracy on the test";
-  sketch.columns = tooltip_columns("accuracy");
-  if (joined) sketch.published = published_accuracies(published, panel, panel.axis);
+  sketch.what = quality.name;
+  sketch.title = quality.title;
+  sketch.caption = chosen_words(quality);
+  sketch.y = quality.words + std::string(" on the test");
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.words);
+  sketch.published_by_name = !along;
+  if (joined || !along) {
+    sketch.published = published_accuracies(published, panel, along ? panel.axis : "");
+  }
   std::vector<double> further;
   for (const Published& number : sketch.published) further.push_back(number.x);
   sketch.x = along ? x_encoding(panel, further)
                    : Json{{"field", "x"},
                           {"type", "nominal"},
                           {"title", nullptr},
-                          {"sort", panel.series},
+                          {"sort", published_last(panel, sketch.published)},
                           {"axis", {{"labelAngle", 0}, {"labelLimit", 120}}}};
-  add_levels(sketch.layers, panel);
   const std::vector<Selection> selected = result::selections(panel);
   for (const Selection& selection : selected) {
     const Json x = along && selection.x ? *selection.x : Json(selection.series);
     if (along && !selection.x) continue;
-    if (joined) sketch.rows.push_back(mean_row(selection.series, x, selection.choice().accuracy));
-    for (const Json* cell : selection.choice().cells) {
-      sketch.rows.push_back(row_of(*cell, selection.series, "dot", x, metric(*cell, "accuracy")));
+    if (joined) sketch.rows.push_back(mean_row(selection.series, x, selection.choice().test));
+    for (const CellRecord* cell : selection.choice().cells) {
+      sketch.rows.push_back(
+          row_of(*cell, selection.series, "dot", x, metric(*cell, quality.metric)));
     }
     add_reach(sketch.rows, selection, x);
     if (joined) join_reach(sketch.rows);
   }
+  add_levels(sketch.layers, panel, sketch.rows);
   if (along && !sketch.rows.empty()) add_chances(sketch.rows, panel);
   if (any_of_kind(sketch.rows, "chance")) sketch.caption += " Grey ticks: chance.";
   sketch.caption += reach_words(selected);
+  sketch.caption += kept_words(selected);
   return sketched(panel, order, std::move(sketch));
 }
 
-std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order& order) {
+std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const AccuracyOrder& order) {
   Sketch sketch;
-  sketch.what = "accuracy_over_learning_rate";
-  sketch.title = "Validation accuracy against the learning rate";
-  sketch.caption =
-      "Dots: every seed; lines: their mean, whose greatest value chooses the learning rate. A "
-      "choice at the edge may have a better one beyond it.";
-  sketch.y = "accuracy on the validation split";
-  sketch.columns = tooltip_columns("validation accuracy");
+  const result::Quality& quality = result::quality_of(panel);
+  sketch.what = quality.name + std::string("_over_learning_rate");
+  sketch.joins = true;
+  sketch.title = quality.less_is_better ? "Bits per byte of the validation over the learning rate"
+                                        : "Validation accuracy against the learning rate";
+  sketch.caption = std::string("Dots: every seed; lines: their mean, whose ") +
+                   (quality.less_is_better ? "least" : "greatest") +
+                   " value chooses the learning rate. A choice at the edge may have a better one "
+                   "beyond it.";
+  sketch.y = quality.validation;
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.validation);
   sketch.x = logarithmic("learning rate", 10, "~g");
   const std::vector<Selection> selected = result::selections(panel);
   const bool several = std::any_of(selected.begin(), selected.end(),
@@ -116,20 +145,21 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Order&
   for (const Selection& selection : selected) {
     for (const Rate& rate : selection.rates) {
       if (rate.cells.empty()) continue;
-      sketch.rows.push_back(mean_row(selection.series, rate.learning_rate, rate.validation_accuracy,
-                                     line_of(selection)));
-      for (const Json* cell : rate.cells) {
+      sketch.rows.push_back(
+          mean_row(selection.series, rate.learning_rate, rate.validation, line_of(selection)));
+      for (const CellRecord* cell : rate.cells) {
         sketch.rows.push_back(row_of(*cell, selection.series, "dot", rate.learning_rate,
-                                     metric(*cell, "validation_accuracy")));
+                                     metric(*cell, quality.validation_metric)));
       }
     }
   }
   return sketched(panel, order, std::move(sketch));
 }
 
-std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
+std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& order) {
   Sketch sketch;
   sketch.what = "accuracy_by_look_back";
+  sketch.joins = true;
   sketch.title = "Accuracy against how far back the answer stands";
   sketch.caption =
       "Test questions by distance in tokens, in powers of two up to the value shown; all segments "
@@ -140,62 +170,130 @@ std::optional<Figure> look_back_figure(const Panel& panel, const Order& order) {
   sketch.x = logarithmic("distance to the answer, at most (tokens)", 2, ",~r");
   for (const Selection& selection : result::selections(panel)) {
     std::map<double, std::pair<double, double>> bins;
-    for (const Json* cell : selection.choice().cells) {
-      const result::LookBack back = result::training_of(*cell)->look_back;
+    for (const CellRecord* cell : selection.choice().cells) {
+      if (!cell->training->look_back) continue;
+      const result::LookBack& back = *cell->training->look_back;
       for (std::size_t i = 0; i < back.distances.size(); ++i) {
-        const double distance = std::max(1.0, back.distances[i]);
+        const double distance = std::max(1.0, static_cast<double>(back.distances[i]));
         auto& [questions, right] = bins[std::exp2(std::ceil(std::log2(distance)))];
-        questions += back.questions[i];
-        right += back.right[i];
+        questions += static_cast<double>(back.questions[i]);
+        right += static_cast<double>(back.right[i]);
       }
     }
     for (const auto& [distance, counts] : bins) {
-      Json dot = row_of(*selection.choice().cells.front(), selection.series, "dot", distance,
-                        counts.second / counts.first);
-      dot["count"] = result::human_count(counts.first);
+      TrainingRow dot = row_of(*selection.choice().cells.front(), selection.series, "dot", distance,
+                               counts.second / counts.first);
+      dot.json.update({{"count", result::human_count(counts.first)}});
       add_joined(sketch.rows, std::move(dot), line_of(selection));
     }
   }
   return sketched(panel, order, std::move(sketch));
 }
 
-std::optional<Figure> learning_curves_figure(const Panel& panel, const Order& order) {
+std::optional<Figure> learning_curves_figure(const Panel& panel, const AccuracyOrder& order) {
   Sketch sketch;
   sketch.what = "learning_curves";
+  sketch.joins = true;
   sketch.title = "Learning curves";
-  sketch.caption = "Every seed at the learning rate with the best mean validation accuracy.";
-  sketch.y = "accuracy on the validation split";
-  sketch.columns = tooltip_columns("validation accuracy");
+  const result::Quality& quality = result::quality_of(panel);
+  const bool of_text = quality.less_is_better;
+  sketch.caption = every_seed_words(quality);
+  sketch.y = of_text ? "next bytes predicted, of the validation split"
+                     : "accuracy on the validation split";
+  sketch.columns = tooltip_columns(of_text ? "next bytes predicted" : "validation accuracy");
   sketch.columns.emplace_back("loss", "loss of the epoch");
   sketch.columns.emplace_back("train", "accuracy while learning");
-  sketch.x = {{"field", "x"},
-              {"type", "quantitative"},
-              {"title", "epochs"},
-              {"axis", {{"tickMinStep", 1}, {"grid", false}}}};
-  add_curves(sketch, panel, "epoch", "validation_accuracy", /*logarithmic=*/false, share_words);
+  sketch.x = of_text ? steps_encoding()
+                     : Json{{"field", "x"},
+                            {"type", "quantitative"},
+                            {"title", "epochs"},
+                            {"axis", {{"tickMinStep", 1}, {"grid", false}}}};
+  const PlaceOnCurve over_epochs = [](const result::CurvePoint& point) {
+    return std::make_optional(std::pair<Json, double>(point.epoch, point.validation_accuracy));
+  };
+  const PlaceOnCurve over_steps = [](const result::CurvePoint& point) {
+    return point.step
+               ? std::make_optional(std::pair<Json, double>(*point.step, point.validation_accuracy))
+               : std::nullopt;
+  };
+  add_curves(sketch, panel, of_text ? over_steps : over_epochs, share_words);
   return sketched(panel, order, std::move(sketch));
 }
 
-std::optional<Figure> loss_curves_figure(const Panel& panel, const Order& order) {
+std::optional<Figure> loss_curves_figure(const Panel& panel, const AccuracyOrder& order) {
   Sketch sketch;
   sketch.what = "loss_curves";
+  sketch.joins = true;
   sketch.title = "Loss while learning";
-  sketch.caption =
-      "Cross-entropy, the mean over the steps of an epoch, of every seed at the learning rate with "
-      "the best mean validation accuracy.";
+  sketch.caption = "Cross-entropy, the mean over the steps since the evaluation before. " +
+                   every_seed_words(result::quality_of(panel));
   sketch.y = "loss (nats)";
   sketch.columns = tooltip_columns("loss");
   sketch.columns.emplace_back("train", "accuracy while learning");
-  sketch.x = {{"field", "x"},
-              {"type", "quantitative"},
-              {"title", "steps"},
-              {"axis", {{"format", ",.12~g"}, {"grid", false}, {"labelOverlap", "greedy"}}}};
-  add_curves(sketch, panel, "step", "loss", /*logarithmic=*/true, number_words);
+  sketch.x = steps_encoding();
+  const PlaceOnCurve place = [](const result::CurvePoint& point) {
+    const bool drawn = point.step && point.loss > 0;  // the axis is logarithmic
+    return drawn ? std::make_optional(std::pair<Json, double>(*point.step, point.loss))
+                 : std::nullopt;
+  };
+  add_curves(sketch, panel, place, number_words);
   std::vector<double> losses;
-  for (const Json& row : sketch.rows) losses.push_back(row["y"].get<double>());
+  for (const TrainingRow& row : sketch.rows) losses.push_back(row.y);
   if (losses.empty()) return std::nullopt;
   sketch.y_encoding = {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 8}}},
                        {"axis", {{"format", "~g"}, {"values", decade_ticks(losses)}}}};
+  return sketched(panel, order, std::move(sketch));
+}
+
+std::optional<Figure> bits_over_steps_figure(const Panel& panel, const AccuracyOrder& order) {
+  const result::Quality& quality = result::quality_of(panel);
+  if (!quality.less_is_better) return std::nullopt;
+  Sketch sketch;
+  sketch.what = "bits_per_byte_over_steps";
+  sketch.joins = true;
+  sketch.title = "Bits per byte of the validation while learning";
+  sketch.caption = every_seed_words(quality);
+  sketch.y = quality.validation;
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.validation);
+  sketch.columns.emplace_back("loss", "loss since the evaluation before (nats)");
+  sketch.x = steps_encoding();
+  add_curves(sketch, panel, bits_over_steps, share_words);
+  add_levels(sketch.layers, panel, sketch.rows);
+  return sketched(panel, order, std::move(sketch));
+}
+
+std::optional<Figure> bits_over_length_figure(const Panel& panel, const AccuracyOrder& order) {
+  const result::Quality& quality = result::quality_of(panel);
+  if (!quality.less_is_better) return std::nullopt;
+  Sketch sketch;
+  sketch.what = "bits_per_byte_over_length";
+  sketch.joins = true;
+  sketch.title = "Bits per byte over the length of a sequence";
+  sketch.caption = chosen_words(quality) +
+                   " The same text is scored at each length; the shortest is that of training.";
+  sketch.y = quality.words + std::string(" on the test");
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.words);
+  sketch.x = logarithmic("tokens of a sequence", 2, ",~r");
+  for (const Selection& selection : result::selections(panel)) {
+    const auto& cells = selection.choice().cells;
+    std::map<std::int64_t, double> sums;
+    for (const CellRecord* cell : cells) {
+      for (const result::Segment& segment : cell->training->test) {
+        if (!segment.length || !segment.loss) continue;
+        const double bits = result::bits_of(*segment.loss);
+        sums[*segment.length] += bits;
+        sketch.rows.push_back(row_of(*cell, selection.series, "dot", *segment.length, bits));
+      }
+    }
+    for (const auto& [length, sum] : sums) {
+      sketch.rows.push_back(mean_row(selection.series, length,
+                                     sum / static_cast<double>(cells.size()), line_of(selection)));
+    }
+  }
+  if (sketch.rows.empty()) return std::nullopt;
+  add_levels(sketch.layers, panel, sketch.rows);
   return sketched(panel, order, std::move(sketch));
 }
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/training/frame.hpp"
@@ -17,13 +16,12 @@ namespace {
 using result::Panel;
 using result::Placed;
 using result::Selection;
-using Order = std::vector<std::string>;
+using CostOrder = std::vector<std::string>;
 
 constexpr double kibi = 1024;
 
 bool has_state(const Selection& selection) {
-  const Json& metrics = (*selection.choice().cells.front())["metrics"];
-  return metrics.contains("state_bytes") && metrics["state_bytes"].is_number();
+  return result::number_of(selection.choice().cells.front()->metrics, "state_bytes").has_value();
 }
 
 double state_of(const Selection& selection) {
@@ -39,7 +37,7 @@ struct DataSet {
 std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
   std::vector<DataSet> sets;
   std::map<std::string, std::size_t> place;
-  const auto set_of = [&](const Panel& panel, const Json* x) -> DataSet& {
+  const auto set_of = [&](const Panel& panel, const std::optional<Json>& x) -> DataSet& {
     Panel own = panel;
     own.facet = data_of(panel, x);
     const auto [at, is_new] = place.emplace(own.facet_text(), sets.size());
@@ -68,16 +66,18 @@ std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
   return sets;
 }
 
-std::optional<Figure> figure_of(const DataSet& set, const Order& order,
+std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
                                 const std::vector<PublishedRow>& published) {
   if (set.selections.empty()) return std::nullopt;
+  const result::Quality& quality = result::quality_of(set.panel);
   Sketch sketch;
-  sketch.what = "accuracy_over_state";
-  sketch.title = "Accuracy on the test against the bytes of the state";
-  sketch.caption = std::string(chosen_words) +
+  sketch.what = quality.name + std::string("_over_state");
+  sketch.title = quality.title + std::string(" against the bytes of the state");
+  sketch.caption = chosen_words(quality) +
                    " Dashed steps: the front, which nothing with as little state betters.";
-  sketch.y = "accuracy on the test";
-  sketch.columns = tooltip_columns("accuracy");
+  sketch.y = quality.words + std::string(" on the test");
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.words);
   sketch.columns.insert(sketch.columns.begin() + 2, {"state", "state"});
   sketch.x = logarithmic("state of one sequence after the longest length (KiB)", 2, ",~r");
   sketch.published = published_accuracies(published, set.panel, result::state_bytes);
@@ -90,11 +90,12 @@ std::optional<Figure> figure_of(const DataSet& set, const Order& order,
   for (const Selection& selection : set.selections) {
     const double bytes = state_of(selection);
     all_bytes.push_back(bytes);
-    means.emplace_back(bytes / kibi, selection.choice().accuracy);
+    means.emplace_back(bytes / kibi, selection.choice().test);
     sketch.rows.push_back(mean_row(selection.series, bytes / kibi, means.back().second));
-    for (const Json* cell : selection.choice().cells) {
-      Json row = row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, "accuracy"));
-      row["state"] = result::human_bytes(bytes);
+    for (const CellRecord* cell : selection.choice().cells) {
+      TrainingRow row =
+          row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, quality.metric));
+      row.json.update({{"state", result::human_bytes(bytes)}});
       sketch.rows.push_back(std::move(row));
     }
     add_reach(sketch.rows, selection, bytes / kibi);
@@ -103,17 +104,17 @@ std::optional<Figure> figure_of(const DataSet& set, const Order& order,
   for (const Selection& selection : set.selections) {
     add_reach_line(sketch.rows, selection, kibi, {*least, *most});
   }
-  add_levels(sketch.layers, set.panel);
-  add_front(sketch.rows, std::move(means));
+  add_levels(sketch.layers, set.panel, sketch.rows);
+  add_front(sketch.rows, std::move(means), quality);
   sketch.caption += reach_words(set.selections);
   return sketched(set.panel, order, std::move(sketch));
 }
 
 /// Words and units of a kind of cost.
 struct CostAxis {
-  const char* name;
-  const char* title;
-  const char* of;  ///< "time of one", "memory at the peak of one"
+  const char* name;   ///< what follows the quality in the figure's name
+  const char* title;  ///< likewise
+  const char* of;     ///< "time of one", "memory at the peak of one"
   Quantity quantity;
   Scale (*scale)(const std::vector<double>&);
   std::string (*words)(double);
@@ -121,33 +122,33 @@ struct CostAxis {
 
 CostAxis cost_axis(Expense expense) {
   if (expense == Expense::time) {
-    return {"accuracy_over_time", "Accuracy on the test against time",
-            "time of one",        time_quantity(""),
-            time_scale,           [](double seconds) { return result::human_seconds(seconds); }};
+    return {"_over_time",  " against time",
+            "time of one", time_quantity(""),
+            time_scale,    [](double seconds) { return result::human_seconds(seconds); }};
   }
-  return {"accuracy_over_memory",
-          "Accuracy on the test against memory",
+  return {"_over_memory",
+          " against memory",
           "memory at the peak of one",
-          number_quantity("memory", "peak_bytes"),
+          number_quantity(&CellRecord::memory, "peak_bytes"),
           byte_scale,
           result::human_bytes};
 }
 
 /// The dtype that the mix is computed in; empty where the cell does not say.
-std::string mix_dtype(const Json& cell) {
+std::string mix_dtype(const CellRecord& cell) {
   for (const char* key : {"autocast", "dtype"}) {
-    const Json* const said = result::value_of(cell, key);
+    const auto said = result::value_of(cell, key);
     if (said && *said != "off") return said->get<std::string>();
   }
   return "";
 }
 
 /// Whether both were of the same mechanism at the same size, batches apart.
-bool is_the_same(const Json& training, const Json& cost) {
-  if (training["label"] != cost["label"] || training["options"] != cost["options"]) return false;
+bool is_the_same(const CellRecord& training, const CellRecord& cost) {
+  if (training.label != cost.label || training.options != cost.options) return false;
   const auto agree = [&](const char* key) {
-    const Json* const a = result::value_of(training, key);
-    const Json* const b = result::value_of(cost, key);
+    const auto a = result::value_of(training, key);
+    const auto b = result::value_of(cost, key);
     return !a || !b || *a == *b;
   };
   const std::string trained = mix_dtype(training);
@@ -158,13 +159,13 @@ bool is_the_same(const Json& training, const Json& cost) {
 
 /// The one timed cell of the training's mechanism, which may have been disturbed; null where there
 /// is none, or several that differ in what trainings do not have (a pass, a scope).
-const Json* cost_of(const Json& training, const std::vector<const Panel*>& all) {
-  const Json* found = nullptr;
+const CellRecord* cost_of(const CellRecord& training, const std::vector<const Panel*>& all) {
+  const CellRecord* found = nullptr;
   for (const Panel* panel : all) {
     for (const Placed& placed : panel->cells) {
-      const Json& cell = *placed.cell;
+      const CellRecord& cell = *placed.cell;
       const bool ended = result::is_ok(cell) || result::is_disturbed(cell);
-      if (!ended || !cell.contains("timing") || !is_the_same(training, cell)) continue;
+      if (!ended || cell.timing.empty() || !is_the_same(training, cell)) continue;
       if (found) return nullptr;
       found = &cell;
     }
@@ -172,17 +173,18 @@ const Json* cost_of(const Json& training, const std::vector<const Panel*>& all) 
   return found;
 }
 
-struct Point {
+struct CostPoint {
   const Selection* selection;
-  const Json* cost;
+  const CellRecord* cost;
   double value;
 };
 
-std::string axis_words(const CostAxis& axis, const Json& cost, const std::string& unit) {
-  std::string words = std::string(axis.of) + " " + cost.value("primary", "pass");
-  const Json& settings = cost["settings"];
-  if (settings.contains("scope")) words += " of a " + settings["scope"].get<std::string>();
-  if (settings.contains("batch")) words += ", B=" + settings["batch"].dump();
+std::string axis_words(const CostAxis& axis, const CellRecord& cost, const std::string& unit) {
+  std::string words = std::string(axis.of) + " " + (cost.primary.empty() ? "pass" : cost.primary);
+  const Json* const scope = result::find_value(cost.settings, "scope");
+  const Json* const batch = result::find_value(cost.settings, "batch");
+  if (scope != nullptr) words += " of a " + scope->get<std::string>();
+  if (batch != nullptr) words += ", B=" + batch->dump();
   return words + " (" + unit + ")";
 }
 
@@ -190,11 +192,11 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
                                 const std::vector<const Panel*>& all,
                                 const std::vector<std::string>& order) {
   const std::vector<Selection> selections = result::selections(panel);
-  std::vector<Point> points;
+  std::vector<CostPoint> points;
   std::vector<double> values;
   std::size_t disturbed = 0;
   for (const Selection& selection : selections) {
-    const Json* const cost = cost_of(*selection.choice().cells.front(), all);
+    const CellRecord* const cost = cost_of(*selection.choice().cells.front(), all);
     if (cost && result::is_disturbed(*cost)) {
       ++disturbed;
       continue;
@@ -206,10 +208,11 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
   }
   if (points.empty()) return std::nullopt;
   const Scale scale = axis.scale(values);
+  const result::Quality& quality = result::quality_of(panel);
   Sketch sketch;
-  sketch.what = axis.name;
-  sketch.title = axis.title;
-  sketch.caption = std::string(chosen_words) +
+  sketch.what = quality.name + std::string(axis.name);
+  sketch.title = quality.title + std::string(axis.title);
+  sketch.caption = chosen_words(quality) +
                    " Dashed steps: the front, which nothing as cheap betters. What it costs is "
                    "measured in the same run by a task of its own.";
   if (const std::size_t missing = selections.size() - points.size(); missing > 0) {
@@ -219,31 +222,33 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
     }
     sketch.caption += ".";
   }
-  sketch.y = "accuracy on the test";
-  sketch.columns = tooltip_columns("accuracy");
+  sketch.y = quality.words + std::string(" on the test");
+  sketch.y_encoding = quality_encoding(quality);
+  sketch.columns = tooltip_columns(quality.words);
   sketch.columns.insert(sketch.columns.begin() + 2, {"cost", "cost"});
   const std::string x = axis_words(axis, *points.front().cost, scale.unit);
   sketch.x = logarithmic(x.c_str(), 10, ",~r");
   std::vector<std::pair<double, double>> means;
-  for (const Point& point : points) {
+  for (const CostPoint& point : points) {
     const double place = point.value * scale.factor;
-    means.emplace_back(place, point.selection->choice().accuracy);
+    means.emplace_back(place, point.selection->choice().test);
     sketch.rows.push_back(mean_row(point.selection->series, place, means.back().second));
-    for (const Json* cell : point.selection->choice().cells) {
-      Json row = row_of(*cell, point.selection->series, "dot", place, metric(*cell, "accuracy"));
-      row["cost"] = axis.words(point.value);
+    for (const CellRecord* cell : point.selection->choice().cells) {
+      TrainingRow row =
+          row_of(*cell, point.selection->series, "dot", place, metric(*cell, quality.metric));
+      row.json.update({{"cost", axis.words(point.value)}});
       sketch.rows.push_back(std::move(row));
     }
   }
-  add_levels(sketch.layers, panel);
-  add_front(sketch.rows, std::move(means));
+  add_levels(sketch.layers, panel, sketch.rows);
+  add_front(sketch.rows, std::move(means), quality);
   return sketched(panel, order, std::move(sketch));
 }
 
 }  // namespace
 
 std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>& panels,
-                                                const Order& order,
+                                                const CostOrder& order,
                                                 const std::vector<PublishedRow>& published) {
   std::vector<Figure> figures;
   for (const DataSet& set : data_sets_of(panels)) {

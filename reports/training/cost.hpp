@@ -1,5 +1,5 @@
-// Accuracy against cost: the bytes of the state, or time and memory as another task of the same run
-// measured them.
+// Accuracy, or bits per byte, against cost: the bytes of the state, or time and memory as another
+// task of the same run measured them.
 #pragma once
 
 #include "reports/figures/figure.hpp"

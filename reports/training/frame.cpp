@@ -4,13 +4,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -19,18 +19,18 @@ Json only(const char* kind) {
   return Json::array({{{"filter", std::string("datum.kind == '") + kind + "'"}}});
 }
 
-Json layer_of(const char* kind, Json mark, Json encoding) {
+Json training_layer(const char* kind, Json mark, Json encoding) {
   return {{"transform", only(kind)}, {"mark", std::move(mark)}, {"encoding", std::move(encoding)}};
 }
 
 /// A front belongs to no series, and joins its points in steps.
 Json front_layer(const Json& y) {
-  return layer_of("front",
-                  {{"type", "line"},
-                   {"interpolate", "step-after"},
-                   {"strokeDash", {4, 3}},
-                   {"color", "#888888"}},
-                  {{"y", y}, {"color", {{"value", "#888888"}}}});
+  return training_layer("front",
+                        {{"type", "line"},
+                         {"interpolate", "step-after"},
+                         {"strokeDash", {4, 3}},
+                         {"color", "#888888"}},
+                        {{"y", y}, {"color", {{"value", "#888888"}}}});
 }
 
 /// Dotted and labelled, unlike a training.
@@ -38,33 +38,32 @@ void add_predicted(Json& layers, const Json& y) {
   const Json fields =
       Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
                    {{"field", "said"}, {"title", "predicted"}, {"type", "nominal"}}});
-  layers.push_back(layer_of("predicted",
-                            {{"type", "line"}, {"strokeWidth", 2}, {"strokeDash", {1, 4}}},
-                            {{"y", y},
-                             {"detail", {{"field", "id"}}},
-                             {"opacity", legend_opacity(1)},
-                             {"tooltip", fields}}));
+  layers.push_back(training_layer("predicted",
+                                  {{"type", "line"}, {"strokeWidth", 2}, {"strokeDash", {1, 4}}},
+                                  {{"y", y},
+                                   {"detail", {{"field", "id"}}},
+                                   {"opacity", legend_opacity(1)},
+                                   {"tooltip", fields}}));
 }
 
 const char* const predicted_words = "one look-up into\na window, predicted";
 
 /// The words, at the row that is nearest to a third: towards the middle of what `rows` span.
-void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
-  const Json* best = nullptr;
-  const auto off = [](const Json& row) { return std::abs(row["y"].get<double>() - 1.0 / 3); };
-  for (const Json& row : rows) {
-    if (row["kind"] == "predicted" && (!best || off(row) < off(*best))) best = &row;
+void add_predicted_label(Json& layers, const TrainingRows& rows, const Json& y) {
+  const TrainingRow* best = nullptr;
+  const auto off = [](const TrainingRow& row) { return std::abs(row.y - 1.0 / 3); };
+  for (const TrainingRow& row : rows) {
+    if (row.kind == "predicted" && (!best || off(row) < off(*best))) best = &row;
   }
   if (!best) return;
   std::vector<double> across;
-  for (const Json& row : rows) {
-    if (row.contains("x") && row["x"].is_number()) across.push_back(row["x"]);
+  for (const TrainingRow& row : rows) {
+    if (row.x.is_number()) across.push_back(row.x);
   }
   const auto [least, most] = std::minmax_element(across.begin(), across.end());
-  const bool at_left = best->contains("x") && (*best)["x"].is_number() &&
-                       (*best)["x"].get<double>() < std::sqrt(*least * *most);
-  Json row = *best;
-  row["words"] = predicted_words;
+  const bool at_left = best->x.is_number() && best->x.get<double>() < std::sqrt(*least * *most);
+  Json row = best->json;
+  row.update({{"words", predicted_words}});
   layers.push_back({{"data", {{"values", Json::array({row})}}},
                     {"mark",
                      {{"type", "text"},
@@ -79,19 +78,13 @@ void add_predicted_label(Json& layers, const Json& rows, const Json& y) {
                       {"opacity", legend_opacity(1)}}}});
 }
 
-/// Grey for those from `first` on: none of the colours is theirs.
-void make_grey(Json& colour, std::size_t first) {
-  Json& range = colour["scale"]["range"];
-  for (std::size_t i = first; i < range.size(); ++i) range[i] = "#888888";
-}
-
 /// Hollow and dashed, under names of their own where we have no such model.
-void add_published(Json& layers, const std::vector<Published>& published, const Json& y,
-                   const Json& shape, const std::function<std::string(const std::string&)>& name) {
-  if (published.empty()) return;
+void add_published_trainings(Json& layers, const Sketch& sketch, const Json& y, const Json& shape,
+                             const std::function<std::string(const std::string&)>& name) {
+  if (sketch.published.empty()) return;
   Json rows = Json::array();
-  for (const Published& number : published) {
-    rows.push_back({{"x", number.x},
+  for (const Published& number : sketch.published) {
+    rows.push_back({{"x", sketch.published_by_name ? Json(name(number.label)) : Json(number.x)},
                     {"y", number.y},
                     {"series", name(number.label)},
                     {"said", share_words(number.y)},
@@ -102,9 +95,11 @@ void add_published(Json& layers, const std::vector<Published>& published, const 
       Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
                    {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
                    {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
-  layers.push_back({{"data", data},
-                    {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
-                    {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
+  if (!sketch.published_by_name) {
+    layers.push_back({{"data", data},
+                      {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
+                      {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
+  }
   layers.push_back(
       {{"data", data},
        {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
@@ -121,9 +116,22 @@ std::string sources_of(const std::vector<Published>& published) {
   return text;
 }
 
+/// Ticks of a logarithmic x that has none of its own.
+void add_ticks(Json& x, const TrainingRows& rows, const std::vector<Published>& published) {
+  if (!x.contains("axis") || x["axis"].contains("values") || !x.contains("scale")) return;
+  if (x["scale"].value("type", "") != "log") return;
+  std::vector<double> values;
+  for (const TrainingRow& row : rows) {
+    if (row.x.is_number() && row.x.get<double>() > 0) values.push_back(row.x.get<double>());
+  }
+  for (const Published& number : published) values.push_back(number.x);
+  if (values.empty()) return;
+  x["axis"]["values"] = x["scale"]["base"] == 2 ? powers_of_two(values) : decade_ticks(values);
+}
+
 std::size_t failures_in(const result::Panel& panel) {
   std::size_t failed = 0;
-  for (const result::Placed& placed : panel.cells) failed += (*placed.cell)["status"] != "ok";
+  for (const result::Placed& placed : panel.cells) failed += !result::is_ok(*placed.cell);
   return failed;
 }
 
@@ -137,14 +145,21 @@ bool is_of_model(const std::string& setting) {
 
 bool tells_data_apart(const Panel& panel) {
   const bool several = result::axis_values(panel).size() > 1;
-  const bool option = !panel.cells.front().cell->at("settings").contains(panel.axis);
+  const bool option = !panel.cells.front().cell->settings.contains(panel.axis);
   return several && !option && !is_of_model(panel.axis);
 }
 
 }  // namespace
 
-const char* const chosen_words =
-    "Dots: every seed, at the learning rate with the best mean validation accuracy.";
+std::string chosen_words(const result::Quality& quality) {
+  return std::string("Dots: every seed, at the learning rate with the ") + quality.selected + ".";
+}
+
+Json quality_encoding(const result::Quality& quality) {
+  if (!quality.less_is_better) return Sketch{}.y_encoding;
+  return {{"scale", {{"zero", false}, {"nice", true}, {"padding", 8}}},
+          {"axis", {{"format", ".2f"}}}};
+}
 
 Json logarithmic(const char* title, double base, const char* format) {
   return {{"field", "x"},
@@ -154,16 +169,33 @@ Json logarithmic(const char* title, double base, const char* format) {
           {"axis", {{"format", format}, {"grid", false}, {"labelOverlap", "greedy"}}}};
 }
 
+std::string published_name(const result::Panel& panel, const std::string& label) {
+  const auto& series = panel.series;
+  const bool ours = std::find(series.begin(), series.end(), label) != series.end();
+  return ours ? label : label + " (published)";
+}
+
+std::vector<std::string> published_last(const result::Panel& panel,
+                                        const std::vector<Published>& published) {
+  std::vector<std::string> names = panel.series;
+  for (const Published& number : published) {
+    const std::string name = published_name(panel, number.label);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::string>& own_order,
                                Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
-  const std::set<std::string> trained = series_of(sketch.rows);
+  std::set<std::string> trained;
+  for (const TrainingRow& row : sketch.rows) {
+    if (!row.series.empty()) trained.insert(row.series);
+  }
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  const auto name_of = [&](const std::string& label) {
-    return has(own.series, label) ? label : label + " (published)";
-  };
+  const auto name_of = [&](const std::string& label) { return published_name(own, label); };
   std::set<std::string> shown = trained;
   for (const Published& number : sketch.published) shown.insert(name_of(number.label));
   result::Panel panel = with_series(own, shown);
@@ -177,33 +209,34 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", sketch.y}};
   y.update(sketch.y_encoding);
+  add_ticks(sketch.x, sketch.rows, sketch.published);
   Json layers = std::move(sketch.layers);
   if (any_of_kind(sketch.rows, "front")) layers.push_back(front_layer(y));
   if (any_of_kind(sketch.rows, "chance")) {
-    layers.push_back(layer_of("chance", {{"type", "tick"}, {"thickness", 2}, {"size", 28}},
-                              {{"y", y}, {"color", {{"value", "#888888"}}}}));
+    layers.push_back(training_layer("chance", {{"type", "tick"}, {"thickness", 2}, {"size", 28}},
+                                    {{"y", y}, {"color", {{"value", "#888888"}}}}));
   }
   if (any_of_kind(sketch.rows, "mean")) {
-    layers.push_back(
-        layer_of("mean", {{"type", "line"}, {"strokeWidth", 2}},
-                 {{"y", y}, {"detail", {{"field", "id"}}}, {"opacity", legend_opacity(0.9)}}));
+    layers.push_back(training_layer(
+        "mean", {{"type", "line"}, {"strokeWidth", 2}},
+        {{"y", y}, {"detail", {{"field", "id"}}}, {"opacity", legend_opacity(0.9)}}));
   }
   if (any_of_kind(sketch.rows, "predicted")) {
     add_predicted(layers, y);
     add_predicted_label(layers, sketch.rows, y);
   }
   const Json shape = shape_encoding(panel.series, order);
-  add_published(layers, sketch.published, y, shape, name_of);
+  add_published_trainings(layers, sketch, y, shape, name_of);
   Json fields = tooltip(sketch.columns);
   if (any_of_kind(sketch.rows, "reach")) {
-    layers.push_back(layer_of(
+    layers.push_back(training_layer(
         "reach", {{"type", "point"}, {"filled", false}, {"shape", "diamond"}, {"size", 160}},
         {{"y", y}, {"opacity", legend_opacity(1)}}));
   }
-  Json dots =
-      layer_of("dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
-               {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", fields}});
-  dots["params"] = legend_selection();
+  Json dots = training_layer(
+      "dot", {{"type", "point"}, {"filled", true}, {"size", 50}},
+      {{"y", y}, {"opacity", legend_opacity(0.9)}, {"shape", shape}, {"tooltip", fields}});
+  dots.update({{"params", legend_selection()}});
   layers.push_back(std::move(dots));
   const std::size_t failed = failures_in(panel);
   if (failed > 0) {
@@ -214,18 +247,24 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   sketch.caption += not_drawn_words(own, trained);
   if (!sketch.published.empty()) {
-    sketch.caption += " Hollow and dashed: published numbers" + sources_of(sketch.published) + ".";
+    sketch.caption += sketch.published_by_name ? " Hollow: published numbers"
+                                               : " Hollow and dashed: published numbers";
+    sketch.caption += sources_of(sketch.published) + ".";
   }
-  Figure figure = framed(panel, sketch.what, sketch.title, sketch.caption, order, Json::array());
-  figure.spec["data"] = {{"name", "measured"}, {"values", std::move(sketch.rows)}};
-  figure.spec["layer"] = std::move(layers);
-  figure.spec["encoding"]["x"] = std::move(sketch.x);
-  make_grey(figure.spec["encoding"]["color"], ours);
-  figure.spec.erase("resolve");
-  return figure;
+  return framed({.what = sketch.what,
+                 .title = sketch.title,
+                 .caption = sketch.caption,
+                 .x = std::move(sketch.x),
+                 .grouping = Grouping::flat,
+                 .joins = sketch.joins,
+                 .grey_from = ours,  // published models of which we have none
+                 .rows = to_json(sketch.rows),
+                 .layers = std::move(layers)},
+                panel, order);
 }
 
-std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel, const Json* x) {
+std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel,
+                                                         const std::optional<Json>& x) {
   std::vector<std::pair<std::string, std::string>> data;
   for (const auto& setting : panel.facet) {
     if (!is_of_model(setting.first)) data.push_back(setting);

@@ -25,18 +25,31 @@ struct Sketch {
   std::string y;  ///< the title of the other axis
   Json y_encoding = {{"scale", {{"domain", {0, 1.02}}, {"nice", false}}},
                      {"axis", {{"format", ".1f"}}}};  ///< its scale and axis: those of a share
-  Json rows = Json::array();
+  bool joins = false;  ///< its lines lie over each other: of many series, as small multiples
+  TrainingRows rows;
   Json layers = Json::array();  ///< drawn beneath the rows
   /// Columns that tooltips show first, as (field, title).
   std::vector<std::pair<std::string, std::string>> columns;
   std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units
+  bool published_by_name = false;    ///< side by side: x is the name, which has no other place
 };
 
 /// What the dots of a figure at chosen learning rates are, for its caption.
-extern const char* const chosen_words;
+std::string chosen_words(const result::Quality& quality);
+
+/// Scale and axis of a quality: a share from 0 to 1, or bits from the least that there are.
+Json quality_encoding(const result::Quality& quality);
 
 /// The encoding of a logarithmic field x.
 Json logarithmic(const char* title, double base, const char* format);
+
+/// A published number's name in a figure of `panel`: that of ours, or one of its own where we have
+/// no such model.
+std::string published_name(const result::Panel& panel, const std::string& label);
+
+/// The names along an axis of names: the panel's series, then published ones that we do not have.
+std::vector<std::string> published_last(const result::Panel& panel,
+                                        const std::vector<Published>& published);
 
 /// Frames it; nothing without rows.
 std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
@@ -45,7 +58,7 @@ std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std
 /// The settings that tell the data of a cell of `panel` from that of others: its facets and, where
 /// it is a choice of data, its place `x` on the axis. Width and heads are the model's.
 std::vector<std::pair<std::string, std::string>> data_of(const result::Panel& panel,
-                                                         const nlohmann::json* x);
+                                                         const std::optional<Json>& x);
 
 /// The panel's cells by data set, as panels with the data among their facets; the panel itself
 /// where there is but one.

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "core/result/record.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
+#include "reports/tables/classes.hpp"
 #include "reports/tables/selection.hpp"
 
 namespace attnbench::reports {
@@ -37,17 +37,15 @@ Json level_line(double y, const std::string& what) {
 }
 
 /// The training that stands for the choice.
-result::Training training_of(const Selection& selection) {
-  return *result::training_of(*selection.choice().cells.front());
+const result::Training& training_of(const Selection& selection) {
+  return *selection.choice().cells.front()->training;
 }
 
 }  // namespace
 
-bool any_of_kind(const Json& rows, const std::string& kind) {
-  for (const Json& row : rows) {
-    if (row["kind"] == kind) return true;
-  }
-  return false;
+bool any_of_kind(const TrainingRows& rows, const std::string& kind) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const TrainingRow& row) { return row.kind == kind; });
 }
 
 std::vector<std::pair<std::string, std::string>> tooltip_columns(const char* what) {
@@ -58,22 +56,27 @@ std::vector<std::pair<std::string, std::string>> tooltip_columns(const char* wha
           {"ended", "training"}};
 }
 
+Json to_json(const TrainingRows& rows) {
+  Json list = Json::array();
+  for (const TrainingRow& row : rows) list.push_back(row.json);
+  return list;
+}
+
 std::string share_words(double share) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3f", share);
   return text.data();
 }
 
-double metric(const Json& cell, const char* name) {
-  const Json& metrics = cell["metrics"];
-  return metrics.contains(name) && metrics[name].is_number() ? metrics[name].get<double>() : 0;
+double metric(const CellRecord& cell, const char* name) {
+  return result::number_of(cell.metrics, name).value_or(0);
 }
 
-Json row_of(const Json& cell, const std::string& series, const char* kind, const Json& x,
-            double y) {
+TrainingRow row_of(const CellRecord& cell, const std::string& series, const char* kind,
+                   const Json& x, double y) {
   Json row = provenance_row(cell);
   const auto text = [&](const char* key) {
-    const Json* value = result::value_of(cell, key);
+    const auto value = result::value_of(cell, key);
     return value ? result::human_value(*value) : std::string("–");
   };
   row.update({{"kind", kind},
@@ -83,79 +86,106 @@ Json row_of(const Json& cell, const std::string& series, const char* kind, const
               {"said", share_words(y)},
               {"seed", text(result::model_seed)},
               {"rate", text(result::learning_rate)},
-              {"ended", result::training_of(cell)->converged ? "converged" : "still growing"}});
-  return row;
+              {"ended", cell.training->converged.value_or(false)            ? "converged"
+                        : result::quality_of(*cell.training).less_is_better ? "still falling"
+                                                                            : "still growing"}});
+  return {kind, series, x, y, std::move(row)};
 }
 
-Json predicted_row(const std::string& series, const std::string& id, const Json& x, double y,
-                   const std::string& said) {
-  return {{"kind", "predicted"}, {"series", series}, {"id", id}, {"x", x}, {"y", y},
-          {"said", said}};
+TrainingRow predicted_row(const std::string& series, const std::string& id, const Json& x, double y,
+                          const std::string& said) {
+  return {
+      "predicted",
+      series,
+      x,
+      y,
+      {{"kind", "predicted"}, {"series", series}, {"id", id}, {"x", x}, {"y", y}, {"said", said}}};
 }
 
-Json mean_row(const std::string& series, const Json& x, double y, const std::string& line) {
-  return {{"kind", "mean"},
-          {"series", series},
-          {"x", x},
-          {"y", y},
-          {"id", line.empty() ? series : line}};
+TrainingRow mean_row(const std::string& series, const Json& x, double y, const std::string& line) {
+  return {"mean",
+          series,
+          x,
+          y,
+          {{"kind", "mean"},
+           {"series", series},
+           {"x", x},
+           {"y", y},
+           {"id", line.empty() ? series : line}}};
 }
 
-void add_joined(Json& rows, Json dot, const std::string& line) {
-  Json mean = mean_row(dot["series"], dot["x"], dot["y"].get<double>(), line);
+void add_joined(TrainingRows& rows, TrainingRow dot, const std::string& line) {
+  TrainingRow mean = mean_row(dot.series, dot.x, dot.y, line);
   rows.push_back(std::move(dot));
   rows.push_back(std::move(mean));
 }
 
-void add_levels(Json& layers, const Panel& panel) {
+void add_levels(Json& layers, const Panel& panel, const TrainingRows& rows) {
+  double most = 0;
+  for (const TrainingRow& row : rows) most = std::max(most, row.y);
+  const std::vector<result::CountedLevel> counted = result::counted_levels(panel);
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    const double bits = counted[i].bits_per_byte;
+    if (bits > 1.1 * most && i + 1 < counted.size()) continue;
+    layers.push_back(level_line(bits, result::level_words(counted[i])));
+  }
   std::set<double> guesses;
   std::set<double> chances;
+  bool classes = false;
   for (const result::Placed& placed : panel.cells) {
-    const auto training = result::training_of(*placed.cell);
-    if (training && training->guess > 0) guesses.insert(training->guess);
-    if (training && training->chance > 0) chances.insert(training->chance);
+    const auto& training = placed.cell->training;
+    if (!training) continue;
+    if (training->guess.value_or(0) > 0) guesses.insert(*training->guess);
+    if (training->chance.value_or(0) > 0) chances.insert(*training->chance);
+    classes = classes || result::classifies(*training);
   }
-  if (guesses.size() == 1) {
-    layers.push_back(level_line(*guesses.begin(), "guessing among the sequence's values"));
+  const bool one_guess = guesses.size() == 1;
+  if (one_guess) {
+    layers.push_back(level_line(*guesses.begin(), classes
+                                                      ? "the most frequent class"
+                                                      : "guessing among the sequence's values"));
   }
-  if (chances.size() == 1 && *chances.begin() > 0.01) {
-    layers.push_back(level_line(*chances.begin(), "chance"));
-  }
+  // Classes of about one size make one line of two, whose words would lie over each other.
+  constexpr double apart = 0.03;
+  const bool of_its_own = chances.size() == 1 && *chances.begin() > 0.01 &&
+                          !(classes && one_guess && *guesses.begin() - *chances.begin() < apart);
+  if (of_its_own) layers.push_back(level_line(*chances.begin(), "chance"));
 }
 
-void add_chances(Json& rows, const Panel& panel) {
+void add_chances(TrainingRows& rows, const Panel& panel) {
   std::map<std::string, std::pair<Json, double>> chances;
   std::set<double> different;
   for (const result::Placed& placed : panel.cells) {
-    const auto training = placed.x ? result::training_of(*placed.cell) : std::nullopt;
-    if (!training) continue;
-    chances[placed.x->dump()] = {*placed.x, training->chance};
-    different.insert(training->chance);
+    if (!placed.x || !placed.cell->training) continue;
+    const double chance = placed.cell->training->chance.value_or(0);
+    chances[placed.x->dump()] = {*placed.x, chance};
+    different.insert(chance);
   }
   if (different.size() < 2) return;
   for (const auto& [key, place] : chances) {
-    rows.push_back({{"kind", "chance"}, {"x", place.first}, {"y", place.second}});
+    const auto& [x, y] = place;
+    rows.push_back({"chance", "", x, y, {{"kind", "chance"}, {"x", x}, {"y", y}}});
   }
 }
 
-void add_reach(Json& rows, const Selection& selection, const Json& x) {
-  const Json& cell = *selection.choice().cells.front();
+void add_reach(TrainingRows& rows, const Selection& selection, const Json& x) {
+  const CellRecord& cell = *selection.choice().cells.front();
   const double reach = training_of(selection).reach.value_or(0);
   if (reach > 0) rows.push_back(row_of(cell, selection.series, "reach", x, reach));
 }
 
-void add_reach_line(Json& rows, const Selection& selection, double unit,
+void add_reach_line(TrainingRows& rows, const Selection& selection, double unit,
                     const std::pair<double, double>& range) {
-  const std::optional<result::ReachLine> line = training_of(selection).reach_line;
+  const std::optional<result::ReachLine>& line = training_of(selection).reach_line;
   if (!line) return;
   // As the record has it: lines of one id are one.
-  const std::string id = (*selection.choice().cells.front())["training"]["reach_line"].dump();
-  for (const Json& row : rows) {
-    if (row["kind"] == "predicted" && row["id"] == id) return;  // another window's, the same line
+  const std::string id = Json(*line).dump();
+  for (const TrainingRow& row : rows) {
+    if (row.kind == "predicted" && row.json.at("id") == id) return;  // another window's
   }
   constexpr double beyond = 1.2;
   for (std::size_t i = 0; i < line->keys.size(); ++i) {
-    const double bytes = line->state_bytes[i];
+    const auto bytes = static_cast<double>(line->state_bytes[i]);
     if (bytes * beyond < range.first || bytes > range.second * beyond) continue;
     rows.push_back(predicted_row(selection.series, id, bytes / unit, line->reach[i],
                                  share_words(line->reach[i]) + " with a window of " +
@@ -163,13 +193,25 @@ void add_reach_line(Json& rows, const Selection& selection, double unit,
   }
 }
 
+std::string kept_words(const std::vector<Selection>& selections) {
+  std::set<std::string> rules;
+  for (const Selection& selection : selections) {
+    for (const CellRecord* cell : selection.choice().cells) {
+      const auto& chosen = cell->training->selection;
+      rules.insert(chosen ? chosen->keep : std::string());
+    }
+  }
+  if (rules.size() != 1 || *rules.begin() != "best_validation") return "";
+  return " Scored: the weights of the best validation.";
+}
+
 std::string reach_words(const std::vector<Selection>& selections) {
   bool any = false;
   bool stacked = false;
   for (const Selection& selection : selections) {
-    const result::Training training = training_of(selection);
+    const result::Training& training = training_of(selection);
     any = any || training.reach;
-    stacked = stacked || training.stacked > 1;
+    stacked = stacked || training.stacked.value_or(1) > 1;
   }
   if (!any) return "";
   return std::string(
@@ -178,16 +220,17 @@ std::string reach_words(const std::vector<Selection>& selections) {
          (stacked ? "; windows in several blocks may reach farther." : ".");
 }
 
-void add_front(Json& rows, std::vector<std::pair<double, double>> points) {
+void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
+               const result::Quality& quality) {
   if (points.size() < 2) return;
-  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  std::sort(points.begin(), points.end(), [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : quality.better(a.second, b.second);
   });
-  double best = -1;
-  for (const auto& [cost, accuracy] : points) {
-    if (accuracy <= best) continue;
-    best = accuracy;
-    rows.push_back({{"kind", "front"}, {"x", cost}, {"y", accuracy}});
+  std::optional<double> best;
+  for (const auto& [cost, y] : points) {
+    if (best && !quality.better(y, *best)) continue;
+    best = y;
+    rows.push_back({"front", "", cost, y, {{"kind", "front"}, {"x", cost}, {"y", y}}});
   }
 }
 

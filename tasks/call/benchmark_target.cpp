@@ -52,6 +52,7 @@ class LayerTarget final : public BenchmarkTarget {
       : mechanism_(mechanism),
         scope_(settings.scope),
         layer_(std::make_shared<Layer>(mechanism, implementation, settings.scope, seed)) {
+    if (settings.positions == training::Positions::rotary) layer_->use_rotary_positions();
     const Problem& problem = settings.problem;
     const auto tokens = [&](std::int64_t length, std::uint64_t own_seed) {
       return seeded_normal({problem.batch, length, problem.width()}, own_seed, settings.input_scale,

@@ -8,6 +8,8 @@
 namespace attnbench::tasks::call {
 namespace {
 
+using training::Positions;
+
 constexpr Names<Pass, 3> passes = {{"forward", Pass::forward},
                                    {"backward", Pass::backward},
                                    {"forward+backward", Pass::forward_backward}};
@@ -122,6 +124,20 @@ double model_peak_bytes(double mix_bytes, double mix_saved_bytes, double weight_
   return 2 * weights + saved + forward + 2 * n.logits_bytes();
 }
 
+/// Whether the scope has what the positions are added to.
+Support positions_support(const Settings& settings) {
+  if (settings.positions == Positions::none || settings.model) return {};
+  if (settings.positions != Positions::rotary) {
+    return Support::no(
+        "learned and sinusoidal positions are added to an embedding, which the scope model alone "
+        "has: say scope model, or positions none or rotary");
+  }
+  if (settings.scope != Scope::mix) return {};
+  return Support::no(
+      "rotary positions come after projections, which the scope mix does not have: say scope "
+      "projected, layer or model, or positions none");
+}
+
 double output_bytes(const Settings& settings) {
   return static_cast<double>(output_elements(settings.problem) * bytes_of(settings.problem.dtype));
 }
@@ -186,6 +202,11 @@ std::vector<Option> declared_kinds() {
                        {"mix", "projected", "layer", "model"}),
           integer_setting("layers", 2, "blocks, for the scope model"),
           integer_setting("vocabulary", 256, "different tokens, for the scope model"),
+          text_setting("positions", "none",
+                       "rotary: queries and keys are rotated to their positions, inside the clock, "
+                       "in any scope with projections; learned or sinusoidal: added to the "
+                       "embedding, for the scope model",
+                       {"none", "learned", "sinusoidal", "rotary"}),
           text_setting("mlp", "plain",
                        "for the scope model; plain: GELU between two products; gated: SiLU",
                        {"plain", "gated"}),
@@ -214,6 +235,7 @@ Settings settings_from(const Options& said) {
   const std::string& scope = said.text("scope");
   if (scope == "model") settings.model = training::model_options_from(said);
   settings.scope = settings.model ? Scope::layer : scope_from(scope);
+  settings.positions = training::positions_from(said.text("positions"));
   settings.input_scale = said.number("input_scale");
   return settings;
 }
@@ -232,10 +254,14 @@ void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cel
         "the scope model has one sequence and so no cross attention: say causal or bidirectional");
     return;
   }
+  forecast.support = positions_support(settings);
+  if (!forecast.support) return;
   RoleInputs inputs;
   if (settings.scope != Scope::mix) {
     const SingleThread alone;
     const auto mechanism = make_on_cpu(registry, cell, forecast);
+    if (settings.positions == Positions::rotary) forecast.support = rotary_support(*mechanism);
+    if (!forecast.support) return;
     inputs.roles = mechanism->roles();
     for (const Role& role : inputs.roles) {
       if (role.source != Source::latent_stream) continue;

@@ -2,7 +2,8 @@
 //
 // Its FLOPs and bytes are those of the timed passes and of the projections inside the clock. A
 // backward pass reads the inputs, the saved tensors and the output's gradient, and writes the
-// inputs' gradients; it need not compute exponentials again, so none are counted for it.
+// inputs' gradients; it need not compute exponentials again, so none are counted for it. Rotations
+// to positions are not counted: they are a few operations for each number of queries and keys.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,8 @@ struct Settings {
   Pass pass = Pass::forward;
   Scope scope = Scope::mix;                     ///< of the attention; `layer` inside a model
   std::optional<training::ModelOptions> model;  ///< of the scope `model`
+  /// In the scopes `projected` and `layer`, none or rotary; that of the model is the model's.
+  training::Positions positions = training::Positions::none;
   double input_scale = 1;
 
   bool has_backward() const { return pass != Pass::forward; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tasks/forecast.hpp"
@@ -93,36 +92,33 @@ MixCase TimedCall::case_of(const InnerMix& inner, std::uint64_t seed) const {
           seed};
 }
 
-Json TimedCall::check(std::uint64_t seed) {
-  Json section;
+CheckSection TimedCall::check(std::uint64_t seed) {
+  CheckSection section;
   for (std::size_t i = 0; i < target_->mixes(); ++i) {
     const InnerMix inner = target_->mix(i);
-    Json one = check_mix(case_of(inner, seed), settings_.has_backward());
-    section = section.is_null() ? std::move(one) : worse_of(std::move(section), std::move(one));
+    CheckSection one = check_mix(case_of(inner, seed), settings_.has_backward());
+    section = i == 0 ? std::move(one) : worse_of(std::move(section), std::move(one));
   }
-  section["mixes"] = target_->mixes();
+  section.mixes = target_->mixes();
   return section;
 }
 
-Json TimedCall::metered_forward(MemoryMeter& meter) {
+result::Values TimedCall::metered_forward(MemoryMeter& meter, std::int64_t input_bytes) {
   const at::NoGradGuard no_grad;
   const std::int64_t before = meter.live_bytes();
   meter.reset_peak();
   const at::Tensor output = forward();
   const std::int64_t peak = meter.peak_bytes();
-  return {{"output_bytes", bytes_of(output)},
+  return {{"input_bytes", input_bytes},
+          {"output_bytes", bytes_of(output)},
           {"workspace_bytes", std::max<std::int64_t>(0, peak - before - bytes_of(output))},
           {"peak_bytes", peak}};
 }
 
-Json TimedCall::metered(MemoryMeter& meter) {
+result::Values TimedCall::metered(MemoryMeter& meter) {
   std::int64_t input_bytes = 0;
   for (const at::Tensor& leaf : leaves_) input_bytes += bytes_of(leaf);
-  if (settings_.pass == Pass::forward) {
-    Json memory = metered_forward(meter);
-    memory["input_bytes"] = input_bytes;
-    return memory;
-  }
+  if (settings_.pass == Pass::forward) return metered_forward(meter, input_bytes);
   const at::AutoGradMode with_grad(true);
   clear_gradients();
   const std::int64_t before = meter.live_bytes();

@@ -27,20 +27,20 @@ class TimedCall {
 
   /// Values, and the gradient where the pass has one, against the definition: see check_mix. Of a
   /// model, the mixes of the first and the last block on their own inputs; the worse result.
-  Json check(std::uint64_t seed);
+  CheckSection check(std::uint64_t seed);
 
   /// Checks the calls of `body` after the last of them: its output against the definition on
   /// sampled rows (see check_output); output and gradients as a whole against the same call
   /// repeated in other memory; inputs unchanged, and nothing running after a call has returned.
-  /// `round` determines the rows; the first round also checks a gradient again. {verdict, reason?,
-  /// …}; {verdict: ok, skipped} where memory is short.
-  Json timed_check(std::uint64_t seed, int round, double seconds = 0.1);
+  /// `round` determines the rows; the first round also checks a gradient again. `skipped` says so
+  /// where memory is short.
+  CheckSection timed_check(std::uint64_t seed, int round, double seconds = 0.1);
 
-  /// The memory of one pass: {input_bytes, output_bytes, saved_bytes?, gradient_bytes?,
-  /// workspace_bytes, peak_bytes}. saved: what the graph keeps for the backward pass beyond inputs
-  /// and output. gradient: what the backward pass leaves. workspace: the most in use at once beyond
-  /// all of those. peak: all tensors of the process at the worst moment.
-  Json metered(MemoryMeter& meter);
+  /// The record's section `memory` of one pass: {input_bytes, output_bytes, saved_bytes?,
+  /// gradient_bytes?, workspace_bytes, peak_bytes}. saved: what the graph keeps for the backward
+  /// pass beyond inputs and output. gradient: what the backward pass leaves. workspace: the most in
+  /// use at once beyond all of those. peak: all tensors of the process at the worst moment.
+  result::Values metered(MemoryMeter& meter);
 
   const Forecast& forecast() const { return forecast_; }
 
@@ -49,10 +49,10 @@ class TimedCall {
   void clear_gradients();
   void make_fresh();
   MixCase case_of(const InnerMix& inner, std::uint64_t seed) const;
-  Json metered_forward(MemoryMeter& meter);
+  result::Values metered_forward(MemoryMeter& meter, std::int64_t input_bytes);
   /// The checks on the copies of the inputs: the repeated call, then its mixes on sampled rows.
-  Json checked_again(std::uint64_t seed, int round, double seconds);
-  Json check_mixes(const at::Tensor& timed, std::uint64_t seed, int round, double seconds);
+  CheckSection checked_again(std::uint64_t seed, int round, double seconds);
+  CheckSection check_mixes(const at::Tensor& timed, std::uint64_t seed, int round, double seconds);
 
   const Registry& registry_;
   const Cell cell_;

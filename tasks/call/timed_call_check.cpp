@@ -1,7 +1,6 @@
 // TimedCall's check of the calls that were timed.
 #include <algorithm>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "attention/conformance/tolerance.hpp"
 #include "tasks/call/timed_call.hpp"
@@ -62,9 +61,9 @@ std::vector<at::Tensor> taken_gradients(std::vector<at::Tensor> leaves) {
 
 }  // namespace
 
-Json TimedCall::timed_check(std::uint64_t seed, int round, double seconds) {
+CheckSection TimedCall::timed_check(std::uint64_t seed, int round, double seconds) {
   if (!fresh_ || !output_.defined()) {
-    return {{"verdict", "ok"}, {"skipped", "copies of its inputs did not fit in memory"}};
+    return check_skipped("copies of its inputs did not fit in memory");
   }
   if (const std::string name = fresh_->changed(); !name.empty()) {
     return found_wrong("a timed call changed its input \"" + name + "\" in place");
@@ -77,13 +76,13 @@ Json TimedCall::timed_check(std::uint64_t seed, int round, double seconds) {
     }
   }
   target_->exchange(copies);
-  Json section;
+  CheckSection section;
   try {
     section = checked_again(seed, round, seconds);
   } catch (const std::bad_alloc&) {
-    section = {{"verdict", "ok"}, {"skipped", "it did not fit in memory"}};
+    section = check_skipped("it did not fit in memory");
   } catch (const c10::OutOfMemoryError&) {
-    section = {{"verdict", "ok"}, {"skipped", "it did not fit in memory"}};
+    section = check_skipped("it did not fit in memory");
   }
   target_->exchange(copies);
   clear_gradients();
@@ -91,7 +90,7 @@ Json TimedCall::timed_check(std::uint64_t seed, int round, double seconds) {
   return section;
 }
 
-Json TimedCall::checked_again(std::uint64_t seed, int round, double seconds) {
+CheckSection TimedCall::checked_again(std::uint64_t seed, int round, double seconds) {
   const at::AutoGradMode as_timed(settings_.has_backward());
   const at::Tensor timed = output_.detach();
   const std::vector<at::Tensor> gradients = taken_gradients(leaves_);
@@ -135,17 +134,18 @@ Json TimedCall::checked_again(std::uint64_t seed, int round, double seconds) {
   }
   repeated.reset();
 
-  Json section = check_mixes(timed, seed, round, seconds);
-  if (!after_call.note().empty()) section["after_call"] = after_call.note();
-  if (!is_right(section)) {
-    section["reason"] = "in a timed call " + section.value("reason", "it was wrong");
+  CheckSection section = check_mixes(timed, seed, round, seconds);
+  section.after_call = after_call.note();
+  if (!section.ok()) {
+    section.mark_wrong("in a timed call " +
+                       (section.reason.empty() ? "it was wrong" : section.reason));
   }
   return section;
 }
 
-Json TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed, int round,
-                            double seconds) {
-  Json section;
+CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed, int round,
+                                    double seconds) {
+  CheckSection section;
   for (std::size_t index = 0; index < target_->mixes(); ++index) {
     const InnerMix inner = target_->mix(index);
     const MixCase mix = case_of(inner, seed + 1000 * static_cast<std::uint64_t>(round + 1));
@@ -162,10 +162,9 @@ Json TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed, int rou
       const at::NoGradGuard no_grad;
       output = implementation_.mix(inner.mechanism, inner.inputs, nullptr).output;
     }
-    Json one = check_output(mix, problem, output, renewed, seconds);
-    if (settings_.has_backward() && round == 0 && is_right(one)) {
-      one["gradient"] = check_gradient(mix, gradient_rows);
-      if (!is_right(one["gradient"])) mark_wrong(one, one["gradient"]["reason"]);
+    CheckSection one = check_output(mix, problem, output, renewed, seconds);
+    if (settings_.has_backward() && round == 0 && one.ok()) {
+      one.add_part("gradient", check_gradient(mix, gradient_rows), "");
     }
     section = index == 0 ? one : worse_of(section, one);
   }

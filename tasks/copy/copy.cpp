@@ -39,10 +39,10 @@ class CopyTask final : public training::TrainingTask {
   std::vector<std::string> further_figures() const override { return {"accuracy_by_look_back"}; }
 
   /// Symbols are uniform: chance is the accuracy of any constant answer.
-  Json facts(const Cell&, const Forecast&, const training::DataSet& data,
-             const training::StateBytes&) const override {
+  void add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+                 const training::StateBytes&, result::Training& record) const override {
     const Plan& plan = dynamic_cast<const CopyData&>(data).plan();
-    return {{"chance", 1.0 / static_cast<double>(plan.vocabulary - 1)}};
+    record.chance = 1.0 / static_cast<double>(plan.vocabulary - 1);
   }
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/errors.hpp"
-#include "tasks/training/random.hpp"
+#include "core/random.hpp"
 
 namespace attnbench::tasks::copy {
 namespace {
@@ -33,7 +33,7 @@ Example example_from(const Sequence& sequence, std::int64_t first) {
 }  // namespace
 
 Sequence make_sequence(const Plan& plan, Split split, std::uint64_t number) {
-  training::Random random(training::key_of({plan.seed, static_cast<std::uint64_t>(split)}), number);
+  Random random(key_of({plan.seed, static_cast<std::uint64_t>(split)}), number);
   Sequence sequence;
   sequence.symbols = fewest(plan) + random.below(bound(plan) - fewest(plan));
   sequence.tokens.assign(static_cast<std::size_t>(plan.length), 0);

@@ -1,7 +1,6 @@
 // The crossover task: searches the length from which on a mechanism is faster than the fastest
 // exact attention, with an interval, for one scope and size of the mechanism.
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tasks/call/settings.hpp"
@@ -52,17 +51,16 @@ const LengthTiming* shown_of(const SearchResult& found, const PairwiseTiming& ti
   return longest;
 }
 
-Json crossings_of(const SearchResult& found) {
-  Json list = Json::array();
+std::vector<result::Crossing> crossings_of(const SearchResult& found) {
+  std::vector<result::Crossing> list;
   for (const Crossing& crossing : found.crossings) {
     const Faster to = crossing.from == Faster::exact ? Faster::mechanism : Faster::exact;
-    list.push_back(
-        {{"low", crossing.low}, {"high", crossing.high}, {"faster_from_high", to_string(to)}});
+    list.push_back({crossing.low, crossing.high, to_string(to), {}});
   }
   return list;
 }
 
-void add_efficiency(Json& section, const PairwiseTiming& timing, const Range& range) {
+std::optional<result::Efficiency> efficiency_of(const PairwiseTiming& timing, const Range& range) {
   std::vector<double> lengths;
   std::vector<double> exact;
   std::vector<double> mechanism;
@@ -74,11 +72,9 @@ void add_efficiency(Json& section, const PairwiseTiming& timing, const Range& ra
     exact.push_back(found->second.times.first_seconds);
     mechanism.push_back(found->second.times.second_seconds);
   }
-  const auto efficiency = efficiency_length(lengths, exact, mechanism);
-  if (!efficiency) return;
-  section["efficiency"] = {{"length", efficiency->length},
-                           {"r2_exact", efficiency->r2_exact},
-                           {"r2_mechanism", efficiency->r2_mechanism}};
+  const auto found = efficiency_length(lengths, exact, mechanism);
+  if (!found) return std::nullopt;
+  return result::Efficiency{found->length, {}, {}, found->r2_exact, found->r2_mechanism};
 }
 
 class CrossoverWork final : public Work {
@@ -96,26 +92,25 @@ class CrossoverWork final : public Work {
 
   Json run(Context&) override {
     run_search();
-    Json section = {{"verdict", found_->verdict},
-                    {"crossings", crossings_of(*found_)},
-                    {"implementation", shown_->implementation},
-                    {"against", shown_->exact.mechanism + "/" + shown_->exact.implementation},
-                    {"length_minimum", found_->trials.front().length},
-                    {"length_maximum", found_->trials.back().length},
-                    {"lengths", Json::array()}};
-    if (found_->low) section["low"] = *found_->low;
-    if (found_->high) section["high"] = *found_->high;
-    if (!timing_->stopped().empty()) section["stopped"] = timing_->stopped();
-    for (const auto& [length, one] : timing_->timings()) {
-      section["lengths"].push_back(one.to_json());
-    }
-    add_efficiency(section, *timing_, settings_.range);
-    return {{"chosen",
-             {{"implementation", shown_->implementation},
-              {"reason", "at length " + std::to_string(shown_->trial.length) +
-                             ", where the verdict is shown"}}},
-            {"crossover", std::move(section)},
-            {"timed_check", timing_->timed_check()}};
+    result::CrossoverRound round;
+    round.verdict = found_->verdict;
+    round.low = found_->low;
+    round.high = found_->high;
+    round.crossings = crossings_of(*found_);
+    round.implementation = shown_->implementation;
+    round.against = shown_->against();
+    round.length_minimum = found_->trials.front().length;
+    round.length_maximum = found_->trials.back().length;
+    round.stopped = timing_->stopped();
+    auto& lengths = round.lengths.emplace();
+    for (const auto& [length, one] : timing_->timings()) lengths.push_back(one.section());
+    round.efficiency = efficiency_of(*timing_, settings_.range);
+    RunSections sections;
+    sections.chosen = {shown_->implementation, "at length " + std::to_string(shown_->trial.length) +
+                                                   ", where the verdict is shown"};
+    sections.crossover = std::move(round);
+    sections.timed_check = timing_->timed_check();
+    return sections;
   }
 
  private:

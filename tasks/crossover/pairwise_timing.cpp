@@ -39,22 +39,24 @@ std::string mebibytes(double bytes) {
 
 }  // namespace
 
-Json LengthTiming::to_json() const {
-  Json row = {{"length", trial.length}, {"faster", to_string(trial.faster)}};
+result::ComparedLength LengthTiming::section() const {
+  result::ComparedLength row;
+  row.length = trial.length;
+  row.faster = to_string(trial.faster);
   if (trial.faster == Faster::untried) {
-    row["reason"] = reason;
+    row.reason = reason;
     return row;
   }
-  row.update({{"seconds", times.second_seconds},
-              {"exact_seconds", times.first_seconds},
-              {"ratio", times.ratio},
-              {"pairs", times.pairs},
-              {"stop", times.stop},
-              {"implementation", implementation},
-              {"against", exact.mechanism + "/" + exact.implementation}});
+  row.seconds = times.second_seconds;
+  row.exact_seconds = times.first_seconds;
+  row.ratio = times.ratio;
+  row.pairs = static_cast<std::int64_t>(times.pairs);
+  row.stop = times.stop;
+  row.implementation = implementation;
+  row.against = against();
   if (std::isfinite(times.ratio_high)) {
-    row["ratio_low"] = times.ratio_low;
-    row["ratio_high"] = times.ratio_high;
+    row.ratio_low = times.ratio_low;
+    row.ratio_high = times.ratio_high;
   }
   return row;
 }
@@ -177,29 +179,29 @@ LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mec
   timing.exact = fastest->cell;
   timing.exact.implementation = fastest->forecast.implementation;
   const auto check_calls = [&](call::TimedCall& one, const std::string& name) {
-    const Json found = one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
-    if (is_right(found) || !timing.wrong.empty()) return;
-    timing.wrong = name + " at length " + std::to_string(length) + ": " +
-                   found.value("reason", "its values are wrong");
+    const CheckSection found =
+        one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
+    if (found.ok() || !timing.wrong.empty()) return;
+    timing.wrong = name + " at length " + std::to_string(length) + ": " + found.reason;
   };
   check_calls(*timed_call, mechanism.cell.mechanism + "/" + timing.implementation);
-  check_calls(*best, timing.exact.mechanism + "/" + timing.exact.implementation);
+  check_calls(*best, timing.against());
   return timing;
 }
 
-Json PairwiseTiming::timed_check() const {
-  Json section = {{"verdict", "ok"}, {"lengths", 0}};
-  int lengths = 0;
+CheckSection PairwiseTiming::timed_check() const {
+  CheckSection section;
+  std::size_t lengths = 0;
   for (const auto& [length, timing] : timings_) {
     if (timing.trial.faster == Faster::untried) continue;
-    section["lengths"] = ++lengths;
-    if (timing.wrong.empty() || section.contains("reason")) continue;
-    mark_wrong(section, timing.wrong);
+    ++lengths;
+    if (!timing.wrong.empty() && section.ok()) section.mark_wrong(timing.wrong);
   }
+  section.lengths = lengths;
   return section;
 }
 
-Json PairwiseTiming::check(const LengthTiming& timing) {
+CheckSection PairwiseTiming::check(const LengthTiming& timing) {
   const std::int64_t length = timing.trial.length;
   const auto checked = [&](const Cell& cell) {
     const call::Settings settings = call_at(cell, length);
@@ -210,14 +212,10 @@ Json PairwiseTiming::check(const LengthTiming& timing) {
   };
   Cell mechanism = settings_.mechanism;
   mechanism.implementation = timing.implementation;
-  Json section = checked(mechanism);
-  section["length"] = length;
-  section["exact"] = checked(timing.exact);
-  if (is_right(section) && !is_right(section["exact"])) {
-    mark_wrong(section, timing.exact.mechanism + "/" + timing.exact.implementation +
-                            ", which it is compared with: " +
-                            section["exact"].value("reason", "its values are wrong"));
-  }
+  CheckSection section = checked(mechanism);
+  section.length = length;
+  section.add_part("exact", checked(timing.exact),
+                   timing.against() + ", which it is compared with: ");
   return section;
 }
 

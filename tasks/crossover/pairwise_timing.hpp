@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "tasks/crossover/settings.hpp"
+#include "tasks/sections.hpp"
 
 namespace attnbench::tasks::crossover {
 
@@ -21,9 +21,10 @@ struct LengthTiming {
   /// Why a timed call of either side was wrong; empty if none was.
   std::string wrong;
 
-  /// {length, faster, seconds, exact_seconds, ratio, ratio_low?, ratio_high?, pairs, stop,
-  /// implementation, against}; {length, faster, reason} where untried.
-  Json to_json() const;
+  /// As the record has it.
+  result::ComparedLength section() const;
+  /// MECHANISM/IMPLEMENTATION of the exact form.
+  std::string against() const { return exact.mechanism + "/" + exact.implementation; }
 };
 
 class PairwiseTiming {
@@ -35,12 +36,12 @@ class PairwiseTiming {
   /// `stopped`.
   std::optional<Trial> at(std::int64_t length);
 
-  /// Checks both sides at that length against their definitions: the mechanism's check, with length
-  /// and exact: {…} added.
-  Json check(const LengthTiming& timing);
+  /// Checks both sides at that length against their definitions: the mechanism's check, with that
+  /// of the exact form as its part "exact".
+  CheckSection check(const LengthTiming& timing);
 
-  /// The check of the timed calls at all lengths: {verdict, reason?, lengths}.
-  Json timed_check() const;
+  /// The check of the timed calls at all lengths.
+  CheckSection timed_check() const;
 
   const std::map<std::int64_t, LengthTiming>& timings() const { return timings_; }
   const std::string& stopped() const { return stopped_; }

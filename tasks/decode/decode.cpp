@@ -1,10 +1,12 @@
 // The decode task: one token at a time from a state. The time of a step and the size of the state
 // against the length of the context, with prefill and generation beside them.
-#include <nlohmann/json.hpp>
+#include <algorithm>
 #include <utility>
 
+#include "attention/layer.hpp"
 #include "tasks/check.hpp"
 #include "tasks/decode/generation.hpp"
+#include "tasks/decode/model_decode.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/output_checks.hpp"
 #include "tasks/settings.hpp"
@@ -40,6 +42,13 @@ Support has_state(const Mechanism& mechanism, const Problem& problem) {
   } catch (const UnsupportedError& error) {
     return Support::no(error.what());
   }
+}
+
+/// What rotating the queries and keys of a context takes at its peak: copies in float32 at least.
+double rotation_bytes(const Problem& problem) {
+  const auto numbers = static_cast<double>(problem.batch * (problem.heads + problem.kv_heads) *
+                                           problem.length * problem.head_dim);
+  return 4 * numbers * static_cast<double>(std::max<std::int64_t>(4, bytes_of(problem.dtype)));
 }
 
 /// Rows of the outputs of single tokens, and their places in the sequence.
@@ -100,39 +109,38 @@ class DecodeWork final : public Work {
         return found_wrong(wrong);
       }
     }
-    const MixCase mix = case_of(generation_->inputs(), context);
+    const Inputs inputs = generation_->mixed_inputs();
+    const MixCase mix = case_of(inputs, context);
     const std::int64_t steps = generation_->steps();
     StepRows taken;
     taken.add(*generation_, outputs, 0);
     if (steps > 1) taken.add(*generation_, outputs, steps - 1);
-    Json section = check_rows(mix, whole_problem(), taken.rows, taken.values);
-    Json of_context = check_output(mix, generation_->problem_of(generation_->context_length()),
-                                   prefill, {}, prefill_seconds);
-    if (is_right(section) && !is_right(of_context)) {
-      mark_wrong(section, "prefill: " + of_context.value("reason", "its values are wrong"));
-    }
-    section["prefill"] = std::move(of_context);
-    if (!after_call.note().empty()) section["after_call"] = after_call.note();
+    CheckSection section = check_rows(mix, whole_problem(), taken.rows, taken.values);
+    section.add_part("prefill",
+                     check_output(mix, generation_->problem_of(generation_->context_length()),
+                                  prefill, {}, prefill_seconds),
+                     "prefill: ");
+    section.after_call = after_call.note();
     return section;
   }
 
   Json run(Context& context) override {
     const at::NoGradGuard no_grad;
-    Json sections = {{"chosen", chosen_section(forecast_)}};
-    if (context.round() == 0) sections["memory"] = generation_->metered_step(context.memory());
+    RunSections sections;
+    sections.chosen = chosen_section(forecast_);
+    if (context.round() == 0) sections.memory = generation_->metered_step(context.memory());
     generation_->make_fresh(context.seed());
-    Json timed = {{"verdict", "ok"}};
+    CheckSection& timed = sections.timed_check.emplace();
     context.measure("step", generation_->step_body());
-    add_check(timed, "step", check_step(context));
+    timed.add_part("step", check_step(context), "a timed step: ");
     const double generation = context.measure("generation", generation_->generation_body());
-    add_check(timed, "generation", check_generation(context));
+    timed.add_part("generation", check_generation(context), "a timed generation: ");
     const double prefill = context.measure("prefill", generation_->prefill_body());
-    add_check(timed, "prefill", check_prefill(context));
-    sections["timed_check"] = std::move(timed);
+    timed.add_part("prefill", check_prefill(context), "a timed prefill: ");
     const auto batch = static_cast<double>(forecast_.problem.batch);
     const auto steps = static_cast<double>(generation_->steps());
     const std::int64_t length = generation_->context_length();
-    sections["metrics"] = {
+    sections.metrics = {
         {"state_bytes", generation_->empty_state(length).bytes()},
         {"tokens_per_second", batch * steps / generation},
         {"prefill_tokens_per_second", batch * static_cast<double>(length) / prefill}};
@@ -162,27 +170,18 @@ class DecodeWork final : public Work {
     return found.empty() ? "" : cell_.mechanism + "/" + implementation_.name + " returned " + found;
   }
 
-  /// Adds the check of one kind of call to that of all.
-  static void add_check(Json& timed, const char* what, Json found) {
-    if (is_right(timed) && !is_right(found)) {
-      mark_wrong(timed, std::string("a timed ") + what + ": " +
-                            found.value("reason", "its values are wrong"));
-    }
-    timed[what] = std::move(found);
-  }
-
-  /// The result where the outputs of the last call cannot be checked; null where they can.
-  Json early_result() const {
+  /// The result where the outputs of the last call cannot be checked.
+  std::optional<CheckSection> early_result() const {
     if (!generation_->fresh() || !generation_->outputs().front().defined()) {
-      return {{"verdict", "ok"}, {"skipped", "copies of its inputs did not fit in memory"}};
+      return check_skipped("copies of its inputs did not fit in memory");
     }
     const std::string name = generation_->fresh()->changed();
     if (!name.empty()) return found_wrong("it changed its input \"" + name + "\" in place");
-    return nullptr;
+    return std::nullopt;
   }
 
-  Json check_step(Context& context) {
-    if (Json early = early_result(); !early.is_null()) return early;
+  CheckSection check_step(Context& context) {
+    if (const auto early = early_result()) return *early;
     const std::vector<at::Tensor>& outputs = generation_->outputs();
     if (const std::string wrong = mismatch(outputs[0], 1); !wrong.empty()) {
       return found_wrong(wrong);
@@ -190,19 +189,19 @@ class DecodeWork final : public Work {
     const Inputs inputs = generation_->last_inputs();
     StepRows taken;
     taken.add(*generation_, outputs, 0);
-    Json found =
+    CheckSection found =
         check_taken_rows(case_of(inputs, context), whole_problem(), taken.rows, taken.values);
-    if (!is_right(found)) return found;
+    if (!found.ok()) return found;
     AfterCallCheck after_call;
     const at::Tensor repeated = generation_->first_step();
     const std::string why = after_call.failure(repeated);
     if (!why.empty()) return found_wrong(why);
-    if (!after_call.note().empty()) found["after_call"] = after_call.note();
+    found.after_call = after_call.note();
     return found;
   }
 
-  Json check_generation(Context& context) {
-    if (Json early = early_result(); !early.is_null()) return early;
+  CheckSection check_generation(Context& context) {
+    if (const auto early = early_result()) return *early;
     const std::vector<at::Tensor>& outputs = generation_->outputs();
     for (const at::Tensor& output : outputs) {
       if (const std::string wrong = mismatch(output, 1); !wrong.empty()) return found_wrong(wrong);
@@ -218,8 +217,8 @@ class DecodeWork final : public Work {
     return check_taken_rows(case_of(inputs, context), whole_problem(), taken.rows, taken.values);
   }
 
-  Json check_prefill(Context& context) {
-    if (Json early = early_result(); !early.is_null()) return early;
+  CheckSection check_prefill(Context& context) {
+    if (const auto early = early_result()) return *early;
     const std::int64_t length = generation_->context_length();
     const at::Tensor& output = generation_->outputs()[0];
     if (const std::string wrong = mismatch(output, length); !wrong.empty()) {
@@ -252,6 +251,16 @@ class DecodeTask final : public Task {
     std::vector<Option> declared = size_settings();
     declared.push_back(integer_setting("length", 1024, "tokens of context before the step"));
     declared.push_back(integer_setting("steps", 16, "tokens generated one after the other"));
+    declared.push_back(text_setting("scope", "mix",
+                                    "mix: the mixing alone, from its own state; model: a whole "
+                                    "model from token ids to logits, from the states of its blocks",
+                                    {"mix", "model"}));
+    declared.push_back(text_setting(
+        "positions", "none",
+        "rotary: queries and keys are rotated to their positions before each mix, inside the "
+        "clock; learned or sinusoidal: added to the embedding, for the scope model",
+        {"none", "learned", "sinusoidal", "rotary"}));
+    append(declared, model_decode_settings());
     return declared;
   }
   std::vector<std::string> figures() const override { return {"step_time", "state"}; }
@@ -261,11 +270,22 @@ class DecodeTask final : public Task {
   std::string axis() const override { return "length"; }
 
   Forecast forecast(const Registry& registry, const Cell& cell) const override {
+    const bool model = decodes_model(cell);
+    const std::string positions = cell.settings.text("positions");
+    const bool rotary = positions == "rotary" && !model;
     Forecast forecast = forecast_mix(registry, cell, problem_from(cell.settings));
     if (!forecast.support) return forecast;
+    if (!model && positions != "none" && !rotary) {
+      forecast.support = Support::no(positions +
+                                     " positions are added to an embedding, which the scope model "
+                                     "alone has: say scope model, or positions none or rotary");
+      return forecast;
+    }
     {
       const SingleThread alone;
-      forecast.support = has_state(*make_on_cpu(registry, cell, forecast), forecast.problem);
+      const auto mechanism = make_on_cpu(registry, cell, forecast);
+      forecast.support = has_state(*mechanism, forecast.problem);
+      if (forecast.support && rotary) forecast.support = rotary_support(*mechanism);
     }
     if (!forecast.support) return forecast;
     const Implementation& implementation = chosen(registry, cell, forecast);
@@ -274,13 +294,16 @@ class DecodeTask final : public Task {
     // Inputs of context and steps, the context's output, a saved state and a working one.
     const double more = static_cast<double>(cell.settings.integer("steps")) /
                         static_cast<double>(forecast.problem.length);
-    forecast.peak_bytes =
-        (1 + more) * (prefill.minimal_bytes + 2 * prefill.state_bytes) + prefill.workspace_bytes;
+    forecast.peak_bytes = (1 + more) * (prefill.minimal_bytes + 2 * prefill.state_bytes) +
+                          prefill.workspace_bytes + (rotary ? rotation_bytes(forecast.problem) : 0);
+    if (model) return forecast_model_decode(registry, cell, std::move(forecast));
     return forecast;
   }
 
   std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    return std::make_unique<DecodeWork>(registry, cell, supported_forecast(*this, registry, cell));
+    const Forecast forecast = supported_forecast(*this, registry, cell);
+    if (decodes_model(cell)) return make_model_decode(registry, cell, forecast);
+    return std::make_unique<DecodeWork>(registry, cell, forecast);
   }
 };
 

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <new>
-#include <nlohmann/json.hpp>
 
+#include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/layer.hpp"
 #include "tasks/forecast.hpp"
 
 namespace attnbench::tasks::decode {
 namespace {
+
+/// Of the angles of rotary positions, as in an attention layer: Su et al. 2021, section 3.2.2.
+constexpr double kRotaryBase = 10000;
 
 /// `count` tokens from token `begin` on, of every role that has tokens, without a copy.
 Inputs slice(const Mechanism& mechanism, const Inputs& inputs, std::int64_t begin,
@@ -27,7 +30,8 @@ Generation::Generation(const Registry& registry, const Cell& cell, const Forecas
                        std::uint64_t seed)
     : problem_(forecast.problem),
       context_length_(forecast.problem.length),
-      implementation_(chosen(registry, cell, forecast)) {
+      implementation_(chosen(registry, cell, forecast)),
+      rotary_(cell.settings.text("positions") == "rotary") {
   at::manual_seed(seed);
   const std::int64_t steps = cell.settings.integer("steps");
   Forecast whole = forecast;
@@ -45,6 +49,15 @@ Problem Generation::problem_of(std::int64_t length) const {
   Problem problem = problem_;
   problem.length = problem.key_length = length;
   return problem;
+}
+
+Inputs Generation::placed(const Inputs& inputs, std::int64_t first) const {
+  if (!rotary_) return inputs;
+  Inputs turned = inputs;
+  for (const char* role : {"query", "key"}) {
+    turned.tensors[role] = rotated(inputs[role], first, kRotaryBase, Turn::forth);
+  }
+  return turned;
 }
 
 State Generation::empty_state(std::int64_t tokens) const {
@@ -72,7 +85,7 @@ std::vector<at::Tensor> Generation::all_steps() {
   return outputs;
 }
 
-Json Generation::metered_step(MemoryMeter& meter) {
+result::Values Generation::metered_step(MemoryMeter& meter) {
   after_context_->reset();
   std::int64_t input_bytes = 0;
   for (const auto& [role, tensor] : steps_.front().tensors) {
@@ -144,7 +157,7 @@ Body Generation::prefill_body() {
 Inputs Generation::last_inputs() const {
   Inputs last = inputs_;
   for (const CallInput& copy : fresh_->copies()) last.tensors[copy.name] = copy.tensor;
-  return last;
+  return placed(last, 0);
 }
 
 }  // namespace attnbench::tasks::decode

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/json_object.hpp"
 #include "tasks/fresh_inputs.hpp"
 #include "tasks/task.hpp"
 
@@ -44,6 +45,8 @@ class Generation {
   Mechanism& mechanism() const { return *mechanism_; }
   /// Of the context and all steps.
   const Inputs& inputs() const { return inputs_; }
+  /// The same as the mix gets them: rotated to their positions, if the cell says so.
+  Inputs mixed_inputs() const { return placed(inputs_, 0); }
   /// The problem of `length` tokens.
   Problem problem_of(std::int64_t length) const;
   /// With room for `tokens`.
@@ -56,7 +59,7 @@ class Generation {
   /// The outputs of all steps from the context.
   std::vector<at::Tensor> all_steps();
   /// The memory of one step: {input_bytes, output_bytes, workspace_bytes, peak_bytes}.
-  Json metered_step(MemoryMeter& meter);
+  result::Values metered_step(MemoryMeter& meter);
 
   /// Allocates copies of the inputs, if they fit; see FreshInputs.
   void make_fresh(std::uint64_t seed);
@@ -67,19 +70,23 @@ class Generation {
   Body prefill_body();
   /// Of the last timed call, one for each step, undefined where it has none.
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
-  /// The inputs of the last timed call. Only with copies.
+  /// The inputs of the last timed call, as the mix got them. Only with copies.
   Inputs last_inputs() const;
 
  private:
   at::Tensor mix(const Inputs& inputs, State& state) {
-    return implementation_.mix(*mechanism_, inputs, &state).output;
+    if (!rotary_) return implementation_.mix(*mechanism_, inputs, &state).output;
+    return implementation_.mix(*mechanism_, placed(inputs, state.position), &state).output;
   }
+  /// Inputs of tokens from position `first` on, as the mix gets them.
+  Inputs placed(const Inputs& inputs, std::int64_t first) const;
   std::function<void()> refresh(std::int64_t begin, std::int64_t count);
   Body from_context(std::function<void()> call, std::int64_t tokens);
 
   const Problem problem_;
   const std::int64_t context_length_;
   const Implementation implementation_;
+  const bool rotary_;
   std::shared_ptr<Mechanism> mechanism_;
   Inputs inputs_;
   Inputs context_;             ///< inputs of the context

@@ -1,6 +1,5 @@
 // The kernel task: one mechanism at one size. Time per pass and scope, memory, correctness at the
 // timed size; growth and roofline share are derived from those.
-#include <nlohmann/json.hpp>
 
 #include "tasks/call/settings.hpp"
 #include "tasks/call/timed_call.hpp"
@@ -21,10 +20,11 @@ class KernelWork final : public Work {
   Json check(Context& context) override { return timed_call_.check(context.seed()); }
 
   Json run(Context& context) override {
-    Json sections = {{"chosen", chosen_section(timed_call_.forecast())}};
-    if (context.round() == 0) sections["memory"] = timed_call_.metered(context.memory());
+    RunSections sections;
+    sections.chosen = chosen_section(timed_call_.forecast());
+    if (context.round() == 0) sections.memory = timed_call_.metered(context.memory());
     context.measure(to_string(settings_.pass), timed_call_.body());
-    sections["timed_check"] = timed_call_.timed_check(context.seed(), context.round());
+    sections.timed_check = timed_call_.timed_check(context.seed(), context.round());
     return sections;
   }
 

@@ -121,9 +121,9 @@ double labels(const Rules& rules) {
 }
 
 Example make_example(const Rules& rules, std::uint64_t seed, Split split, std::uint64_t number) {
-  Random random(training::key_of({seed, static_cast<std::uint64_t>(split),
-                                  static_cast<std::uint64_t>(rules.exercise)}),
-                number);
+  Random random(
+      key_of({seed, static_cast<std::uint64_t>(split), static_cast<std::uint64_t>(rules.exercise)}),
+      number);
   switch (rules.exercise) {
     case Exercise::in_context_recall:
     case Exercise::noisy_recall:

@@ -22,13 +22,12 @@
 #include <string>
 #include <vector>
 
+#include "core/random.hpp"
 #include "tasks/training/data.hpp"
-#include "tasks/training/random.hpp"
 
 namespace attnbench::tasks::mad {
 
 using training::Example;
-using training::Random;
 using training::Split;
 using Tokens = std::vector<std::int64_t>;
 

@@ -68,7 +68,7 @@ class MotifSequence {
 Tokens values_of(std::int64_t first, std::int64_t last, std::uint64_t seed) {
   Tokens values(static_cast<std::size_t>(last - first));
   std::iota(values.begin(), values.end(), first);
-  Random(training::key_of({seed, 0x6d6170 /* "map" */}), 0).shuffle(values);
+  Random(key_of({seed, 0x6d6170 /* "map" */}), 0).shuffle(values);
   return values;
 }
 

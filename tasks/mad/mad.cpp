@@ -119,18 +119,14 @@ class MadTask final : public training::TrainingTask {
     model.decoder = rules.exercise == Exercise::compression;
   }
 
-  Json facts(const Cell&, const Forecast&, const training::DataSet& data,
-             const training::StateBytes&) const override {
+  void add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+                 const training::StateBytes&, result::Training& record) const override {
     const Rules& rules = dynamic_cast<const MadData&>(data).rules();
-    return {{"chance", 1.0 / static_cast<double>(answers(rules))},
-            {"rules",
-             {{"vocabulary", rules.vocabulary},
-              {"length", rules.length},
-              {"train_examples", rules.train},
-              {"noise_tokens", rules.noise_tokens},
-              {"noise", rules.noise},
-              {"motif", rules.motif},
-              {"symbols", rules.symbols}}}};
+    record.chance = 1.0 / static_cast<double>(answers(rules));
+    record.rules = {{"vocabulary", rules.vocabulary}, {"length", rules.length},
+                    {"train_examples", rules.train},  {"noise_tokens", rules.noise_tokens},
+                    {"noise", rules.noise},           {"motif", rules.motif},
+                    {"symbols", rules.symbols}};
   }
 };
 

@@ -34,8 +34,8 @@ class RecallTask final : public training::TrainingTask {
 
   /// The accuracy of a random token (chance) and of a random value of the sequence (guess),
   /// weighted by examples as the accuracy is; for a window also the reach of one look-up.
-  Json facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
-             const training::StateBytes& state) const override {
+  void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
+                 const training::StateBytes& state, result::Training& record) const override {
     const Plan& plan = dynamic_cast<const RecallData&>(data).plan();
     double examples = 0;
     double guesses = 0;
@@ -43,9 +43,9 @@ class RecallTask final : public training::TrainingTask {
       examples += static_cast<double>(segment.examples);
       guesses += static_cast<double>(segment.examples) / static_cast<double>(segment.pairs);
     }
-    Json facts = {{"chance", 1.0 / static_cast<double>(plan.recall.vocabulary)},
-                  {"guess", guesses / examples}};
-    if (cell.mechanism != "window") return facts;
+    record.chance = 1.0 / static_cast<double>(plan.recall.vocabulary);
+    record.guess = guesses / examples;
+    if (cell.mechanism != "window") return;
     const training::ModelOptions model = model_options(cell.settings);
     const std::int64_t keys = forecast.options.window("window").left + 1;
     const LookBack look_back(plan);
@@ -53,11 +53,10 @@ class RecallTask final : public training::TrainingTask {
       const auto found = state.find(part);
       return found == state.end() ? 0 : found->second;
     };
-    facts["reach"] = look_back.share_within(farthest_found(keys, model));
-    facts["reach_line"] = reach_line(look_back, model, training::longest(data), keys,
-                                     bytes("mechanism"), bytes("convolution"));
-    facts["stacked"] = training::mechanism_blocks(model);
-    return facts;
+    record.reach = look_back.share_within(farthest_found(keys, model));
+    record.reach_line = reach_line(look_back, model, training::longest(data), keys,
+                                   bytes("mechanism"), bytes("convolution"));
+    record.stacked = training::mechanism_blocks(model);
   }
 };
 

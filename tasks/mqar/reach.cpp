@@ -1,7 +1,6 @@
 #include "tasks/mqar/reach.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace attnbench::tasks::mqar {
 
@@ -36,19 +35,17 @@ std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& mod
   return keys - 1 + (shifted ? std::max<std::int64_t>(0, model.taps - 2) : 0);
 }
 
-nlohmann::json reach_line(const LookBack& look_back, const training::ModelOptions& model,
-                          std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
-                          std::int64_t other_bytes) {
-  nlohmann::json line = {{"keys", nlohmann::json::array()},
-                         {"state_bytes", nlohmann::json::array()},
-                         {"reach", nlohmann::json::array()}};
+result::ReachLine reach_line(const LookBack& look_back, const training::ModelOptions& model,
+                             std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
+                             std::int64_t other_bytes) {
+  result::ReachLine line;
   const std::int64_t each = window_bytes / std::min(own_keys, length);
   double reach = 0;
   for (std::int64_t keys = 1; reach < 1 && keys <= length;) {
     reach = look_back.share_within(farthest_found(keys, model));
-    line["keys"].push_back(keys);
-    line["state_bytes"].push_back(other_bytes + keys * each);
-    line["reach"].push_back(reach);
+    line.keys.push_back(keys);
+    line.state_bytes.push_back(other_bytes + keys * each);
+    line.reach.push_back(reach);
     if (keys == length) break;
     keys = std::min(length, std::max(keys + 1, keys + keys / 50));
   }

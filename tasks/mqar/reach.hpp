@@ -2,8 +2,7 @@
 // and the layers alone.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "core/result/training.hpp"
 #include "tasks/mqar/data.hpp"
 #include "tasks/training/model_options.hpp"
 
@@ -27,11 +26,11 @@ class LookBack {
 /// convolution also to later positions, up to the last one whose taps include the key.
 std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& model);
 
-/// For increasing numbers of keys, in small steps, until the reach is 1: {keys: […], state_bytes:
-/// […], reach: […]}. A window of `own_keys` has `window_bytes` of state in a sequence of `length`
-/// tokens, besides `other_bytes` that do not depend on the window.
-nlohmann::json reach_line(const LookBack& look_back, const training::ModelOptions& model,
-                          std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
-                          std::int64_t other_bytes);
+/// For increasing numbers of keys, in small steps, until the reach is 1. A window of `own_keys` has
+/// `window_bytes` of state in a sequence of `length` tokens, besides `other_bytes` that do not
+/// depend on the window.
+result::ReachLine reach_line(const LookBack& look_back, const training::ModelOptions& model,
+                             std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
+                             std::int64_t other_bytes);
 
 }  // namespace attnbench::tasks::mqar

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/random.hpp"
 #include "tasks/settings.hpp"
-#include "tasks/training/random.hpp"
 
 namespace attnbench::tasks::mqar {
 namespace {
@@ -17,7 +17,6 @@ constexpr Names<Variant, 4> variants = {{"plain", Variant::plain},
                                         {"stacked", Variant::stacked}};
 constexpr Names<Filler, 2> fillers = {{"zeros", Filler::zeros}, {"random", Filler::random}};
 
-using training::Random;
 using Tokens = std::vector<std::int64_t>;
 
 /// `count` different slots, drawn one by one by their weights among those left. Exponential clocks
@@ -213,7 +212,7 @@ void check(const Recall& recall, const Segment& segment) {
 
 Example make_example(const Recall& recall, const Segment& shape, std::uint64_t seed, Split split,
                      std::uint64_t segment, std::uint64_t example) {
-  Random random(training::key_of({seed, static_cast<std::uint64_t>(split), segment}), example);
+  Random random(key_of({seed, static_cast<std::uint64_t>(split), segment}), example);
   ExampleBuilder builder(recall, shape, random);
   switch (recall.variant) {
     case Variant::plain:

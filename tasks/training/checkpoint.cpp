@@ -17,11 +17,24 @@
 #include <xxhash.h>
 
 #include "core/errors.hpp"
+#include "core/json_object.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What a checkpoint says of itself, beside its tensors.
+struct Head {
+  Json version;
+  Json identity;
+  Json facts;
+};
+
+ATTNBENCH_JSON_CODEC(Head) {
+  JSON_MAYBE(version, identity, facts);
+  JSON_IGNORE_REST;
+}
 
 /// Raised whenever the meaning of a checkpoint changes.
 constexpr int version = 2;
@@ -65,21 +78,21 @@ void require_whole(const std::vector<char>& bytes) {
   }
 }
 
-/// Head (JSON) and tensors by name, as one pickled pair.
-std::vector<char> encoded(const Json& head, const NamedTensors& tensors) {
+/// Head, as JSON, and tensors by name, as one pickled pair.
+std::vector<char> encoded(const Head& head, const NamedTensors& tensors) {
   c10::Dict<std::string, at::Tensor> named;
   for (const auto& [name, tensor] : tensors) named.insert(name, tensor.contiguous());
   return sealed(torch::jit::pickle_save(
-      c10::ivalue::Tuple::create({c10::IValue(head.dump()), c10::IValue(named)})));
+      c10::ivalue::Tuple::create({c10::IValue(Json(head).dump()), c10::IValue(named)})));
 }
 
 /// Head and tensors. Throws Error where the bytes are not what `encoded` makes.
-std::pair<Json, NamedTensors> decoded(const std::vector<char>& bytes) {
+std::pair<Head, NamedTensors> decoded(const std::vector<char>& bytes) {
   require_whole(bytes);
   try {
     const c10::IValue value = torch::jit::pickle_load(bytes);
     const auto& elements = value.toTupleRef().elements();
-    Json head = Json::parse(elements.at(0).toStringRef());
+    auto head = Json::parse(elements.at(0).toStringRef()).get<Head>();
     NamedTensors tensors;
     for (const auto& item : elements.at(1).toGenericDict()) {
       tensors[item.key().toStringRef()] = item.value().toTensor();
@@ -107,16 +120,23 @@ std::string difference(const Json& there, const Json& here, const std::string& n
   return name + " is " + said(there) + " there and " + said(here) + " here";
 }
 
+/// Throws Error for a checkpoint of another version.
+std::pair<Head, NamedTensors> of_this_version(const std::vector<char>& bytes) {
+  auto found = decoded(bytes);
+  if (found.first.version == version) return found;
+  throw Error("is a checkpoint of version " + found.first.version.dump() + ", not " +
+              std::to_string(version));
+}
+
 Checkpoint checked(const std::vector<char>& bytes, const Json& identity) {
-  auto [head, tensors] = decoded(bytes);
-  const Json own_version = head.is_object() ? head.value("version", Json()) : Json();
-  if (own_version != version) {
-    throw Error("is a checkpoint of version " + own_version.dump() + ", not " +
-                std::to_string(version));
-  }
-  const std::string other = difference(head.value("identity", Json()), identity, "identity");
+  auto [head, tensors] = of_this_version(bytes);
+  const std::string other = difference(head.identity, identity, "identity");
   if (!other.empty()) throw Error("is of another training: " + other);
-  return {head.at("facts"), std::move(tensors)};
+  return {std::move(head.facts), std::move(tensors)};
+}
+
+std::vector<char> content_of(std::ifstream& stream) {
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 void write_whole(const fs::path& file, const std::vector<char>& bytes) {
@@ -166,38 +186,64 @@ std::string hash_of(const NamedTensors& tensors) {
   return hexadecimal(XXH3_128bits_digest(state.get()));
 }
 
-std::optional<Checkpoint> Checkpoints::load(const std::function<void(const Checkpoint&)>& accept) {
+Checkpoint read_checkpoint(const fs::path& file, const Json& identity) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error("cannot be read");
+  auto [head, tensors] = of_this_version(content_of(stream));
+  for (const auto& [key, value] : identity.items()) {
+    const std::string other = difference(
+        head.identity.is_object() ? head.identity.value(key, Json()) : Json(), value, key);
+    if (!other.empty()) throw Error("is of another training: " + other);
+  }
+  return {std::move(head.facts), std::move(tensors)};
+}
+
+std::optional<Checkpoint> Checkpoints::read(const fs::path& file, const Accept& accept) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) return std::nullopt;
+  const std::vector<char> bytes = content_of(stream);
+  try {
+    Checkpoint checkpoint = checked(bytes, identity_);
+    if (accept) accept(checkpoint);
+    return checkpoint;
+  } catch (const std::exception& error) {
+    const std::string why = error.what();  // LibTorch's holds a backtrace
+    refused_.push_back(file.string() + " " + why.substr(0, why.find('\n')));
+    if (file == newest()) newest_is_good_ = false;
+    return std::nullopt;
+  }
+}
+
+std::optional<Checkpoint> Checkpoints::load(const Accept& accept) {
   for (const fs::path& file : {newest(), previous()}) {
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream) continue;
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
-    try {
-      Checkpoint checkpoint = checked(bytes, identity_);
-      if (accept) accept(checkpoint);
-      return checkpoint;
-    } catch (const std::exception& error) {
-      const std::string why = error.what();  // LibTorch's holds a backtrace
-      refused_.push_back(file.string() + " " + why.substr(0, why.find('\n')));
-      if (file == newest()) newest_is_good_ = false;
-    }
+    if (std::optional<Checkpoint> checkpoint = read(file, accept)) return checkpoint;
   }
   return std::nullopt;
 }
 
-void Checkpoints::save(const Checkpoint& checkpoint) {
-  const Json head = {{"version", version}, {"identity", identity_}, {"facts", checkpoint.facts}};
-  const std::vector<char> bytes = encoded(head, checkpoint.tensors);
+std::optional<Checkpoint> Checkpoints::load_best() { return read(best(), {}); }
+
+void Checkpoints::write(const Checkpoint& checkpoint, const fs::path& file,
+                        const std::function<void()>& before) {
+  const std::vector<char> bytes =
+      encoded({version, identity_, checkpoint.facts}, checkpoint.tensors);
   const fs::path written = folder_ / "checkpoint.writing.pt";
   try {
     fs::create_directories(folder_);
     write_whole(written, bytes);
-    // A bad checkpoint must not replace a good one.
-    if (newest_is_good_ && fs::exists(newest())) fs::rename(newest(), previous());
-    fs::rename(written, newest());
-    newest_is_good_ = true;
+    if (before) before();
+    fs::rename(written, file);
   } catch (const fs::filesystem_error& error) {
     throw CheckpointError(error.what());
   }
+}
+
+void Checkpoints::save(const Checkpoint& checkpoint) {
+  write(checkpoint, newest(), [this] {
+    // A bad checkpoint must not replace a good one.
+    if (newest_is_good_ && fs::exists(newest())) fs::rename(newest(), previous());
+  });
+  newest_is_good_ = true;
 }
 
 }  // namespace attnbench::tasks::training

@@ -1,5 +1,6 @@
 // Checkpoints of a training, as files. The newest and the previous one are kept, so that one is
-// whole whatever happens during a write. Python's torch.load reads them. A digest of the whole file
+// whole whatever happens during a write; the weights of the best validation, where they are wanted,
+// are a third file. Python's torch.load reads them. A digest of the whole file
 // is verified before its content is used.
 #pragma once
 
@@ -34,6 +35,11 @@ std::string hash_of(const NamedTensors& tensors);
 /// zip archives ignore. Any later change of the file is detected.
 std::vector<char> sealed(std::vector<char> archive);
 
+/// Reads a checkpoint for its weights: what `identity` holds must be equal, and the rest of the
+/// checkpoint's own may differ. Throws Error, a sentence without its subject, where the file cannot
+/// be read, is not whole or is of another training.
+Checkpoint read_checkpoint(const std::filesystem::path& file, const Json& identity);
+
 class Checkpoints {
  public:
   /// `identity`: an object of all that must be equal for a checkpoint to be usable.
@@ -46,12 +52,24 @@ class Checkpoints {
   /// Throws CheckpointError naming the file and the reason.
   void save(const Checkpoint& checkpoint);
 
+  /// The weights of the best validation: `facts` and `tensors` as the caller likes.
+  void save_best(const Checkpoint& checkpoint) { write(checkpoint, best()); }
+  /// Nothing where there is no such file, or it cannot be used; refused() says why.
+  std::optional<Checkpoint> load_best();
+
+  std::filesystem::path best() const { return folder_ / "checkpoint.best.pt"; }
   std::filesystem::path newest() const { return folder_ / "checkpoint.pt"; }
   std::filesystem::path previous() const { return folder_ / "checkpoint.previous.pt"; }
   /// Sentences, each naming a file.
   const std::vector<std::string>& refused() const { return refused_; }
 
  private:
+  using Accept = std::function<void(const Checkpoint&)>;
+  std::optional<Checkpoint> read(const std::filesystem::path& file, const Accept& accept);
+  /// Replaces `file` in one step, after `before` has been called.
+  void write(const Checkpoint& checkpoint, const std::filesystem::path& file,
+             const std::function<void()>& before = {});
+
   std::filesystem::path folder_;
   Json identity_;
   std::vector<std::string> refused_;

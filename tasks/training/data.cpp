@@ -24,6 +24,28 @@ Json tokens_of(const at::Tensor& row) {
   return list;
 }
 
+/// Row `row` of the batch's tokens or values, without its padding.
+Json sequence_of(const Batch& batch, std::int64_t row) {
+  const at::Tensor& input = batch.input();
+  const std::int64_t length =
+      batch.lengths.defined() ? batch.lengths[row].item<std::int64_t>() : input.size(1);
+  const at::Tensor real = input[row].narrow(0, 0, length).contiguous();
+  if (batch.tokens.defined()) return tokens_of(real);
+  const at::Tensor wide = real.to(at::kDouble);
+  return std::vector<double>(wide.data_ptr<double>(), wide.data_ptr<double>() + length);
+}
+
+/// The members of a line: {tokens or values, label} of one classified example.
+Json classified(const Batch& batch, std::int64_t example) {
+  const std::int64_t examples = batch.labels.size(0);
+  Json input = sequence_of(batch, example);
+  if (batch.input().size(0) > examples) {
+    input = Json::array({std::move(input), sequence_of(batch, example + examples)});
+  }
+  return {{batch.tokens.defined() ? "tokens" : "values", std::move(input)},
+          {"label", batch.labels[example].item<std::int64_t>()}};
+}
+
 /// The questions of each example of the batch.
 std::vector<Json> questions_of(const Batch& batch) {
   const std::int64_t length = batch.tokens.size(1);
@@ -33,7 +55,9 @@ std::vector<Json> questions_of(const Batch& batch) {
     Json question = {{"position", position % length},
                      {"label", batch.labels.data_ptr<std::int64_t>()[i]},
                      {"distance", batch.distances.data_ptr<std::int64_t>()[i]}};
-    if (batch.places.defined()) question["place"] = batch.places.data_ptr<std::int64_t>()[i];
+    if (batch.places.defined()) {
+      question.emplace("place", batch.places.data_ptr<std::int64_t>()[i]);
+    }
     lists[static_cast<std::size_t>(position / length)].push_back(std::move(question));
   }
   return lists;
@@ -47,12 +71,14 @@ void write_lines(std::ofstream& stream, const DataSet& data, Split split, std::s
     std::iota(numbers.begin(), numbers.end(), first);
     const Batch batch = split == Split::train ? data.batch(split, segment, numbers)
                                               : data.questions(split, segment, numbers);
-    std::vector<Json> questions = questions_of(batch);
+    const bool whole = !batch.positions.defined();
+    std::vector<Json> questions = whole ? std::vector<Json>() : questions_of(batch);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const Json line = {{"segment", segment},
-                         {"example", numbers[i]},
-                         {"tokens", tokens_of(batch.tokens[static_cast<std::int64_t>(i)])},
-                         {"questions", std::move(questions[i])}};
+      const auto row = static_cast<std::int64_t>(i);
+      Json line = {{"segment", segment}, {"example", numbers[i]}};
+      line.update(whole ? classified(batch, row)
+                        : Json{{"tokens", tokens_of(batch.tokens[row])},
+                               {"questions", std::move(questions[i])}});
       stream << line.dump() << "\n";
     }
   }
@@ -65,13 +91,24 @@ const char* to_string(Split split) {
   return names[static_cast<std::size_t>(split)];
 }
 
+at::Tensor key_mask_of(const Batch& batch) {
+  if (batch.real.defined()) return batch.real;
+  if (!batch.lengths.defined()) return {};
+  const at::Tensor places = at::arange(batch.input().size(1), batch.lengths.options());
+  return places.unsqueeze(0).lt(batch.lengths.unsqueeze(1));
+}
+
+std::int64_t DataSet::checked_length() const { return longest(*this); }
+
+std::int64_t longest(const DataSet& data, Split split) {
+  std::int64_t length = 0;
+  for (const SegmentSize& segment : data.segments(split)) length = std::max(length, segment.length);
+  return length;
+}
+
 std::int64_t longest(const DataSet& data) {
   std::int64_t length = 0;
-  for (const Split split : all_splits) {
-    for (const SegmentSize& segment : data.segments(split)) {
-      length = std::max(length, segment.length);
-    }
-  }
+  for (const Split split : all_splits) length = std::max(length, longest(data, split));
   return length;
 }
 

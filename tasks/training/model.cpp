@@ -39,6 +39,7 @@ Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
         "attention",
         std::make_shared<Layer>(std::move(mechanism), implementation, Scope::layer, seed));
     if (options.positions == Positions::rotary) layer_->use_rotary_positions();
+    if (options.projection_bias) layer_->use_projection_biases();
   } else {
     convolution_ = register_module("convolution",
                                    std::make_shared<GatedConvolution>(options.taps, problem, seed));
@@ -57,15 +58,18 @@ Stream Block::normalised(const Stream& stream) const {
   return out;
 }
 
-Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
+Stream Block::forward(const Stream& stream, const at::Tensor& key_mask, const Dropout& dropout,
+                      State* state) {
+  const auto dropped = [&](const at::Tensor& x) { return dropout.applied(x, dropout.block_share); };
   Stream out = stream;
   {
     const Stream normed = normalised(stream);
     if (convolution_) {
-      out.tokens = stream.tokens + convolution_->forward(normed.tokens);
+      out.tokens = stream.tokens + dropped(convolution_->forward(normed.tokens, state));
     } else {
-      const Mixed mixed = layer_->forward(normed.tokens, normed.tokens, key_mask, normed.latents);
-      out.tokens = stream.tokens + mixed.output;
+      const Mixed mixed =
+          layer_->forward(normed.tokens, normed.tokens, key_mask, normed.latents, state);
+      out.tokens = stream.tokens + dropped(mixed.output);
       if (mixed.latents.defined() && stream.latents.defined()) {
         out.latents = stream.latents + merged_heads(mixed.latents);
       }
@@ -73,20 +77,26 @@ Stream Block::forward(const Stream& stream, const at::Tensor& key_mask) {
   }
   if (!before_mlp_) return out;
   const at::Tensor normed = before_mlp_->forward(out.tokens);
-  out.tokens = out.tokens + (mlp_ ? mlp_->forward(normed) : normed);
+  out.tokens = out.tokens + dropped(mlp_ ? mlp_->forward(normed) : normed);
   return out;
 }
 
-Inputs Block::mix_inputs(const Stream& stream) {
+State Block::empty_state(std::int64_t batch, std::int64_t capacity,
+                         const at::TensorOptions& tensor) const {
+  return convolution_ ? convolution_->empty_state(batch, tensor)
+                      : layer_->mechanism().empty_state(batch, capacity, tensor);
+}
+
+Inputs Block::mix_inputs(const Stream& stream, const at::Tensor& key_mask) {
   const Stream normed = normalised(stream);
-  return layer_->project(normed.tokens, normed.tokens, normed.latents);
+  return layer_->project(normed.tokens, normed.tokens, normed.latents, nullptr, key_mask);
 }
 
 // ---- model
 
 Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
              const Implementation& implementation, const ModelOptions& options, std::uint64_t seed)
-    : torch::nn::Module("model") {
+    : torch::nn::Module("model"), position_kind_(options.positions) {
   const std::shared_ptr<Mechanism> first = make();
   const Problem problem = first->problem;
   if (problem.pattern == Pattern::cross) {
@@ -102,13 +112,27 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
         name, draw_normal(seed, name, {rows, columns}, embedding_deviation, problem),
         problem.gradient);
   };
-  embedding_ =
-      table("embedding", options.vocabulary, problem.width() / options.tokens_per_position);
-  head_ = options.tied_head ? embedding_ : table("head", options.vocabulary, problem.width());
+  if (options.input == ModelInput::tokens) {
+    embedding_ =
+        table("embedding", options.vocabulary, problem.width() / options.tokens_per_position);
+  } else {
+    embedding_ = register_parameter(
+        "embedding", draw_normal(seed, "embedding", {1, problem.width()}, 1, problem),
+        problem.gradient);
+    embedding_bias_ = register_parameter(
+        "embedding_bias", at::zeros({problem.width()}, embedding_.options().requires_grad(false)),
+        problem.gradient);
+  }
+  if (options.classifier.classes > 0) {
+    classifier_ = register_module("classifier",
+                                  std::make_shared<Classifier>(options.classifier, problem, seed));
+  } else {
+    head_ = options.tied_head ? embedding_ : table("head", options.vocabulary, problem.width());
+  }
   if (options.positions == Positions::learned) {
     positions_ = table("positions", problem.length, problem.width());
   } else if (options.positions == Positions::sinusoidal) {
-    positions_ = sinusoids(problem);
+    positions_ = sinusoids(problem, 0, problem.length);
   }
   if (has_latent_stream(*first)) {
     latents_ = register_parameter(
@@ -128,7 +152,9 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
                                                problem, seed + 1 + static_cast<std::uint64_t>(i));
     blocks_.push_back(register_module("block_" + std::to_string(i), block));
   }
-  last_ = register_module("last_norm", std::make_shared<Normalise>(options.norm, problem));
+  if (options.final_norm) {
+    last_ = register_module("last_norm", std::make_shared<Normalise>(options.norm, problem));
+  }
   if (options.decoder) {
     decoder_ = register_module("decoder", std::make_shared<Decoder>(options, problem, seed));
   }
@@ -144,7 +170,8 @@ void Model::set_initial_deviation(const ModelOptions& options) {
     const std::string& name = item.key();
     const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
     const bool projects = holds(".attention.weight_") || holds(".mlp.") ||
-                          holds(".convolution.gate") || holds("decoder.weight_");
+                          holds(".convolution.gate") || holds("decoder.weight_") ||
+                          holds("classifier.weight_");
     if (!projects || item.value().dim() != 2) continue;
     const bool output = holds("weight_out") || holds("mlp.out");
     item.value().mul_(options.initial_deviation *
@@ -153,36 +180,58 @@ void Model::set_initial_deviation(const ModelOptions& options) {
   }
 }
 
-Stream Model::start(const at::Tensor& ids) const {
-  Stream stream{at::embedding(embedding_, ids), {}};
-  if (ids.dim() == 3) stream.tokens = stream.tokens.flatten(2);
+at::Tensor Model::embedded(const at::Tensor& input) const {
+  if (embedding_bias_.defined()) {
+    const at::Tensor values = input.to(embedding_.scalar_type()).unsqueeze(2);
+    return values * embedding_ + embedding_bias_;
+  }
+  const at::Tensor tokens = at::embedding(embedding_, input);
+  return input.dim() == 3 ? tokens.flatten(2) : tokens;
+}
+
+at::Tensor Model::positions(std::int64_t first, std::int64_t count) const {
+  if (first + count <= positions_.size(0)) return positions_.narrow(0, first, count);
+  if (position_kind_ == Positions::sinusoidal) {
+    return sinusoids(mixing(0)->mechanism().problem, first, count);
+  }
+  throw UsageError("learned positions end at token " + std::to_string(positions_.size(0)) +
+                   ", and token " + std::to_string(first + count) +
+                   " was to be read; train with a greater length, or other positions");
+}
+
+Stream Model::start(const at::Tensor& input, std::int64_t first) const {
+  Stream stream{embedded(input), {}};
+  if (classifier_ && classifier_->cls().defined()) {
+    const at::Tensor cls = classifier_->cls().expand({input.size(0), 1, -1});
+    stream.tokens = at::cat({cls, stream.tokens}, 1);
+  }
   if (positions_.defined()) {
-    stream.tokens = stream.tokens + positions_.narrow(0, 0, ids.size(1));
+    stream.tokens = stream.tokens + positions(first, stream.tokens.size(1));
   }
   if (latents_.defined()) {
-    stream.latents = latents_.unsqueeze(0).expand({ids.size(0), -1, -1});
+    stream.latents = latents_.unsqueeze(0).expand({input.size(0), -1, -1});
   }
   return stream;
 }
 
-at::Tensor Model::features(const at::Tensor& ids, const at::Tensor& key_mask,
+at::Tensor Model::mask_of(const at::Tensor& key_mask) const {
+  const bool longer = classifier_ && classifier_->cls().defined();
+  if (!key_mask.defined() || !longer) return key_mask;
+  return at::constant_pad_nd(key_mask, {1, 0}, 1);
+}
+
+at::Tensor Model::features(const at::Tensor& input, const at::Tensor& key_mask,
                            const Dropout& dropout) {
   const AutocastScope scope(embedding_.device(), products_);
-  Stream stream = start(ids);
-  if (dropout.share > 0) {
-    const double kept = 1 - dropout.share;
-    std::vector<std::int64_t> shape = stream.tokens.sizes().vec();
-    if (dropout.rows > 0) shape[0] = dropout.rows;
-    const at::Tensor mask = at::empty(shape, stream.tokens.options().requires_grad(false))
-                                .bernoulli_(kept, dropout.generator)
-                                .narrow(0, dropout.first_row, stream.tokens.size(0));
-    stream.tokens = stream.tokens * mask.div_(kept);
-  }
-  for (const auto& block : blocks_) stream = block->forward(stream, key_mask);
-  return last_->forward(stream.tokens);
+  Stream stream = start(input);
+  stream.tokens = dropout.applied(stream.tokens, dropout.share);
+  const at::Tensor mask = mask_of(key_mask);
+  for (const auto& block : blocks_) stream = block->forward(stream, mask, dropout);
+  return last_ ? last_->forward(stream.tokens) : stream.tokens;
 }
 
 at::Tensor Model::head(const at::Tensor& features) const {
+  if (!head_.defined()) throw std::logic_error("the model classifies, and has no token head");
   const AutocastScope scope(embedding_.device(), products_);
   return at::matmul(features, head_.transpose(0, 1)).to(head_.scalar_type());
 }
@@ -193,8 +242,15 @@ at::Tensor Model::decoded(const at::Tensor& features, const at::Tensor& places) 
   return decoder_->forward(features, places);
 }
 
-at::Tensor Model::forward(const at::Tensor& ids, const at::Tensor& key_mask) {
-  return head(features(ids, key_mask));
+at::Tensor Model::classified(const at::Tensor& features, const at::Tensor& key_mask) const {
+  if (!classifier_) throw std::logic_error("the model has a token head, and no classifier");
+  const AutocastScope scope(embedding_.device(), products_);
+  return classifier_->forward(features, key_mask);
+}
+
+at::Tensor Model::forward(const at::Tensor& input, const at::Tensor& key_mask) {
+  const at::Tensor found = features(input, key_mask);
+  return classifier_ ? classified(found, key_mask) : head(found);
 }
 
 // ---- mixes
@@ -212,33 +268,16 @@ std::shared_ptr<Block> Model::mixing(std::size_t index) const {
   throw std::logic_error("the model has no such mix");
 }
 
-Inputs Model::mix_inputs(std::size_t index, const at::Tensor& ids) {
+Inputs Model::mix_inputs(std::size_t index, const at::Tensor& input, const at::Tensor& key_mask) {
   const std::shared_ptr<Block> wanted = mixing(index);
   const AutocastScope scope(embedding_.device(), products_);
-  Stream stream = start(ids);
+  const at::Tensor mask = mask_of(key_mask);
+  Stream stream = start(input);
   for (const auto& block : blocks_) {
     if (block == wanted) break;
-    stream = block->forward(stream, {});
+    stream = block->forward(stream, mask);
   }
-  return wanted->mix_inputs(stream);
-}
-
-StateBytes Model::state_bytes(std::int64_t tokens) const {
-  StateBytes bytes;
-  const at::TensorOptions tensor =
-      embedding_.options().requires_grad(false).dtype(products_.value_or(embedding_.scalar_type()));
-  for (const auto& block : blocks_) {
-    if (!block->has_mechanism()) {
-      bytes["convolution"] += block->convolution().state_bytes(tensor);
-      continue;
-    }
-    try {
-      bytes["mechanism"] += block->mechanism().empty_state(1, tokens, tensor).bytes();
-    } catch (const UnsupportedError&) {
-      // No state: nothing to count.
-    }
-  }
-  return bytes;
+  return wanted->mix_inputs(stream, mask);
 }
 
 }  // namespace attnbench::tasks::training

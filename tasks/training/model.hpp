@@ -1,8 +1,12 @@
-// Model: from token ids to logits, through pre-norm blocks around a mechanism.
+// Model: from token ids, or numbers, to logits, through pre-norm blocks around a mechanism. The
+// logits are those of tokens at every position, or those of classes of whole sequences.
 //
 // A block is x + attention(norm(x)), then x + mlp(norm(x)); in some layouts a short convolution
 // replaces attention. Where the mechanism has a latent stream (Luna), the model learns its initial
 // value and passes it from block to block, p + attention's(norm(p)).
+//
+// A causal model with a token head can also read a sequence bit by bit: a ModelState holds what it
+// keeps of the tokens read so far. Reading a context, one token and a stream are the same function.
 #pragma once
 
 #include <functional>
@@ -12,6 +16,8 @@
 #include <vector>
 
 #include "attention/layer.hpp"
+#include "tasks/training/classifier.hpp"
+#include "tasks/training/dropout.hpp"
 #include "tasks/training/parts.hpp"
 
 namespace attnbench::tasks::training {
@@ -22,14 +28,13 @@ struct Stream {
   at::Tensor latents;
 };
 
-/// Sets a share of the embedding's numbers to zero and scales the others up. None by default. The
-/// mask is drawn for `rows` sequences, of which the model's begin at `first_row`; rows 0 = only the
-/// model's.
-struct Dropout {
-  double share = 0;
-  at::Generator generator;
-  std::int64_t first_row = 0;
-  std::int64_t rows = 0;
+/// What a model keeps of the tokens that it has read: the states of its blocks.
+struct ModelState {
+  std::vector<State> blocks;  ///< a mechanism's, or a convolution's
+  std::int64_t position = 0;  ///< tokens read so far
+  std::int64_t bytes() const;
+  /// So that one context serves many continuations.
+  ModelState clone() const;
 };
 
 class Block : public torch::nn::Module {
@@ -37,12 +42,17 @@ class Block : public torch::nn::Module {
   /// Around `mechanism`, or around a gated convolution where it is null.
   Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
         const ModelOptions& options, const Problem& problem, std::uint64_t seed);
-  Stream forward(const Stream& stream, const at::Tensor& key_mask);
-  /// The inputs of this block's mix for such a stream.
-  Inputs mix_inputs(const Stream& stream);
+  /// With a state: goes on from the tokens before, and advances it.
+  Stream forward(const Stream& stream, const at::Tensor& key_mask, const Dropout& dropout = {},
+                 State* state = nullptr);
+  /// Before the first token; `capacity` as in Mechanism::empty_state, which throws where the
+  /// mechanism has no state.
+  State empty_state(std::int64_t batch, std::int64_t capacity,
+                    const at::TensorOptions& tensor) const;
+  /// The inputs of this block's mix for such a stream, with the mask.
+  Inputs mix_inputs(const Stream& stream, const at::Tensor& key_mask);
   bool has_mechanism() const { return layer_ != nullptr; }
   Mechanism& mechanism() { return layer_->mechanism(); }
-  const GatedConvolution& convolution() const { return *convolution_; }
 
  private:
   Stream normalised(const Stream& stream) const;
@@ -56,8 +66,8 @@ class Block : public torch::nn::Module {
   std::shared_ptr<FeedForward> mlp_;           ///< null for none and identity
 };
 
-/// Embedding, blocks, a last norm, a token head. The seed alone determines the weights; each block
-/// has its own.
+/// Embedding, blocks, a last norm, a token head or a classifier. The seed alone determines the
+/// weights; each block has its own.
 class Model : public torch::nn::Module {
  public:
   /// `make` is called once for each block with a mechanism. All are for one problem, whose length
@@ -66,40 +76,75 @@ class Model : public torch::nn::Module {
   Model(const std::function<std::shared_ptr<Mechanism>()>& make,
         const Implementation& implementation, const ModelOptions& options, std::uint64_t seed);
 
-  /// ids: [B, T] int64, below the vocabulary; [B, T, P] where P tokens share a position. key_mask:
-  /// [B, T] bool, true where a token is real. Returns logits [B, T, vocabulary], in the weights'
-  /// dtype, whatever the dtype of products.
-  at::Tensor forward(const at::Tensor& ids, const at::Tensor& key_mask = {});
-  /// The input of the head, [B, T, C]: for tasks that need few of the logits.
-  at::Tensor features(const at::Tensor& ids, const at::Tensor& key_mask = {},
+  /// input: token ids [B, T] int64, below the vocabulary; [B, T, P] where P tokens share a
+  /// position; or numbers [B, T]. key_mask: [B, T] bool, true where a token is real; padding
+  /// follows the real tokens. Returns logits [B, T, vocabulary] or, with a classifier, [B / towers,
+  /// classes], in the weights' dtype, whatever the dtype of products.
+  at::Tensor forward(const at::Tensor& input, const at::Tensor& key_mask = {});
+  /// The input of the head, [B, T, C], T with the token that pooling cls adds: for tasks that need
+  /// few of the logits.
+  at::Tensor features(const at::Tensor& input, const at::Tensor& key_mask = {},
                       const Dropout& dropout = {});
+  /// The token head's logits.
   at::Tensor head(const at::Tensor& features) const;
+  /// The classifier's logits, from features of whole sequences and the mask of their real tokens.
+  at::Tensor classified(const at::Tensor& features, const at::Tensor& key_mask) const;
   /// The input of the head [N, C] for `places` [N], from features [N, C] that encode whole
   /// sequences. Only of a model with a decoder.
   at::Tensor decoded(const at::Tensor& features, const at::Tensor& places) const;
 
-  /// The number of blocks with a mechanism, and the inputs of the mix in the `index`-th of them
-  /// when the model runs on `ids`.
-  std::size_t mixes() const;
-  Mechanism& mechanism(std::size_t index) { return mixing(index)->mechanism(); }
-  Inputs mix_inputs(std::size_t index, const at::Tensor& ids);
+  // ---- with a state: model_state.cpp
 
+  /// Whether the model has a state, and the reason if not: it is bidirectional, it classifies, or
+  /// its mechanism has none.
+  Support state_support() const;
+  /// Before the first token of `batch` sequences; `capacity` is the largest number of tokens that
+  /// caches of keys have room for. Throws UnsupportedError with the reason of state_support.
+  ModelState empty_state(std::int64_t batch, std::int64_t capacity) const;
+  /// Reads `input`, token ids [B, T], after the tokens of the state, and advances it; records no
+  /// gradients. Returns the logits [B, T, vocabulary] that forward would return for these tokens.
+  /// Throws UsageError beyond the state's capacity, or beyond learned positions.
+  at::Tensor step(const at::Tensor& input, ModelState& state);
+  /// The same; returns the logits [B, 1, vocabulary] of the last token alone.
+  at::Tensor read(const at::Tensor& input, ModelState& state);
+  /// The greatest number of tokens of a sequence: there are no learned positions for more. Nothing
+  /// where there is no such limit.
+  std::optional<std::int64_t> most_tokens() const;
   /// After `tokens` tokens, in the dtype of products.
   StateBytes state_bytes(std::int64_t tokens) const;
 
+  // ---- mixes
+
+  /// The number of blocks with a mechanism, and the inputs of the mix in the `index`-th of them
+  /// when the model runs on `input`.
+  std::size_t mixes() const;
+  Mechanism& mechanism(std::size_t index) { return mixing(index)->mechanism(); }
+  Inputs mix_inputs(std::size_t index, const at::Tensor& input, const at::Tensor& key_mask = {});
+
  private:
-  Stream start(const at::Tensor& ids) const;
+  at::Tensor embedded(const at::Tensor& input) const;
+  /// What the first block reads; `first` is the position of the first token.
+  Stream start(const at::Tensor& input, std::int64_t first = 0) const;
+  /// [count, C], of the positions from `first` on. Throws UsageError where none were learned.
+  at::Tensor positions(std::int64_t first, std::int64_t count) const;
+  at::TensorOptions state_options() const;
+  at::Tensor features(const at::Tensor& input, ModelState& state);
+  /// The mask of the tokens that the blocks see.
+  at::Tensor mask_of(const at::Tensor& key_mask) const;
   std::shared_ptr<Block> mixing(std::size_t index) const;
   void set_initial_deviation(const ModelOptions& options);
 
-  at::Tensor embedding_;                    ///< [vocabulary, C / P]
+  const Positions position_kind_;
+  at::Tensor embedding_;                    ///< [vocabulary, C / P]; [1, C] for numbers
+  at::Tensor embedding_bias_;               ///< [C], for numbers alone
   at::Tensor head_;                         ///< [vocabulary, C]; the embedding where it is tied
-  at::Tensor positions_;                    ///< [T, C]; undefined without positions
+  at::Tensor positions_;                    ///< [T, C]; undefined unless learned or sinusoidal
   at::Tensor latents_;                      ///< [L, C]; undefined without a latent stream
   std::optional<at::ScalarType> products_;  ///< their dtype under autocast
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<Normalise> last_;
-  std::shared_ptr<Decoder> decoder_;  ///< null without one
+  std::shared_ptr<Normalise> last_;         ///< null without a last norm
+  std::shared_ptr<Decoder> decoder_;        ///< null without one
+  std::shared_ptr<Classifier> classifier_;  ///< null with a token head
 };
 
 }  // namespace attnbench::tasks::training

@@ -16,6 +16,8 @@ constexpr Names<Positions, 4> position_names = {{"none", Positions::none},
                                                 {"rotary", Positions::rotary}};
 constexpr Names<Autocast, 2> autocast_names = {{"off", Autocast::off},
                                                {"bfloat16", Autocast::bfloat16}};
+constexpr Names<ModelInput, 2> input_names = {{"tokens", ModelInput::tokens},
+                                              {"values", ModelInput::values}};
 
 std::int64_t mlp_weights(const ModelOptions& options, const Problem& problem) {
   const std::int64_t width = problem.width();
@@ -41,6 +43,9 @@ Positions positions_from(const std::string& name) {
 Autocast autocast_from(const std::string& name) {
   return value_named("autocast", autocast_names, name);
 }
+ModelInput model_input_from(const std::string& name) {
+  return value_named("input", input_names, name);
+}
 
 std::vector<Option> model_settings() {
   return {
@@ -64,7 +69,11 @@ std::vector<Option> model_settings() {
           all_names(mlp_names)),
       integer_setting("mlp_width", 0, "hidden numbers of the MLP; 0 = 4 * width", 0),
       text_setting("norm", "layer", "layer: LayerNorm; rms: RMSNorm", all_names(norm_names)),
-      boolean_setting("tied_head", true, "logits from the embedding's own weights"),
+      boolean_setting("final_norm", true, "a norm after the last block"),
+      boolean_setting("projection_bias", false,
+                      "biases on the projections of a mechanism's inputs and output"),
+      boolean_setting("tied_head", true,
+                      "logits from the embedding's own weights, where tokens are the answers"),
       text_setting(
           "autocast", "off",
           "bfloat16: projections, mix, MLP and head in bfloat16; weights, norms, logits and "
@@ -76,6 +85,11 @@ std::vector<Option> model_settings() {
           "0 = 1 / sqrt(inputs)"),
       number_setting("embedding_dropout", 0,
                      "share of the embedding's numbers that each step sets to zero", 0, 0.99),
+      number_setting(
+          "dropout", 0,
+          "share of the outputs of each mix and MLP that each step sets to zero; weights "
+          "of attention are never dropped",
+          0, 0.99),
       integer_setting("model_seed", 0, "seed of the initial weights", 0)};
 }
 
@@ -87,12 +101,16 @@ ModelOptions model_options_from(const Options& settings) {
   model.mlp_width = settings.integer("mlp_width");
   model.norm = norm_from(settings.text("norm"));
   model.tied_head = settings.boolean("tied_head");
+  model.positions = positions_from(settings.text("positions"));
   if (!settings.has("layout")) return model;
   model.layout = layout_from(settings.text("layout"));
-  model.positions = positions_from(settings.text("positions"));
   model.taps = settings.integer("short_convolution_taps");
   model.initial_deviation = settings.number("initial_deviation");
   model.autocast = autocast_from(settings.text("autocast"));
+  model.final_norm = settings.boolean("final_norm");
+  model.projection_bias = settings.boolean("projection_bias");
+  if (settings.has("input")) model.input = model_input_from(settings.text("input"));
+  if (settings.has("pooling")) model.classifier = classifier_options_from(settings);
   return model;
 }
 
@@ -105,6 +123,16 @@ void require_consistent(const ModelOptions& options, const Problem& problem) {
                      std::string(to_string(problem.dtype)) +
                      ": say dtype float32, or autocast off");
   }
+  const ClassifierOptions& classifier = options.classifier;
+  if (classifier.has_cls() && problem.pattern == Pattern::causal) {
+    throw UsageError(
+        "pooling cls reads the first token, which sees nothing but itself in a causal model: say "
+        "pooling last or mean, or pattern bidirectional");
+  }
+  if (classifier.classes == 0 && options.input == ModelInput::values) {
+    throw UsageError("numbers are the input of models that classify; say input tokens");
+  }
+  if (classifier.classes > 0) head_widths(classifier, problem.width());
   if (options.tokens_per_position == 1) return;
   if (options.tied_head) {
     throw UsageError(
@@ -133,17 +161,31 @@ std::int64_t mechanism_blocks(const ModelOptions& options) {
   return options.layout == Layout::mechanism ? options.layers : options.layers / 2;
 }
 
+std::int64_t mix_length(const ModelOptions& options, std::int64_t length) {
+  return length + (options.classifier.has_cls() ? 1 : 0);
+}
+
+std::int64_t outputs(const ModelOptions& options) {
+  return options.classifier.classes > 0 ? options.classifier.classes : options.vocabulary;
+}
+
 std::int64_t weights_around(const ModelOptions& options, const Problem& problem) {
   const std::int64_t width = problem.width();
   const std::int64_t norm = options.norm == Norm::rms ? width : 2 * width;
   const std::int64_t norms = options.mlp == Mlp::none ? 1 : 2;
   const std::int64_t each = mlp_weights(options, problem) + norms * norm;
-  const std::int64_t embedding = options.vocabulary * width / options.tokens_per_position;
-  const std::int64_t head = options.tied_head ? 0 : options.vocabulary * width;
+  const std::int64_t embedding = options.input == ModelInput::values
+                                     ? 2 * width
+                                     : options.vocabulary * width / options.tokens_per_position;
+  const std::int64_t head = options.classifier.classes > 0
+                                ? classifier_weights(options.classifier, width)
+                            : options.tied_head ? 0
+                                                : options.vocabulary * width;
+  const std::int64_t last = options.final_norm ? norm : 0;
   const std::int64_t table = options.positions == Positions::learned ? problem.length * width : 0;
   const std::int64_t convolutions = options.layers - mechanism_blocks(options);
   const std::int64_t decoder = options.decoder ? 3 * norm + 2 * (width * width + width) : 0;
-  return embedding + head + table + decoder + options.layers * each + norm +
+  return embedding + head + table + decoder + options.layers * each + last +
          convolutions * (options.taps * width + width * width + 2 * width);
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/option.hpp"
 #include "core/problem.hpp"
+#include "tasks/training/classifier_options.hpp"
 
 namespace attnbench::tasks::training {
 
@@ -28,6 +29,10 @@ enum class Positions { none, learned, sinusoidal, rotary };
 /// projections, mix, MLP and head in bfloat16; norms, residual stream, logits and loss in float32.
 enum class Autocast { off, bfloat16 };
 
+/// What the model reads: an embedding of token ids, or numbers, one a token, through a linear map
+/// with a bias.
+enum class ModelInput { tokens, values };
+
 const char* to_string(Mlp mlp);
 const char* to_string(Norm norm);
 const char* to_string(Layout layout);
@@ -39,6 +44,7 @@ Norm norm_from(const std::string& name);
 Layout layout_from(const std::string& name);
 Positions positions_from(const std::string& name);
 Autocast autocast_from(const std::string& name);
+ModelInput model_input_from(const std::string& name);
 
 struct ModelOptions {
   std::int64_t layers = 2;
@@ -59,14 +65,18 @@ struct ModelOptions {
   /// parts.hpp).
   bool decoder = false;
   Autocast autocast = Autocast::off;
+  ModelInput input = ModelInput::tokens;
+  bool projection_bias = false;       ///< on all projections of a mechanism's inputs and output
+  bool final_norm = true;             ///< after the last block
+  ClassifierOptions classifier = {};  ///< in place of the token head where it has classes
 };
 
-/// layers, layout, short_convolution_taps, positions, mlp, mlp_width, norm, tied_head, autocast,
-/// initial_deviation, embedding_dropout, model_seed.
+/// layers, layout, short_convolution_taps, positions, mlp, mlp_width, norm, final_norm,
+/// projection_bias, tied_head, autocast, initial_deviation, embedding_dropout, dropout, model_seed.
 std::vector<Option> model_settings();
 
 /// Reads layers, vocabulary, mlp, mlp_width, norm and tied_head, and the others above where the
-/// task has them.
+/// task has them, those of a classifier too.
 ModelOptions model_options_from(const Options& settings);
 
 /// Throws UsageError for options that exclude each other.
@@ -86,7 +96,13 @@ std::int64_t mlp_width(const ModelOptions& options, const Problem& problem);
 std::int64_t mechanism_blocks(const ModelOptions& options);
 bool is_mechanism_block(const ModelOptions& options, std::int64_t index);
 
-/// Number of weights outside mechanisms and their projections.
+/// The tokens of a mix for examples of `length` tokens: one more where the model adds one.
+std::int64_t mix_length(const ModelOptions& options, std::int64_t length);
+
+/// The numbers that the head returns for each label.
+std::int64_t outputs(const ModelOptions& options);
+
+/// Number of weights outside mechanisms and their projections. problem.length is that of the mix.
 std::int64_t weights_around(const ModelOptions& options, const Problem& problem);
 
 }  // namespace attnbench::tasks::training

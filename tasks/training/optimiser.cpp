@@ -11,12 +11,13 @@
 namespace attnbench::tasks::training {
 namespace {
 
-constexpr Names<Schedule, 6> schedules = {{"constant", Schedule::constant},
+constexpr Names<Schedule, 7> schedules = {{"constant", Schedule::constant},
                                           {"cosine", Schedule::cosine},
                                           {"cosine_by_epoch", Schedule::cosine_by_epoch},
                                           {"linear", Schedule::linear},
                                           {"inverse_square_root", Schedule::inverse_square_root},
-                                          {"drop", Schedule::drop}};
+                                          {"drop", Schedule::drop},
+                                          {"one_cycle", Schedule::one_cycle}};
 
 double half_cosine(double share) { return (1 + std::cos(M_PI * share)) / 2; }
 
@@ -50,7 +51,20 @@ const char* to_string(Schedule schedule) { return name_of(schedules, schedule); 
 std::vector<std::string> schedule_names() { return all_names(schedules); }
 Schedule schedule_from(const std::string& name) { return value_named("schedule", schedules, name); }
 
+double LearningRateSchedule::cycle(std::int64_t step, double start, double top, double end) const {
+  const auto at = static_cast<double>(step);
+  const auto peak = static_cast<double>(warm_up_steps - 1);
+  const auto last = static_cast<double>(steps() - 1);
+  if (at <= peak) return peak > 0 ? start + (top - start) * at / peak : top;
+  return top + (end - top) * (at - peak) / (last - peak);
+}
+
+double LearningRateSchedule::beta_1(std::int64_t step, double own) const {
+  return schedule == Schedule::one_cycle ? cycle(step, 0.95, 0.85, 0.95) : own;
+}
+
 double LearningRateSchedule::factor(std::int64_t step) const {
+  if (schedule == Schedule::one_cycle) return cycle(step, 1.0 / 25, 1, 1.0 / 250000);
   const auto at = static_cast<double>(step);
   const auto warm = static_cast<double>(warm_up_steps);
   if (step < warm_up_steps) return (at + 1) / warm;
@@ -61,13 +75,17 @@ double LearningRateSchedule::factor(std::int64_t step) const {
     case Schedule::cosine:
       return half_cosine(share);
     case Schedule::cosine_by_epoch:
-      return half_cosine(static_cast<double>(step / steps_per_epoch) / static_cast<double>(epochs));
+      return half_cosine(
+          static_cast<double>(step / steps_per_epoch) /
+          std::ceil(static_cast<double>(steps()) / static_cast<double>(steps_per_epoch)));
     case Schedule::linear:
       return 1 - share;
     case Schedule::inverse_square_root:
       return std::sqrt(std::max(1.0, warm) / (at + 1));
     case Schedule::drop:
       return step < drop_after ? 1 : 0.1;
+    case Schedule::one_cycle:
+      break;
   }
   return 1;
 }
@@ -96,8 +114,14 @@ Optimiser::Optimiser(torch::nn::Module& model, const OptimiserOptions& options)
 Optimiser::~Optimiser() = default;
 
 void Optimiser::clip_gradients() {
-  if (options_.clip <= 0) return;
   const at::NoGradGuard no_grad;
+  if (options_.clip_value > 0) {
+    for (const auto& [name, weight] : weights_) {
+      if (!weight.grad().defined()) continue;
+      at::Tensor(weight.grad()).clamp_(-options_.clip_value, options_.clip_value);
+    }
+  }
+  if (options_.clip <= 0) return;
   at::Tensor squares;
   for (const auto& [name, weight] : weights_) {
     if (!weight.grad().defined()) continue;
@@ -112,10 +136,12 @@ void Optimiser::clip_gradients() {
   }
 }
 
-void Optimiser::step(double learning_rate) {
+void Optimiser::step(double learning_rate, double beta_1) {
   clip_gradients();
   for (auto& group : adam_->param_groups()) {
-    static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
+    auto& options = static_cast<torch::optim::AdamWOptions&>(group.options());
+    options.lr(learning_rate);
+    options.betas({beta_1, options_.beta_2});
   }
   adam_->step();
   drop_gradients();

@@ -29,9 +29,9 @@ at::Tensor plus_bias(const at::Tensor& product, const at::Tensor& bias) {
 
 }  // namespace
 
-at::Tensor sinusoids(const Problem& problem) {
+at::Tensor sinusoids(const Problem& problem, std::int64_t first, std::int64_t count) {
   const std::int64_t width = problem.width();
-  const at::Tensor place = at::arange(problem.length, at::kDouble).unsqueeze(1);
+  const at::Tensor place = at::arange(first, first + count, at::kDouble).unsqueeze(1);
   const at::Tensor rate =
       at::exp(at::arange(0, width, 2, at::kDouble) * (-std::log(10000.0) / double(width)));
   const at::Tensor both = at::stack({at::sin(place * rate), at::cos(place * rate)}, 2);
@@ -93,7 +93,7 @@ at::Tensor FeedForward::forward(const at::Tensor& x) const {
 }
 
 Decoder::Decoder(const ModelOptions& options, const Problem& problem, std::uint64_t seed)
-    : torch::nn::Module("decoder"), sinusoids_(sinusoids(problem)) {
+    : torch::nn::Module("decoder"), sinusoids_(sinusoids(problem, 0, problem.length)) {
   const std::int64_t width = problem.width();
   const auto norm = [&](const std::string& name) {
     return register_module(name, std::make_shared<Normalise>(options.norm, problem));
@@ -127,15 +127,16 @@ GatedConvolution::GatedConvolution(std::int64_t taps, const Problem& problem, st
   gate_bias_ = register_parameter("gate_bias", constant({width}, 0, problem), problem.gradient);
 }
 
-at::Tensor GatedConvolution::forward(const at::Tensor& x) {
-  const at::Tensor seen = taps_->forward(x, nullptr) + bias_;
+at::Tensor GatedConvolution::forward(const at::Tensor& x, State* state) {
+  const at::Tensor seen = taps_->forward(x, state) + bias_;
+  if (state != nullptr) state->position += x.size(1);
   return at::addcmul(x, seen, at::matmul(x, gate_) + gate_bias_);
 }
 
-std::int64_t GatedConvolution::state_bytes(const at::TensorOptions& tensor) const {
+State GatedConvolution::empty_state(std::int64_t batch, const at::TensorOptions& tensor) const {
   State state;
-  taps_->add_state(state, 1, tensor);
-  return state.bytes();
+  taps_->add_state(state, batch, tensor);
+  return state;
 }
 
 }  // namespace attnbench::tasks::training

@@ -35,8 +35,9 @@ class FeedForward : public torch::nn::Module {
   at::Tensor out_bias_;
 };
 
-/// [T, C]: alternating sines and cosines of t / 10000^(2 i / C) (Vaswani et al. 2017).
-at::Tensor sinusoids(const Problem& problem);
+/// [count, C]: alternating sines and cosines of t / 10000^(2 i / C) (Vaswani et al. 2017), for the
+/// tokens t from `first` on.
+at::Tensor sinusoids(const Problem& problem, std::int64_t first, std::int64_t count);
 
 /// Decodes each place of a sequence from one vector: MAD's decoder, as wide as the model so that it
 /// adds no memory (Poli et al. 2024). Adds the place's sinusoid, then twice norm, product and GELU,
@@ -64,9 +65,10 @@ class Decoder : public torch::nn::Module {
 class GatedConvolution : public torch::nn::Module {
  public:
   GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
-  at::Tensor forward(const at::Tensor& x);
-  /// The bytes it keeps of earlier tokens, for one sequence.
-  std::int64_t state_bytes(const at::TensorOptions& tensor) const;
+  /// With a state: goes on from the tokens before x, and advances it.
+  at::Tensor forward(const at::Tensor& x, State* state = nullptr);
+  /// Before the first token.
+  State empty_state(std::int64_t batch, const at::TensorOptions& tensor) const;
 
  private:
   std::shared_ptr<TokenMix> taps_;

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/random.hpp"
 #include "tasks/training/process_group.hpp"
-#include "tasks/training/random.hpp"
 
 namespace attnbench::tasks::training {
 namespace {

@@ -2,11 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/random.hpp"
 #include "tasks/call/settings.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/settings.hpp"
-#include "tasks/training/random.hpp"
-#include "tasks/training/trainer.hpp"
+#include "tasks/training/prefetcher.hpp"
+#include "tasks/training/trainer_options.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
@@ -36,10 +37,13 @@ struct Workload {
   double labels_per_step = 0;
 };
 
-Problem problem_of(const Options& settings, const DataSet& data) {
+/// Of one mix at that length: the sequences of all towers are one batch.
+Problem problem_of(const Options& settings, const DataSet& data, const ModelOptions& model,
+                   std::int64_t length) {
   Options sized = settings;
-  sized.set("length", longest(data));
+  sized.set("length", mix_length(model, length));
   Problem problem = problem_from(sized);
+  problem.batch *= data.towers();
   problem.gradient = true;
   return problem;
 }
@@ -54,7 +58,8 @@ Workload workload_of(const Options& settings, const DataSet& data) {
     labels += static_cast<double>(segment.examples) * segment.labels;
   }
   order.batch = settings.integer("batch");
-  return {order.steps_per_epoch() * settings.integer("epochs"),
+  const std::int64_t steps = settings.integer("steps");
+  return {steps > 0 ? steps : order.steps_per_epoch() * settings.integer("epochs"),
           labels / examples * static_cast<double>(order.batch)};
 }
 
@@ -74,15 +79,19 @@ Forecast forecast_training_mix(const Registry& registry, const Cell& cell,
   return forecast;
 }
 
-double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast) {
+double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast,
+                     bool biases) {
   const SingleThread alone;
   const auto mechanism = make_on_cpu(registry, cell, forecast);
   const Problem& problem = forecast.problem;
-  double weights = static_cast<double>(problem.width() * problem.heads * problem.value_dim);
+  const std::int64_t rows = problem.width() + (biases ? 1 : 0);
+  std::int64_t out = problem.width() * problem.heads * problem.value_dim;
+  if (biases) out += problem.width();
+  auto weights = static_cast<double>(out);
   for (const Role& role : mechanism->roles()) {
     if (role.feed == Feed::slice) continue;
     const std::int64_t heads = role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
-    weights += static_cast<double>(problem.width() * heads * role.width);
+    weights += static_cast<double>(rows * heads * role.width);
   }
   for (const at::Tensor& own : mechanism->parameters()) {
     weights += static_cast<double>(own.numel());
@@ -115,12 +124,12 @@ struct ModelSizes {
 Cost training_cost(const Cost& layer, const ModelOptions& options, const Problem& problem,
                    const Workload& workload) {
   const ModelSizes n(options, problem);
-  const auto vocabulary = static_cast<double>(options.vocabulary);
+  const auto answers = static_cast<double>(outputs(options));
   const auto steps = static_cast<double>(workload.steps);
   // The backward pass of a product is two products of its size.
   const double around = 6 * (n.tokens * n.width * n.layers * n.products * n.hidden +
                              n.tokens * n.width * n.width * (n.layers - n.mechanisms) +
-                             workload.labels_per_step * n.width * vocabulary);
+                             workload.labels_per_step * n.width * answers);
   const double weights = static_cast<double>(weights_around(options, problem)) * n.bytes;
   Cost cost = layer;
   cost.model_flops = steps * (n.mechanisms * layer.model_flops + around);
@@ -141,7 +150,7 @@ double training_peak_bytes(double layer_bytes, double layer_weights, const Model
       static_cast<double>(weights_around(options, problem)) + n.mechanisms * layer_weights;
   const double stream = n.tokens * n.width * n.bytes;
   double block = 8 * stream + 2 * n.products * n.tokens * n.hidden * n.product_bytes;
-  const double logits = workload.labels_per_step * static_cast<double>(options.vocabulary);
+  const double logits = workload.labels_per_step * static_cast<double>(outputs(options));
   double sum = 4 * weights * n.bytes + 4 * logits * n.bytes;
   if (n.product_bytes < n.bytes) {
     // Narrow copies of weights, logits and the inputs of a block's two halves.
@@ -157,18 +166,26 @@ std::vector<Option> TrainingTask::settings() const {
   std::vector<Option> declared = training_size_settings();
   append(declared, model_settings());
   append(declared, trainer_settings());
+  if (classifies()) {
+    append(declared, classifier_settings());
+    for (Option& one : declared) {
+      if (one.name == "keep") one.fallback = std::string(to_string(Keep::best_validation));
+    }
+  }
   append(declared, data_settings());
   return declared;
 }
 
 std::vector<std::string> TrainingTask::figures() const {
-  return {"accuracy",
-          "accuracy_over_state",
-          "accuracy_over_time",
-          "accuracy_over_memory",
-          "accuracy_over_learning_rate",
-          "learning_curves",
-          "accuracy_by_look_back"};
+  std::vector<std::string> names = {"accuracy",
+                                    "accuracy_over_state",
+                                    "accuracy_over_time",
+                                    "accuracy_over_memory",
+                                    "accuracy_over_learning_rate",
+                                    "learning_curves"};
+  // The answer of a classified example does not stand in it.
+  if (!classifies()) names.push_back("accuracy_by_look_back");
+  return names;
 }
 
 ModelOptions TrainingTask::model_options(const Options& settings) const {
@@ -177,10 +194,17 @@ ModelOptions TrainingTask::model_options(const Options& settings) const {
   return model;
 }
 
+ModelOptions TrainingTask::model_options(const Options& settings, const DataSet& data) const {
+  ModelOptions model = model_options(settings);
+  model.classifier.classes = data.classes();
+  model.classifier.towers = data.towers();
+  return model;
+}
+
 Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) const {
   const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
-  const ModelOptions model = model_options(cell.settings);
-  const Problem problem = problem_of(cell.settings, *data);
+  const ModelOptions model = model_options(cell.settings, *data);
+  const Problem problem = problem_of(cell.settings, *data, model, longest(*data));
   require_consistent(model, problem);
   Forecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
@@ -195,17 +219,22 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
                                    " has no backward pass, and training needs one");
     return forecast;
   }
+  // Steps have the length of training; longer segments are only tested.
+  Problem step = problem_of(cell.settings, *data, model, longest(*data, Split::train));
+  step.dtype = problem.dtype;
   call::Settings layer;
-  layer.problem = forecast.problem;
+  layer.problem = step;
   layer.problem.dtype = mix_dtype(model, problem.dtype);
+  layer.problem.device = cell.device;
+  forecast.cost = chosen(registry, cell, forecast).cost(forecast.options, layer.problem);
   layer.pass = call::Pass::forward_backward;
   layer.scope = Scope::layer;
   call::add_call_cost(forecast, registry, cell, layer);
   const Workload workload = workload_of(cell.settings, *data);
-  forecast.peak_bytes =
-      training_peak_bytes(forecast.peak_bytes, layer_weights(registry, cell, forecast), model,
-                          forecast.problem, workload);
-  forecast.cost = training_cost(forecast.cost, model, forecast.problem, workload);
+  forecast.peak_bytes = training_peak_bytes(
+      forecast.peak_bytes, layer_weights(registry, cell, forecast, model.projection_bias), model,
+      step, workload);
+  forecast.cost = training_cost(forecast.cost, model, step, workload);
   return forecast;
 }
 

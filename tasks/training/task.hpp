@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/result/training.hpp"
 #include "tasks/task.hpp"
 #include "tasks/training/data.hpp"
 #include "tasks/training/model_options.hpp"
@@ -22,16 +23,19 @@ class TrainingTask : public Task {
   /// Throws UsageError where they cannot be made.
   virtual std::unique_ptr<DataSet> data_set(const Options& settings,
                                             std::uint64_t run_seed) const = 0;
-  /// Model options that follow from the data.
+  /// Whether whole examples are classified: then there are the settings of a classifier, and the
+  /// weights of the best validation are scored by default.
+  virtual bool classifies() const { return false; }
+  /// Model options that follow from the data's settings; classes and towers are the data set's.
   virtual void fit(const Options& settings, ModelOptions& model) const {
     static_cast<void>(settings);
     static_cast<void>(model);
   }
-  /// What the record holds of the data besides their sizes, as in core/schema/result.schema.json: levels
-  /// to compare the accuracy with (chance, guess, reach), and derived values. `data` is the result
-  /// of data_set, `state` the model's state after the longest length.
-  virtual Json facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
-                     const StateBytes& state) const = 0;
+  /// Adds what the record holds of the data besides their sizes: levels to compare the accuracy
+  /// with (chance, guess, reach), and derived values. `data` is the result of data_set, `state` the
+  /// model's state after the longest length.
+  virtual void add_facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
+                         const StateBytes& state, result::Training& record) const = 0;
 
   // ---- derived
 
@@ -43,6 +47,8 @@ class TrainingTask : public Task {
   std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override;
   const TaskData* data() const override { return &files_; }
   ModelOptions model_options(const Options& settings) const;
+  /// The same with the classes and towers of `data`.
+  ModelOptions model_options(const Options& settings, const DataSet& data) const;
 
  private:
   class Files final : public TaskData {

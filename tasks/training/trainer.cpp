@@ -6,8 +6,7 @@
 #include <cstdio>
 
 #include "attention/torch/draw.hpp"
-#include "tasks/settings.hpp"
-#include "tasks/training/random.hpp"
+#include "core/random.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
@@ -18,57 +17,6 @@ double now() {
 
 }  // namespace
 
-std::vector<Option> trainer_settings() {
-  return {
-      number_setting("learning_rate", 1e-3, "the greatest value of the schedule"),
-      text_setting("schedule", "cosine", "of the learning rate after the warm-up",
-                   schedule_names()),
-      integer_setting("drop_after", 3000,
-                      "steps after which the schedule drop continues at a tenth", 0),
-      integer_setting("warm_up_steps", 0, "steps of linear growth of the learning rate", 0),
-      integer_setting("epochs", 10, "passes over the training examples"),
-      number_setting("stop_above", 0, "validation accuracy above which training ends; 0 = never", 0,
-                     1),
-      number_setting("weight_decay", 0.1, "AdamW's"),
-      boolean_setting("decay_all", false,
-                      "weight decay on biases, norms and embeddings too, as in Zoology"),
-      number_setting("beta_1", 0.9, "AdamW's", 0, 0.999999),
-      number_setting("beta_2", 0.999, "AdamW's", 0, 0.9999999),
-      number_setting("adam_epsilon", 1e-8, "AdamW's"),
-      number_setting("clip", 1, "greatest norm over all gradients; 0 = no clipping"),
-      text_setting(
-          "order", "shuffled",
-          "shuffled: examples and batches, anew in each epoch; numbered: the same order in every "
-          "epoch, "
-          "segment after segment, as in Zoology since 2024; fresh: new examples in each epoch",
-          {"shuffled", "numbered", "fresh"}),
-      integer_setting("data_seed", 0, "seed of the examples, their order and dropout", 0),
-      number_setting("checkpoint_seconds", 30, "between two checkpoints; 0 = after every step")};
-}
-
-TrainerOptions trainer_options_from(const Options& settings, std::uint64_t run_seed) {
-  TrainerOptions options;
-  options.optimiser.learning_rate = settings.number("learning_rate");
-  options.optimiser.weight_decay = settings.number("weight_decay");
-  options.optimiser.decay_all = settings.boolean("decay_all");
-  options.optimiser.beta_1 = settings.number("beta_1");
-  options.optimiser.beta_2 = settings.number("beta_2");
-  options.optimiser.epsilon = settings.number("adam_epsilon");
-  options.optimiser.clip = settings.number("clip");
-  options.schedule = schedule_from(settings.text("schedule"));
-  options.warm_up_steps = settings.integer("warm_up_steps");
-  options.drop_after = settings.integer("drop_after");
-  options.batch = settings.integer("batch");
-  options.epochs = settings.integer("epochs");
-  options.shuffled = settings.text("order") != "numbered";
-  options.fresh = settings.text("order") == "fresh";
-  options.stop_above = settings.number("stop_above");
-  options.embedding_dropout = settings.number("embedding_dropout");
-  options.data_seed = key_of({run_seed, static_cast<std::uint64_t>(settings.integer("data_seed"))});
-  options.checkpoint_seconds = settings.number("checkpoint_seconds");
-  return options;
-}
-
 Trainer::Trainer(Model& model, const DataSet& data, TrainerOptions options,
                  Checkpoints* checkpoints, ProcessGroup* group)
     : model_(model),
@@ -77,8 +25,9 @@ Trainer::Trainer(Model& model, const DataSet& data, TrainerOptions options,
       checkpoints_(group != nullptr && group->rank() > 0 ? nullptr : checkpoints),
       group_(group),
       schedule_{options_.schedule, options_.warm_up_steps, order().steps_per_epoch(),
-                options_.epochs, options_.drop_after},
-      optimiser_(model, options_.optimiser) {}
+                options_.epochs,   options_.drop_after,    options_.steps},
+      optimiser_(model, options_.optimiser),
+      best_(model, checkpoints_, data.judged_by()) {}
 
 BatchOrder Trainer::order() const {
   BatchOrder order;
@@ -101,7 +50,7 @@ void Trainer::train(const Progress& progress) {
   saved_at_ = now();
   while (state_.stopped.empty()) {
     take_step(prefetcher);
-    if (state_.step % schedule_.steps_per_epoch == 0) end_epoch();
+    if (evaluation_is_due()) evaluate_now();
     save_if_due();
     if (options_.after_step) options_.after_step(state_.step);
     if (progress) {
@@ -117,7 +66,8 @@ void Trainer::take_step(Prefetcher& prefetcher) {
   const at::AutoGradMode with_grad(true);
   const Batch batch = to_device(prefetcher.next(), model_.parameters().front().device());
   const StepResult result = group_ == nullptr ? backward(batch) : backward_in_group(batch);
-  optimiser_.step(options_.optimiser.learning_rate * schedule_.factor(state_.step));
+  optimiser_.step(options_.optimiser.learning_rate * schedule_.factor(state_.step),
+                  schedule_.beta_1(state_.step, options_.optimiser.beta_1));
   state_.epoch_loss += result.loss * static_cast<double>(result.questions);
   state_.epoch_questions += result.questions;
   state_.epoch_right += result.right;
@@ -126,11 +76,13 @@ void Trainer::take_step(Prefetcher& prefetcher) {
 }
 
 at::Tensor Trainer::logits_of(const Batch& batch) {
-  Dropout dropout{options_.embedding_dropout, {}, batch.first_example, batch.examples_in_all};
-  if (dropout.share > 0) {
+  Dropout dropout{options_.embedding_dropout, {},
+                  batch.first_example,        batch.examples_in_all,
+                  options_.dropout,           data_.towers()};
+  if (dropout.share > 0 || dropout.block_share > 0) {
     const std::uint64_t seed = key_of(
         {options_.data_seed, 0x64726f70 /* "drop" */, static_cast<std::uint64_t>(state_.step)});
-    dropout.generator = seeded_generator(seed, batch.tokens.device());
+    dropout.generator = seeded_generator(seed, batch.labels.device());
   }
   return labelled_logits(model_, batch, dropout);
 }
@@ -151,7 +103,7 @@ Trainer::StepResult Trainer::backward_in_group(const Batch& batch) {
   double sum = 0;
   double right = 0;
   double questions = 0;
-  if (batch.tokens.defined()) {
+  if (batch.labels.defined()) {
     const at::Tensor logits = logits_of(batch);
     const at::Tensor loss = at::cross_entropy_loss(logits, batch.labels, {}, at::Reduction::Sum);
     sum = loss.item<double>();
@@ -170,36 +122,53 @@ Trainer::StepResult Trainer::backward_in_group(const Batch& batch) {
   return {value, std::llround(all[1]), std::llround(all[2])};
 }
 
-void Trainer::end_epoch() {
-  const std::int64_t epoch = state_.step / schedule_.steps_per_epoch;
-  const Scores validation = validate();
+bool Trainer::evaluation_is_due() const {
+  const std::int64_t every =
+      options_.evaluate_every > 0 ? options_.evaluate_every : schedule_.steps_per_epoch;
+  return state_.step % every == 0 || state_.step == schedule_.steps();
+}
+
+void Trainer::evaluate_now() {
+  const Scores validation = evaluate_all(model_, data_, Split::validation, options_.batch).sum();
   const auto questions = static_cast<double>(std::max<std::int64_t>(1, state_.epoch_questions));
   if (!std::isfinite(validation.loss())) diverged();
-  state_.curve.push_back(
-      {{"epoch", epoch},
-       {"step", state_.step},
-       {"learning_rate", options_.optimiser.learning_rate * schedule_.factor(state_.step - 1)},
-       {"loss", state_.epoch_loss / questions},
-       {"train_accuracy", static_cast<double>(state_.epoch_right) / questions},
-       {"validation_loss", validation.loss()},
-       {"validation_accuracy", validation.accuracy()}});
+  const std::int64_t each = schedule_.steps_per_epoch;
+  result::CurvePoint point;
+  point.epoch = static_cast<double>(state_.step) / static_cast<double>(each);
+  point.step = state_.step;
+  point.learning_rate = options_.optimiser.learning_rate * schedule_.factor(state_.step - 1);
+  point.loss = state_.epoch_loss / questions;
+  point.train_accuracy = static_cast<double>(state_.epoch_right) / questions;
+  point.validation_loss = validation.loss();
+  point.validation_accuracy = validation.accuracy();
+  if (options_.test_each) {
+    const SplitScores test = evaluate_all(model_, data_, Split::test, options_.batch);
+    const bool by_loss = data_.judged_by() == Measure::loss;  // at the length of training
+    point.test_accuracy = by_loss ? test.scores.front().accuracy() : test.accuracy();
+    if (by_loss) point.test_loss = test.scores.front().loss();
+  }
+  state_.curve.push_back(std::move(point));
   state_.epoch_loss = 0;
   state_.epoch_questions = state_.epoch_right = 0;
+  if (options_.keep == Keep::best_validation &&
+      best_step(state_, data_.judged_by()) == state_.step) {
+    best_.take(state_.step);
+  }
   const bool enough = options_.stop_above > 0 && validation.accuracy() > options_.stop_above;
   if (enough) {
     state_.stopped = "accuracy";
   } else if (state_.step >= schedule_.steps()) {
-    state_.stopped = "epochs";
+    state_.stopped = options_.steps > 0 ? "steps" : "epochs";
   }
 }
 
-Scores Trainer::validate() const {
-  Scores scores;
-  const std::vector<SegmentSize> segments = data_.segments(Split::validation);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    scores.add(evaluate(model_, data_, Split::validation, i, segments[i].examples, options_.batch));
-  }
-  return scores;
+std::int64_t Trainer::kept_step() const {
+  return options_.keep == Keep::last || best_.step() == 0 ? state_.step : best_.step();
+}
+
+void Trainer::keep() {
+  if (options_.keep == Keep::last) return;
+  best_.give(group_);
 }
 
 void Trainer::diverged() const {
@@ -226,6 +195,7 @@ void Trainer::resume() {
     return;
   }
   resumed_from_ = saved_step_ = state_.step;
+  if (options_.keep == Keep::best_validation) best_.resume(state_);
 }
 
 void Trainer::save_if_due() {
@@ -249,6 +219,7 @@ void Trainer::save() {
 std::vector<std::string> Trainer::notes() const {
   std::vector<std::string> all;
   if (checkpoints_ != nullptr) all = checkpoints_->refused();
+  all.insert(all.end(), best_.notes().begin(), best_.notes().end());
   all.insert(all.end(), notes_.begin(), notes_.end());
   return all;
 }

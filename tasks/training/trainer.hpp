@@ -1,17 +1,19 @@
 // Trainer: trains a model; an interrupted training gives the same bits as an unbroken one.
 //
 // A step takes one batch, computes logits at the labelled positions alone, and updates the weights
-// by AdamW. After each epoch the validation split is scored. All random numbers depend on the seeds
-// and the step alone, so that a checkpoint holds weights, the optimiser's means and a few numbers.
+// by AdamW. After each epoch, or every so many steps, the validation split is scored. All random
+// numbers depend on the seeds and the step alone, so that a checkpoint holds weights, the
+// optimiser's means and a few numbers.
 #pragma once
 
 #include <functional>
 #include <string_view>
 
 #include "core/errors.hpp"
-#include "core/option.hpp"
+#include "tasks/training/best_weights.hpp"
 #include "tasks/training/evaluation.hpp"
 #include "tasks/training/prefetcher.hpp"
+#include "tasks/training/trainer_options.hpp"
 #include "tasks/training/training_state.hpp"
 
 namespace attnbench::tasks::training {
@@ -21,29 +23,6 @@ class TrainingDiverged : public Error {
  public:
   using Error::Error;
 };
-
-struct TrainerOptions {
-  OptimiserOptions optimiser;
-  Schedule schedule = Schedule::cosine;
-  std::int64_t warm_up_steps = 0;
-  std::int64_t drop_after = 0;  ///< steps, of the schedule drop
-  std::int64_t batch = 64;      ///< examples of a step
-  std::int64_t epochs = 10;
-  bool shuffled = true;
-  bool fresh = false;     ///< new examples in each epoch
-  double stop_above = 0;  ///< validation accuracy above which training ends; 0 = never
-  double embedding_dropout = 0;
-  std::uint64_t data_seed = 0;     ///< of the order and of dropout
-  double checkpoint_seconds = 30;  ///< between two checkpoints; 0 = after every step
-  /// Called after each step with the number of steps done; an exception ends the training.
-  std::function<void(std::int64_t)> after_step;
-};
-
-/// The settings of the optimiser, its schedule, the order of examples and checkpoints.
-std::vector<Option> trainer_settings();
-
-/// Reads those and `batch`. `run_seed` is that of the whole run: it changes order and dropout.
-TrainerOptions trainer_options_from(const Options& settings, std::uint64_t run_seed);
 
 class Trainer {
  public:
@@ -60,10 +39,14 @@ class Trainer {
 
   const TrainingState& state() const { return state_; }
   const LearningRateSchedule& schedule() const { return schedule_; }
-  bool fresh() const { return options_.fresh; }
+  const TrainerOptions& options() const { return options_; }
   std::int64_t resumed_from() const { return resumed_from_; }  ///< step; 0 = from the start
   /// Checkpoints that could not be read or written: one sentence each.
   std::vector<std::string> notes() const;
+  /// The step whose weights are scored: the last one, or that of the best validation.
+  std::int64_t kept_step() const;
+  /// Gives the model these weights. Call it once, after train().
+  void keep();
 
  private:
   void resume();
@@ -78,8 +61,8 @@ class Trainer {
   StepResult backward(const Batch& batch);
   StepResult backward_in_group(const Batch& batch);
   at::Tensor logits_of(const Batch& batch);
-  void end_epoch();
-  Scores validate() const;
+  bool evaluation_is_due() const;
+  void evaluate_now();
   [[noreturn]] void diverged() const;
   BatchOrder order() const;
 
@@ -91,6 +74,7 @@ class Trainer {
   LearningRateSchedule schedule_;
   Optimiser optimiser_;
   TrainingState state_;
+  BestWeights best_;
   std::int64_t resumed_from_ = 0;
   std::int64_t saved_step_ = -1;  ///< of the last good checkpoint
   double saved_at_ = 0;

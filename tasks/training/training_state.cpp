@@ -1,6 +1,7 @@
 #include "tasks/training/training_state.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/errors.hpp"
 
@@ -27,8 +28,18 @@ NamedTensors without_prefix(const std::string& prefix, const NamedTensors& tenso
 TrainingState training_state_from(const Json& facts) {
   try {
     return facts.get<TrainingState>();
-  } catch (const Json::exception& error) {
+  } catch (const std::exception& error) {
     throw Error(std::string("holds no state of a training: ") + error.what());
+  }
+}
+
+/// Throws Error where one is missing or of another shape.
+void expect_weights(const NamedTensors& saved, const torch::nn::Module& model) {
+  for (const auto& [name, weight] : weights_of(model)) {
+    const auto found = saved.find(name);
+    if (found == saved.end() || found->second.sizes() != weight.sizes()) {
+      throw Error("has a weight " + name + " that is missing or of another shape");
+    }
   }
 }
 
@@ -56,21 +67,26 @@ std::optional<Checkpoint> checkpoint_of(const TrainingState& state, const torch:
   return checkpoint;
 }
 
+NamedTensors saved_weights(const Checkpoint& checkpoint) {
+  // Those of the best validation have no optimiser's means beside them, and no prefix.
+  NamedTensors saved = without_prefix(weight_prefix, checkpoint.tensors);
+  return saved.empty() ? checkpoint.tensors : saved;
+}
+
+void set_weights(const NamedTensors& saved, torch::nn::Module& model) {
+  const at::NoGradGuard no_grad;
+  expect_weights(saved, model);
+  for (const auto& [name, weight] : weights_of(model)) at::Tensor(weight).copy_(saved.at(name));
+}
+
 TrainingState restore(const Checkpoint& checkpoint, torch::nn::Module& model,
                       Optimiser& optimiser) {
-  const at::NoGradGuard no_grad;
   const NamedTensors saved = without_prefix(weight_prefix, checkpoint.tensors);
-  const NamedTensors weights = weights_of(model);
   // Check everything before changing anything: the model may have to train without it.
-  for (const auto& [name, weight] : weights) {
-    const auto found = saved.find(name);
-    if (found == saved.end() || found->second.sizes() != weight.sizes()) {
-      throw Error("has a weight " + name + " that is missing or of another shape");
-    }
-  }
+  expect_weights(saved, model);
   const TrainingState state = training_state_from(checkpoint.facts);
   optimiser.set_state(without_prefix(optimiser_prefix, checkpoint.tensors), state.step);
-  for (const auto& [name, weight] : weights) at::Tensor(weight).copy_(saved.at(name));
+  set_weights(saved, model);
   return state;
 }
 
@@ -112,9 +128,22 @@ bool has_converged(const TrainingState& state, double least_gain) {
   double after = 0;
   for (std::size_t i = 0; i < epochs; ++i) {
     double& best = i + last < epochs ? before : after;
-    best = std::max(best, state.curve[i].at("validation_accuracy").get<double>());
+    best = std::max(best, state.curve[i].validation_accuracy);
   }
   return after - before < least_gain;
+}
+
+bool loss_has_converged(const TrainingState& state, double least_share) {
+  const std::size_t count = state.curve.size();
+  if (count < 4) return false;
+  const std::size_t last = (count + 3) / 4;
+  double before = std::numeric_limits<double>::infinity();
+  double after = before;
+  for (std::size_t i = 0; i < count; ++i) {
+    double& least = i + last < count ? before : after;
+    least = std::min(least, state.curve[i].validation_loss.value());
+  }
+  return after > before * (1 - least_share);
 }
 
 }  // namespace attnbench::tasks::training

@@ -2,13 +2,12 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tasks/check.hpp"
 #include "tasks/forecast.hpp"
-#include "tasks/training/random.hpp"
+#include "tasks/training/record.hpp"
 #include "tasks/training/task.hpp"
-#include "tasks/training/trainer.hpp"
+#include "tasks/training/trained.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
@@ -24,31 +23,28 @@ class TrainingWork final : public Work {
         registry_(registry),
         cell_(cell),
         forecast_(forecast),
-        options_(task.model_options(cell.settings)),
         implementation_(chosen(registry, cell, forecast)) {}
 
   void prepare(Context& context) override {
     data_ = task_.data_set(cell_.settings, context.seed());
+    options_ = task_.model_options(cell_.settings, *data_);
     model_ = model_of(context, forecast_);
   }
 
-  /// Each mix on its inputs in the untrained model, forward and backward, at the longest length; on
-  /// two sequences at most, since gradients of the reference are slow.
+  /// Each mix on its inputs in the untrained model, forward and backward, at the longest length,
+  /// or, of language models, at that of training; on two sequences at most, since gradients of the
+  /// reference are slow.
   Json check(Context& context) override {
     Forecast few = forecast_;
     few.problem.batch = std::min<std::int64_t>(few.problem.batch, 2);
+    few.problem.length = few.problem.key_length = mix_length(options_, data_->checked_length());
     const std::shared_ptr<Model> model = model_of(context, few);
-    const Problem& problem = few.problem;
-    std::vector<std::int64_t> shape{problem.batch, problem.length};
-    if (options_.tokens_per_position > 1) shape.push_back(options_.tokens_per_position);
-    const at::Tensor ids = at::randint(options_.vocabulary, shape,
-                                       at::detail::createCPUGenerator(context.seed()), at::kLong)
-                               .to(at::Device(problem.device));
-    Json section;
+    const auto [input, mask] = random_sequences(few.problem, context.seed());
+    CheckSection section;
     for (std::size_t i = 0; i < model->mixes(); ++i) {
-      const Inputs inputs = [&] {
+      const Inputs inputs = [&, &input = input, &mask = mask] {
         const at::NoGradGuard no_grad;
-        return model->mix_inputs(i, ids);
+        return model->mix_inputs(i, input, mask);
       }();
       const MixCase mix{registry_.entry(cell_.mechanism),
                         implementation_,
@@ -57,10 +53,10 @@ class TrainingWork final : public Work {
                         inputs,
                         context.seed()};
       section = checked(mix);
-      section["dtype"] = to_string(mix.problem().dtype);
-      if (section["verdict"] != "ok") break;
+      section.dtype = to_string(mix.problem().dtype);
+      if (!section.ok()) break;
     }
-    section["mixes"] = model->mixes();
+    section.mixes = model->mixes();
     return section;
   }
 
@@ -75,18 +71,42 @@ class TrainingWork final : public Work {
     trainer.train([&](double done, double total, std::string_view what) {
       context.progress(done, total, what);
     });
-    Json sections = training_record(*model_, *data_, trainer, options.batch, longest(*data_));
-    sections["chosen"] = chosen_section(forecast_);
-    sections["training"].update(
-        task_.facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_))));
-    if (group) sections["training"]["processes"] = own.size;
+    RunSections sections =
+        training_record(*model_, *data_, trainer, options.batch, longest(*data_));
+    sections.chosen = chosen_section(forecast_);
+    task_.add_facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_)),
+                    *sections.training);
+    if (group) sections.training->processes = own.size;
     return sections;
   }
 
  private:
+  /// Random tokens, or numbers, of the checked length, and their mask: where examples are
+  /// classified, every second sequence has padding.
+  std::pair<at::Tensor, at::Tensor> random_sequences(const Problem& problem,
+                                                     std::uint64_t seed) const {
+    const at::Device device(problem.device);
+    const std::int64_t length = data_->checked_length();
+    const at::Generator random = at::detail::createCPUGenerator(seed);
+    std::vector<std::int64_t> shape{problem.batch, length};
+    Batch batch;
+    if (options_.input == ModelInput::values) {
+      batch.values = at::rand(shape, random, at::kFloat);
+    } else {
+      if (options_.tokens_per_position > 1) shape.push_back(options_.tokens_per_position);
+      batch.tokens = at::randint(options_.vocabulary, shape, random, at::kLong);
+    }
+    if (options_.classifier.classes > 0) {
+      batch.lengths = at::full({problem.batch}, length, at::kLong);
+      batch.lengths.slice(0, 1, problem.batch, 2).fill_(length - length / 4);
+    }
+    batch = to_device(batch, device);
+    return {batch.input(), key_mask_of(batch)};
+  }
+
   /// A plugin's mechanism may not handle inputs narrower than its parameters: where only those
   /// fail, it is unsupported rather than wrong.
-  Json checked(const MixCase& mix) const {
+  CheckSection checked(const MixCase& mix) const {
     try {
       return check_mix(mix, /*with_gradient=*/true);
     } catch (const std::exception& error) {
@@ -114,42 +134,26 @@ class TrainingWork final : public Work {
   }
 
   std::shared_ptr<Model> model_of(const Context& context, const Forecast& forecast) const {
-    const std::uint64_t seed =
-        key_of({context.seed(), static_cast<std::uint64_t>(cell_.settings.integer("model_seed"))});
-    return std::make_shared<Model>([&] { return make_mechanism(registry_, cell_, forecast); },
-                                   implementation_, options_, seed);
+    return untrained_model(registry_, cell_, forecast, options_, context.seed());
   }
 
   /// All that must be equal for a resumed training to give the bits of an unbroken one.
   Json identity(const Context& context) const {
-    Json settings = Json::object();
-    for (const auto& [name, value] : cell_.settings.values()) {
-      if (name != "checkpoint_seconds") settings[name] = to_string(value);
-    }
-    Json options = Json::object();
-    for (const auto& [name, value] : forecast_.options.values()) options[name] = to_string(value);
-    Json weights = Json::object();
-    for (const auto& item : model_->named_parameters()) {
-      weights[item.key()] = item.value().sizes().vec();
-    }
-    return {{"task", task_.name()},
-            {"mechanism", cell_.mechanism},
-            {"implementation", forecast_.implementation},
-            {"settings", std::move(settings)},
-            {"options", std::move(options)},
-            {"weights", std::move(weights)},
-            {"binary", context.binary()},
-            {"run_seed", context.seed()},
-            {"threads", at::get_num_threads()},
-            {"processes", context.process_rank().size},
-            {"device", cell_.device}};
+    Json identity = model_identity(task_, cell_, forecast_, *model_);
+    identity.update({{"data", data_->content_hash()},
+                     {"binary", context.binary()},
+                     {"run_seed", context.seed()},
+                     {"threads", at::get_num_threads()},
+                     {"processes", context.process_rank().size},
+                     {"device", cell_.device}});
+    return identity;
   }
 
   const TrainingTask& task_;
   const Registry& registry_;
   const Cell cell_;
   const Forecast forecast_;
-  const ModelOptions options_;
+  ModelOptions options_;
   const Implementation implementation_;
   std::unique_ptr<DataSet> data_;
   std::shared_ptr<Model> model_;

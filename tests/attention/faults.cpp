@@ -163,10 +163,10 @@ Mixed forgets_to_rescale(const Mix&, Mechanism&, const Inputs& inputs, State*) {
   for (std::int64_t t = 0; t < k.size(2); ++t) {
     const at::Tensor now = at::maximum(top, k.select(2, t));
     // The fault.
-    const at::Tensor fade = at::where(now - top > 20, at::ones_like(top), (top - now).exp());
+    const at::Tensor decay = at::where(now - top > 20, at::ones_like(top), (top - now).exp());
     const at::Tensor weight = (k.select(2, t) - now).exp();
-    alpha = alpha * fade + weight;
-    sum = sum * fade.unsqueeze(-1) + weight.unsqueeze(-1) * v.select(2, t).unsqueeze(-2);
+    alpha = alpha * decay + weight;
+    sum = sum * decay.unsqueeze(-1) + weight.unsqueeze(-1) * v.select(2, t).unsqueeze(-2);
     top = now;
     outputs.push_back(((q.select(2, t) / alpha).unsqueeze(-1) * sum).sum(-2));
   }

@@ -21,7 +21,7 @@ using namespace attnbench::kernels;
 using attnbench::bench::block_of;
 
 /// Arguments: heads, length, bases, window (0 = each token has its own mean), backward.
-void running_memory(benchmark::State& state) {
+void lavo(benchmark::State& state) {
   constexpr std::int64_t dim = 64;
   LavoSizes sizes;
   sizes.heads = state.range(0);
@@ -79,7 +79,7 @@ void running_memory(benchmark::State& state) {
 
 /// One token from a carried mean: bytes of the bases, which are all that is large, and their rate
 /// as a share of that of reading as much right before and after. Arguments: heads, bases, window.
-void running_memory_step(benchmark::State& state) {
+void lavo_step(benchmark::State& state) {
   constexpr std::int64_t dim = 64;
   LavoSizes sizes;
   sizes.heads = state.range(0);
@@ -139,13 +139,13 @@ void running_memory_step(benchmark::State& state) {
 
 }  // namespace
 
-BENCHMARK(running_memory)
+BENCHMARK(lavo)
     ->ArgNames({"heads", "length", "bases", "window", "backward"})
     ->ArgsProduct({{4}, {2048, 8192}, {64}, {0, 128}, {0, 1}})
     ->Args({1, 8192, 64, 0, 0})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(running_memory_step)
+BENCHMARK(lavo_step)
     ->ArgNames({"heads", "bases", "window"})
     ->Args({64, 64, 0})
     ->Args({512, 64, 0})

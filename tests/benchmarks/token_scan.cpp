@@ -52,7 +52,7 @@ ATTNBENCH_INLINE bool take_in(const Head& head, const float* query, const float*
 }
 
 /// Updates every row of the memory and reads it, N vectors of columns at a time.
-template <int Bytes, int N, bool Fades>
+template <int Bytes, int N, bool Decays>
 ATTNBENCH_INLINE void read_out(const Head& head, const float* decays, const float* value,
                                float* out, std::int64_t latents, std::int64_t width) {
   using S = Simd<float, Bytes>;
@@ -68,7 +68,7 @@ ATTNBENCH_INLINE void read_out(const Head& head, const float* decays, const floa
 #pragma GCC unroll 4
       for (int j = 0; j < N; ++j) {
         auto sum = S::load(row + j * S::lanes);
-        if constexpr (Fades) sum *= decays[l];
+        if constexpr (Decays) sum *= decays[l];
         sum += head.scores[l] * v[j];
         S::store(row + j * S::lanes, sum);
         o[j] += head.weights[l] * sum;

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/errors.hpp"
-#include "core/forecast.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
@@ -28,10 +27,10 @@ TEST_CASE("a cell comes out of JSON as it went in", "[cell]") {
     if (key == "varies") continue;
     json lacking = cell;
     lacking.erase(key);
-    CHECK_THROWS_WITH(lacking.get<run::Cell>(), key + ": expected a value, found nothing");
+    CHECK_THROWS_WITH(lacking.get<run::Cell>(), "/" + key + ": expected a value, found nothing");
   }
   cell["lable"] = "x";
-  CHECK_THROWS_WITH(cell.get<run::Cell>(), "lable: unknown key; did you mean \"label\"?");
+  CHECK_THROWS_WITH(cell.get<run::Cell>(), "/lable: unknown key; did you mean \"label\"?");
 }
 
 TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
@@ -40,7 +39,7 @@ TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
   made.implementation = "scan";
   made.implementation_reason = "the only one";
   made.cost = {{"model_flops", 1e9}};
-  made.growth = {{"time_in_length", 1}, {"from_length", 256}};
+  made.growth = run::Exponents(run::Numbers{{"time_in_length", 1}, {"from_length", 256}});
   made.peak_bytes = 1e6;
   made.options = OptionValues{{"latents_per_head", std::int64_t{16}}};
   made.problem = Problem{};
@@ -57,7 +56,7 @@ TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
   CHECK(json(failed.get<run::Forecast>()) == failed);
   json odd = failed;
   odd["status"] = "tired";
-  CHECK_THROWS_WITH(odd.get<run::Forecast>(), "status: unknown status \"tired\"");
+  CHECK_THROWS_WITH(odd.get<run::Forecast>(), "/status: expected a status, found \"tired\"");
   odd = sent;
   odd["cost"]["model_flops"] = nullptr;
   CHECK_THROWS_AS(odd.get<run::Forecast>(), UsageError);

@@ -30,7 +30,7 @@ protocol::Run some_run() {
   request.seed = 7;
   request.threads = 4;
   request.limits = {60, 1 << 20, 0};
-  request.measure = {{"max_seconds", 1.0}};
+  request.measure.max_seconds = 1.0;
   request.log = "a.log";
   request.process_rank = run::ProcessRank{1, 2, "node1", 29500};
   return request;
@@ -53,6 +53,11 @@ TEST_CASE("a request comes out as it went in", "[protocol]") {
   CHECK(json(plan.get<protocol::Plan>()) == plan);
   protocol::Probe probe;
   probe.product = true;
+  protocol::Generate generate;
+  generate.cell = some_cell();
+  generate.prompt = "The ";
+  generate.temperature = 0.5;
+  CHECK(json(json(generate).get<protocol::Generate>()) == json(generate));
   CHECK(json(json(probe).get<protocol::Probe>()) == json(probe));
   protocol::Check check;
   check.mechanism = "flash";
@@ -74,25 +79,95 @@ TEST_CASE("a request that lacks a key or has another names its place", "[protoco
   };
   json lacking = some_run();
   lacking["cell"].erase("task");
-  CHECK(fault(lacking) == "cell.task: expected a value, found nothing");
+  CHECK(fault(lacking) == "/cell/task: expected a value, found nothing");
   json odd = some_run();
   odd["cell"]["settings"]["length"] = json::array({1});
-  CHECK_THAT(fault(odd), Contains("cell.settings.length: expected a number"));
+  CHECK_THAT(fault(odd), Contains("/cell/settings/length: expected a number"));
   odd = some_run();
   odd["rouns"] = 1;
-  CHECK_THAT(fault(odd), Contains("rouns: unknown key; did you mean \"round\"?"));
+  CHECK_THAT(fault(odd), Contains("/rouns: unknown key; did you mean \"round\"?"));
   odd = some_run();
   odd["round"] = 1.5;
-  CHECK(fault(odd) == "round: expected a whole number, found 1.5");
+  CHECK(fault(odd) == "/round: expected a whole number, found 1.5");
   odd = some_run();
   odd["cell"] = 3;
-  CHECK(fault(odd) == "cell: expected an object, found 3");
+  CHECK(fault(odd) == "/cell: expected an object, found 3");
   odd = some_run();
   odd["limits"]["memory"] = 3;
-  CHECK_THAT(fault(odd), Contains("memory: unknown key"));
+  CHECK_THAT(fault(odd), Contains("/limits/memory: unknown key"));
   json plan = protocol::Plan{{some_cell(), some_cell()}};
   plan["cells"][1].erase("id");
-  CHECK_THROWS_WITH(plan.get<protocol::Plan>(), "cells.1.id: expected a value, found nothing");
+  CHECK_THROWS_WITH(plan.get<protocol::Plan>(), "/cells/1/id: expected a value, found nothing");
+}
+
+TEST_CASE("a sampling rule keeps what is not said", "[protocol]") {
+  const auto rule = json({{"max_seconds", 0.5}, {"min_samples", 15}}).get<protocol::SamplingRule>();
+  CHECK(rule.max_seconds == 0.5);
+  CHECK(rule.min_samples == 15);
+  CHECK(rule.max_samples == protocol::SamplingRule().max_samples);
+  CHECK(json({{"max_samples", 1e3}}).get<protocol::SamplingRule>().max_samples == 1000);
+  CHECK_THROWS_WITH(json({{"max_samples", 1.5}}).get<protocol::SamplingRule>(),
+                    "/max_samples: expected a whole number, found 1.5");
+  CHECK_THROWS_WITH(json({{"min_sample", 1}}).get<protocol::SamplingRule>(),
+                    Contains("did you mean \"min_samples\"?"));
+}
+
+TEST_CASE("an answer comes out as it went in", "[protocol]") {
+  protocol::CheckAnswer check;
+  check.status = result::Status::wrong;
+  check.reason = "causality: it leaks";
+  check.properties.resize(1);
+  check.properties.front().name = "causality";
+  check.properties.front().status = protocol::PropertyStatus::broken;
+  const json sent = check;
+  CHECK(sent == json::parse(R"({"type": "check", "status": "wrong", "reason": "causality: it leaks",
+    "properties": [{"name": "causality", "status": "broken"}]})"));
+  CHECK(json(sent.get<protocol::CheckAnswer>()) == sent);
+  CHECK(json(sent.get<protocol::Answer>()) == sent);
+  CHECK(sent.get<protocol::Answer>().further.size() == 1);
+  json odd = sent;
+  odd["properties"][0]["status"] = "hold";
+  CHECK_THROWS_AS(odd.get<protocol::CheckAnswer>(), UsageError);
+  odd = sent;
+  odd["status"] = "fine";
+  CHECK_THROWS_WITH(odd.get<protocol::CheckAnswer>(), "/status: expected a status, found \"fine\"");
+
+  protocol::ApplyAnswer apply;
+  apply.options = {{"window", Window{3, 0}}};
+  apply.roles["query"] = {"q.npy", {1, 2, 3, 4}};
+  apply.files = {"output.npy"};
+  const json applied = apply;
+  CHECK(json(applied.get<protocol::ApplyAnswer>()) == applied);
+  apply.status = result::Status::unsupported;
+  apply.refused = true;
+  CHECK(json(apply) == json({{"type", "apply"}, {"status", "unsupported"}, {"refused", true}}));
+}
+
+TEST_CASE("a catalogue comes out as it went in, and names what it lacks", "[catalogue]") {
+  const json sent = json::parse(R"({"type": "catalogue", "plugins": [], "tasks": [],
+    "stamp": {"attnbench": "1", "abi": 1, "torch": "", "compiler": ""},
+    "mechanisms": [{"name": "m", "title": "", "citation": "", "origin": "built in",
+      "patterns": ["causal"], "claims": {"linear_in_value": true}, "differs_from": [],
+      "options": [{"name": "k", "type": "integer", "default": 3, "meaning": "", "minimum": 1.0}],
+      "implementations": [{"name": "scan", "title": "", "differentiable": true,
+                           "growth": {"from_length": 512, "time_in_length": 1.0}}],
+      "aliases": [{"name": "a", "implementation": "scan", "options": {"k": 4}, "title": ""}]}]})");
+  const auto catalogue = sent.get<suite::Catalogue>();
+  CHECK(json(catalogue).dump() == sent.dump());
+  CHECK(catalogue.names() == std::vector<std::string>{"m", "a"});
+  REQUIRE(catalogue.find("a"));
+  CHECK(catalogue.find("a")->mechanism->name == "m");
+  CHECK(catalogue.find("a")->implementation() == "scan");
+  CHECK(catalogue.find("m")->implementation() == "auto");
+  CHECK_FALSE(catalogue.find("b"));
+  json odd = sent;
+  odd["mechanisms"][0]["options"][0].erase("meaning");
+  CHECK_THROWS_WITH(odd.get<suite::Catalogue>(),
+                    "/mechanisms/0/options/0/meaning: expected a value, found nothing");
+  odd = sent;
+  odd["mechanisms"][0]["claims"]["linear_in_value"] = 1;
+  CHECK_THROWS_WITH(odd.get<suite::Catalogue>(),
+                    "/mechanisms/0/claims/linear_in_value: expected true or false, found 1");
 }
 
 TEST_CASE("a plugin may be named with a word for its mechanisms", "[run]") {

@@ -36,6 +36,21 @@ TEST_CASE("median interval needs six values at 95 %", "[statistics]") {
   CHECK(median_interval({1, 2, 3, 4, 5}, 0.93));
 }
 
+TEST_CASE("a spread has order statistics for bounds from six values on, the range before",
+          "[statistics]") {
+  const auto few = spread_of({3, 1, 2});
+  CHECK(few.median == 2);
+  CHECK(few.low == 1);
+  CHECK(few.high == 3);
+  CHECK_FALSE(few.order);
+  std::vector<double> many{100};
+  for (int i = 1; i < 12; ++i) many.push_back(i);
+  const auto spread = spread_of(many);
+  CHECK(spread.order);
+  CHECK(spread.low == 3);
+  CHECK(spread.high == 10);
+}
+
 TEST_CASE("median interval ranks agree with the binomial table", "[statistics]") {
   // n, 1-based lower rank of the 95 % interval: the published table of the sign test.
   const std::vector<std::pair<std::size_t, double>> table{{8, 1},  {9, 2},  {10, 2}, {15, 4},

@@ -184,6 +184,12 @@ FLAGS = {
     "--check-rows": lambda r: r.choice(NUMBERS),
     "--implementation": lambda r: r.choice(["auto", "fused", "x", ""]),
     "--dtype": lambda r: r.choice(VALUES),
+    "--cell": lambda r: r.choice(NAMES),
+    "--prompt": lambda r: r.choice(["", "The ", "x" * 5000]),
+    "--bytes": lambda r: r.choice(NUMBERS),
+    "--temperature": lambda r: r.choice(NUMBERS),
+    "--score": lambda r: r.choice(FILES),
+    "--capacity": lambda r: r.choice(NUMBERS),
 }
 NO_VALUE = [
     "--json",
@@ -197,6 +203,7 @@ NO_VALUE = [
     "--allow-nan",
     "--help",
     "--keep-blas-core",
+    "--keep-checkpoints",
     "--no-growth",
     "--version",
     "--",
@@ -224,6 +231,17 @@ COMMANDS = {
     "compare": ["--margin"],
     "import": ["--beside", "--out"],
     "data": ["--set", "--seed", "--out"],
+    "generate": [
+        "--cell",
+        "--prompt",
+        "--bytes",
+        "--temperature",
+        "--seed",
+        "--score",
+        "--capacity",
+        "--threads",
+        "--memory-limit",
+    ],
     "new": ["--plugin"],
     "run": SUITE_FLAGS
     + MEASURE_FLAGS
@@ -268,6 +286,7 @@ GOOD = {
     "report": ["result.json", "tiny_run"],
     "compare": ["result.json", "tiny_run"],
     "data": ["mqar", "copy"],
+    "generate": ["tiny_run"],
     "new": ["mine"],
     "schema": ["result", "suite"],
     "import": ["result.json"],

@@ -62,9 +62,10 @@ class Fuzzer:
     def one(self, index):
         folder = self.scratch / "case"
         found, case, outcome = self.attempt(index, folder)
-        if [symptom for symptom, _ in found] == ["hang"]:
-            # On a busy machine a second look tells what hangs from what had to wait.
-            again, case, outcome = self.attempt(index, folder)
+        if "hang" in [symptom for symptom, _ in found]:
+            # On a busy machine a second look, three times as long, tells what hangs from what had
+            # to wait.
+            again, case, outcome = self.attempt(index, folder, patience=3)
             self.slow_once += 1 if not again else 0
             found = again
         if not found:
@@ -74,11 +75,12 @@ class Fuzzer:
         for symptom, detail in found:
             self.tell(index, case, outcome, symptom, detail, kept)
 
-    def attempt(self, index, folder):
+    def attempt(self, index, folder, patience=1):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         generator = random.Random(f"{self.name} {self.arguments.seed} {index}")
         case = self.kind.case(generator, folder)
+        case.limit_seconds *= patience
         outcome = oracle.run(self.arguments.program, case, folder)
         return oracle.complaints(case, outcome), case, outcome
 

@@ -6,7 +6,7 @@
 N kills of child, worker and supervisor in turn, at moments that the seed says, in runs of a kernel
 suite and in trainings. After each the run is gone on with, perhaps to be killed once more, until it
 is whole: then every cell is in result.json once, ok, with each of its rounds once; a training has
-the weights and the curve of one that nobody disturbed; no process has outlived its run.
+the weights and the curve of an undisturbed one; no process has outlived its run.
 """
 
 import argparse
@@ -191,7 +191,7 @@ class Kills:
         want = whole.finish()
         seconds = time.monotonic() - started
         if whole.complaints:
-            raise SystemExit(f"the run that nobody disturbs: {whole.complaints}")
+            raise SystemExit(f"the undisturbed run: {whole.complaints}")
         generator = random.Random(f"{what} {self.arguments.seed}")
         done, runs, by_target = 0, 0, collections.Counter()
         while done < count:

@@ -15,7 +15,7 @@ LONGEST_MESSAGE_BYTES = 2048
 MOST_PEAK_BYTES = 1 << 30
 KEPT_BYTES = 1 << 20  # of each output; the rest is read and thrown away
 
-# What a library's exception says where nobody put it into words.
+# What a library's exception says where no message of ours replaces it.
 RAW = re.compile(
     r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
     r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"

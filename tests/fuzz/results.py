@@ -170,7 +170,7 @@ def changed_journal(random, lines):
         else:
             try:
                 tree = json.loads(lines[at])
-            except ValueError:
+            except (ValueError, RecursionError):  # an earlier change may have nested it deep
                 continue
             if not isinstance(tree, (dict, list)) or not tree:
                 continue
@@ -217,5 +217,5 @@ def untrue(file, outcome):
             if None not in numbers and len(numbers) != len(set(numbers)):
                 found.append(("a round twice", f"{cell.get('label')}: {numbers}"))
             if not 0 < timing.get("median_seconds", 1) < 60:
-                found.append(("a time that nobody measured", f"{timing.get('median_seconds')} s"))
+                found.append(("a time that was not measured", f"{timing.get('median_seconds')} s"))
     return found

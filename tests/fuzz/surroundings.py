@@ -106,13 +106,21 @@ LOADERS = {
 ORDERLY = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
+def forecasts(plan):
+    """What a plan says of its cells, apart from times: these follow what earlier runs took."""
+    cells = json.loads(plan)[0]["cells"]
+    for cell in cells:
+        cell["forecast"].pop("estimated_seconds", None)
+    return cells
+
+
 class Surroundings(Kind):
     """Small commands in odd surroundings."""
 
     def prepare(self):
         self.start("list", "mechanisms")
         self.tiny_run()
-        self.planned = self.start("plan", "tiny.json").stdout
+        self.planned = forecasts(self.start("plan", "tiny.json", "--json").stdout)
 
     def case(self, random, folder):
         (folder / "tiny.json").write_text(json.dumps(TINY_SUITE))
@@ -154,7 +162,7 @@ class Surroundings(Kind):
         if not (folder / "cache").exists():
             return []
         done = subprocess.run(
-            [self.program, "plan", "tiny.json"],
+            [self.program, "plan", "tiny.json", "--json"],
             cwd=folder,
             text=True,
             env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
@@ -162,7 +170,7 @@ class Surroundings(Kind):
             stdin=subprocess.DEVNULL,
             check=False,
         )
-        if done.returncode == 0 and done.stdout == self.planned:
+        if done.returncode == 0 and forecasts(done.stdout) == self.planned:
             return []
         return [("a failure that is remembered", (done.stdout + done.stderr)[:300])]
 

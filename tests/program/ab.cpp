@@ -6,31 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "tests/program/runs.hpp"
+#include "tests/program/ab_bench.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
 using Json = nlohmann::json;
-
-namespace {
-
-struct Ab {
-  TemporaryFolder folder;
-
-  Finished operator()(std::vector<std::string> words) const {
-    words.insert(words.begin(), {program(), "ab"});
-    words.insert(words.end(),
-                 {"--out", folder / "run", "--no-ceilings", "--set", "max_seconds=0.02", "--heads",
-                  "1", "--head-dim", "8", "--progress", "plain"});
-    return run(words, 120, {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}});
-  }
-  Json read(const std::string& name) const {
-    return Json::parse(read_file(folder / ("run/" + name)));
-  }
-};
-
-}  // namespace
 
 TEST_CASE("ab measures in turns, judges, and leaves a run behind", "[program][ab]") {
   const Ab ab;
@@ -111,7 +92,11 @@ TEST_CASE("ab refuses what is no pair", "[program][ab]") {
       {{"softmax", "flash", "--length", "none"}, "length"},
       {{"softmax", "flash", "--margin", "2"}, "--margin"},
       {{"softmax", "flash", "--rounds", "0"}, "--rounds"},
-      {{"softmax", "flash", "--marginn", "0.1"}, "did you mean \"--margin\""}};
+      {{"softmax", "flash", "--marginn", "0.1"}, "did you mean \"--margin\""},
+      {{"softmax", "flash", "--confidence", "1"}, "--confidence"},
+      {{"softmax", "flash", "--absolute", "-1"}, "--absolute"},
+      {{"softmax", "flash", "--rounds-most", "3"}, "fewer than the 12"},
+      {{"softmax", "flash", "--confirm", "2"}, "confirm is 2"}};
   for (const auto& [words, complaint] : bad) {
     const Ab ab;
     const Finished finished = ab(words);

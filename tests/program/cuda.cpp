@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Json = nlohmann::json;
@@ -47,7 +48,7 @@ TEST_CASE("a CUDA device that cannot be used ends the program with 3 and the rea
   }
 }
 
-TEST_CASE("a kernel's fault, want of memory and a hang on the device cost one cell each",
+TEST_CASE("a kernel's fault, exhausted memory and a hang on the device cost one cell each",
           "[program][cuda]") {
   if (!has_device()) return;
   const Bench bench({{"before", {}},
@@ -77,7 +78,7 @@ TEST_CASE("cells run on a CUDA device, checked, metered and timed there", "[prog
                                  "--device", "cuda", "--rounds", "1", "--out", out});
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
-  const Json result = Json::parse(read_file(out + "/result.json"));
+  const Json result = attnbench::test::stored_result(out + "/result.json");
   CHECK(result.at("attnbench").at("ceilings").at("cuda").at("gemm_bfloat16_flops_per_second") > 0);
   for (const Json& cell : result.at("attnbench").at("cells")) {
     INFO(cell.dump());
@@ -101,7 +102,7 @@ TEST_CASE("tokens are generated on a CUDA device, their steps timed as recorded 
                                  "--no-ceilings", "--out", folder / "run"});
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
-  const Json result = Json::parse(read_file(folder / "run/result.json"));
+  const Json result = attnbench::test::stored_result(folder / "run/result.json");
   for (const Json& cell : result.at("attnbench").at("cells")) {
     INFO(cell.dump());
     REQUIRE(cell.at("status") == "ok");

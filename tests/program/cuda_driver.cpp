@@ -50,7 +50,8 @@ class PretendDriver {
 
 }  // namespace
 
-TEST_CASE("a driver that finds no device is told from no driver", "[program][cuda]") {
+TEST_CASE("a driver without a device and a missing driver give different messages",
+          "[program][cuda]") {
   if (!has_toolkit()) return;
   const TemporaryFolder folder;
   const PretendDriver driver(folder / "log");

@@ -8,6 +8,7 @@
 
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -41,7 +42,7 @@ class BusyMachine {
 };
 
 Json cell_of(const std::string& folder) {
-  return Json::parse(read_file(folder + "/result.json"))["attnbench"]["cells"].at(0);
+  return attnbench::test::stored_result(folder + "/result.json")["attnbench"]["cells"].at(0);
 }
 
 /// With the tests' own cache, not the user's.

@@ -70,7 +70,7 @@ TEST_CASE("doctor without a worker says so and ends with 3", "[doctor]") {
       test::run({(folder / "attnbench").string(), "doctor", "--quick"}, 60);
   CHECK(finished.exit_code == 3);
   CHECK(finished.out.find("no worker at") != std::string::npos);
-  CHECK(finished.out.find("cannot measure") != std::string::npos);
+  CHECK(finished.err.find("cannot measure") != std::string::npos);
 }
 
 TEST_CASE("doctor names a plugin that cannot be taken, and ends with 3", "[doctor]") {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string inputs_fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
 
 /// A catalogue in the cache, so that no call has to start a worker.
 const std::map<std::string, std::string>& environment() {
@@ -27,7 +27,7 @@ const std::map<std::string, std::string>& environment() {
 }
 
 /// The program in a folder, with a gibibyte of address space.
-test::Finished call(const std::vector<std::string>& words, const std::string& folder) {
+test::Finished call_apply(const std::vector<std::string>& words, const std::string& folder) {
   std::vector<std::string> all{"sh", "-c", "ulimit -v 1048576; exec \"$0\" \"$@\"",
                                test::program()};
   all.insert(all.end(), words.begin(), words.end());
@@ -36,7 +36,7 @@ test::Finished call(const std::vector<std::string>& words, const std::string& fo
 
 /// The message of a call that must be refused.
 std::string refused(const std::vector<std::string>& words, const std::string& folder) {
-  const test::Finished done = call(words, folder);
+  const test::Finished done = call_apply(words, folder);
   INFO(words.back().substr(0, 200) << " said: " << done.err.substr(0, 3000));
   CHECK(done.exit_code >= 2);
   CHECK(done.exit_code <= 3);
@@ -67,14 +67,14 @@ TEST_CASE("devices and pipes are not read in the place of files", "[program]") {
     CHECK_THAT(refused({command, "/dev/zero"}, here), Contains("/dev/zero: "));
   }
   CHECK_THAT(refused({"compare", "/dev/zero", "/dev/zero"}, here), Contains("/dev/zero: "));
-  CHECK_THAT(refused({"import", "/dev/zero", "--beside", fixture, "--out", "out"}, here),
+  CHECK_THAT(refused({"import", "/dev/zero", "--beside", inputs_fixture, "--out", "out"}, here),
              Contains("/dev/zero: "));
   fs::create_directory(folder / "run");
   fs::create_symlink("/dev/zero", folder / "run/journal.jsonl");
   CHECK_THAT(refused({"run", "--resume", "run"}, here), Contains("journal.jsonl: "));
 }
 
-TEST_CASE("what is nested fifty thousand deep is refused with its place", "[program]") {
+TEST_CASE("JSON nested fifty thousand deep is refused with its place", "[program]") {
   const test::TemporaryFolder folder;
   const std::string here = folder.path();
   const std::string deep = repeated("{\"a\":", 50000) + "1" + repeated("}", 50000);
@@ -82,9 +82,9 @@ TEST_CASE("what is nested fifty thousand deep is refused with its place", "[prog
   fs::create_directory(folder / "run");
   test::write_file(folder / "run/journal.jsonl", deep + "\n");
   CHECK_THAT(refused({"report", "deep.json"}, here), Contains("deep.json:1:"));
-  CHECK_THAT(refused({"compare", "deep.json", fixture}, here), Contains("deep.json:1:"));
+  CHECK_THAT(refused({"compare", "deep.json", inputs_fixture}, here), Contains("deep.json:1:"));
   CHECK_THAT(refused({"validate", "deep.json"}, here), Contains("deep.json:1: "));
-  CHECK_THAT(refused({"import", "deep.json", "--beside", fixture, "--out", "out"}, here),
+  CHECK_THAT(refused({"import", "deep.json", "--beside", inputs_fixture, "--out", "out"}, here),
              Contains("deep.json:1:"));
   CHECK_THAT(refused({"run", "--resume", "run"}, here), Contains("journal.jsonl:1:"));
   CHECK_THAT(refused({"plan", "latte", "--set", "window=" + repeated("[", 50000)}, here),
@@ -135,7 +135,7 @@ TEST_CASE("files that attnbench did not write are kept", "[program]") {
                            "out/figures/mine.vl.json", "out/result.json", "notes.md"}) {
     keep(name);
   }
-  CHECK_THAT(refused({"report", fixture, "--no-render", "--out", "out"}, here),
+  CHECK_THAT(refused({"report", inputs_fixture, "--no-render", "--out", "out"}, here),
              Contains("index.html, tables/result.csv"));
   CHECK_THAT(refused({"run", "softmax", "--length", "8", "--out", "out"}, here),
              Contains("result.json") && Contains("--force"));
@@ -148,7 +148,7 @@ TEST_CASE("files that attnbench did not write are kept", "[program]") {
                            "out/figures/mine.vl.json", "out/result.json", "notes.md"}) {
     CHECK(test::read_file(folder / name) == "mine");
   }
-  const auto forced = call({"report", fixture, "--no-render", "--out", "out", "--force"}, here);
+  const auto forced = call_apply({"report", inputs_fixture, "--no-render", "--out", "out", "--force"}, here);
   CHECK(forced.exit_code == 0);
   CHECK(test::read_file(folder / "out/index.html") != "mine");
   CHECK(test::read_file(folder / "out/figures/mine.svg") == "mine");
@@ -158,10 +158,10 @@ TEST_CASE("files that attnbench did not write are kept", "[program]") {
 TEST_CASE("no control character of a result or an array reaches the terminal", "[program]") {
   const test::TemporaryFolder folder;
   const std::string here = folder.path();
-  Json result = Json::parse(test::read_file(fixture));
+  Json result = Json::parse(test::read_file(inputs_fixture));
   for (Json& cell : result["attnbench"]["cells"]) cell["label"] = "\x1b[31mred";
   test::write_file(folder / "result.json", result.dump());
-  const auto compared = call({"compare", "result.json", "result.json"}, here);
+  const auto compared = call_apply({"compare", "result.json", "result.json"}, here);
   CHECK(compared.exit_code == 0);
   CHECK_THAT(compared.out, Contains("\\u001b[31mred") && !Contains("\x1b"));
   // The header of an array: its length in two bytes, then a dictionary.

@@ -51,6 +51,19 @@ TEST_CASE("a worker killed costs the cell at work, and is started again", "[kill
   CHECK(wait_until([&] { return !alive(child); }, 5));
 }
 
+TEST_CASE("a cluster's SIGTERM to every process is the run's end, no crash of the cell", "[kill]") {
+  const Bench bench(around_a_hang);
+  Running run(bench.command(), bench / "output", bench.environment());
+  wait_for_the_hang(bench, run);
+  // The worst order: the supervisor's own comes last.
+  kill(child_of(run), SIGTERM);
+  kill(worker_of(run), SIGTERM);
+  run.signal(SIGTERM);
+  CHECK(run.wait(30) == 130);
+  CHECK(bench.state() == "interrupted");
+  CHECK(bench.records().size() == 1);
+}
+
 TEST_CASE("a supervisor killed loses no cell, and none is measured twice", "[kill]") {
   const Bench bench(around_a_hang);
   {
@@ -281,6 +294,10 @@ TEST_CASE("memory is limited by the allocator, and skipped aloud where it is for
              Contains("predicted 34.0 GiB is over the limit of 64.0 MiB"));
   CHECK_THAT(run.err, Contains("--memory-limit"));
   CHECK(bench.status("c") == "ok");
+  const Bench none({{"b", {{"workspace_bytes", 36507222016.0}}}}, 1);
+  const Finished nothing = none.run(none.command({"--memory-limit", "64M"}));
+  CHECK(nothing.exit_code == 3);
+  CHECK_THAT(nothing.err, Contains("nothing was measured: 1 cell: 1 skipped"));
   const Bench other({{"a", {{"how", "allocate"}}}}, 1);
   CHECK(
       other.run(other.command({"--memory-limit", "64M", "--fail-on", "out_of_memory"})).exit_code ==

@@ -57,6 +57,15 @@ TEST_CASE("list: one kind alone, and a kind that is none", "[program]") {
   CHECK_THAT(call({"list", "suites"}, "/").out, Catch::Contains("quickstart.json"));
 }
 
+TEST_CASE("list: a plugin path of 5,000 letters makes no message as long", "[program]") {
+  std::map<std::string, std::string> environment;
+  environment["ATTNBENCH_PLUGIN_PATH"] = "/no/such/" + std::string(5'000, 'x') + ".so";
+  const Finished finished = run({program(), "list", "mechanisms"}, 60, environment);
+  CHECK(finished.exit_code == 0);
+  CHECK_THAT(finished.err, Catch::Contains("/no/such/xxx"));
+  CHECK(finished.err.size() < 2'048);
+}
+
 TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]") {
   const Finished latte = call({"describe", "latte"});
   CHECK(latte.exit_code == 0);
@@ -117,13 +126,18 @@ TEST_CASE("a command that there is not is told by its name", "[program]") {
   const Finished slip = call({"rnu", "suites/quickstart.json"});
   CHECK(slip.exit_code == 2);
   CHECK(slip.err == "attnbench: there is no command \"rnu\"; did you mean \"run\"?\n");
-  CHECK(call({"merge", "--help"}).exit_code == 2);
-  CHECK_THAT(call({"merge"}).err, Catch::Contains("there are: run, report, check"));
+  CHECK(call({"embiggen", "--help"}).exit_code == 2);
+  CHECK_THAT(call({"embiggen"}).err, Catch::Contains("there are: run, report, check"));
   const Finished none = call({});
   CHECK(none.exit_code == 2);
   CHECK_THAT(none.err, Catch::Contains("--help"));
   CHECK(call({"--help"}).exit_code == 0);
-  CHECK(call({"--version"}).exit_code == 0);
+  const Finished version = call({"--version"});
+  CHECK(version.exit_code == 0);
+  for (const char* line : {"attnbench ", "\ncommit    ", "\nLibTorch  ", "\nBLAS      "}) {
+    CHECK_THAT(version.out, Catch::Contains(line));
+  }
+  CHECK_THAT(version.out, !Catch::Contains("LibTorch  not known"));
 }
 
 TEST_CASE("each help has examples of its own command", "[program]") {

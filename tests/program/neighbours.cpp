@@ -13,6 +13,7 @@
 
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -54,7 +55,9 @@ struct SmallRun {
     finished = test::run(words, 120, all);
   }
   std::string folder() const { return folder_ / "run"; }
-  Json result() const { return Json::parse(read_file(folder() + "/result.json")).at("attnbench"); }
+  Json result() const {
+    return attnbench::test::stored_result(folder() + "/result.json").at("attnbench");
+  }
 
   TemporaryFolder folder_;
   Finished finished;

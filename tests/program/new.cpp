@@ -158,3 +158,21 @@ TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn",
                                     "file") &&
                                Contains("libmy_mix.so: ok") && !Contains("is taken"));
 }
+
+TEST_CASE("new writes a workflow for a plugin or a suite", "[program][new]") {
+  const TemporaryFolder folder;
+  const Finished plugin = run({program(), "new", "my_mix", "--workflow", folder / "one"});
+  INFO(plugin.err);
+  CHECK(plugin.exit_code == 0);
+  const std::string first = read_file(folder / "one/.github/workflows/speed.yml");
+  CHECK_THAT(first, Contains("build/libmy_mix.so") && !Contains("example_mechanism"));
+  const Finished suite = run({program(), "new", "suites/my.json", "--workflow", folder / "two"});
+  CHECK(suite.exit_code == 0);
+  const std::string second = read_file(folder / "two/.github/workflows/speed.yml");
+  CHECK_THAT(second, Contains("suite/suites/my.json") && !Contains("example_suite"));
+  CHECK(run({program(), "new", "my_mix", "--workflow", folder / "one"}).exit_code == 2);
+  for (const char* bad : {"../out.json", "/etc/x.json", "a b.json", "$(ls).json", "My-Mix"}) {
+    INFO(bad);
+    CHECK(run({program(), "new", bad, "--workflow", folder / "three"}).exit_code == 2);
+  }
+}

@@ -20,7 +20,7 @@ TEST_CASE("plan: a suite in cells, memory and estimated time", "[program]") {
       plan({ATTNBENCH_SOURCE_DIR "/suites/quickstart.json", "--profile", "quick"});
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
-  CHECK_THAT(finished.out, Catch::Contains("profile quick") && Catch::Contains("latte, chunked") &&
+  CHECK_THAT(finished.out, Catch::Contains("profile quick") && Catch::Contains("softmax, naive") &&
                                Catch::Contains("estimate, not a measurement"));
 }
 

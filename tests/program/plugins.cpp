@@ -5,6 +5,7 @@
 #include "harness/apply/npy.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -144,7 +145,7 @@ TEST_CASE("a task of a plugin is listed, run and drawn like the others", "[plugi
                                   bench.folder(), "--no-ceilings"});
   INFO(run.out << run.err);
   REQUIRE(run.exit_code == 0);
-  const Json result = Json::parse(read_file(bench.folder() + "/result.json"));
+  const Json result = attnbench::test::stored_result(bench.folder() + "/result.json");
   CHECK(result.at("attnbench").at("cells").size() == 4);
   for (const Json& cell : result.at("attnbench").at("cells")) {
     INFO(cell.dump(1));
@@ -215,8 +216,9 @@ TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugi
   CHECK(bench.status("a") == "ok");
 }
 
-TEST_CASE("what bends numbers, forges messages or leaves processes costs its own cell only",
-          "[plugins]") {
+TEST_CASE(
+    "a plugin that bends numbers, forges messages or leaves processes costs its own cell only",
+    "[plugins]") {
   const Bench bench({{"a well", Json::object()},
                      {"b flush", {{"how", "flush"}}},
                      {"c traps", {{"how", "traps"}}},

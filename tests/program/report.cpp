@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/program/installed.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
@@ -13,13 +14,85 @@ const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/
 
 }  // namespace
 
-TEST_CASE("report prints the page's path", "[program]") {
+TEST_CASE("report prints the page's path, then the verdict", "[program]") {
   const test::TemporaryFolder folder;
   const auto done = test::run(
       {test::program(), "report", fixture, "--no-render", "--out", (folder / "out").string()});
   CHECK(done.exit_code == 0);
-  CHECK(done.out == (folder / "out/index.html").string() + "\n");
+  CHECK_THAT(done.out, Catch::StartsWith((folder / "out/index.html").string() + "\n\nVerdict\n"));
+  CHECK(done.out.find('\x1b') == std::string::npos);  // no terminal, no colour
   CHECK(std::filesystem::exists(folder / "out/index.html"));
+}
+
+TEST_CASE("an installed program says what is missing there for pictures", "[program]") {
+  const test::TemporaryFolder folder;
+  auto environment = test::installed_environment();
+  environment["ATTNBENCH_PYTHON"] = folder / "nowhere";
+  const auto done = test::run(
+      {test::installed_program(), "report", fixture, "--out", folder / "out"}, 60, environment);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.err, Catch::Contains("nowhere has no module vl_convert") &&
+                           Catch::Contains("share/attnbench/venv") &&
+                           !Catch::Contains("./attnbench"));
+  // The suites are installed, too, and found by name.
+  const auto planned =
+      test::run({test::installed_program(), "plan", "quickstart", "--profile", "quick"}, 120,
+                environment, folder.path());
+  INFO(planned.err);
+  CHECK(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Catch::Contains("softmax, naive"));
+}
+
+TEST_CASE("an installed program draws by its own script", "[program]") {
+  const test::TemporaryFolder folder;
+  const std::string python = folder / "python";
+  test::write_file(python, "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + (folder / "said").string() +
+                               "'\nexit 0\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  auto environment = test::installed_environment();
+  environment["ATTNBENCH_PYTHON"] = python;
+  const auto done = test::run(
+      {test::installed_program(), "report", fixture, "--out", folder / "out"}, 60, environment);
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  std::string script = test::read_file(folder / "said");
+  while (!script.empty() && script.back() == '\n') script.pop_back();
+  CHECK(std::filesystem::equivalent(script,
+                                    test::installed_prefix() / "share/attnbench/render.py"));
+}
+
+TEST_CASE("an installed program has figures and a page that draws them", "[program]") {
+  // What the launcher prepares; elsewhere the tests before hold what is said without it.
+  const std::filesystem::path launchers = ATTNBENCH_SOURCE_DIR "/build/venv";
+  if (!std::filesystem::exists(launchers / ".ready")) return;
+  const test::TemporaryFolder folder;
+  auto environment = test::installed_environment();
+  environment["ATTNBENCH_PYTHON"] = launchers / "bin/python";
+  const auto done = test::run(
+      {test::installed_program(), "report", fixture, "--out", folder / "out"}, 300, environment);
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  CHECK(done.err.find("no pictures") == std::string::npos);
+  CHECK_THAT(test::read_file(folder / "out/figures/kernel_time_forward.svg"),
+             Catch::StartsWith("<svg"));
+  CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("vegaEmbed"));
+}
+
+TEST_CASE("report --csv prints the tidy table and nothing else", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto printed = test::run({test::program(), "report", fixture, "--csv", "-"});
+  CHECK(printed.exit_code == 0);
+  CHECK(printed.err.empty());
+  CHECK_THAT(printed.out, Catch::StartsWith("id,label,task,mechanism,implementation,device,"));
+  const std::string file = folder / "table.csv";
+  const auto written = test::run({test::program(), "report", fixture, "--csv", file});
+  CHECK(written.exit_code == 0);
+  CHECK(written.out.empty());
+  CHECK(test::read_file(file) == printed.out);
+  const auto again = test::run({test::program(), "report", fixture, "--csv", file});
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Catch::Contains("is there already") && Catch::Contains("--force"));
+  CHECK(test::run({test::program(), "report", fixture, fixture, "--csv", "-"}).exit_code == 0);
 }
 
 TEST_CASE("report refuses what is no result", "[program]") {

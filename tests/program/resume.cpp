@@ -28,6 +28,26 @@ TEST_CASE("a journal whose last line was cut off is gone on with", "[resume]") {
   CHECK(bench.state() == "complete");
 }
 
+TEST_CASE("a journal whose header does not hold is refused by its name", "[resume]") {
+  const Bench bench(three_cells, 1);
+  REQUIRE(bench.run(bench.command()).exit_code == 0);
+  const std::string whole = bench.journal();
+  const std::size_t end = whole.find('\n');
+  const Json header = Json::parse(whole.substr(0, end));
+  const auto refused = [&](const std::string& path, const Json& value, const std::string& reason) {
+    Json changed = header;
+    changed[Json::json_pointer(path)] = value;
+    write_file(bench.folder() + "/journal.jsonl", changed.dump() + whole.substr(end));
+    const Finished resumed = bench.run(bench.resume_command());
+    INFO(path << ": " << resumed.err);
+    CHECK(resumed.exit_code == 2);
+    CHECK_THAT(resumed.err, Contains("journal.jsonl:1") && Contains(reason));
+  };
+  refused("/suite/tasks/kernel/figures", {"time", 0}, "/tasks/kernel/figures/1");
+  refused("/cells/1", header["cells"][0], "twice");
+  refused("/cells/1/device", "cpuu", "cpuu");
+}
+
 TEST_CASE("a run that is whole measures nothing when it is gone on with", "[resume]") {
   const Bench bench(three_cells);
   REQUIRE(bench.run(bench.command()).exit_code == 0);
@@ -39,7 +59,7 @@ TEST_CASE("a run that is whole measures nothing when it is gone on with", "[resu
   }
 }
 
-TEST_CASE("what changed since is repeated, and said to be", "[resume]") {
+TEST_CASE("cells that changed since are repeated, with the reason", "[resume]") {
   const Bench bench(three_cells, 1);
   REQUIRE(bench.run(bench.command()).exit_code == 0);
   const Finished resumed = bench.run(bench.resume_command({"--seed", "7"}));
@@ -121,7 +141,7 @@ TEST_CASE("shards share the cells without overlap", "[resume]") {
   for (const auto& [label, count] : seen) CHECK(count == 1);
 }
 
-TEST_CASE("what run cannot do it says, and leaves nothing behind", "[resume]") {
+TEST_CASE("run refuses what it cannot do, and leaves no file behind", "[resume]") {
   const Bench bench(three_cells);
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"--jobs", "2"}, "one at a time"},      {{"--shard", "3/2"}, "I/N"},

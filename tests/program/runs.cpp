@@ -1,4 +1,5 @@
 #include "tests/program/runs.hpp"
+#include "tests/support/stored_result.hpp"
 
 #include <chrono>
 #include <fstream>
@@ -55,7 +56,7 @@ Finished Bench::run(const std::vector<std::string>& command,
 
 std::map<std::string, Json> Bench::cells() const {
   std::map<std::string, Json> cells;
-  const Json result = Json::parse(read_file(folder() + "/result.json"));
+  const Json result = attnbench::test::stored_result(folder() + "/result.json");
   for (const Json& cell : result.at("attnbench").at("cells")) cells[cell.at("label")] = cell;
   return cells;
 }
@@ -66,7 +67,7 @@ std::string Bench::status(const std::string& label) const {
 }
 
 std::string Bench::state() const {
-  const Json result = Json::parse(read_file(folder() + "/result.json"));
+  const Json result = attnbench::test::stored_result(folder() + "/result.json");
   return result.at("attnbench").at("run").at("state");
 }
 

@@ -1,5 +1,5 @@
-// The README's mechanism in Python, taken from the page as it stands there. Its class is scripted
-// without Python: the methods are TorchScript either way.
+// The mechanism in Python of docs/plugins.md, taken from the page as it stands there. Its class is
+// scripted without Python: the methods are TorchScript either way.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -14,9 +15,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The methods of the page's class, their indentation taken away.
-std::string readme_methods() {
-  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/README.md");
+/// The methods of the page's class (docs/plugins.md), their indentation taken away.
+std::string documented_methods() {
+  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/plugins.md");
   const std::size_t block = page.find("```python\n");
   const std::size_t begin = page.find("    def forward(", block);
   std::istringstream lines(page.substr(begin, page.find("\ntorch.jit", begin) - begin));
@@ -39,17 +40,19 @@ std::string save(const TemporaryFolder& folder, const std::string& name,
 
 }  // namespace
 
-TEST_CASE("the README's mechanism in Python is checked, measured and drawn", "[program][script]") {
+TEST_CASE("the documented mechanism in Python is checked, measured and drawn",
+          "[program][script]") {
   const TemporaryFolder folder;
-  save(folder, "near.pt", readme_methods());
+  save(folder, "near.pt", documented_methods());
   const std::map<std::string, std::string> environment{{"XDG_CACHE_HOME", folder / "cache"}};
   const Finished checked = run({program(), "check", "torchscript:near.pt", "--no-growth", "--dtype",
                                 "float32", "--out", "check.md"},
                                300, environment, folder.path());
   INFO(checked.out << checked.err);
   CHECK(checked.exit_code == 0);
-  CHECK_THAT(checked.out, Contains("near composite") && Contains("all properties hold"));
-  CHECK_THAT(read_file(folder / "check.md"), Contains("held against itself in double"));
+  CHECK_THAT(checked.out, Contains("near composite") &&
+                              Contains("all properties hold; near was held to itself"));
+  CHECK_THAT(read_file(folder / "check.md"), Contains("compared with itself in double"));
 
   write_file(folder / "suite.json",
              R"({"name": "python", "task": "kernel",
@@ -63,7 +66,7 @@ TEST_CASE("the README's mechanism in Python is checked, measured and drawn", "[p
           environment);
   INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
-  const Json result = Json::parse(read_file(folder / "run/result.json"));
+  const Json result = attnbench::test::stored_result(folder / "run/result.json");
   CHECK(result["attnbench"]["cells"].size() == 6);
   for (const Json& cell : result["attnbench"]["cells"]) {
     INFO(cell.dump(1));
@@ -89,13 +92,13 @@ TEST_CASE("a module in Python that is wrong is caught, and costs its cell alone"
   CHECK_THAT(checked.out, Contains("causality"));
 
   // And against the module that says what it is meant to be, its cells are wrong.
-  save(folder, "ahead.reference.pt", readme_methods());
+  save(folder, "ahead.reference.pt", documented_methods());
   const Finished ran = run({program(), "run", "torchscript:ahead.pt", "softmax", "--length", "16",
                             "--rounds", "1", "--no-ceilings", "--no-report", "--out", "run"},
                            300, {}, folder.path());
   INFO(ran.out << ran.err);
   CHECK(ran.exit_code == 1);
-  const Json result = Json::parse(read_file(folder / "run/result.json"));
+  const Json result = attnbench::test::stored_result(folder / "run/result.json");
   for (const Json& cell : result["attnbench"]["cells"]) {
     CHECK((cell["label"] == "ahead" ? cell["status"] == "wrong" : was_measured(cell)));
   }

@@ -5,6 +5,7 @@
 
 #include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -65,7 +66,7 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
       CHECK(curve[i][column].get<double>() == Approx(want[i][column].get<double>()).epsilon(1e-9));
     }
   }
-  const Json other = Json::parse(read_file(two.run_folder() + ".process_1/result.json"))
+  const Json other = attnbench::test::stored_result(two.run_folder() + ".process_1/result.json")
                          .at("attnbench")
                          .at("cells")
                          .at(0);

@@ -1,4 +1,5 @@
 #include "tests/program/training_suite.hpp"
+#include "tests/support/stored_result.hpp"
 
 #include <algorithm>
 
@@ -60,7 +61,7 @@ std::map<std::string, std::string> TrainingSuite::environment() {
 }
 
 Json TrainingSuite::result() const {
-  return Json::parse(read_file(run_folder() + "/result.json")).at("attnbench");
+  return attnbench::test::stored_result(run_folder() + "/result.json").at("attnbench");
 }
 
 Json TrainingSuite::cell() const { return result().at("cells").at(0); }

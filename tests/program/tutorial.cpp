@@ -9,6 +9,7 @@
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -42,7 +43,7 @@ std::string script_of(const std::string& page) {
 }
 
 Json cells_of(const std::filesystem::path& run_folder) {
-  return Json::parse(read_file(run_folder / "result.json"))["attnbench"]["cells"];
+  return attnbench::test::stored_result(run_folder / "result.json")["attnbench"]["cells"];
 }
 
 }  // namespace
@@ -55,24 +56,24 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
       run({"bash", folder / "script"}, 590, installed_environment(), folder.path());
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
-  CHECK_THAT(finished.out, Contains("retention recurrent") && Contains("all properties hold") &&
-                               Contains("(from retention/build/libretention.so)") &&
+  CHECK_THAT(finished.out, Contains("fading recurrent") && Contains("all properties hold") &&
+                               Contains("(from fading/build/libfading.so)") &&
                                Contains("in strips of the memory"));
   CHECK_THAT(read_file(folder / "check.md"), Contains("# attnbench check: all properties hold"));
   int own = 0;
   for (const Json& cell : cells_of(folder / "run")) {
     INFO(cell.dump(1));
     CHECK(was_measured(cell));
-    own += cell["label"] == "retention" ? 1 : 0;
+    own += cell["label"] == "fading" ? 1 : 0;
   }
   CHECK(own >= 2);
-  CHECK_THAT(read_file(folder / "run/index.html"), Contains("retention"));
+  CHECK_THAT(read_file(folder / "run/index.html"), Contains("fading"));
   CHECK(cells_of(folder / "forms").size() == 8);
 
   // The kernel: the same properties, and a verdict that is one, whichever it is.
   const std::string fused = read_file(folder / "fused.md");
   for (const char* dtype : {"float64", "float32"}) {
-    CHECK_THAT(fused, Contains(std::string("| retention | fused | causal | ") + dtype + " | ok |"));
+    CHECK_THAT(fused, Contains(std::string("| fading | fused | causal | ") + dtype + " | ok |"));
   }
   const Json pair = Json::parse(read_file(folder / "gain/ab.json"))["pairs"].at(0);
   // Beside other tests rounds may be disturbed, which count for nothing.
@@ -81,7 +82,7 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   for (const Json& cell : cells_of(folder / "forms")) CHECK(was_measured(cell));
   // What a suite takes where no implementation is named.
   for (const Json& cell : cells_of(folder / "run")) {
-    if (cell["label"] == "retention") CHECK(cell["chosen"]["implementation"] == "fused");
+    if (cell["label"] == "fading") CHECK(cell["chosen"]["implementation"] == "fused");
   }
   std::set<std::string> learned;
   for (const Json& cell : cells_of(folder / "recall")) {
@@ -90,18 +91,18 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
     CHECK(cell["training"]["steps"] == 8);
     learned.insert(cell["label"]);
   }
-  CHECK(learned == std::set<std::string>{"retention", "softmax"});
-  CHECK_THAT(read_file(folder / "recall/index.html"), Contains("retention"));
+  CHECK(learned == std::set<std::string>{"fading", "softmax"});
+  CHECK_THAT(read_file(folder / "recall/index.html"), Contains("fading"));
 
   // The CUDA kernel is in the plugin where there is a compiler for it, and needs a device to run.
   const bool compiled =
-      std::filesystem::exists(folder / "retention/build/CMakeFiles/retention.dir/kernel_cuda.cu.o");
-  CHECK(compiled != (finished.out.find("retention is built without") != std::string::npos));
+      std::filesystem::exists(folder / "fading/build/CMakeFiles/fading.dir/kernel_cuda.cu.o");
+  CHECK(compiled != (finished.out.find("fading is built without") != std::string::npos));
   auto environment = installed_environment();
-  environment["ATTNBENCH_PLUGIN_PATH"] = folder / "retention/build";
+  environment["ATTNBENCH_PLUGIN_PATH"] = folder / "fading/build";
   if (std::filesystem::exists("/dev/nvidiactl")) return;
   const Finished refused =
-      run({installed_program(), "check", "retention", "--device", "cuda"}, 60, environment);
+      run({installed_program(), "check", "fading", "--device", "cuda"}, 60, environment);
   CHECK(refused.exit_code == 3);
   CHECK_THAT(refused.err, Contains("the device cuda cannot be used: "));
 }

@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string malformed_fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
 
 /// Few cells, so that a report takes milliseconds; of each kind one.
 json small_result() {
-  json result = json::parse(test::read_file(fixture));
+  json result = json::parse(test::read_file(malformed_fixture));
   json& cells = result["attnbench"]["cells"];
   json kept = json::array();
   std::map<std::string, int> taken;

@@ -120,7 +120,9 @@ TEST_CASE("the pictures that were made are on the page", "[reports]") {
       "echo bundle > $6");
   const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
   CHECK(report.messages.empty());
-  CHECK(holds(test::read_file(report.page), "<noscript><div class=\"still\"><svg>drawn</svg>"));
+  CHECK_THAT(test::read_file(report.page),
+             Catch::Contains("<noscript><div class=\"still\" role=\"img\" aria-label=\"") &&
+                 Catch::Contains("><svg>drawn</svg>"));
   CHECK_FALSE(fs::exists(folder / "out/figures/.bundle.js"));
   CHECK_FALSE(fs::exists(folder / "out/figures/.render.log"));
 }
@@ -144,7 +146,7 @@ TEST_CASE("a missing interpreter is the same finding", "[reports]") {
   CHECK_THAT(report.messages[0], Catch::Contains("pip install vl-convert-python"));
 }
 
-TEST_CASE("what the renderer complains of is passed on", "[reports]") {
+TEST_CASE("the renderer's complaints are passed on", "[reports]") {
   const test::TemporaryFolder folder;
   const Interpreter interpreter(folder, "echo first >&2; echo 'kernel.vl.json: bad' >&2; exit 1");
   const auto report = reports::write_report({fixture}, options_of(folder / "out", true));

@@ -235,3 +235,32 @@ TEST_CASE("the rounding error grows with the inputs", "[check]") {
   CHECK(wild["rounding_error"].get<double>() > 2 * calm["rounding_error"].get<double>());
   CHECK(wild["verdict"] == "ok");
 }
+
+TEST_CASE("a gradient beside a kink is not called wrong", "[check]") {
+  const Registry registry = Registry::with_builtins();
+  const Entry entry = registry.entry("performer");
+  Problem problem = small_problem(Dtype::float32);
+  problem.pattern = Pattern::bidirectional;
+  const Options options = entry.derive(
+      Options::resolve(entry.options,
+                       {{"kernel", std::string("relu")}, {"projection", std::string("none")}}),
+      problem);
+  const std::shared_ptr<Mechanism> mechanism = entry.make(options, problem);
+  Inputs inputs = random_inputs(*mechanism, 5, 1, false);
+  // Above the kink by less than a difference of 1e-5 reaches, and by more than one of 1e-7.
+  inputs.tensors["key"].slice(2, 0, 40).fill_(1e-6);
+  const auto check = [&](double share) -> tasks::Json {
+    Implementation implementation = entry.implementations.front();
+    const auto mix = implementation.mix;
+    implementation.mix = [mix, share](Mechanism& m, const Inputs& i, State* s) {
+      const at::Tensor y = mix(m, i, s).output;
+      return Mixed{y + share * (y - y.detach()), {}};
+    };
+    return tasks::check_mix(
+        {entry, implementation, registry.reference("performer"), *mechanism, inputs, 9}, true);
+  };
+  const tasks::Json honest = check(0);
+  INFO(honest.dump());
+  CHECK(honest["verdict"] == "ok");
+  CHECK(check(0.01)["verdict"] == "wrong");
+}

@@ -11,7 +11,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kBlock = 64;
+constexpr std::int64_t kScanBlock = 64;
 
 /// A block's a, b and c.
 struct Rows {
@@ -26,7 +26,7 @@ struct Inputs {
 
   std::int64_t length() const { return c.size(2); }
   Rows rows(std::int64_t begin) const {
-    const std::int64_t count = std::min(kBlock, length() - begin);
+    const std::int64_t count = std::min(kScanBlock, length() - begin);
     return {feature_of(x.rows(begin, count, type), form.feature),
             feature_of(y.rows(begin, count, type), form.feature),
             columns_of(rows_of(c, begin, count, type), form)};
@@ -70,7 +70,7 @@ Tensor sums_of(const Rows& rows, const Tensor& state) {
 
 Tensor forward(const Inputs& inputs, const Tensor& state) {
   const Tensor out = at::empty(inputs.c.sizes(), inputs.c.options());
-  for (std::int64_t begin = 0; begin < inputs.length(); begin += kBlock) {
+  for (std::int64_t begin = 0; begin < inputs.length(); begin += kScanBlock) {
     put_rows(out, begin, result_of(sums_of(inputs.rows(begin), state), inputs.form));
   }
   return out;
@@ -80,7 +80,7 @@ Tensor forward(const Inputs& inputs, const Tensor& state) {
 std::vector<Tensor> forwards(const Inputs& inputs, const Tensor& upstream, const Tensor& dx) {
   std::vector<Tensor> d_sums;
   Tensor state = inputs.empty_state();
-  for (std::int64_t begin = 0; begin < inputs.length(); begin += kBlock) {
+  for (std::int64_t begin = 0; begin < inputs.length(); begin += kScanBlock) {
     const Rows rows = inputs.rows(begin);
     const Tensor start = state.clone();
     const Tensor sums = sums_of(rows, state);
@@ -101,7 +101,7 @@ void backwards(const Inputs& inputs, const std::vector<Tensor>& d_sums, const Te
                const Tensor& dc) {
   const Tensor later = inputs.empty_state();
   for (std::size_t i = d_sums.size(); i-- > 0;) {
-    const auto begin = static_cast<std::int64_t>(i) * kBlock;
+    const auto begin = static_cast<std::int64_t>(i) * kScanBlock;
     const Rows rows = inputs.rows(begin);
     const Tensor db = at::empty_like(rows.b).unsqueeze(-1);
     const Tensor columns = at::empty_like(rows.c).unsqueeze(2);

@@ -10,7 +10,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// The score of a key that no latent takes.
+constexpr double kNoScore = -std::numeric_limits<double>::infinity();
 constexpr std::int64_t kFine = 16;   // tokens per block of the direct form
 constexpr std::int64_t kGroup = 32;  // chunks per call of it, to bound its memory
 constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
@@ -100,8 +101,8 @@ Direct direct_of(const Chunks& x) {
       at::ones({size, size}, x.k.options().dtype(at::kBool)).triu_(1).unsqueeze(-1);
   Direct made;
   made.e = x.k.unsqueeze(1)
-               .sub(m.masked_fill(m == -kInfinity, 0).unsqueeze(2))
-               .masked_fill_(later, -kInfinity)
+               .sub(m.masked_fill(m == kNoScore, 0).unsqueeze(2))
+               .masked_fill_(later, kNoScore)
                .exp_();
   made.decay = shrink(x.left.maximum.unsqueeze(1), m);
   const Tensor normaliser = made.e.sum(2).addcmul_(made.decay, x.left.normaliser.unsqueeze(1));
@@ -175,7 +176,7 @@ Sorted sorted(const Chunks& x) {
   // Latents without a visible token by the chunk's end are harmless; those whose first visible
   // token is not the chunk's first are not.
   const Tensor start = at::maximum(x.left.maximum, x.k.select(1, 0));
-  const Tensor rise = x.right_maximum.sub(start).masked_fill_(x.right_maximum == -kInfinity, 0);
+  const Tensor rise = x.right_maximum.sub(start).masked_fill_(x.right_maximum == kNoScore, 0);
   const Tensor wide = rise.amax(1) > range_limit(x.k);
   if (!wide.any().item<bool>()) return {};
   return {wide.logical_not().nonzero().flatten(), wide.nonzero().flatten()};

@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kBlock = 64;
+constexpr std::int64_t kScanBlock = 64;
 
 /// Factors of a block, computed from its scores; all [n, N, L].
 struct Factors {
@@ -50,8 +50,8 @@ Tensor forward(const Operand& query, Query kind, const Operand& scores, const Te
                Carry& carry) {
   const auto type = carry.sum.scalar_type();
   const Tensor y = at::empty(values.sizes(), values.options());
-  for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
-    const std::int64_t count = std::min(kBlock, values.size(2) - begin);
+  for (std::int64_t begin = 0; begin < values.size(2); begin += kScanBlock) {
+    const std::int64_t count = std::min(kScanBlock, values.size(2) - begin);
     const Tensor v = rows_of(values, begin, count, type);
     const Factors f = factors_of(scores.rows(begin, count, type), carry.maximum, carry.normaliser);
     const Tensor gain = weights_of(query.rows(begin, count, type), kind, f.maximum, f.normaliser) *
@@ -94,8 +94,8 @@ void Backward::forwards() {
                   ? at::empty({values.size(0), values.size(1), values.size(2), query.width()},
                               d_query.options().dtype(type))
                   : d_query;
-  for (std::int64_t begin = 0; begin < values.size(2); begin += kBlock) {
-    const std::int64_t count = std::min(kBlock, values.size(2) - begin);
+  for (std::int64_t begin = 0; begin < values.size(2); begin += kScanBlock) {
+    const std::int64_t count = std::min(kScanBlock, values.size(2) - begin);
     starts.push_back({carry.maximum, carry.normaliser, {}});
     const Tensor v = rows_of(values, begin, count, type);
     const Tensor g = rows_of(upstream, begin, count, type);
@@ -118,8 +118,8 @@ void Backward::backwards() {
   Tensor total = zero.normaliser;
   Tensor decay = at::zeros_like(total);
   for (std::int64_t i = static_cast<std::int64_t>(starts.size()) - 1; i >= 0; --i) {
-    const std::int64_t begin = i * kBlock;
-    const std::int64_t count = std::min(kBlock, values.size(2) - begin);
+    const std::int64_t begin = i * kScanBlock;
+    const std::int64_t count = std::min(kScanBlock, values.size(2) - begin);
     const Carry& start = starts[static_cast<std::size_t>(i)];
     const Factors f = factors_of(scores.rows(begin, count, type), start.maximum, start.normaliser);
     const Tensor p = weights_of(query.rows(begin, count, type), kind, f.maximum, f.normaliser);

@@ -35,7 +35,9 @@ double known_bytes(const std::string& device, const std::function<std::size_t()>
 
 Support supported_by_kernels(const Problem& problem, const std::function<std::string()>&) {
   if (!is_cuda(problem.device)) return on_cpu_kernels(problem);
-  return Support::no("this program was built without CUDA kernels");
+  return Support::no(
+      "this program was built without CUDA kernels; the launcher builds them for a "
+      "command with --device cuda, where a CUDA toolkit is found");
 }
 
 #endif

@@ -24,3 +24,7 @@ __device__ inline void from_float(float x, Half& to) {
 }
 
 }  // namespace attnbench::kernels::cuda
+
+// Explicit instances of a kernel, INSTANTIATE being a macro of a type.
+#define ATTNBENCH_FOR_CUDA_TYPES(INSTANTIATE) \
+  INSTANTIATE(float) INSTANTIATE(BFloat16) INSTANTIATE(Half)

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
-#include "core/protocol.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
@@ -26,17 +25,11 @@ void require_known(const std::string& what, const std::string& word,
                      "\": " + suite::suggestion(word, known));
 }
 
-std::vector<std::string> all_names(const suite::Catalogue& catalogue) {
-  std::vector<std::string> names;
-  for (const auto& [name, spec] : catalogue.mechanisms) names.push_back(name);
-  return names;
-}
-
 /// Rows of one name; `implementation` empty = each of them.
 void append_rows(const suite::MechanismSpec& spec, const std::string& asked,
                  const std::string& implementation, const CheckChoices& choices,
                  std::vector<CheckRow>& rows) {
-  for (const std::string& each : spec.implementations) {
+  for (const std::string& each : spec.implementation_names()) {
     if (!implementation.empty() && each != implementation) continue;
     if (!choices.implementation.empty() && each != choices.implementation) continue;
     for (const std::string& pattern : spec.patterns) {
@@ -49,14 +42,13 @@ void append_rows(const suite::MechanismSpec& spec, const std::string& asked,
 }
 
 void refuse_unknown(const suite::Catalogue& catalogue, const CheckChoices& choices) {
-  std::vector<std::string> names = all_names(catalogue);
+  const std::vector<std::string> names = catalogue.names();
   std::vector<std::string> implementations;
-  for (const auto& [name, spec] : catalogue.mechanisms) {
-    for (const auto& each : spec.implementations) {
+  for (const suite::MechanismSpec& spec : catalogue.mechanisms) {
+    for (const auto& each : spec.implementation_names()) {
       if (!among(each, implementations)) implementations.push_back(each);
     }
   }
-  for (const auto& [name, alias] : catalogue.aliases) names.push_back(name);
   for (const auto& name : choices.mechanisms) require_known("mechanism", name, names);
   if (!choices.implementation.empty()) {
     require_known("implementation", choices.implementation, implementations);
@@ -84,16 +76,14 @@ Ask asking(WorkerClient& client) {
 std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices) {
   refuse_unknown(catalogue, choices);
   std::vector<CheckRow> rows;
-  const auto names = choices.mechanisms.empty() ? all_names(catalogue) : choices.mechanisms;
+  std::vector<std::string> names = choices.mechanisms;
+  if (names.empty()) {
+    for (const suite::MechanismSpec& spec : catalogue.mechanisms) names.push_back(spec.name);
+  }
   for (const std::string& name : names) {
-    const auto alias = catalogue.aliases.find(name);
-    if (alias == catalogue.aliases.end()) {
-      append_rows(catalogue.mechanisms.at(name), name, "", choices, rows);
-      continue;
-    }
-    const std::string& chosen = alias->second.implementation;
-    append_rows(catalogue.mechanisms.at(alias->second.mechanism), name,
-                chosen == "auto" ? "" : chosen, choices, rows);
+    const suite::Named named = *catalogue.find(name);
+    const std::string chosen = named.implementation();
+    append_rows(*named.mechanism, name, chosen == "auto" ? "" : chosen, choices, rows);
   }
   if (rows.empty()) {
     throw UsageFailure(
@@ -103,7 +93,7 @@ std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckC
   return rows;
 }
 
-Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
+protocol::CheckedRow check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
   protocol::Check request;
   request.mechanism = row.mechanism;
   request.implementation = row.implementation;
@@ -112,24 +102,11 @@ Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds) {
   request.device = row.device;
   request.threads = 1;
   request.limits.seconds = limit_seconds;
-  Json answer = ask(request);
-  answer.erase("type");
-  answer["mechanism"] = row.mechanism;
-  answer["implementation"] = row.implementation;
-  answer["pattern"] = row.pattern;
-  answer["dtype"] = row.dtype;
-  if (!answer.contains("properties")) answer["properties"] = Json::array();
-  for (const char* status : {"held", "broken", "not_applicable"}) {
-    const Json& properties = answer["properties"];
-    answer[status] = std::count_if(properties.begin(), properties.end(),
-                                   [&](const Json& each) { return each.at("status") == status; });
-  }
-  return answer;
-}
-
-bool failed(const Json& checked) {
-  const std::string status = checked.value("status", "error");
-  return status != "ok" && status != "unsupported";
+  protocol::CheckedRow checked{ask(request).get<protocol::CheckAnswer>(), row.dtype};
+  checked.mechanism = row.mechanism;
+  checked.implementation = row.implementation;
+  checked.pattern = row.pattern;
+  return checked;
 }
 
 }  // namespace attnbench::run

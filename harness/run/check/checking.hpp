@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/suite/catalogue.hpp"
+#include "core/protocol.hpp"
 
 namespace attnbench::run {
 
@@ -42,11 +42,6 @@ struct CheckRow {
 std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices);
 
 /// Runs one child with one thread, as the sizes are small; the kit uses two where they matter.
-/// {mechanism, implementation, pattern, dtype, status, reason?, properties, held, broken,
-/// not_applicable}. status: ok, wrong, unsupported, or how the child ended.
-Json check_row(const Ask& ask, const CheckRow& row, double limit_seconds);
-
-/// Whether the row is a failure: broken, crashed or hung, but not unsupported.
-bool failed(const Json& checked);
+protocol::CheckedRow check_row(const Ask& ask, const CheckRow& row, double limit_seconds);
 
 }  // namespace attnbench::run

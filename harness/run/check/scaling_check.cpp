@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/json_object.hpp"
 #include "core/protocol.hpp"
 #include "core/result/record.hpp"
 #include "core/text/format.hpp"
@@ -77,7 +76,7 @@ Cell ScalingCells::cell(const Size& size) const {
 std::optional<Forecast> ScalingCells::forecast(const Size& size) const {
   const Json answer = ask_(protocol::Plan{{cell(size)}});
   if (!answer.contains("cells")) return std::nullopt;
-  const auto forecasts = JsonObject(answer).at<std::vector<Forecast>>("cells");
+  const auto forecasts = answer.get<protocol::PlanAnswer>().cells;
   return forecasts.empty() ? std::nullopt : std::optional(forecasts.front());
 }
 
@@ -89,18 +88,17 @@ bool ScalingCells::fits(const Size& size) const {
 }
 
 std::optional<Measured> ScalingCells::measure(const Size& size, int round, std::string& why) const {
-  const Json record = ask_(request(size, round));
-  if (record.value("status", "error") != "ok") {
-    why = record.value("status", "error") + ": " + record.value("reason", "no reason given");
+  const auto record = ask_(request(size, round)).get<result::RoundRecord>();
+  if (!record.ok()) {
+    why = std::string(result::to_string(record.status)) + ": " +
+          (record.reason.empty() ? "no reason given" : record.reason);
     return std::nullopt;
   }
-  const Json& measured = record.at("measured");
-  const Json& timing = measured.at("timing").at("forward");
-  Measured out{timing.at("median_seconds"), result::is_disturbed_round(timing), {}};
-  const Json memory = measured.value("memory", Json::object());
-  for (const char* what : {"workspace", "peak"}) {
-    const std::string key = std::string(what) + "_bytes";
-    if (memory.contains(key)) out.bytes[what] = memory.at(key);
+  const result::TimingRound& timing = record.measured.timing.at("forward");
+  Measured out{timing.median_seconds, timing.disturbed, {}};
+  for (const std::string what : {"workspace", "peak"}) {
+    const auto bytes = result::number_of(record.measured.memory, what + "_bytes");
+    if (bytes) out.bytes[what] = *bytes;
   }
   if (out.bytes.empty()) return out;
   const auto planned = forecast(size);
@@ -116,7 +114,8 @@ protocol::Run ScalingCells::request(const Size& size, int round) const {
   request.round = round;
   request.limits.seconds = plan_.cell_timeout_seconds;
   request.limits.memory_bytes = static_cast<std::int64_t>(plan_.memory_limit_bytes);
-  request.measure = {{"max_seconds", plan_.sampling_seconds}, {"min_samples", 10}};
+  request.measure.max_seconds = plan_.sampling_seconds;
+  request.measure.min_samples = 10;
   return request;
 }
 
@@ -312,25 +311,25 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
   return rows;
 }
 
-Json to_json(const ScalingRow& row) {
-  Json out = {{"mechanism", row.mechanism},
-              {"implementation", row.implementation},
-              {"pattern", row.pattern},
-              {"quantity", row.quantity},
-              {"claimed", row.fit.claimed},
-              {"tolerance", row.fit.tolerance},
-              {"verdict", result::to_string(row.fit.verdict)},
-              {"points", Json::array()},
-              {"local", Json::array()}};
-  if (row.fit.measured) out["measured"] = *row.fit.measured;
-  if (!row.fit.reason.empty()) out["reason"] = row.fit.reason;
+void to_json(Json& json, const ScalingRow& row) {
+  Json points = Json::array(), local = Json::array();
   for (const auto& point : row.points) {
-    out["points"].push_back({{"size", point.size}, {"value", point.value}});
+    points.push_back({{"size", point.size}, {"value", point.value}});
   }
-  for (const auto& local : row.fit.local) {
-    out["local"].push_back({{"from", local.from}, {"to", local.to}, {"slope", local.slope}});
+  for (const auto& slope : row.fit.local) {
+    local.push_back({{"from", slope.from}, {"to", slope.to}, {"slope", slope.slope}});
   }
-  return out;
+  json = {{"mechanism", row.mechanism},
+          {"implementation", row.implementation},
+          {"pattern", row.pattern},
+          {"quantity", row.quantity},
+          {"claimed", row.fit.claimed},
+          {"tolerance", row.fit.tolerance},
+          {"verdict", result::to_string(row.fit.verdict)},
+          {"points", std::move(points)},
+          {"local", std::move(local)}};
+  if (row.fit.measured) json["measured"] = *row.fit.measured;
+  if (!row.fit.reason.empty()) json["reason"] = row.fit.reason;
 }
 
 }  // namespace attnbench::run

@@ -55,6 +55,6 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
 
 /// {mechanism, implementation, pattern, quantity, claimed, measured?, tolerance, verdict, reason?,
 /// points: [{size, value}], local: [{from, to, slope}]}.
-Json to_json(const ScalingRow& row);
+void to_json(Json& json, const ScalingRow& row);
 
 }  // namespace attnbench::run

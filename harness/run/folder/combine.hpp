@@ -1,23 +1,29 @@
 // Joins what the plan and the rounds say of one cell into its record.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "core/cell.hpp"
+#include "core/result/record.hpp"
+
 namespace attnbench::result {
 
-using Json = nlohmann::json;
+/// The reason of cells that a run ended before.
+inline constexpr const char* not_reached = "the run ended before this cell was measured";
 
-/// The record of a cell. `cell` as the suite's expansion makes it; `forecast` the worker's plan of
-/// it; `rounds` its round records from the journal, any status; `ceilings` those of the cell's
-/// device (may be empty); `usual_calibration` as usual_calibration of the run's rounds, 0 = not
-/// known.
-Json combine(const Json& cell, const Json& forecast, const std::vector<Json>& rounds,
-             const Json& ceilings, double usual_calibration = 0);
+/// The record of a cell before its first round: as the suite's expansion and the worker's forecast
+/// have it, unsupported or skipped.
+CellRecord planned_record(const run::Cell& cell, const run::Forecast& forecast);
 
-/// What is wrong with `record`, or with the cell that `combine` makes of it alone, such as
-/// "/attnbench/cells/0/training/curve: expected an array, found nothing"; empty where nothing is.
-std::string joined_fault(const Json& cell, const Json& forecast, const Json& record);
+/// The record of a cell. `planned` as planned_record makes it; `rounds` its round records from the
+/// journal, any status; `ceilings` those of the cell's device (may be empty); `usual_calibration`
+/// as usual_calibration of the run's rounds, 0 = not known.
+CellRecord combine(CellRecord planned, std::vector<RoundRecord> rounds, const Values& ceilings,
+                   double usual_calibration = 0);
+
+/// What is wrong with the cell that `combine` makes of one round alone, such as
+/// "/attnbench/cells/0/metrics: expected an object, found nothing"; empty where nothing is.
+std::string joined_fault(const CellRecord& planned, const RoundRecord& record);
 
 }  // namespace attnbench::result

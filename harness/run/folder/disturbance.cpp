@@ -1,7 +1,6 @@
 #include "harness/run/folder/disturbance.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/text/format.hpp"
 
@@ -29,10 +28,10 @@ const std::map<std::string, std::string>& sentences() {
 }
 
 /// What disturbed most of the rounds that were.
-std::string main_cause(const Json& rounds) {
+std::string main_cause(const std::vector<TimingRound>& rounds) {
   std::map<std::string, int> counts;
-  for (const Json& round : rounds) {
-    if (round.value("disturbed", false)) ++counts[round.value("disturbed_by", "preempted")];
+  for (const TimingRound& round : rounds) {
+    if (round.disturbed) ++counts[disturbed_by(round, 0)];
   }
   const auto most =
       std::max_element(counts.begin(), counts.end(),
@@ -42,20 +41,19 @@ std::string main_cause(const Json& rounds) {
 }
 
 /// Of one cell.
-void collect_calibrations(const std::vector<Json>& rounds, std::vector<double>& calibrations) {
-  for (const Json& record : rounds) {
-    const Json measured = record.value("measured", Json::object());
-    if (!measured.is_object() || !measured.contains("timing")) continue;
-    for (const auto& [what, timing] : measured["timing"].items()) {
-      const double seconds = timing.value("calibration_seconds", 0.0);
-      if (timing.contains("samples_cpu_share") && seconds > 0) calibrations.push_back(seconds);
+void collect_calibrations(const std::vector<RoundRecord>& rounds,
+                          std::vector<double>& calibrations) {
+  for (const RoundRecord& record : rounds) {
+    for (const auto& [what, timing] : record.measured.timing) {
+      const double seconds = timing.calibration_seconds.value_or(0);
+      if (timing.samples_cpu_share && seconds > 0) calibrations.push_back(seconds);
     }
   }
 }
 
 }  // namespace
 
-double usual_calibration(const std::map<std::string, std::vector<Json>>& records) {
+double usual_calibration(const std::map<std::string, std::vector<RoundRecord>>& records) {
   std::vector<double> calibrations;
   for (const auto& [id, rounds] : records) collect_calibrations(rounds, calibrations);
   if (calibrations.empty()) return 0;
@@ -65,22 +63,11 @@ double usual_calibration(const std::map<std::string, std::vector<Json>>& records
   return *quartile;
 }
 
-std::string disturbed_by(const Json& timing, double usual) {
-  if (timing.value("disturbed", false)) return timing.value("disturbed_by", "preempted");
-  const bool on_cpu = timing.contains("samples_cpu_share");
-  const bool slow = timing.value("calibration_seconds", 0.0) > slow_factor * usual;
+std::string disturbed_by(const TimingRound& timing, double usual) {
+  if (timing.disturbed) return timing.disturbed_by.empty() ? "preempted" : timing.disturbed_by;
+  const bool on_cpu = timing.samples_cpu_share.has_value();
+  const bool slow = timing.calibration_seconds.value_or(0) > slow_factor * usual;
   return on_cpu && usual > 0 && slow ? "slow" : "";
-}
-
-bool disturbed_search(const Json& crossover) {
-  std::size_t tried = 0;
-  std::size_t disturbed = 0;
-  for (const Json& length : crossover.value("lengths", Json::array())) {
-    if (!length.contains("stop")) continue;
-    ++tried;
-    disturbed += length["stop"] == "disturbed" ? 1 : 0;
-  }
-  return 2 * disturbed > tried;
 }
 
 bool enough_rounds(std::size_t counted, std::size_t all) {
@@ -91,23 +78,18 @@ bool too_wide(double low, double median, double high) {
   return high > widest_factor * median || median > widest_factor * low;
 }
 
-std::string disturbance(const Json& timing) {
-  for (const auto& [what, one] : timing.items()) {
-    const Json& rounds = one["rounds"];
-    const auto disturbed = std::count_if(rounds.begin(), rounds.end(), [](const Json& round) {
-      return round.value("disturbed", false);
-    });
-    const auto counted = rounds.size() - static_cast<std::size_t>(disturbed);
-    if (!enough_rounds(counted, rounds.size())) {
-      return main_cause(rounds) + " " + std::to_string(disturbed) + " of " +
-             std::to_string(rounds.size()) + (rounds.size() == 1 ? " round" : " rounds") + " of " +
-             what + advice;
+std::string disturbance(const std::map<std::string, Timing>& timing) {
+  for (const auto& [what, one] : timing) {
+    const std::size_t all = one.rounds.size();
+    const std::size_t disturbed = one.disturbed_rounds();
+    if (!enough_rounds(all - disturbed, all)) {
+      return main_cause(one.rounds) + " " + std::to_string(disturbed) + " of " +
+             std::to_string(all) + (all == 1 ? " round" : " rounds") + " of " + what + advice;
     }
-    const double low = one["low_seconds"];
-    const double high = one["high_seconds"];
-    if (too_wide(low, one["median_seconds"], high)) {
-      return what + " took from " + human_seconds(low) + " to " + human_seconds(high) +
-             ", too wide for its median to mean anything" + advice;
+    if (too_wide(one.low_seconds, one.median_seconds, one.high_seconds)) {
+      return what + " took from " + human_seconds(one.low_seconds) + " to " +
+             human_seconds(one.high_seconds) + ", too wide for its median to mean anything" +
+             advice;
     }
   }
   return "";
@@ -119,8 +101,8 @@ std::string search_disturbance(std::size_t disturbed, std::size_t all) {
          std::to_string(all) + (all == 1 ? " round" : " rounds") + " of the search" + advice;
 }
 
-bool disturbed_training(const Json& measured) {
-  return measured.contains("training") && measured.value("lost_share", 0.0) > training_lost_share;
+bool disturbed_training(const Measured& measured) {
+  return measured.training && measured.lost_share.value_or(0) > training_lost_share;
 }
 
 }  // namespace attnbench::result

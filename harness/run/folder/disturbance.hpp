@@ -3,23 +3,20 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-namespace attnbench::result {
+#include "core/result/record.hpp"
 
-using Json = nlohmann::json;
+namespace attnbench::result {
 
 /// Seconds of an undisturbed calibration: the lower quartile over the rounds of a run that were
 /// timed on the CPU. `records` by cell id; 0 where there is none.
-double usual_calibration(const std::map<std::string, std::vector<Json>>& records);
+double usual_calibration(const std::map<std::string, std::vector<RoundRecord>>& records);
 
 /// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, slow); empty
 /// where it counts. Without `usual` (0) none is slow.
-std::string disturbed_by(const Json& timing, double usual);
-/// Whether most lengths that a crossover's round tried stopped as disturbed.
-bool disturbed_search(const Json& crossover);
+std::string disturbed_by(const TimingRound& timing, double usual);
 
 /// Whether `counted` rounds of `all` are enough for a WHAT: half of them, and one.
 bool enough_rounds(std::size_t counted, std::size_t all);
@@ -27,10 +24,10 @@ bool enough_rounds(std::size_t counted, std::size_t all);
 bool too_wide(double low, double median, double high);
 
 /// Why a cell with this combined `timing` is disturbed, and what to do; empty where it is not.
-std::string disturbance(const Json& timing);
+std::string disturbance(const std::map<std::string, Timing>& timing);
 /// The same of a crossover, `disturbed` of whose `all` rounds were.
 std::string search_disturbance(std::size_t disturbed, std::size_t all);
 /// Whether the CPU of a training was taken by others; its record's `measured` says so.
-bool disturbed_training(const Json& measured);
+bool disturbed_training(const Measured& measured);
 
 }  // namespace attnbench::result

@@ -14,6 +14,7 @@
 #include "core/json_file.hpp"
 #include "core/protocol.hpp"
 #include "core/result/document.hpp"
+#include "harness/run/folder/python_word.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {
@@ -24,9 +25,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t most_files = 256;
 
 /// Worker and library where the build puts them; an installation has the library beside or in lib.
-std::vector<fs::path> programs() {
-  const fs::path folder = program_folder();
-  std::vector<fs::path> found{folder / "attnbench-worker"};
+std::vector<fs::path> programs(const fs::path& worker) {
+  const fs::path folder = worker.empty() ? program_folder() : worker.parent_path();
+  std::vector<fs::path> found{worker.empty() ? folder / "attnbench-worker" : worker};
   const char* library = "libattnbench_attention.so";
   for (const fs::path& place : {folder / library, folder.parent_path() / "lib" / library}) {
     if (fs::exists(place)) found.push_back(place);
@@ -84,16 +85,18 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
-/// A TorchScript module includes the files beside it.
+/// A TorchScript module includes the files beside it; a mechanism in Python all on which its
+/// declaration depends, the metadata of packages among them.
 std::vector<fs::path> files_of(const fs::path& plugin) {
+  if (is_python(plugin.string())) return files_of_python(plugin.string());
   if (plugin.extension() != ".pt") return {plugin};
   return {plugin, fs::path(plugin).replace_extension(".json"),
           fs::path(plugin).replace_extension(".reference.pt")};
 }
 
-/// What git says in the program's folder; empty where there is no git or no repository.
-std::string git(const std::string& arguments) {
-  const std::string folder = program_folder().string();
+/// What git says in a folder; empty where there is no git or no repository.
+std::string git(const fs::path& where, const std::string& arguments) {
+  const std::string folder = where.string();
   if (folder.find('\'') != std::string::npos) return {};
   const std::string command = "git -C '" + folder + "' " + arguments + " 2>/dev/null";
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
@@ -106,23 +109,38 @@ std::string git(const std::string& arguments) {
 
 }  // namespace
 
-std::string binary_fingerprint(const std::vector<std::string>& plugins) {
+ATTNBENCH_JSON_CODEC(Build) { JSON_MAYBE(plugins, worker); }
+
+std::string binary_fingerprint(const Build& build) {
   Memo memo;
   std::string all;
-  for (const fs::path& program : programs()) all += memo.hash(program) + "\n";
-  for (const std::string& plugin : plugins) {
+  for (const fs::path& program : programs(build.worker)) all += memo.hash(program) + "\n";
+  for (const std::string& plugin : build.plugins) {
     for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
   }
   return result::hash_text(all);
 }
 
+std::string joint_fingerprint(const std::vector<Build>& builds) {
+  std::string all;
+  for (const Build& build : builds) all += binary_fingerprint(build) + "\n";
+  return result::hash_text(all);
+}
+
+std::string commit_in(const fs::path& folder) {
+  const std::string commit = git(folder, "rev-parse HEAD");
+  const bool dirty =
+      !commit.empty() && !git(folder, "status --porcelain --untracked-files=no").empty();
+  return dirty ? commit + "+" : commit;
+}
+
 Json provenance(const std::string& binary) {
   Json out = {
       {"compiler", ATTNBENCH_BUILD_COMPILER}, {"flags", ATTNBENCH_BUILD_FLAGS}, {"binary", binary}};
-  const std::string commit = git("rev-parse HEAD");
+  const std::string commit = git(program_folder(), "rev-parse HEAD");
   if (commit.empty()) return out;
   out["commit"] = commit;
-  out["dirty"] = !git("status --porcelain --untracked-files=no").empty();
+  out["dirty"] = !git(program_folder(), "status --porcelain --untracked-files=no").empty();
   return out;
 }
 

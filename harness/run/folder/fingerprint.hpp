@@ -6,17 +6,43 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/json_object.hpp"
 
 namespace attnbench::run {
 
+/// What measures: a worker and the plugins that it loads.
+struct Build {
+  std::vector<std::string> plugins;
+  std::string worker;  ///< empty = attnbench-worker beside the running program
+
+  Build() = default;
+  /// This program's worker with plugins.
+  Build(std::vector<std::string> plugins_) : plugins(std::move(plugins_)) {}  // NOLINT
+  Build(std::vector<std::string> plugins_, std::string worker_)
+      : plugins(std::move(plugins_)), worker(std::move(worker_)) {}
+  bool operator==(const Build&) const = default;
+};
+ATTNBENCH_JSON(Build);
+
 /// Of the worker, its library and the plugins, by content. A file with the size, time and inode
 /// that it had before is not read again. A missing file counts as empty.
-std::string binary_fingerprint(const std::vector<std::string>& plugins);
+std::string binary_fingerprint(const Build& build);
+inline std::string binary_fingerprint(const std::vector<std::string>& plugins) {
+  return binary_fingerprint(Build(plugins));
+}
+/// Of several that measure together.
+std::string joint_fingerprint(const std::vector<Build>& builds);
 
 /// {commit, dirty, compiler, flags, binary}. The commit is that of the checkout that holds the
 /// program, and absent where there is none. `binary` is a binary_fingerprint.
 nlohmann::json provenance(const std::string& binary);
+
+/// The commit of the checkout that holds `folder`, with "+" where it is changed; empty where there
+/// is none.
+std::string commit_in(const std::filesystem::path& folder);
 
 /// $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where there is no such folder.
 std::filesystem::path cache_file(const std::string& name);

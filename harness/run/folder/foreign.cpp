@@ -1,14 +1,10 @@
 #include "harness/run/folder/foreign.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
-#include "core/result/document.hpp"
-#include "core/result/record.hpp"
 #include "core/statistics.hpp"
 #include "core/text/printable.hpp"
 #include "harness/run/folder/combine.hpp"
@@ -16,193 +12,223 @@
 namespace attnbench::result {
 namespace {
 
-/// One foreign file while it is read; knows what its messages name.
+/// What another program says of itself.
+struct Program {
+  std::string name;
+  std::string version;
+  Values all;  ///< with whatever else is known of it
+};
+
+/// A record of a foreign file.
+struct ForeignRecord {
+  std::string beside;
+  std::string label;
+  std::optional<std::string> implementation;
+  std::optional<Status> status;
+  std::optional<std::string> reason;
+  std::optional<std::map<std::string, std::vector<std::vector<double>>>> seconds;
+  std::optional<std::map<std::string, Json>> memory;
+  Values unknown;
+};
+
+struct ForeignFile {
+  int schema = 0;
+  Program program;
+  int threads = 0;
+  std::string command;
+  std::vector<ForeignRecord> records;
+  Values unknown;
+};
+
+void from_json(const Json& json, Program& program) {
+  JsonReader io(json);
+  io.at("name", program.name);
+  io.at("version", program.version);
+  program.all = json.get<Values>();
+}
+
+ATTNBENCH_JSON_READER(ForeignRecord) {
+  JSON_AT(beside, label);
+  JSON_MAYBE(implementation, status, reason, seconds, memory);
+  json.rest(value.unknown);
+}
+
+ATTNBENCH_JSON_READER(ForeignFile) {
+  JSON_AT(schema, program, threads, command, records);
+  json.rest(value.unknown);
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& what) {
+  throw UsageFailure(quotable(file) + ": " + quotable(what, 400));
+}
+
+ForeignFile read_foreign(const Json& json, const std::string& file) {
+  const auto expect_known = [&](const Values& unknown, const std::string& pointer,
+                                const char* names) {
+    if (unknown.empty()) return;
+    refuse(file, pointer + "/" + unknown.begin()->first + ": expected one of " + names);
+  };
+  try {
+    auto foreign = json.get<ForeignFile>();
+    if (foreign.schema != 1) {
+      refuse(file, "/schema: expected 1, found " + std::to_string(foreign.schema));
+    }
+    expect_known(foreign.unknown, "", "command, program, records, schema, threads");
+    for (std::size_t i = 0; i < foreign.records.size(); ++i) {
+      expect_known(foreign.records[i].unknown, "/records/" + std::to_string(i),
+                   "beside, implementation, label, memory, reason, seconds, status");
+    }
+    return foreign;
+  } catch (const FormError& error) {
+    refuse(file, error.what());
+  }
+}
+
+/// The records of one foreign file beside ours.
 class Foreign {
  public:
-  Foreign(const Json& ours, const Json& foreign, const std::string& file)
-      : ours_(ours.at("attnbench")), foreign_(foreign), file_(file) {
-    head();
-    for (const Json& cell : ours_.at("cells")) {
-      cells_[cell.at("id").get<std::string>()] = &cell;
-      taken_.insert(cell.at("label").get<std::string>());
-    }
-  }
+  Foreign(const Result& ours, const ForeignFile& foreign, const std::string& file)
+      : ours_(ours), foreign_(foreign), file_(file) {}
 
-  std::vector<Json> records() const;
-  /// "PyTorch 2.11.0".
-  std::string program() const {
-    const Json& program = foreign_.at("program");
-    return program.at("name").get<std::string>() + " " + program.at("version").get<std::string>();
+  std::vector<CellRecord> records() const {
+    std::vector<CellRecord> out;
+    for (std::size_t i = 0; i < foreign_.records.size(); ++i) {
+      out.push_back(record(foreign_.records[i], "/records/" + std::to_string(i)));
+    }
+    return out;
   }
+  /// "PyTorch 2.11.0".
+  std::string program() const { return foreign_.program.name + " " + foreign_.program.version; }
   Json about() const {
-    Json about = foreign_.at("program");
-    about["threads"] = foreign_.at("threads");
-    about["command"] = foreign_.at("command");
+    Json about = foreign_.program.all;
+    about.update({{"threads", foreign_.threads}, {"command", foreign_.command}});
     return about;
   }
 
  private:
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
-    throw UsageFailure(quotable(file_) + ": " + (pointer.empty() ? "/" : quotable(pointer)) +
-                       ": expected " + quotable(expected, 300));
+    refuse(file_, pointer + ": expected " + expected);
   }
-  const Json& need(const Json& object, const std::string& pointer, const char* name,
-                   bool (Json::*is)() const noexcept, const char* kind) const {
-    if (!object.is_object()) fail(pointer, "an object");
-    if (!object.contains(name) || !(object.at(name).*is)()) {
-      fail(pointer + "/" + name,
-           std::string(kind) + (object.contains(name) ? "" : ", found nothing"));
-    }
-    return object.at(name);
-  }
-  void known(const Json& object, const std::string& pointer,
-             const std::set<std::string>& names) const {
-    for (const auto& [name, value] : object.items()) {
-      if (names.count(name) != 0) continue;
-      std::string list;
-      for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
-      fail(pointer + "/" + name, "one of " + list);
-    }
-  }
-  void head() const;
-  Json record(const Json& told, const std::string& pointer) const;
-  std::vector<Json> rounds(const Json& seconds, const Json& cell, const std::string& pointer) const;
+  const CellRecord& cell_beside(const ForeignRecord& told, const std::string& pointer) const;
+  CellRecord record(const ForeignRecord& told, const std::string& pointer) const;
+  std::vector<RoundRecord> rounds(const ForeignRecord& told, const CellRecord& beside,
+                                  const std::string& pointer) const;
 
-  const Json& ours_;
-  const Json& foreign_;
+  const Result& ours_;
+  const ForeignFile& foreign_;
   const std::string& file_;
-  std::map<std::string, const Json*> cells_;
-  std::set<std::string> taken_;
 };
 
-void Foreign::head() const {
-  need(foreign_, "", "schema", &Json::is_number_integer, "the integer 1");
-  if (foreign_.at("schema") != 1) fail("/schema", "1, found " + foreign_.at("schema").dump());
-  known(foreign_, "", {"schema", "program", "threads", "command", "records"});
-  const Json& program = need(foreign_, "", "program", &Json::is_object, "an object");
-  need(program, "/program", "name", &Json::is_string, "a string");
-  need(program, "/program", "version", &Json::is_string, "a string");
-  need(foreign_, "", "threads", &Json::is_number_integer, "a count");
-  need(foreign_, "", "command", &Json::is_string, "a string");
-  need(foreign_, "", "records", &Json::is_array, "an array");
+const CellRecord& Foreign::cell_beside(const ForeignRecord& told,
+                                       const std::string& pointer) const {
+  const auto found = std::find_if(ours_.cells.begin(), ours_.cells.end(),
+                                  [&](const CellRecord& cell) { return cell.id == told.beside; });
+  if (found == ours_.cells.end()) {
+    fail(pointer + "/beside", "the id of a cell in the result beside it");
+  }
+  return *found;
 }
 
-std::vector<Json> Foreign::rounds(const Json& seconds, const Json& cell,
-                                  const std::string& pointer) const {
-  std::vector<Json> rounds;
-  const Json timing = cell.value("timing", Json::object());
-  for (const auto& [what, processes] : seconds.items()) {
+std::vector<RoundRecord> Foreign::rounds(const ForeignRecord& told, const CellRecord& beside,
+                                         const std::string& pointer) const {
+  if (!told.seconds) fail(pointer, "an object, found nothing");
+  std::vector<RoundRecord> rounds;
+  for (const auto& [what, processes] : *told.seconds) {
     const std::string place = pointer + "/" + what;
-    if (!timing.contains(what)) fail(place, "a timing that the cell beside it has");
-    if (!processes.is_array() || processes.empty()) fail(place, "an array of arrays of seconds");
+    if (!beside.timing.contains(what)) fail(place, "a timing that the cell beside it has");
+    if (processes.empty()) fail(place, "an array of arrays of seconds");
     for (std::size_t i = 0; i < processes.size(); ++i) {
+      const std::vector<double>& samples = processes[i];
       const std::string one = place + "/" + std::to_string(i);
-      if (!processes[i].is_array() || processes[i].empty()) fail(one, "an array of seconds");
-      std::vector<double> samples;
-      for (const Json& sample : processes[i]) {
-        const double value = sample.is_number() ? sample.get<double>() : 0;
-        if (!(value >= 1e-12 && value <= 1e9)) fail(one, "seconds above zero, from 1e-12 to 1e9");
-        samples.push_back(value);
-      }
+      if (samples.empty()) fail(one, "an array of seconds");
+      const bool good = std::all_of(samples.begin(), samples.end(),
+                                    [](double sample) { return sample >= 1e-12 && sample <= 1e9; });
+      if (!good) fail(one, "seconds above zero, from 1e-12 to 1e9");
       if (rounds.size() <= i) {
-        rounds.push_back(
-            {{"status", "ok"}, {"round", i}, {"measured", {{"timing", Json::object()}}}});
+        rounds.emplace_back();
+        rounds[i].round = static_cast<int>(i);
+        rounds[i].status = Status::ok;
       }
-      const auto interval = measure::median_interval(samples);
-      const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
-      rounds[i]["measured"]["timing"][what] = {{"samples_seconds", samples},
-                                               {"median_seconds", measure::median(samples)},
-                                               {"low_seconds", interval ? interval->low : *low},
-                                               {"high_seconds", interval ? interval->high : *high}};
+      const measure::Spread spread = measure::spread_of(samples);
+      TimingRound& timing = rounds[i].measured.timing[what];
+      timing.samples_seconds = samples;
+      timing.median_seconds = spread.median;
+      timing.low_seconds = spread.low;
+      timing.high_seconds = spread.high;
     }
+  }
+  if (rounds.empty()) fail(pointer, "at least one timing");
+  if (told.memory) {
+    for (const auto& [name, bytes] : *told.memory) rounds[0].measured.memory[name] = bytes;
   }
   return rounds;
 }
 
-Json Foreign::record(const Json& told, const std::string& pointer) const {
-  const auto text = [&](const char* name) {
-    return need(told, pointer, name, &Json::is_string, "a string").get<std::string>();
-  };
-  const auto found = cells_.find(text("beside"));
-  if (found == cells_.end()) fail(pointer + "/beside", "the id of a cell in the result beside it");
-  const std::string label = text("label") + " (" + program() + ")";
-  if (taken_.count(label) != 0) fail(pointer + "/label", "a label that no cell of ours has");
-  known(told, pointer,
-        {"beside", "label", "implementation", "status", "reason", "seconds", "memory"});
-  const Json& beside = *found->second;
-  Json cell = {{"id", hash_text(beside.at("id").get<std::string>() + label).substr(0, 12)},
-               {"label", label},
-               {"foreign", about()}};
-  for (const char* part : {"task", "task_label", "mechanism", "device", "options", "settings"}) {
-    if (beside.contains(part)) cell[part] = beside.at(part);
-  }
-  for (const char* word : {"implementation", "status", "reason"}) {
-    if (told.contains(word)) need(told, pointer, word, &Json::is_string, "a string");
-  }
-  cell["implementation"] = told.value("implementation", "");
-  const std::string status = told.value("status", "ok");
-  if (!status_from(status)) fail(pointer + "/status", "a status, found \"" + status + "\"");
-  Json forecast = {{"supported", true}, {"implementation", cell["implementation"]}};
-  if (beside.contains("problem")) forecast["problem"] = beside.at("problem");
+CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer) const {
+  const CellRecord& beside = cell_beside(told, pointer);
+  CellRecord cell;
+  cell.label = told.label + " (" + program() + ")";
+  const bool taken =
+      std::any_of(ours_.cells.begin(), ours_.cells.end(),
+                  [&](const CellRecord& other) { return other.label == cell.label; });
+  if (taken) fail(pointer + "/label", "a label that no cell of ours has");
+  cell.id = hash_text(beside.id + cell.label).substr(0, 12);
+  cell.further["foreign"] = about();
+  cell.task = beside.task;
+  cell.task_label = beside.task_label;
+  cell.mechanism = beside.mechanism;
+  cell.device = beside.device;
+  cell.options = beside.options;
+  cell.settings = beside.settings;
+  cell.problem = beside.problem;
   for (const char* part : {"model_flops", "minimal_bytes", "exponentials"}) {
-    const Json cost = beside.value("cost", Json::object());
-    if (cost.contains(part)) forecast["cost"][part] = cost.at(part);
+    if (const Json* const value = find_value(beside.cost, part)) cell.cost[part] = *value;
   }
-  std::vector<Json> told_rounds = {{{"status", status}, {"reason", told.value("reason", "")}}};
-  const bool disturbed = status == to_string(Status::disturbed);
-  if (status == "ok" || disturbed) {
-    const Json& seconds = need(told, pointer, "seconds", &Json::is_object, "an object");
-    told_rounds = rounds(seconds, beside, pointer + "/seconds");
-    if (told_rounds.empty()) fail(pointer + "/seconds", "at least one timing");
-    if (told.contains("memory")) {
-      told_rounds[0]["measured"]["memory"] =
-          need(told, pointer, "memory", &Json::is_object, "an object");
-      for (const auto& [name, bytes] : told.at("memory").items()) {
-        if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");
-      }
+  cell.implementation = told.implementation.value_or("");
+  if (!cell.implementation.empty()) cell.chosen = Chosen{cell.implementation, ""};
+  const Status status = told.status.value_or(Status::ok);
+  std::vector<RoundRecord> all(1);
+  all[0].status = status;
+  all[0].reason = told.reason.value_or("");
+  const bool disturbed = status == Status::disturbed;
+  if (disturbed || status == Status::ok) all = rounds(told, beside, pointer + "/seconds");
+  if (told.memory) {
+    for (const auto& [name, bytes] : *told.memory) {
+      if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");
     }
   }
-  Json made = combine(cell, forecast, told_rounds,
-                      ours_.at("ceilings").value(cell.value("device", "cpu"), Json::object()));
+  CellRecord made = combine(cell, all, ours_.ceilings_of(cell.device));
   if (disturbed) {
-    made["status"] = status;
-    made["reason"] = told.value("reason", "its program says so");
+    made.status = status;
+    made.reason = told.reason.value_or("its program says so");
   }
   return made;
 }
 
-std::vector<Json> Foreign::records() const {
-  std::vector<Json> out;
-  const Json& records = foreign_.at("records");
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    out.push_back(record(records[i], "/records/" + std::to_string(i)));
-  }
-  return out;
-}
-
 }  // namespace
 
-Json with_foreign(const Json& ours, const Json& foreign, const std::string& file) {
+Result with_foreign(Result ours, const Json& json, const std::string& file) {
+  const ForeignFile foreign = read_foreign(json, file);
   const Foreign read(ours, foreign, file);
-  const Json& from = ours.at("attnbench");
-  Parts parts;
-  parts.executable = ours.at("context").value("executable", "attnbench");
-  parts.suite = from.at("suite");
-  parts.run = from.at("run");
-  parts.machine = from.at("machine");
-  parts.ceilings = from.at("ceilings");
-  parts.provenance = from.at("provenance");
-  parts.provenance["foreign"][read.program()] = read.about();
-  parts.cells = from.at("cells").get<std::vector<Json>>();
-  Json labels = parts.suite.value("labels", Json::array());
-  for (Json& cell : read.records()) {
-    if (std::find(labels.begin(), labels.end(), cell.at("label")) == labels.end()) {
-      labels.push_back(cell.at("label"));
+  std::vector<CellRecord> records = read.records();
+  Json& programs = ours.provenance.further["foreign"];
+  programs[read.program()] = read.about();
+  if (!ours.suite.labels) ours.suite.labels.emplace();
+  std::vector<std::string>& labels = *ours.suite.labels;
+  for (CellRecord& cell : records) {
+    if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
+      labels.push_back(cell.label);
     }
-    parts.cells.push_back(std::move(cell));
+    ours.cells.push_back(std::move(cell));
   }
-  parts.suite["labels"] = std::move(labels);
-  return assemble(parts);
+  const Json* const said = find_value(ours.context, "executable");
+  const std::string executable =
+      said != nullptr && said->is_string() ? said->get<std::string>() : "attnbench";
+  return assemble(std::move(ours), executable);
+}
+
+int threads_of_foreign(const Json& foreign, const std::string& file) {
+  return read_foreign(foreign, file).threads;
 }
 
 }  // namespace attnbench::result

@@ -19,16 +19,18 @@
 // program's object, threads and command.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include "core/result/document.hpp"
 
 namespace attnbench::result {
 
-using Json = nlohmann::json;
-
-/// `ours`, a result.json's value, with the records of `foreign` behind its cells. Throws
+/// `ours` with the records of `foreign` behind its cells. Throws
 /// UsageFailure naming `file`, the JSON pointer and what was expected there: a missing or unknown
 /// key, a cell that `ours` lacks, samples that are no positive numbers, a label that is taken.
-Json with_foreign(const Json& ours, const Json& foreign, const std::string& file);
+Result with_foreign(Result ours, const Json& foreign, const std::string& file);
+
+/// The threads that the programs of a foreign file used.
+int threads_of_foreign(const Json& foreign, const std::string& file);
 
 }  // namespace attnbench::result

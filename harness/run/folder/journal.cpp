@@ -20,24 +20,36 @@ namespace {
 constexpr std::size_t most_bytes = 512 * result::mebibyte;
 
 /// Replaces an earlier record of the same round, or adds one.
-void take_round(std::vector<Json>& rounds, Json record) {
-  for (Json& known : rounds) {
-    if (known.at("round") != record.at("round")) continue;
+void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord record) {
+  for (result::RoundRecord& known : rounds) {
+    if (known.round != record.round) continue;
     known = std::move(record);
     return;
   }
   rounds.push_back(std::move(record));
 }
 
-/// The cell that a line names; empty where it names none.
-std::string cell_of(const Json& line) {
-  const auto cell = line.find("cell");
-  return cell != line.end() && cell->is_string() ? cell->get<std::string>() : std::string();
+/// What a record is that was read from a line; says in `fault` what is wrong with it.
+std::optional<result::RoundRecord> record_from(const Json& line, std::string& fault) {
+  fault = result::round_fault(line);
+  if (!fault.empty()) return std::nullopt;
+  try {
+    return line.get<result::RoundRecord>();
+  } catch (const FormError& error) {
+    fault = error.what();
+    return std::nullopt;
+  }
+}
+
+/// A text of a line; empty where it has none.
+std::string text_of(const Json& line, const char* key) {
+  const auto text = line.find(key);
+  return text != line.end() && text->is_string() ? text->get<std::string>() : std::string();
 }
 
 void take(JournalContents& contents, Json line, const std::string& place) {
-  const std::string type = line.value("type", "");
-  const std::string cell = cell_of(line);
+  const std::string type = text_of(line, "type");
+  const std::string cell = text_of(line, "cell");
   if (cell.empty() && (type == "repeat" || type == "record")) {
     contents.skipped.push_back(place + ": the " + type + " names no cell");
     return;
@@ -46,18 +58,18 @@ void take(JournalContents& contents, Json line, const std::string& place) {
     contents.header = std::move(line);
   } else if (type == "probe") {
     if (!result::answer_fault("probe", line).empty()) return;  // the device is probed again
-    const std::string device = line.value("device", "cpu");
-    contents.probes[device] = std::move(line);
+    const auto probe = line.get<ProbeAnswer>();
+    contents.probes[probe.device] = probe;
   } else if (type == "repeat") {
     contents.rounds.erase(cell);
     contents.faults.erase(cell);
   } else if (type == "record") {
     contents.identities[cell] = contents.header.at("identity");
-    if (const std::string fault = result::round_fault(line); !fault.empty()) {
-      contents.faults.emplace(cell, place + ": " + fault);
-    }
+    std::string fault;
+    auto record = record_from(line, fault);
+    if (!record) contents.faults.emplace(cell, place + ": " + fault);
     if (contents.faults.count(cell) == 0) {
-      take_round(contents.rounds[cell], std::move(line));
+      take_round(contents.rounds[cell], std::move(*record));
     } else {
       contents.rounds.erase(cell);
     }
@@ -83,6 +95,21 @@ off_t end_of_lines(int descriptor, off_t size) {
 }
 
 }  // namespace
+
+ATTNBENCH_JSON_READER(ProbeAnswer) { JSON_MAYBE(device, ceilings, machine); }
+
+ATTNBENCH_JSON_READER(JournalHeader) {
+  JSON_MAYBE(schema);
+  JSON_AT(suite, cells, measure);
+  JSON_MAYBE(rounds, plugins, seed, threads, jobs, blas, reproduce, identity);
+}
+
+void to_json(Json& json, const ProbeAnswer& answer) {
+  json = {{"type", "probe"},
+          {"device", answer.device},
+          {"ceilings", answer.ceilings},
+          {"machine", answer.machine}};
+}
 
 JournalContents read_journal(const std::filesystem::path& file) {
   result::expect_regular_file(file, "the journal of a run", most_bytes);

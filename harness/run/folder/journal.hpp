@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/failure.hpp"
+#include "core/result/record.hpp"
 
 namespace attnbench::run {
 
@@ -36,12 +38,44 @@ class JournalGone : public EnvironmentFailure {
   using EnvironmentFailure::EnvironmentFailure;
 };
 
+/// What the worker says of a device: its ceilings, and its part of the machine card.
+struct ProbeAnswer {
+  std::string device = "cpu";
+  result::Values ceilings;
+  result::Values machine;
+};
+/// Reads a probe line of the journal, or the worker's answer; throws FormError.
+void from_json(const Json& json, ProbeAnswer& answer);
+/// As a line of the journal.
+void to_json(Json& json, const ProbeAnswer& answer);
+
+/// What a start of the run was, as far as a later one asks. What is not known is absent.
+struct JournalHeader {
+  std::optional<int> schema;
+  result::Values suite;
+  std::vector<Json> cells;
+  result::Values measure;
+  std::optional<int> rounds;
+  std::optional<std::vector<std::string>> plugins;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> threads;
+  std::optional<int> jobs;
+  Json blas;  ///< see harness/run/plan/blas_core.hpp
+  std::string reproduce;
+  Json identity;  ///< see resume.hpp
+};
+/// Throws FormError, also where suite, cells or measure are missing.
+void from_json(const Json& json, JournalHeader& header);
+
+/// By cell id.
+using Records = std::map<std::string, std::vector<result::RoundRecord>>;
+
 /// What a journal says.
 struct JournalContents {
-  Json header;                                      ///< the newest
-  std::map<std::string, Json> probes;               ///< newest, by device
-  std::map<std::string, std::vector<Json>> rounds;  ///< records that hold, by cell id, in order
-  std::map<std::string, Json> identities;           ///< of the start that measured each cell
+  Json header;                                ///< the newest
+  std::map<std::string, ProbeAnswer> probes;  ///< newest, by device
+  Records rounds;                             ///< that hold, in order
+  std::map<std::string, Json> identities;     ///< of the start that measured each cell
   /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first malformed one.
   std::map<std::string, std::string> faults;
   /// Lines that name no cell, which nothing can be done with: "FILE:LINE: …".

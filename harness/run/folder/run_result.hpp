@@ -2,10 +2,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/result/document.hpp"
+#include "harness/run/folder/journal.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/plan/planning.hpp"
 
@@ -25,18 +26,14 @@ struct RunFacts {
   std::vector<std::string> plugins;
   Shard shard;
   std::string binary;  ///< fingerprint
-  Json suite;
-  Json machine;  ///< without the worker's part
+  result::SuiteInfo suite;
+  result::MachineCard machine;  ///< without the worker's part
   bool blas_core_kept = false;
   double waited_for_quiet_seconds = 0;
 };
 
 /// `records` by cell id, `probes` by device, both as in the journal.
-Json run_result(const RunFacts& facts, const std::vector<Planned>& planned,
-                const std::map<std::string, std::vector<Json>>& records,
-                const std::map<std::string, Json>& probes);
-
-/// The time in UTC, as 2026-01-31T12:00:00Z.
-std::string now_text();
+result::Result run_result(const RunFacts& facts, const std::vector<Planned>& planned,
+                          const Records& records, const std::map<std::string, ProbeAnswer>& probes);
 
 }  // namespace attnbench::run

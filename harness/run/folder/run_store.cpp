@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/result/document.hpp"
-#include "core/schema/result_check.hpp"
 #include "harness/run/folder/combine.hpp"
 
 namespace attnbench::run {
@@ -20,8 +19,9 @@ Resumed usable_records(const JournalContents& journal, const std::vector<Planned
   for (const Planned& one : planned) {
     const auto found = usable.records.find(one.id());
     if (found == usable.records.end()) continue;
-    for (const Json& record : found->second) {
-      const std::string fault = result::joined_fault(one.cell, one.forecast, record);
+    const result::CellRecord cell = result::planned_record(one.cell, one.forecast);
+    for (const result::RoundRecord& record : found->second) {
+      const std::string fault = result::joined_fault(cell, record);
       if (fault.empty()) continue;
       usable.repeated[one.id()] = "its record is not of the form of one: " + fault;
       usable.records.erase(found);
@@ -33,7 +33,10 @@ Resumed usable_records(const JournalContents& journal, const std::vector<Planned
 
 }  // namespace
 
-RunStore::RunStore(RunFolder folder) : folder_(std::move(folder)), journal_(folder_.journal()) {}
+RunStore::RunStore(RunFolder folder, bool keep_checkpoints)
+    : folder_(std::move(folder)),
+      journal_(folder_.journal()),
+      keep_checkpoints_(keep_checkpoints) {}
 
 Resumed RunStore::resume(const Json& header, const std::vector<Planned>& planned,
                          const Reuse& reuse) {
@@ -44,7 +47,7 @@ Resumed RunStore::resume(const Json& header, const std::vector<Planned>& planned
     journal_.append({{"type", "repeat"}, {"cell", id}, {"reason", reason}});
   }
   records_ = usable.records;
-  if (earlier.header.value("identity", Json()) == reuse.identity) probes_ = earlier.probes;
+  if (identity_from(earlier.header.at("identity")) == reuse.identity) probes_ = earlier.probes;
   return usable;
 }
 
@@ -57,8 +60,8 @@ Resumed RunStore::copy_from(const RunFolder& other, const std::vector<Planned>& 
       one = usable.records.erase(one);
       continue;
     }
-    for (Json record : rounds) {
-      record["reused_from"] = other.path.string();
+    for (result::RoundRecord record : rounds) {
+      record.reused_from = other.path.string();
       journal_.append(record);
       records_[id].push_back(std::move(record));
     }
@@ -67,19 +70,18 @@ Resumed RunStore::copy_from(const RunFolder& other, const std::vector<Planned>& 
   return usable;
 }
 
-void RunStore::add(Json record) {
+void RunStore::add(result::RoundRecord record) {
   journal_.append(record);
-  const std::string cell = record.at("cell");
-  if (record.value("status", "") == "ok") {
+  if (record.ok() && !keep_checkpoints_) {
     std::error_code ignored;
-    std::filesystem::remove_all(folder_.checkpoints(cell), ignored);
+    std::filesystem::remove_all(folder_.checkpoints(record.cell), ignored);
   }
-  records_[cell].push_back(std::move(record));
+  records_[record.cell].push_back(std::move(record));
 }
 
-void RunStore::add_probe(const std::string& device, Json answer) {
+void RunStore::add_probe(ProbeAnswer answer) {
   journal_.append(answer);
-  probes_[device] = std::move(answer);
+  probes_[answer.device] = std::move(answer);
 }
 
 void RunStore::drop_empty_log(const std::string& cell) const {
@@ -88,12 +90,12 @@ void RunStore::drop_empty_log(const std::string& cell) const {
   if (std::filesystem::file_size(log, ignored) == 0) std::filesystem::remove(log, ignored);
 }
 
-void RunStore::write_result(const Json& result) const {
+void RunStore::write_result(const result::Result& result) const {
   result::write_result(folder_.result(), result);
 }
 
-std::string RunStore::resume_command() const {
-  return "attnbench run --resume " + folder_.path.string();
+std::string RunStore::resume_command(const std::string& verb) const {
+  return "attnbench " + verb + " --resume " + folder_.path.string();
 }
 
 }  // namespace attnbench::run

@@ -32,7 +32,7 @@ double now() {
 }
 
 /// Identifies the file that was tried without reading it.
-std::string appearance(const fs::path& file) {
+std::string file_appearance(const fs::path& file) {
   struct stat seen {};
   if (file.empty() || stat(file.c_str(), &seen) != 0) return "missing";
   return std::to_string(seen.st_size) + " " + std::to_string(seen.st_mtim.tv_sec) + "." +
@@ -68,10 +68,10 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
     request.product = true;
     request.threads = 1;
     request.limits.seconds = trial_seconds;
-    const Json answer = worker.request(request, {}, trial_seconds);
-    const Json blas = answer.at("machine").value("blas", Json::object());
+    const auto answer = worker.request(request, {}, trial_seconds).get<protocol::ProbeAnswer>();
+    const Json blas = answer.machine.value("blas", Json::object());
     return BlasTrial{blas.value("kind", ""), blas.value("library", ""), blas.value("core_type", ""),
-                     answer.at("product").at("flops_per_second").get<double>()};
+                     answer.product.value_or(protocol::Product{}).flops_per_second};
   } catch (const std::exception&) {
     return std::nullopt;  // it costs this core type alone
   }
@@ -80,31 +80,28 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
 /// Named by what the trials depend on besides the library's file.
 fs::path trials_file(bool keep) {
   std::string key = "blas 1\n" + cpuinfo("model name") + "\n" + cpuinfo("flags") + "\n" +
-                    binary_fingerprint({}) + "\n" + (keep ? "kept" : "");
+                    binary_fingerprint(Build()) + "\n" + (keep ? "kept" : "");
   for (const char* name : {"LD_LIBRARY_PATH", "LD_PRELOAD"}) key += "\n" + variable(name);
   return cache_file("blas-" + result::hash_text(key) + ".json");
 }
 
 }  // namespace
 
-Json to_json(const BlasChoice& choice) {
-  Json out = {{"kind", choice.kind}, {"library", choice.library}, {"chosen_by", choice.chosen_by}};
-  if (!choice.core_type.empty()) out["core_type"] = choice.core_type;
-  if (!choice.tried.empty()) out["tried"] = choice.tried;
-  return out;
+ATTNBENCH_JSON_CODEC(BlasChoice) {
+  JSON_AT(kind, library, chosen_by);
+  JSON_MAYBE(core_type, tried);
 }
+
+ATTNBENCH_JSON_CODEC(BlasTrial) { JSON_AT(kind, library, core_type, flops_per_second); }
+
+ATTNBENCH_JSON_CODEC(BlasTrials) { JSON_AT(own, others, unknown, appearance); }
 
 std::optional<BlasChoice> blas_choice_from(const Json& value) {
   try {
-    BlasChoice choice;
-    choice.kind = value.at("kind").get<std::string>();
-    choice.library = value.at("library").get<std::string>();
-    choice.chosen_by = value.at("chosen_by").get<std::string>();
-    choice.core_type = value.value("core_type", "");
-    choice.tried = value.value("tried", std::map<std::string, double>{});
+    auto choice = value.get<BlasChoice>();
     if (choice.chosen_by == "attnbench") choice.set = choice.core_type;
     return choice;
-  } catch (const Json::exception&) {
+  } catch (const UsageError&) {
     return std::nullopt;
   }
 }
@@ -189,33 +186,20 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
 std::optional<BlasTrials> remembered_trials(const fs::path& file) {
   const std::optional<Json> known = recalled(file);
   if (!known) return std::nullopt;
-  const Json& value = *known;
   try {
-    const Json& own = value.at("own");
-    BlasTrials trials;
-    trials.own = {own.at("kind").get<std::string>(), own.at("library").get<std::string>(),
-                  own.at("core_type").get<std::string>(), own.at("flops_per_second").get<double>()};
-    trials.others = value.at("others").get<std::map<std::string, double>>();
-    trials.unknown = value.at("unknown").get<std::set<std::string>>();
+    auto trials = known->get<BlasTrials>();
     bool sound = trials.own.flops_per_second > 0;
     for (const auto& [type, rate] : trials.others) sound = sound && rate > 0;
-    if (!sound || value.at("appearance") != appearance(trials.own.library)) return std::nullopt;
+    if (!sound || trials.appearance != file_appearance(trials.own.library)) return std::nullopt;
     return trials;
-  } catch (const Json::exception&) {
+  } catch (const UsageError&) {
     return std::nullopt;  // a damaged cache is as good as none
   }
 }
 
-void remember_trials(const fs::path& file, const BlasTrials& trials) {
-  const Json value = {{"own",
-                       {{"kind", trials.own.kind},
-                        {"library", trials.own.library},
-                        {"core_type", trials.own.core_type},
-                        {"flops_per_second", trials.own.flops_per_second}}},
-                      {"others", trials.others},
-                      {"unknown", trials.unknown},
-                      {"appearance", appearance(trials.own.library)}};
-  remember(file, value);
+void remember_trials(const fs::path& file, BlasTrials trials) {
+  trials.appearance = file_appearance(trials.own.library);
+  remember(file, trials);
 }
 
 BlasChoice blas_choice(bool keep, BlasTrying trying,

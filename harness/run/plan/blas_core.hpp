@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "core/json_object.hpp"
+
 namespace attnbench::run {
 
 using Json = nlohmann::json;
@@ -35,6 +37,7 @@ struct BlasTrials {
   BlasTrial own;                         ///< the library's own choice
   std::map<std::string, double> others;  ///< FLOP/s by core type
   std::set<std::string> unknown;         ///< core types that the library does not have
+  std::string appearance = {};           ///< of the library's file, where they are remembered
 };
 
 struct BlasChoice {
@@ -46,8 +49,10 @@ struct BlasChoice {
   std::map<std::string, double> tried;  ///< FLOP/s by core type
 };
 
-/// {kind, library, core_type, chosen_by, tried: {CORE: FLOP/s}}: the machine card's `blas`.
-Json to_json(const BlasChoice& choice);
+/// The machine card's `blas`, without `set`.
+ATTNBENCH_JSON(BlasChoice);
+ATTNBENCH_JSON(BlasTrial);
+ATTNBENCH_JSON(BlasTrials);
 /// What to_json made; nothing where it is something else.
 std::optional<BlasChoice> blas_choice_from(const Json& value);
 
@@ -66,7 +71,7 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
 
 /// From a file that is damaged, or of a library that has changed since, nothing.
 std::optional<BlasTrials> remembered_trials(const std::filesystem::path& file);
-void remember_trials(const std::filesystem::path& file, const BlasTrials& trials);
+void remember_trials(const std::filesystem::path& file, BlasTrials trials);
 
 enum class BlasTrying { allowed, only_remembered };
 

@@ -1,11 +1,12 @@
 #include "harness/run/plan/planning.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
+#include <string>
 
 #include "core/errors.hpp"
 #include "core/hash.hpp"
-#include "core/json_object.hpp"
 #include "core/protocol.hpp"
 #include "core/text/format.hpp"
 #include "harness/measure/device.hpp"
@@ -22,30 +23,30 @@ constexpr double answer_limit_seconds = 600;
 constexpr std::size_t most_told = 20;
 
 /// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
-bool all_plugins_ok(const Json& catalogue) {
-  const Json plugins = catalogue.value("plugins", Json::array());
-  return std::all_of(plugins.begin(), plugins.end(),
-                     [](const Json& plugin) { return plugin.value("status", "") == "ok"; });
+bool all_plugins_ok(const Catalogue& catalogue) {
+  return std::all_of(catalogue.plugins.begin(), catalogue.plugins.end(),
+                     [](const suite::PluginSpec& plugin) { return plugin.status == "ok"; });
 }
 
-WorkerOptions options_with(const std::vector<std::string>& plugins) {
+WorkerOptions options_with(const Build& build) {
   WorkerOptions options;
-  options.plugins = plugins;
+  options.plugins = build.plugins;
+  options.program = build.worker;
   return options;
 }
 
-std::string key_of(const std::vector<std::string>& plugins) {
+std::string key_of(const Build& build) {
   std::string key =
-      "protocol " + std::to_string(protocol::version) + " " + binary_fingerprint(plugins);
-  for (const std::string& plugin : plugins) key += "\n" + plugin;
+      "protocol " + std::to_string(protocol::version) + " " + binary_fingerprint(build);
+  for (const std::string& plugin : build.plugins) key += "\n" + plugin;
   return result::hash_text(key);
 }
 
 /// The cards that cells name, since workspaces depend on them; null for one that is not there.
 Json cards_of(const std::vector<Cell>& cells) {
-  Json cards = Json::object();
+  std::map<std::string, Json> cards;
   for (const Cell& cell : cells) {
-    if (!cards.contains(cell.device)) cards[cell.device] = measure::card_if_usable(cell.device);
+    if (cards.count(cell.device) == 0) cards[cell.device] = measure::card_if_usable(cell.device);
   }
   return cards;
 }
@@ -62,13 +63,12 @@ std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, st
   return std::nullopt;
 }
 
-std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells,
-                                      const std::vector<std::string>& plugins) {
-  WorkerClient worker(options_with(plugins));
+std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const Build& build) {
+  WorkerClient worker(options_with(build));
   const Json answer = worker.request(protocol::Plan{cells}, {}, answer_limit_seconds);
   std::vector<Forecast> forecasts;
   try {
-    forecasts = JsonObject(answer).at<std::vector<Forecast>>("cells");
+    forecasts = answer.get<protocol::PlanAnswer>().cells;
   } catch (const UsageError& error) {
     throw EnvironmentFailure(std::string("the worker's plan: ") + error.what());
   }
@@ -77,6 +77,28 @@ std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells,
                              std::to_string(cells.size()) + " cells");
   }
   return forecasts;
+}
+
+/// Prepared data that workers may read: forecasts depend on them. Name, size and time of each file
+/// in the folder and in those directly below it, in order; empty without a folder.
+std::string prepared_data() {
+  const char* folder = std::getenv("ATTNBENCH_DATA");
+  if (folder == nullptr) return "";
+  std::set<std::string> files;
+  std::error_code fault;
+  for (fs::recursive_directory_iterator
+           at(folder, fs::directory_options::skip_permission_denied, fault),
+       end;
+       !fault && at != end; at.increment(fault)) {
+    if (at.depth() >= 1) at.disable_recursion_pending();
+    std::error_code unknown;
+    if (!at->is_regular_file(unknown)) continue;
+    files.insert(at->path().string() + " " + std::to_string(at->file_size(unknown)) + " " +
+                 std::to_string(at->last_write_time(unknown).time_since_epoch().count()));
+  }
+  std::string all = folder;
+  for (const std::string& file : files) all += "\n" + file;
+  return all;
 }
 
 std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
@@ -113,21 +135,27 @@ void refuse_senseless(const std::vector<Planned>& planned) {
 
 }  // namespace
 
-Catalogue load_catalogue(const std::vector<std::string>& plugins) {
-  const fs::path file = cache_file("catalogue-" + key_of(plugins) + ".json");
+Catalogue load_catalogue(const Build& build) {
+  const fs::path file = cache_file("catalogue-" + key_of(build) + ".json");
   if (const auto known = recalled(file)) {
     try {
-      return Catalogue::from_json(*known);
-    } catch (const std::exception&) {
+      return known->get<Catalogue>();
+    } catch (const UsageError&) {
       // A damaged cache is as good as none.
     }
   }
-  WorkerClient worker(options_with(plugins));
-  Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
-  answer.erase("type");
-  Catalogue catalogue = Catalogue::from_json(answer);
-  if (all_plugins_ok(answer)) remember(file, answer);
-  return catalogue;
+  WorkerClient worker(options_with(build));
+  const Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
+  try {
+    Catalogue catalogue = answer.get<Catalogue>();
+    // Under the key as it is now: the worker may have learned of files that Python depends on.
+    if (all_plugins_ok(catalogue)) {
+      remember(cache_file("catalogue-" + key_of(build) + ".json"), answer);
+    }
+    return catalogue;
+  } catch (const UsageError& error) {
+    throw EnvironmentFailure(std::string("the worker's catalogue: ") + error.what());
+  }
 }
 
 bool is_whole(const std::vector<Forecast>& forecasts) {
@@ -135,25 +163,24 @@ bool is_whole(const std::vector<Forecast>& forecasts) {
                       [](const Forecast& one) { return one.status.has_value(); });
 }
 
-std::vector<Forecast> forecast(const std::vector<Cell>& cells,
-                               const std::vector<std::string>& plugins) {
-  const std::string key =
-      result::hash_text(key_of(plugins) + Json(cells).dump() + cards_of(cells).dump());
+std::vector<Forecast> forecast(const std::vector<Cell>& cells, const Build& build) {
+  const std::string key = result::hash_text(key_of(build) + Json(cells).dump() +
+                                            cards_of(cells).dump() + prepared_data());
   const fs::path file = cache_file("forecast-" + key + ".json");
   if (auto known = recalled_forecasts(file, cells.size())) return std::move(*known);
-  std::vector<Forecast> forecasts = asked_of_worker(cells, plugins);
+  std::vector<Forecast> forecasts = asked_of_worker(cells, build);
   if (is_whole(forecasts)) remember(file, forecasts);
   return forecasts;
 }
 
-std::vector<Cell> cells_from(const std::vector<Json>& cells) {
+std::vector<Cell> cells_from(const Json& cells) {
   std::vector<Cell> out;
   for (const Json& cell : cells) {
     try {
       out.push_back(cell.get<Cell>());
     } catch (const UsageError& error) {
-      const bool labelled = cell.is_object() && cell.contains("label") && cell["label"].is_string();
-      throw CellsRefused((labelled ? cell["label"].get<std::string>() : std::string("a cell")) +
+      const Json label = cell.is_object() ? cell.value("label", Json()) : Json();
+      throw CellsRefused((label.is_string() ? label.get<std::string>() : std::string("a cell")) +
                          ": " + error.what());
     }
   }

@@ -11,22 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "core/catalogue.hpp"
 #include "core/cell.hpp"
 #include "core/failure.hpp"
-#include "core/forecast.hpp"
-#include "harness/suite/catalogue.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 
 namespace attnbench::run {
 
 using Json = nlohmann::json;
 
 /// From the cache, or from a worker started for it. Throws EnvironmentFailure if there is none.
-suite::Catalogue load_catalogue(const std::vector<std::string>& plugins);
+suite::Catalogue load_catalogue(const Build& build);
 
 /// The worker's forecast of each cell, in order, cached like the catalogue. Throws
 /// EnvironmentFailure where the worker does not answer as it should.
-std::vector<Forecast> forecast(const std::vector<Cell>& cells,
-                               const std::vector<std::string>& plugins);
+std::vector<Forecast> forecast(const std::vector<Cell>& cells, const Build& build);
 /// Whether none of the forecasts failed. Only such a list is cached: the failed one may succeed the
 /// next time.
 bool is_whole(const std::vector<Forecast>& forecasts);
@@ -37,8 +36,8 @@ class CellsRefused : public UsageFailure {
   using UsageFailure::UsageFailure;
 };
 
-/// The cells of JSON, as a suite's expansion or a journal's header has them. Throws CellsRefused.
-std::vector<Cell> cells_from(const std::vector<Json>& cells);
+/// The cells of a list, as a journal's header has them. Throws CellsRefused.
+std::vector<Cell> cells_from(const Json& cells);
 
 /// Why a cell will not run.
 struct Settled {

@@ -7,7 +7,6 @@
 #include "harness/measure/neighbours.hpp"
 #include "harness/measure/noise_sources.hpp"
 #include "harness/run/folder/fingerprint.hpp"
-#include "harness/run/folder/resume.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
@@ -27,12 +26,14 @@ Json sampling_rule(Json measure) {
 }
 
 /// The choice that the run to resume made on this machine; nothing where the user made it.
-std::optional<BlasChoice> earlier_choice(const RunSettings& settings, const Json& identity) {
+std::optional<BlasChoice> earlier_choice(const RunSettings& settings, const Identity& identity) {
   if (settings.resume.empty() || settings.keep_blas_core) return std::nullopt;
   const Json header = read_journal(find_run_folder(settings.resume).journal()).header;
-  const Json earlier = header.value("identity", Json::object());
-  if (earlier.value("machine", "") != identity.value("machine", "")) return std::nullopt;
-  const auto choice = blas_choice_from(header.value("blas", Json()));
+  const auto blas = header.find("blas");
+  const auto earlier = header.find("identity");
+  if (blas == header.end() || earlier == header.end()) return std::nullopt;
+  if (identity_from(*earlier).machine != identity.machine) return std::nullopt;
+  const auto choice = blas_choice_from(*blas);
   return choice && choice->chosen_by != "user" ? choice : std::nullopt;
 }
 
@@ -42,27 +43,32 @@ Conditions::Conditions(const RunSettings& settings)
     : card_(measure::machine_card()), limited_by_user_(settings.memory_limit_bytes.has_value()) {
   memory_bytes_ = settings.memory_limit_bytes.value_or(static_cast<std::int64_t>(
       default_memory_share * static_cast<double>(available_memory_bytes())));
-  const std::string machine = card_.value("host", "") + ", " + card_.value("cpu_model", "");
-  identity_ = to_json(Identity{binary_fingerprint(settings.plugins), machine, settings.threads,
-                               settings.seed, sampling_rule(settings.suite.measure)});
+  identity_.binary = settings.builds.empty() ? binary_fingerprint(settings.plugins)
+                                             : joint_fingerprint(settings.builds);
+  identity_.machine = card_.host + ", " + card_.cpu_model;
+  identity_.threads = settings.threads;
+  identity_.seed = settings.seed;
+  identity_.measure = sampling_rule(settings.suite.measure);
 }
 
 void Conditions::add_device(const std::string& device) {
-  if (card_.contains("devices") && card_["devices"].contains(device)) return;
+  if (card_.devices.contains(device)) return;
   const measure::Device& kind = measure::usable_device(device);
   const int index = measure::device_index(device);
   const Json card = kind.card(index);
   if (card.empty()) return;
-  card_["devices"][device] = card;
-  identity_["devices"][device] = card;
+  card_.devices[device] = card.get<result::DeviceCard>();
+  identity_.devices[device] = card;
+  if (!card_.spoilers) card_.spoilers.emplace();
   for (const std::string& sentence : measure::card_noise_sources(device, kind.condition(index))) {
-    card_["spoilers"].push_back(sentence);
+    card_.spoilers->push_back(sentence);
   }
 }
 
 std::int64_t Conditions::memory_limit(const std::string& device) const {
-  const Json card = measure::usable_device(device).card(measure::device_index(device));
-  const auto own = card.value("memory_bytes", std::int64_t{0});
+  const auto card =
+      measure::usable_device(device).card(measure::device_index(device)).get<result::DeviceCard>();
+  const std::int64_t own = card.memory_bytes.value_or(0);
   if (own == 0 || limited_by_user_) return memory_bytes_;
   return static_cast<std::int64_t>(default_memory_share * static_cast<double>(own));
 }
@@ -74,14 +80,14 @@ void Conditions::choose_blas(const RunSettings& settings, const std::vector<Plan
   if (!any) return;
   const auto earlier = earlier_choice(settings, identity_);
   blas_ = earlier ? *earlier : blas_choice(settings.keep_blas_core, BlasTrying::allowed, say);
-  if (blas_.chosen_by != "library") identity_["blas_core"] = blas_.core_type;
-  card_["blas"] = to_json(blas_);
+  if (blas_.chosen_by != "library") identity_.blas_core = blas_.core_type;
+  card_.blas = Json(blas_).get<result::Blas>();
 }
 
 void Conditions::await_quiet(const RunSettings& settings, const QuietSurroundings& surroundings) {
-  const Quiet quiet =
-      wait_for_quiet(surroundings, measure::neighbours_from(card_.at("load")), settings.threads,
-                     usable_cores(), longest_wait(settings.wait_seconds, on_terminal()));
+  const Quiet quiet = wait_for_quiet(
+      surroundings, measure::neighbours_from(card_.load ? Json(*card_.load) : Json::object()),
+      settings.threads, usable_cores(), longest_wait(settings.wait_seconds, on_terminal()));
   if (quiet.waited_seconds > 0) measure::note_neighbours(card_, quiet.neighbours);
   waited_for_quiet_seconds_ = quiet.waited_seconds;
 }

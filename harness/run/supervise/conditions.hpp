@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/result/machine.hpp"
+#include "harness/run/folder/resume.hpp"
 #include "harness/run/plan/blas_core.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/quiet.hpp"
@@ -22,8 +24,8 @@ class Conditions {
   /// `settings.threads` must be set.
   explicit Conditions(const RunSettings& settings);
 
-  const Json& card() const { return card_; }          ///< the machine card
-  const Json& identity() const { return identity_; }  ///< see resume.hpp
+  const result::MachineCard& card() const { return card_; }
+  const Identity& identity() const { return identity_; }
   const BlasChoice& blas() const { return blas_; }
   /// Bytes that tensors may take beside the limit of a device.
   std::int64_t memory_bytes() const { return memory_bytes_; }
@@ -44,8 +46,8 @@ class Conditions {
   double waited_for_quiet_seconds() const { return waited_for_quiet_seconds_; }
 
  private:
-  Json card_;
-  Json identity_;
+  result::MachineCard card_;
+  Identity identity_;
   std::int64_t memory_bytes_ = 0;
   bool limited_by_user_ = false;
   BlasChoice blas_;

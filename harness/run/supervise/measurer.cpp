@@ -1,11 +1,15 @@
 #include "harness/run/supervise/measurer.hpp"
 
+#include <csignal>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "core/schema/result_check.hpp"
+#include "core/text/format.hpp"
 #include "harness/run/folder/combine.hpp"
 #include "harness/run/folder/run_result.hpp"
+#include "harness/run/supervise/signals.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -16,21 +20,44 @@ using Clock = std::chrono::steady_clock;
 constexpr double grace_seconds = 5;
 /// What a worker gets to act on an interrupt; one that was stopped (SIGSTOP) never does.
 constexpr auto cancel_patience = std::chrono::seconds(3);
+/// How far apart the signals of one end may come.
+constexpr auto signal_patience = std::chrono::milliseconds(300);
 
 /// `record` where it is one of this cell and round; else one that says why it is none. What is
 /// appended to the journal is read back by every later start.
-Json held_to_schema(Json record, const Planned& planned, int round) {
-  std::string fault = result::round_fault(record);
-  if (fault.empty() && record["cell"] != planned.id()) fault = "cell: another one";
-  if (fault.empty() && record["round"] != round) fault = "round: another one";
-  if (fault.empty()) fault = result::joined_fault(planned.cell, planned.forecast, record);
-  if (fault.empty()) {
-    record["type"] = "record";
-    return record;
+result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, int round) {
+  result::RoundRecord record;
+  std::string fault = result::round_fault(answer);
+  try {
+    if (fault.empty()) record = answer.get<result::RoundRecord>();
+  } catch (const FormError& error) {
+    fault = error.what();
   }
-  return {{"type", "record"},  {"cell", planned.id()},
-          {"round", round},    {"started_at", now_text()},
-          {"status", "error"}, {"reason", "its record is not of the form of one: " + fault}};
+  if (fault.empty() && record.cell != planned.id()) fault = "cell: another one";
+  if (fault.empty() && record.round != round) fault = "round: another one";
+  if (fault.empty()) {
+    fault = result::joined_fault(result::planned_record(planned.cell, planned.forecast), record);
+  }
+  if (fault.empty()) return record;
+  record = {};
+  record.cell = planned.id();
+  record.round = round;
+  record.started_at = result::now_text();
+  record.reason = "its record is not of the form of one: " + fault;
+  return record;
+}
+
+/// A cluster's SIGTERM goes to all processes of a job at once: what it killed is no crash of the
+/// cell, but the run's own end, whose signal may come to us a moment later.
+bool was_ended_with_us(const result::RoundRecord& record, const std::function<int()>& interrupts) {
+  const bool terminated = record.status == result::Status::crashed &&
+                          record.reason.find(signal_text(SIGTERM)) != std::string::npos;
+  if (!terminated) return false;
+  const auto begin = Clock::now();
+  while (interrupts() == 0 && Clock::now() - begin < signal_patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return interrupts() > 0;
 }
 
 }  // namespace
@@ -64,47 +91,51 @@ void Measurer::on_tick(WorkerClient& client, Told& told) {
 
 /// A worker says "cancelled" only after it was told of an interrupt; anything else is no answer.
 bool Measurer::was_cancelled(const Json& answer) const {
-  return answer.value("type", Json()) == "cancelled" && hooks_.interrupts() > 0;
+  const auto type = answer.find("type");
+  return type != answer.end() && *type == "cancelled" && hooks_.interrupts() > 0;
 }
 
-std::optional<Json> Measurer::measure(const Planned& planned, const protocol::Run& request) {
-  Json record = answer_or_failure(request);
-  if (was_cancelled(record)) return std::nullopt;
-  return held_to_schema(std::move(record), planned, request.round);
+std::optional<result::RoundRecord> Measurer::measure(const Planned& planned,
+                                                     const protocol::Run& request) {
+  const Json answer = answer_or_failure(request);
+  if (was_cancelled(answer)) return std::nullopt;
+  result::RoundRecord record = held_to_schema(answer, planned, request.round);
+  if (was_ended_with_us(record, hooks_.interrupts)) return std::nullopt;
+  return record;
 }
 
 Json Measurer::answer_or_failure(const protocol::Run& request) {
   const auto begin = Clock::now();
-  Json record = {{"type", "record"},
-                 {"cell", request.cell.id},
-                 {"round", request.round},
-                 {"started_at", now_text()}};
+  result::RoundRecord record;
+  record.cell = request.cell.id;
+  record.round = request.round;
+  record.started_at = result::now_text();
   try {
     return client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
   } catch (const WorkerDied& error) {
-    record["status"] = "crashed";
-    record["reason"] = error.what();
+    record.status = result::Status::crashed;
+    record.reason = error.what();
   } catch (const WorkerSilent&) {
     client_->kill();
-    record["status"] = "timeout";
-    record["reason"] = "neither the cell nor the worker came to an end within the cell's limit";
+    record.status = result::Status::timeout;
+    record.reason = "neither the cell nor the worker came to an end within the cell's limit";
   } catch (const WorkerRefused& error) {
-    record["status"] = "error";
-    record["reason"] = error.what();
+    record.status = result::Status::error;
+    record.reason = error.what();
   }
-  record["wall_seconds"] = std::chrono::duration<double>(Clock::now() - begin).count();
+  record.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return record;
 }
 
 Measurer::Probed Measurer::probe(const protocol::Probe& request) {
   Probed probed;
   try {
-    Json answer =
+    const Json answer =
         client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
     if (was_cancelled(answer)) throw Cancelled{};
     const std::string fault = result::answer_fault("probe", answer);
     if (!fault.empty()) throw std::runtime_error("the answer is not of its form: " + fault);
-    probed.answer = std::move(answer);
+    probed.answer = answer.get<ProbeAnswer>();
   } catch (const std::runtime_error& error) {
     probed.failure = error.what();
     client_->kill();

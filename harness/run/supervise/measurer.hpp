@@ -10,6 +10,8 @@
 #include <string>
 
 #include "core/protocol.hpp"
+#include "core/result/record.hpp"
+#include "harness/run/folder/journal.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/worker/worker_client.hpp"
 
@@ -43,12 +45,12 @@ class Measurer {
   /// worker died, was silent past the limit, refused or answered something else, the record says
   /// so. Nothing where the worker was told to stop and did. Throws Cancelled, and
   /// EnvironmentFailure where the worker cannot be started again.
-  std::optional<Json> measure(const Planned& planned, const protocol::Run& request);
+  std::optional<result::RoundRecord> measure(const Planned& planned, const protocol::Run& request);
 
   /// The answer to a probe, or why there is none; then the worker is killed. Throws Cancelled.
   struct Probed {
-    Json answer = Json::object();
-    std::string failure;
+    ProbeAnswer answer = {};
+    std::string failure = {};
   };
   Probed probe(const protocol::Probe& request);
 

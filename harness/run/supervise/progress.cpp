@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/crossover.hpp"
+#include "core/text/colour.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/run/folder/disturbance.hpp"
@@ -38,49 +37,63 @@ std::string clock_text(double seconds) {
   return text.data();
 }
 
-/// "accuracy 0.987 (validation 0.991) after 12 epochs, converged".
-std::string training_text(const Json& measured) {
-  const Json& training = measured["training"];
-  const Json metrics = measured.value("metrics", Json::object());
+/// "accuracy 0.987 (validation 0.991) after 12 epochs, converged"; of language models "2.31 bits
+/// per byte (validation 2.30) after 2000 steps, still falling".
+std::string training_text(const result::Measured& measured) {
+  const auto share = [&](const char* name) {
+    return result::number_of(measured.metrics, name).value_or(0);
+  };
   std::array<char, 120> text{};
+  if (measured.training->judged_by == "loss") {
+    std::snprintf(text.data(), text.size(),
+                  "%.3f bits per byte (validation %.3f) after %lld steps, %s",
+                  share("bits_per_byte"), share("validation_bits_per_byte"),
+                  static_cast<long long>(measured.training->steps.value_or(0)),
+                  measured.training->converged.value_or(false) ? "converged" : "still falling");
+    return text.data();
+  }
   std::snprintf(text.data(), text.size(), "accuracy %.3f (validation %.3f) after %.3g epochs, %s",
-                metrics.value("accuracy", 0.0), metrics.value("validation_accuracy", 0.0),
-                training.value("epochs", 0.0),
-                training.value("converged", false) ? "converged" : "not converged");
+                share("accuracy"), share("validation_accuracy"),
+                measured.training->epochs.value_or(0),
+                measured.training->converged.value_or(false) ? "converged" : "not converged");
   return text.data();
 }
 
 /// Whether other processes took too much of an ok round.
-bool is_disturbed(const Json& record) {
-  const Json measured = record.value("measured", Json::object());
-  const Json timing = measured.value("timing", Json::object());
-  const bool timed = std::any_of(timing.begin(), timing.end(), [](const Json& one) {
-    return !result::disturbed_by(one, 0).empty();
-  });
-  return timed ||
-         (measured.contains("crossover") && result::disturbed_search(measured["crossover"]));
+bool is_disturbed(const result::Measured& measured) {
+  const bool timed =
+      std::any_of(measured.timing.begin(), measured.timing.end(),
+                  [](const auto& one) { return !result::disturbed_by(one.second, 0).empty(); });
+  return timed || (measured.crossover && result::is_disturbed(*measured.crossover));
 }
 
 /// "12.3 ms", "crossover 300 (290 to 310)" or an accuracy of an ok round, else the status and its
 /// reason.
-std::string finding(const Json& record) {
-  const std::string status = record.value("status", "error");
-  if (status != "ok") return status + ": " + record.value("reason", std::string());
-  const Json measured = record.value("measured", Json::object());
-  if (measured.contains("crossover")) {
-    return "crossover " + result::crossover_text(result::crossover_from(
-                              result::crossover_over({measured["crossover"]})));
+std::string finding(const result::RoundRecord& record) {
+  if (!record.ok()) return std::string(to_string(record.status)) + ": " + record.reason;
+  const result::Measured& measured = record.measured;
+  if (measured.crossover) {
+    return "crossover " + result::crossover_text(result::crossover_over({*measured.crossover}));
   }
-  if (measured.contains("training")) return training_text(measured);
-  const Json timing = measured.value("timing", Json::object());
+  if (measured.training) return training_text(measured);
   std::string text;
-  for (const auto& [what, one] : timing.items()) {
-    if (!one.contains("median_seconds")) continue;
-    if (!text.empty()) text += ", ";
-    text += what + " " + result::human_seconds(one.at("median_seconds").get<double>());
+  for (const auto& [what, one] : measured.timing) {
+    text += (text.empty() ? "" : ", ") + what + " " + result::human_seconds(one.median_seconds);
   }
   return text.empty() ? "ok" : text;
 }
+
+/// A heartbeat or a progress message.
+struct Event {
+  std::string type;
+  std::string cell;
+  std::string what;
+  double done = 0;
+  double total = 0;
+  double elapsed_seconds = 0;
+};
+
+ATTNBENCH_JSON_READER(Event) { JSON_MAYBE(type, cell, what, done, total, elapsed_seconds); }
 
 }  // namespace
 
@@ -92,17 +105,18 @@ ProgressStyle progress_style_from(const std::string& word) {
 }
 
 std::string in_red(const std::string& text, std::FILE* stream) {
-  const char* no_color = std::getenv("NO_COLOR");
-  if (isatty(fileno(stream)) == 0 || (no_color != nullptr && *no_color != '\0')) return text;
-  return "\x1b[31m" + text + "\x1b[0m";
+  return result::shows_colour(stream) ? result::coloured(text, result::Colour::red) : text;
 }
 
-Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream)
+Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream,
+                   double most_silent_seconds)
     : stream_(stream),
       style_(style),
       terminal_(style == ProgressStyle::automatic && isatty(fileno(stream)) != 0),
       steps_(steps),
-      begin_(std::chrono::steady_clock::now()) {}
+      begin_(std::chrono::steady_clock::now()),
+      most_silent_seconds_(most_silent_seconds),
+      said_(begin_) {}
 
 Progress::~Progress() { clear(); }
 
@@ -112,53 +126,59 @@ void Progress::begin(const std::string& cell, const std::string& what, int round
   if (done_ == 0) begin_ = std::chrono::steady_clock::now();  // starting up does not count
   if (terminal_) draw();
   if (style_ != ProgressStyle::json) return;
-  const Json line = {{"type", "begin"}, {"cell", cell},  {"what", what},
-                     {"round", round},  {"done", done_}, {"total", steps_}};
+  print({{"type", "begin"},
+         {"cell", cell},
+         {"what", what},
+         {"round", round},
+         {"done", done_},
+         {"total", steps_}});
+}
+
+void Progress::print(const Json& line) {
   std::fprintf(stream_, "%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 /// A message without a cell belongs to the last one.
-void Progress::note_cell(const Json& message) {
-  const std::string cell = message.value("cell", cell_);
+void Progress::note_cell(const std::string& cell) {
   if (begun_.count(cell) != 0) cell_ = cell;
 }
 
 void Progress::event(const Json& message) {
-  note_cell(message);
+  const auto event = message.get<Event>();
+  note_cell(event.cell);
   if (style_ == ProgressStyle::json) {
-    std::fprintf(stream_, "%s\n",
-                 message.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else if (terminal_ && message.value("type", "") == "progress") {
-    const double total = message.value("total", 0.0);
-    const int percent = total > 0 ? static_cast<int>(100 * message.value("done", 0.0) / total) : 0;
-    draw(message.value("what", "") + " " + std::to_string(percent) + " %");
-  } else if (terminal_) {
-    draw(clock_text(message.value("elapsed_seconds", 0.0)));
+    print(message);
+  } else if (event.type == "progress") {
+    const int percent = event.total > 0 ? static_cast<int>(100 * event.done / event.total) : 0;
+    const std::string share = event.what + " " + std::to_string(percent) + " %";
+    terminal_ ? draw(share) : break_silence(share);
+  } else {
+    const std::string elapsed = clock_text(event.elapsed_seconds);
+    terminal_ ? draw(elapsed) : break_silence(elapsed);
   }
 }
 
-void Progress::end(const Json& record, std::size_t dropped) {
-  note_cell(record);
+void Progress::end(const result::RoundRecord& record, std::size_t dropped) {
+  note_cell(record.cell);
   const Begun ended = begun_[cell_];
   begun_.erase(cell_);
   ++done_;
   steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
-  const std::string status = record.value("status", "error");
-  const bool disturbed = status == "ok" && is_disturbed(record);
+  const bool disturbed = record.ok() && is_disturbed(record.measured);
   if (style_ == ProgressStyle::json) {
-    Json line = {{"type", "end"},    {"cell", cell_}, {"round", ended.round},
-                 {"status", status}, {"done", done_}, {"total", steps_}};
-    if (record.contains("reason")) line["reason"] = record["reason"];
-    if (disturbed) line["disturbed"] = true;
-    std::fprintf(stream_, "%s\n",
-                 line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-    return;
+    Json line = {{"type", "end"},           {"cell", cell_}, {"round", ended.round},
+                 {"status", record.status}, {"done", done_}, {"total", steps_}};
+    if (!record.reason.empty()) line.update({{"reason", record.reason}});
+    if (disturbed) line.update({{"disturbed", true}});
+    return print(line);
   }
   // Later rounds of an ok cell say nothing new, nor do further disturbed ones.
-  const bool news = status != "ok" || (disturbed && disturbed_.insert(cell_).second);
+  const bool news = !record.ok() || (disturbed && disturbed_.insert(cell_).second);
   if (news || (!terminal_ && ended.round == 0)) {
     say(place(done_) + ended.what + "  " + finding(record) +
         (disturbed ? ", disturbed: other processes took the CPU" : ""));
+  } else if (!terminal_) {
+    break_silence("round " + std::to_string(ended.round + 1) + " done");
   }
 }
 
@@ -169,19 +189,27 @@ void Progress::warn(const std::string& sentence) { note(sentence, true); }
 void Progress::note(const std::string& sentence, bool red) {
   clear();
   if (style_ == ProgressStyle::json) {
-    const Json line = {{"type", "note"}, {"text", sentence}};
-    std::fprintf(stream_, "%s\n",
-                 line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print({{"type", "note"}, {"text", sentence}});
   } else {
     const std::string text =
         result::printable(result::bounded_message(sentence), result::Breaks::kept);
     std::fprintf(stream_, "%s\n", (red ? in_red(text, stream_) : text).c_str());
   }
   std::fflush(stream_);
+  said_ = std::chrono::steady_clock::now();
+}
+
+/// Says what goes on, where nothing was said for long.
+void Progress::break_silence(const std::string& extra) {
+  const std::chrono::duration<double> silent = std::chrono::steady_clock::now() - said_;
+  if (style_ == ProgressStyle::json || silent.count() < most_silent_seconds_) return;
+  const auto found = begun_.find(cell_);
+  const std::string what = found == begun_.end() ? "" : found->second.what + "  ";
+  say(place(std::min(done_ + 1, steps_)) + what + extra + rate());
 }
 
 void Progress::show(const std::string& line) {
-  if (!terminal_) return;
+  if (!terminal_) return break_silence(line);
   std::fprintf(stream_, "\r\x1b[K%s", result::shorten(line, columns_of(stream_) - 1).c_str());
   std::fflush(stream_);
   drawn_ = true;

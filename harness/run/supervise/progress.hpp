@@ -4,9 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
+
+#include "core/result/record.hpp"
 
 namespace attnbench::run {
 
@@ -17,14 +18,16 @@ enum class ProgressStyle { automatic, plain, json };
 /// "auto", "plain" or "json"; throws UsageFailure.
 ProgressStyle progress_style_from(const std::string& word);
 
-/// `text` in red where `stream` is a terminal and NO_COLOR is not set; else as it is.
+/// `text` in red where `stream` shows colour; else as it is.
 std::string in_red(const std::string& text, std::FILE* stream);
 
 class Progress {
  public:
   /// `steps`: rounds of cells to come. `automatic` is one line, rewritten, where `stream` is a
-  /// terminal, and plain lines elsewhere.
-  Progress(ProgressStyle style, std::size_t steps, std::FILE* stream = stderr);
+  /// terminal, and plain lines elsewhere, where no more than `most_silent_seconds` go by without
+  /// one while messages of the worker arrive.
+  Progress(ProgressStyle style, std::size_t steps, std::FILE* stream = stderr,
+           double most_silent_seconds = 20);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -34,19 +37,23 @@ class Progress {
   /// A heartbeat or a progress message of the worker.
   void event(const Json& message);
   /// The round is done; `dropped` steps will not come because of it.
-  void end(const Json& record, std::size_t dropped = 0);
+  void end(const result::RoundRecord& record, std::size_t dropped = 0);
+  /// Further steps come.
+  void add_steps(std::size_t steps) { steps_ += steps; }
   /// A sentence between the others.
   void say(const std::string& sentence);
   /// The same in red.
   void warn(const std::string& sentence);
-  /// A line that the next one replaces; nothing where lines cannot be rewritten.
+  /// A line that the next one replaces; where lines cannot be rewritten, it only ends a silence.
   void show(const std::string& line);
 
  private:
   void note(const std::string& sentence, bool red);
-  void note_cell(const Json& message);
+  void note_cell(const std::string& cell);
+  void print(const Json& line);
   void draw(const std::string& extra = {});
   void clear();
+  void break_silence(const std::string& extra);
   std::string place(std::size_t step) const;
   std::string bar(std::size_t width) const;
   std::string rate() const;
@@ -65,6 +72,8 @@ class Progress {
   std::string cell_;                    ///< of the last message
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;
+  double most_silent_seconds_;
+  std::chrono::steady_clock::time_point said_;  ///< when the last line was written
 };
 
 }  // namespace attnbench::run

@@ -11,7 +11,7 @@
 namespace attnbench::run {
 namespace {
 
-constexpr double look_seconds = 0.5;
+constexpr double quiet_look_seconds = 0.5;
 /// Looks in a row that must find room: a compiler is quiet for a moment between two files.
 constexpr int looks_that_count = 2;
 
@@ -75,7 +75,7 @@ Quiet wait_for_quiet(const QuietSurroundings& surroundings, const measure::Neigh
   const double begin = surroundings.now();
   int quiet_looks = 0;
   while (quiet_looks < looks_that_count && !surroundings.stopped()) {
-    quiet.neighbours = surroundings.watch(look_seconds);
+    quiet.neighbours = surroundings.watch(quiet_look_seconds);
     quiet.waited_seconds = surroundings.now() - begin;
     quiet_looks = measure::crowded(quiet.neighbours, threads, cpus) ? 0 : quiet_looks + 1;
     if (quiet_looks == looks_that_count) {

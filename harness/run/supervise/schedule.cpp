@@ -1,6 +1,7 @@
 #include "harness/run/supervise/schedule.hpp"
 
 #include <algorithm>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -20,23 +21,26 @@ Schedule::Schedule(std::vector<Planned> planned, const Sharing& sharing)
 void Schedule::add(const std::string& cell, int round, bool ok) {
   Done& done = done_[cell];
   done.rounds.insert(round);
-  ++done.records;
   done.failed = done.failed || !ok;
 }
 
 bool Schedule::wanted(const Planned& planned, int round) const {
-  if (!planned.runs() || round >= planned.rounds(sharing_.rounds)) return false;
+  if (!planned.runs()) return false;
+  const bool asked = further_
+                         ? further_->cells.contains(planned.id()) && round >= further_->begin &&
+                               round < planned.rounds(further_->end)
+                         : round < planned.rounds(sharing_.rounds);
+  if (!asked) return false;
   const auto found = done_.find(planned.id());
   if (found == done_.end()) return true;
-  return !found->second.failed && found->second.rounds.count(round) == 0;
+  return !found->second.failed && !found->second.rounds.contains(round);
 }
 
 std::size_t Schedule::steps_left(const Planned& planned) const {
-  if (!planned.runs()) return 0;
-  const auto rounds = static_cast<std::size_t>(planned.rounds(sharing_.rounds));
-  const auto found = done_.find(planned.id());
-  if (found == done_.end()) return rounds;
-  return found->second.failed ? 0 : rounds - std::min(found->second.records, rounds);
+  std::size_t steps = 0;
+  const int end = further_ ? further_->end : sharing_.rounds;
+  for (int round = 0; round < end; ++round) steps += wanted(planned, round) ? 1 : 0;
+  return steps;
 }
 
 std::size_t Schedule::steps_left() const {
@@ -52,8 +56,9 @@ bool Schedule::anything_timed() const {
 }
 
 std::optional<Step> Schedule::next() {
-  for (; round_ < sharing_.rounds; ++round_, place_ = 0) {
-    const bool backwards = sharing_.in_turns && round_ % 2 == 1;
+  const int end = further_ ? further_->end : sharing_.rounds;
+  for (; round_ < end; ++round_, place_ = 0) {
+    const bool backwards = is_backwards();
     while (place_ < planned_.size()) {
       const std::size_t place = place_++;
       const Planned& planned = planned_[backwards ? planned_.size() - 1 - place : place];
@@ -61,6 +66,20 @@ std::optional<Step> Schedule::next() {
     }
   }
   return std::nullopt;
+}
+
+/// A direction that is drawn is the same for the same round, so that a run that is resumed ends as
+/// an unbroken one.
+bool Schedule::is_backwards() const {
+  if (!is_drawn()) return sharing_.in_turns && round_ % 2 == 1;
+  return std::mt19937(static_cast<std::uint32_t>(round_))() % 2 == 1;
+}
+
+bool Schedule::go_on(const Further& further) {
+  further_ = further;
+  round_ = further.begin;
+  place_ = 0;
+  return steps_left() > 0;
 }
 
 bool Schedule::shares(const Planned& planned) const {

@@ -30,6 +30,15 @@ struct Sharing {
   bool sharded = false;  ///< the other cells of the suite run elsewhere
 };
 
+/// Further rounds of some cells, after those of all.
+struct Further {
+  std::set<std::string> cells;  ///< by id
+  int begin = 0;
+  int end = 0;            ///< does not belong to it
+  bool drawn = false;     ///< the direction of each round is drawn; the workers are fresh in each
+  std::string note = {};  ///< a sentence for people
+};
+
 /// One round of one cell.
 struct Step {
   const Planned* planned = nullptr;
@@ -57,6 +66,10 @@ class Schedule {
 
   /// The next round that is wanted, round after round; nothing where all are done.
   std::optional<Step> next();
+  /// Adds rounds when all others are done; false where all of them are there already.
+  bool go_on(const Further& further);
+  /// Whether the rounds that `next` gives are of a Further that is drawn.
+  bool is_drawn() const { return further_ && further_->drawn; }
 
   /// Whether a cell may run beside others: a training on the CPU, whose accuracy is the same
   /// whatever runs beside it, in a run of several jobs.
@@ -70,13 +83,14 @@ class Schedule {
  private:
   struct Done {
     std::set<int> rounds;
-    std::size_t records = 0;
     bool failed = false;
   };
+  bool is_backwards() const;
 
   std::vector<Planned> planned_;
   Sharing sharing_;
   std::map<std::string, Done> done_;  ///< by cell id
+  std::optional<Further> further_;    ///< that is being measured
   int round_ = 0;
   std::size_t place_ = 0;  ///< of the next cell in this round
 };

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,9 +12,11 @@
 
 #include "core/failure.hpp"
 #include "core/process_rank.hpp"
+#include "core/result/document.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/process_rank.hpp"
 #include "harness/run/supervise/progress.hpp"
+#include "harness/run/supervise/schedule.hpp"
 #include "harness/suite/suite.hpp"
 
 namespace attnbench::run {
@@ -20,6 +24,10 @@ namespace attnbench::run {
 struct RunSettings {
   suite::Expanded suite;
   std::vector<std::string> plugins;
+  /// Two builds that measure in turns, in place of this program's worker with `plugins`; the ids of
+  /// the second one's cells.
+  std::vector<Build> builds;
+  std::set<std::string> cells_of_second;
   std::string command;           ///< as typed
   std::string reproduce;         ///< the same without what chooses cells or folders
   std::filesystem::path out;     ///< empty = runs/NAME-TIME
@@ -34,7 +42,13 @@ struct RunSettings {
   std::optional<double> cell_timeout_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
-  bool in_turns = false;  ///< see Sharing
+  bool in_turns = false;  ///< of `attnbench ab`; see Sharing
+  /// Asked when all rounds are measured, with the result so far and the seconds that a round of
+  /// each cell takes, with its share of what is between rounds: what to measure beside. Nothing
+  /// where that is all.
+  std::function<std::optional<Further>(const result::Result&, const std::map<std::string, double>&)>
+      go_on;
+  bool keep_checkpoints = false;  ///< of trainings that ended well, too
   bool keep_blas_core = false;
   std::optional<double> wait_seconds;  ///< for quiet, at most; see longest_wait
   bool ceilings = true;                ///< measure the machine's ceilings, for the roofline
@@ -42,14 +56,17 @@ struct RunSettings {
 };
 
 struct RunOutcome {
-  Json result;  ///< result.json's value
+  result::Result result;
   std::filesystem::path folder;
   bool interrupted = false;
 };
 
+/// Whether no cell was measured, though there are some. Never of a shard.
+bool measured_nothing(const result::Result& result);
+
 /// 130 interrupted; 1 where a cell is wrong; 5 where one crashed, ended with an error or has a
-/// status of `fail_on`; else 0: disturbed, out of memory, timeout, unsupported and skipped are
-/// findings.
+/// status of `fail_on`; where nothing was measured 2 if all is unsupported, else 3; else 0:
+/// disturbed, out of memory, timeout, unsupported and skipped are findings beside measurements.
 ExitCode verdict(const RunOutcome& outcome, const std::set<std::string>& fail_on);
 
 }  // namespace attnbench::run

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/result/blas.hpp"
+#include "core/result/machine.hpp"
+#include "core/text/format.hpp"
 #include "harness/run/folder/run_result.hpp"
+#include "harness/run/plan/pace.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -35,22 +37,44 @@ void refuse_what_no_group_does(const RunSettings& settings, const std::vector<Pl
 }
 
 /// Why a training did not resume from a checkpoint that was there.
-std::vector<std::string> checkpoint_notes(const Json& record) {
-  std::vector<std::string> texts;
-  const Json::json_pointer place("/measured/training/checkpoint_notes");
-  if (!record.contains(place) || !record.at(place).is_array()) return texts;
-  for (const Json& note : record.at(place)) {
-    if (note.is_string()) texts.push_back(note);
+std::vector<std::string> checkpoint_notes(const result::RoundRecord& record) {
+  const auto& training = record.measured.training;
+  return training ? training->checkpoint_notes : std::vector<std::string>{};
+}
+
+/// Keeps for `plan` how long the cells measured since `started_at` took. Trainings that shared the
+/// machine say nothing of one alone.
+void learn_pace(const std::filesystem::path& file, const RunStore& store,
+                const std::vector<Planned>& planned, const Json& measure,
+                const std::string& started_at) {
+  Pace pace = remembered_pace(file);
+  pace.age();
+  const auto probe = store.probes().find("cpu");
+  if (probe != store.probes().end()) pace.learn_rates(probe->second.ceilings);
+  for (const Planned& one : planned) {
+    const auto found = store.records().find(one.id());
+    if (found == store.records().end()) continue;
+    int rounds = 0;
+    double seconds = 0;
+    for (const result::RoundRecord& record : found->second) {
+      const bool counts = record.ok() && record.wall_seconds && record.side_by_side.empty() &&
+                          record.reused_from.empty() && record.started_at >= started_at;
+      if (!counts) continue;
+      ++rounds;
+      seconds += *record.wall_seconds;
+    }
+    if (rounds > 0) pace.learn(one.cell, one.forecast, measure, rounds, seconds);
   }
-  return texts;
+  remember_pace(file, pace);
 }
 
 }  // namespace
 
 Supervisor::Supervisor(RunSettings settings)
     : settings_(with_threads(std::move(settings))),
-      started_at_(now_text()),
-      conditions_(settings_) {
+      started_at_(result::now_text()),
+      conditions_(settings_),
+      builds_(settings_.builds.empty() ? std::vector<Build>{settings_.plugins} : settings_.builds) {
   const Json& measure = settings_.suite.measure;
   const Json said = measure.is_object() ? measure : Json::object();
   rounds_ = settings_.rounds.value_or(said.value("rounds", default_rounds));
@@ -61,7 +85,7 @@ Supervisor::Supervisor(RunSettings settings)
 RunOutcome Supervisor::run() {
   plan();
   open_store();
-  const std::string how_to_resume = store_->resume_command();
+  const std::string how_to_resume = store_->resume_command(settings_.in_turns ? "ab" : "run");
   std::string state = "complete";
   std::string reason;
   std::string failure;
@@ -76,18 +100,20 @@ RunOutcome Supervisor::run() {
     failure =
         reason + "; what was measured before is safe. Make room, then go on with: " + how_to_resume;
   } catch (const JournalGone&) {
-    measurer_->stop();
+    stop_measurers();
     throw;  // there is no folder for a result
   } catch (const EnvironmentFailure& error) {
     state = "stopped";
     reason = error.what();
     failure = reason + "\nWhat was measured before is safe; go on with: " + how_to_resume;
   }
-  measurer_->stop();
+  stop_measurers();
   progress_.reset();
   interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   store_->require_there();
   RunOutcome outcome{result(state, reason), store_->folder().path, state == "interrupted"};
+  learn_pace(pace_file(outcome.result.machine.cpu_model), *store_, schedule_->planned(),
+             settings_.suite.measure, started_at_);
   try {
     store_->write_result(outcome.result);
   } catch (const EnvironmentFailure& error) {
@@ -99,15 +125,15 @@ RunOutcome Supervisor::run() {
 
 void Supervisor::plan() {
   std::vector<Cell> cells;
-  for (Cell& cell : cells_from(settings_.suite.cells)) {
+  for (const Cell& cell : settings_.suite.cells) {
     if (!settings_.shard.holds(cell.id)) continue;
     conditions_.add_device(cell.device);
-    cells.push_back(std::move(cell));
+    cells.push_back(cell);
   }
   std::vector<Forecast> forecasts;
   try {
     // A shard may well be empty: a job array has as many jobs as it has.
-    if (!cells.empty()) forecasts = forecast(cells, settings_.plugins);
+    forecasts = forecasts_of(cells);
   } catch (const WorkerDied& error) {
     throw EnvironmentFailure(std::string("while planning: ") + error.what());
   }
@@ -122,6 +148,23 @@ void Supervisor::plan() {
                           [&](const std::string& sentence) { notes.say(sentence); });
 }
 
+std::vector<Forecast> Supervisor::forecasts_of(const std::vector<Cell>& cells) const {
+  std::vector<Forecast> forecasts(cells.size());
+  for (std::size_t build = 0; build < builds_.size(); ++build) {
+    std::vector<Cell> own;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (build_of(cells[i]) != build) continue;
+      own.push_back(cells[i]);
+      places.push_back(i);
+    }
+    if (own.empty()) continue;
+    std::vector<Forecast> made = forecast(own, builds_[build]);
+    for (std::size_t i = 0; i < made.size(); ++i) forecasts[places[i]] = std::move(made[i]);
+  }
+  return forecasts;
+}
+
 void Supervisor::open_store() {
   const bool resumed = !settings_.resume.empty();
   const std::string name = settings_.suite.header.value("name", "run");
@@ -129,11 +172,11 @@ void Supervisor::open_store() {
       resumed ? find_run_folder(settings_.resume) : make_run_folder(name, settings_.out);
   // Before the first line is written: a full disk must be an error of the write.
   interrupts_ = std::make_unique<Interrupts>();
-  store_.emplace(folder);
+  store_.emplace(folder, settings_.keep_checkpoints);
   use_earlier_records();
   for (const auto& [id, records] : store_->records()) {
-    for (const Json& record : records) {
-      schedule_->add(id, record.value("round", -1), record.value("status", "") == "ok");
+    for (const result::RoundRecord& record : records) {
+      schedule_->add(id, record.round, record.ok());
     }
   }
   progress_ = std::make_unique<Progress>(settings_.progress, schedule_->steps_left());
@@ -142,7 +185,7 @@ void Supervisor::open_store() {
     progress_->say(suite::describe(planned.cell) + "  " +
                    result::to_string(planned.settled->status) + ": " + planned.settled->reason);
   }
-  measurer_.emplace(worker_options(), hooks(nullptr));
+  for (const Build& build : builds_) measurers_.emplace_back(worker_options(build), hooks(nullptr));
 }
 
 /// Writes the header, and uses what this run's folder and the run of --reuse have.
@@ -185,15 +228,35 @@ void Supervisor::measure_all() {
     if (interrupted()) throw Cancelled{};
   }
   measure_side_by_side();
+  measure_rounds();
+  while (settings_.go_on) {
+    const auto further = settings_.go_on(result("complete", ""), seconds_of_rounds());
+    if (!further || !schedule_->go_on(*further)) break;
+    if (!further->note.empty()) progress_->say(further->note);
+    rounds_ = std::max(rounds_, further->end);
+    progress_->add_steps(schedule_->steps_left());
+    measure_rounds();
+  }
+}
+
+void Supervisor::measure_rounds() {
   while (const auto step = schedule_->next()) {
-    start_measurer();
+    // A worker keeps its place in memory, which its children share and which may favour one side.
+    const bool fresh = builds_.size() > 1 || schedule_->is_drawn();
+    if (fresh && step->round != std::exchange(round_, step->round)) stop_measurers();
+    start_measurers();
     if (interrupted()) throw Cancelled{};
     store_->require_there();
     const Planned& planned = *step->planned;
-    measurer_->start(waiting_for(planned, schedule_->threads_of(planned)));
-    measure(*measurer_, *step);
+    Measurer& measurer = measurers_[build_of(planned.cell)];
+    measurer.start(waiting_for(planned, schedule_->threads_of(planned)));
+    measure(measurer, *step);
   }
   if (interrupted()) throw Cancelled{};
+}
+
+void Supervisor::stop_measurers() {
+  for (Measurer& measurer : measurers_) measurer.stop();
 }
 
 /// Trains several models at once (--jobs), each in a worker of its own with its share of the
@@ -201,7 +264,7 @@ void Supervisor::measure_all() {
 void Supervisor::measure_side_by_side() {
   const std::vector<const Planned*> trainings = schedule_->side_by_side();
   if (trainings.empty()) return;
-  start_measurer();  // it measures the ceilings, while nothing else runs
+  start_measurers();  // they measure the ceilings, while nothing else runs
   const std::size_t count = std::min(static_cast<std::size_t>(settings_.jobs), trainings.size());
   const int threads = schedule_->threads_of(*trainings.front());
   progress_->say(std::to_string(count) + " trainings at a time, " + std::to_string(threads) +
@@ -211,7 +274,7 @@ void Supervisor::measure_side_by_side() {
                       : ""));
   Lanes lanes(trainings.size());
   lanes.run(count, [&] {
-    Measurer measurer(worker_options(), hooks(&lanes));
+    Measurer measurer(worker_options(builds_.front()), hooks(&lanes));
     measurer.start(Waiting::passive);
     while (const auto i = lanes.next()) {
       store_->require_there();
@@ -226,17 +289,18 @@ void Supervisor::measure(Measurer& measurer, const Step& step) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     progress_->begin(id, suite::describe(planned.cell), step.round);
+    if (!first_step_) first_step_ = std::chrono::steady_clock::now();
   }
-  std::optional<Json> record = measurer.measure(planned, request_for(step));
+  std::optional<result::RoundRecord> record = measurer.measure(planned, request_for(step));
   const std::lock_guard<std::mutex> lock(mutex_);
   store_->drop_empty_log(id);
   if (!record) throw Cancelled{};
   if (schedule_->shares(planned)) {
-    (*record)["side_by_side"] = {{"jobs", settings_.jobs},
-                                 {"threads", schedule_->threads_of(planned)}};
+    record->side_by_side = {{"jobs", settings_.jobs}, {"threads", schedule_->threads_of(planned)}};
   }
-  if (planned.cell.on_cpu()) (*record)["waiting"] = to_string(waiting_of(measurer.waiting()));
-  const bool ok = record->value("status", "") == "ok";
+  if (planned.cell.on_cpu()) record->waiting = to_string(waiting_of(measurer.waiting()));
+  const bool ok = record->ok();
+  measured_seconds_ += record->wall_seconds.value_or(0);
   store_->add(*record);
   schedule_->add(id, step.round, ok);
   for (const std::string& note : checkpoint_notes(*record)) progress_->say("  " + note);
@@ -244,11 +308,30 @@ void Supervisor::measure(Measurer& measurer, const Step& step) {
   progress_->end(*record, static_cast<std::size_t>(dropped));
 }
 
+std::map<std::string, double> Supervisor::seconds_of_rounds() const {
+  double share = 1;  // of what is between rounds
+  if (first_step_ && measured_seconds_ > 0) {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - *first_step_;
+    share = std::max(1.0, passed.count() / measured_seconds_);
+  }
+  std::map<std::string, double> seconds;
+  for (const auto& [id, records] : store_->records()) {
+    double sum = 0;
+    for (const result::RoundRecord& record : records) sum += record.wall_seconds.value_or(0);
+    if (!records.empty()) seconds[id] = share * sum / static_cast<double>(records.size());
+  }
+  return seconds;
+}
+
 /// Before the first cell the devices are probed.
-void Supervisor::start_measurer() {
-  if (measurer_->started()) return;
-  measurer_->start(Waiting::active);
-  if (!settings_.ceilings) return;
+void Supervisor::start_measurers() {
+  bool started = false;
+  for (Measurer& measurer : measurers_) {
+    if (measurer.started()) continue;
+    measurer.start(Waiting::active);
+    started = true;
+  }
+  if (!started || !settings_.ceilings) return;
   for (const Planned& planned : schedule_->planned()) {
     if (interrupted()) return;
     if (planned.runs() && !store_->has_probe(planned.cell.device)) probe(planned.cell.device);
@@ -262,108 +345,22 @@ void Supervisor::probe(const std::string& device) {
   request.device = device;
   request.threads = settings_.threads;
   request.limits.seconds = probe_seconds;
-  auto [answer, failure] = measurer_->probe(request);
+  auto [answer, failure] = measurers_.front().probe(request);
   if (!failure.empty()) {
     progress_->say("The machine's ceilings are not known: " + failure);
     return store_->add_no_probe(device);
   }
-  answer["device"] = device;
+  answer.device = device;
   if (device == "cpu") {
-    Json blas = to_json(conditions_.blas());
-    blas.update(answer["machine"].value("blas", Json::object()));  // as it is, not as wanted
-    answer["machine"]["blas"] = blas;
-    const std::string slow = result::blas_warning(answer["ceilings"], answer["machine"]);
+    Json& blas = answer.machine["blas"];
+    Json chosen = conditions_.blas();
+    if (blas.is_object()) chosen.update(blas);  // as it is, not as wanted
+    blas = std::move(chosen);
+    const std::string slow =
+        result::blas_warning(answer.ceilings, Json(answer.machine).get<result::MachineCard>());
     if (!slow.empty()) progress_->warn(slow);
   }
-  store_->add_probe(device, std::move(answer));
-}
-
-protocol::Run Supervisor::request_for(const Step& step) const {
-  const Planned& planned = *step.planned;
-  protocol::Run request;
-  request.cell = planned.cell;
-  request.round = step.round;
-  request.seed = settings_.seed;
-  request.threads = schedule_->threads_of(planned);
-  request.pinned = !schedule_->shares(planned);  // two might take the same CPU
-  request.limits = {cell_seconds_, conditions_.memory_bytes(),
-                    conditions_.memory_limit(planned.cell.device)};
-  request.measure = conditions_.identity().at("measure");
-  request.log = store_->folder().cell_log(planned.id());
-  request.checkpoint = store_->folder().checkpoints(planned.id());
-  request.binary = conditions_.identity().at("binary");
-  if (!settings_.process_rank.alone()) request.process_rank = settings_.process_rank;
-  return request;
-}
-
-WorkerOptions Supervisor::worker_options() const {
-  WorkerOptions options;
-  options.plugins = settings_.plugins;
-  options.threads = settings_.threads;
-  options.keep_blas_core = settings_.keep_blas_core;
-  options.blas_core = conditions_.blas().set;
-  for (const Planned& planned : schedule_->planned()) {
-    if (planned.runs() && !planned.cell.on_cpu()) options.device = planned.cell.device;
-  }
-  options.log = store_->folder().worker_log();
-  return options;
-}
-
-/// `lanes` may be null.
-MeasurerHooks Supervisor::hooks(const Lanes* lanes) {
-  MeasurerHooks hooks;
-  hooks.interrupts = [this] { return interrupts_->count(); };
-  hooks.on_cancel = [this] {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!std::exchange(told_of_interrupt_, true)) {
-      progress_->say("Stopping; what was measured is kept. Once more ends it at once.");
-    }
-  };
-  if (lanes != nullptr) hooks.abandoned = [lanes] { return lanes->failed(); };
-  hooks.on_event = [this](const Json& event) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    progress_->event(event);
-  };
-  return hooks;
-}
-
-Json Supervisor::header() const {
-  return {{"type", "header"},
-          {"schema", journal_schema},
-          {"suite", settings_.suite.header},
-          {"cells", settings_.suite.cells},
-          {"measure", settings_.suite.measure},
-          {"rounds", rounds_},
-          {"plugins", settings_.plugins},
-          {"seed", settings_.seed},
-          {"threads", settings_.threads},
-          {"jobs", settings_.jobs},
-          {"blas", to_json(conditions_.blas())},
-          {"command", settings_.command},
-          {"reproduce", settings_.reproduce},
-          {"started_at", started_at_},
-          {"identity", conditions_.identity()}};
-}
-
-Json Supervisor::result(const std::string& state, const std::string& reason) const {
-  RunFacts facts;
-  facts.state = state;
-  facts.reason = reason;
-  facts.started_at = started_at_;
-  facts.command = settings_.command;
-  facts.reproduce = settings_.reproduce;
-  facts.seed = settings_.seed;
-  facts.threads = settings_.threads;
-  facts.jobs = settings_.jobs;
-  facts.rounds = rounds_;
-  facts.plugins = settings_.plugins;
-  facts.shard = settings_.shard;
-  facts.binary = conditions_.identity().at("binary");
-  facts.suite = settings_.suite.header;
-  facts.machine = conditions_.card();
-  facts.blas_core_kept = settings_.keep_blas_core;
-  facts.waited_for_quiet_seconds = conditions_.waited_for_quiet_seconds();
-  return run_result(facts, schedule_->planned(), store_->records(), store_->probes());
+  store_->add_probe(std::move(answer));
 }
 
 }  // namespace attnbench::run

@@ -157,7 +157,7 @@ void WorkerClient::start() {
       const bool killed = killed_;
       const std::string tail = log_tail();
       kill();
-      // It was killed, perhaps for want of memory: a second start may succeed.
+      // It was killed, perhaps because memory ran out: a second start may succeed.
       if (killed && tries == 1) continue;
       if (const auto* failure = dynamic_cast<const EnvironmentFailure*>(&error)) throw *failure;
       throw EnvironmentFailure("the worker " + options_.program.string() + " did not start: " +
@@ -200,17 +200,18 @@ void WorkerClient::spawn(Channel theirs) {
 
 void WorkerClient::handshake() {
   greeted_ = false;
-  hello_ = request(
+  const Json answer = request(
       protocol::Hello{protocol::version, options_.plugins, options_.threads, options_.device}, {},
       start_limit_seconds);
   greeted_ = true;
-  const int spoken = hello_.value("protocol", 0);
+  const int spoken = answer.value("protocol", 0);
   if (spoken != protocol::version) {
     throw EnvironmentFailure("the worker " + options_.program.string() + " speaks protocol " +
                              std::to_string(spoken) + " and this attnbench " +
                              std::to_string(protocol::version) +
                              ": build both again (attnbench build)");
   }
+  hello_ = answer.get<protocol::HelloAnswer>();
 }
 
 Json WorkerClient::request(const Json& message, const OnEvent& on_event, double seconds) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/failure.hpp"
+#include "core/protocol.hpp"
 #include "harness/run/worker/channel.hpp"
 #include "harness/run/worker/worker_environment.hpp"
 
@@ -75,7 +76,7 @@ class WorkerClient {
   void kill();
   pid_t pid() const { return pid_; }
   /// Its answer to hello: stamp, and the status of each plugin.
-  const Json& hello() const { return hello_; }
+  const protocol::HelloAnswer& hello() const { return hello_; }
 
  private:
   void spawn(Channel theirs);
@@ -90,7 +91,7 @@ class WorkerClient {
   pid_t pid_ = -1;
   bool greeted_ = false;  ///< it answered hello
   bool killed_ = false;   ///< the last one ended by a signal
-  Json hello_;
+  protocol::HelloAnswer hello_;
   std::function<void()> tick_;
 };
 

@@ -96,7 +96,7 @@ TEST_CASE("a property that does not exist is refused by name", "[conformance]") 
       Catch::Contains("did you mean causality"));
 }
 
-TEST_CASE("what throws is broken, what is unsupported says why", "[conformance]") {
+TEST_CASE("a property that throws is broken, an unsupported one has a reason", "[conformance]") {
   const Entry& entry = registry().entry("softmax");
   Implementation throwing = entry.implementations.front();
   throwing.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {

@@ -1,4 +1,4 @@
-// How close a kernel must come to its definition in double, and how that is told.
+// How close a kernel must come to its definition in double, and the message where it does not.
 #pragma once
 
 #include <algorithm>
@@ -69,11 +69,11 @@ inline double inner(const std::vector<double>& x, const std::vector<double>& y) 
   return sum;
 }
 
-/// The gradient along a random direction of `x` against the slope of `loss`, by central differences
+/// The gradient along a random direction of `x` against the grad of `loss`, by central differences
 /// of fourth order.
 template <class Loss>
-void check_slope(std::mt19937& engine, const Loss& loss, std::vector<double>& x,
-                 const std::vector<double>& gradient) {
+void check_grad(std::mt19937& engine, const Loss& loss, std::vector<double>& x,
+                const std::vector<double>& gradient) {
   const std::vector<double> saved = x;
   std::vector<double> direction(x.size());
   std::normal_distribution<double> normal;
@@ -83,9 +83,9 @@ void check_slope(std::mt19937& engine, const Loss& loss, std::vector<double>& x,
     return loss();
   };
   constexpr double h = 1e-4;
-  const double slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
+  const double grad = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h);
   x = saved;
-  CHECK(inner(gradient, direction) == Approx(slope).epsilon(1e-7).margin(1e-7));
+  CHECK(inner(gradient, direction) == Approx(grad).epsilon(1e-7).margin(1e-7));
 }
 
 }  // namespace attnbench::kernels::test

@@ -117,7 +117,7 @@ struct Recurrent {
 };
 
 /// Values against the definition; gradients against those of the kernel in double, which
-/// `check_slopes` traces back to the definition.
+/// `check_grads` traces back to the definition.
 template <template <class> class Family, class T>
 void compare(const Shape& shape, const typename Family<T>::Sizes& like, int threads = 2) {
   CAPTURE(shape.length, shape.latents, shape.value_dim, shape.spread, shape.masked, threads);
@@ -141,7 +141,7 @@ void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, 
   Recurrent<Family, float> problem(shape, like);
   const std::size_t bytes = problem.values.size() * sizeof(float);
   Block values(bytes + 4), out(bytes + 4), d_out(bytes + 4), d_values(bytes + 4);
-  std::vector<float> first, slopes, value_slopes;
+  std::vector<float> first, grads, value_grads;
   for (const std::size_t beside : {std::size_t{0}, std::size_t{4}}) {
     auto arguments = problem.arguments();
     std::byte* const from = static_cast<std::byte*>(values.data()) + beside;
@@ -159,35 +159,35 @@ void check_lying(const Shape& shape, const typename Family<float>::Sizes& like, 
     std::memcpy(problem.d_values.data(), to_values, bytes);
     if (beside == 0) {
       first = problem.out;
-      slopes = problem.d_key;
-      value_slopes = problem.d_values;
+      grads = problem.d_key;
+      value_grads = problem.d_values;
     }
   }
   REQUIRE(out.intact());
   REQUIRE(d_values.intact());
   CHECK(first == problem.out);
-  CHECK(slopes == problem.d_key);
-  CHECK(value_slopes == problem.d_values);
+  CHECK(grads == problem.d_key);
+  CHECK(value_grads == problem.d_values);
   CHECK(relative_rms(first, problem.define()) < Bars<float>::forward);
 }
 
 /// Derivatives along random directions against central differences of the definition.
 template <template <class> class Family>
-void check_slopes(Recurrent<Family, double> problem);
+void check_grads(Recurrent<Family, double> problem);
 template <template <class> class Family>
-void check_slopes(const Shape& shape, const typename Family<double>::Sizes& like) {
+void check_grads(const Shape& shape, const typename Family<double>::Sizes& like) {
   CAPTURE(shape.length, shape.latents, shape.value_dim, shape.spread, shape.masked);
-  check_slopes(Recurrent<Family, double>(shape, like));
+  check_grads(Recurrent<Family, double>(shape, like));
 }
 template <template <class> class Family>
-void check_slopes(Recurrent<Family, double> problem) {
+void check_grads(Recurrent<Family, double> problem) {
   problem.forward(2);
   problem.backward(2);
   std::mt19937 engine(5);
   const auto loss = [&] { return inner(problem.define(), problem.d_out); };
-  check_slope(engine, loss, problem.query, problem.d_query);
-  check_slope(engine, loss, problem.key, problem.d_key);
-  check_slope(engine, loss, problem.values, problem.d_values);
+  check_grad(engine, loss, problem.query, problem.d_query);
+  check_grad(engine, loss, problem.key, problem.d_key);
+  check_grad(engine, loss, problem.values, problem.d_values);
 }
 
 /// Gradients of queries and keys are sums over the columns of values: those of a large memory,

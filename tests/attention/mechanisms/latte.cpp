@@ -1,4 +1,5 @@
-// Latte's implementations against its definition, and what must hold of it whatever computes it.
+// Latte's latte_implementations against its definition, and what must hold of it whatever computes
+// it.
 
 #include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
@@ -22,13 +23,13 @@ Held latte(std::int64_t length, std::int64_t latents, std::int64_t width,
   return {"latte", problem, {{"latents_per_head", latents}, {"chunk", chunk}}, scale};
 }
 
-std::vector<std::string> implementations() { return test::implementations_of("latte"); }
+std::vector<std::string> latte_implementations() { return test::implementations_of("latte"); }
 
 }  // namespace
 
 TEST_CASE("every form of latte equals its definition") {
   for (const std::int64_t length : {1, 2, 3, 63, 64, 65, 197}) {
-    for (const auto& name : implementations()) {
+    for (const auto& name : latte_implementations()) {
       CAPTURE(length, name);
       const Held plain = latte(length, 7, 43);
       CHECK(relative_error(plain.output(name), plain.expected()) < 1e-12);
@@ -40,7 +41,7 @@ TEST_CASE("every form of latte equals its definition") {
 }
 
 TEST_CASE("bidirectional and cross latte equal the definition") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     CAPTURE(name);
     const Held both = latte(65, 7, 43, Pattern::bidirectional);
     CHECK(relative_error(both.output(name), both.expected()) < 1e-12);
@@ -53,7 +54,7 @@ TEST_CASE("bidirectional and cross latte equal the definition") {
 }
 
 TEST_CASE("latte's gradients are those of its definition") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       const Held held = latte(37, 3, 5, pattern, 1, 16);
       CAPTURE(to_string(pattern));
@@ -86,11 +87,12 @@ TEST_CASE("latte splits its latents over the heads, and refuses contradictions")
 }
 
 TEST_CASE("latte steps from a state as it runs over the whole, whatever ran before") {
-  test::check_steps(latte(90, 7, 5, Pattern::causal, 1, 16), implementations(), {1, 15, 16, 50});
+  test::check_steps(latte(90, 7, 5, Pattern::causal, 1, 16), latte_implementations(),
+                    {1, 15, 16, 50});
 }
 
 TEST_CASE("latte never looks ahead, even at a huge key") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     CAPTURE(name);
     Held held = latte(70, 3, 5, Pattern::causal, 1, 16);
     const at::Tensor before = held.output(name, at::kFloat);
@@ -103,15 +105,15 @@ TEST_CASE("latte never looks ahead, even at a huge key") {
 }
 
 TEST_CASE("padded tokens are as if they were not there") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       test::check_padding(latte(40, 3, 5, pattern, 1, 16), name, {0, 21, {"key_logits", "value"}});
     }
   }
 }
 
-TEST_CASE("what is known of latte's numbers without computing them") {
-  for (const auto& name : implementations()) {
+TEST_CASE("properties of latte that hold without a reference") {
+  for (const auto& name : latte_implementations()) {
     CAPTURE(name);
     // One latent: the query does not matter.
     Held single = latte(70, 1, 5);
@@ -147,14 +149,14 @@ TEST_CASE("latte with the normalisers in its queries is linear attention with ph
   both.inputs.tensors["query_logits"] = q + at::logcumsumexp(k, 2);
   const at::Tensor weights = at::matmul(q.exp(), k.exp().transpose(2, 3)).tril();
   const at::Tensor expected = at::matmul(weights / weights.sum(-1, true), held.inputs["value"]);
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     CAPTURE(name);
     CHECK(relative_error(both.output(name), expected) < 1e-12);
   }
 }
 
 TEST_CASE("latte's logit scale multiplies both logits, and 16-bit inputs are summed in 32") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : latte_implementations()) {
     CAPTURE(name);
     const Held plain = latte(300, 3, 5);
     const Held scaled("latte", plain.problem,
@@ -167,6 +169,32 @@ TEST_CASE("latte's logit scale multiplies both logits, and 16-bit inputs are sum
     }
     CHECK(relative_error(rounded.output(name, at::kBFloat16), rounded.expected()) < 4e-3);
     CHECK(rounded.empty_state(at::kBFloat16)["sum"].scalar_type() == at::kFloat);
+  }
+}
+
+TEST_CASE("latte: vapor rotates values and output as its definition does, in every pattern") {
+  const test::Said turned{{"latents_per_head", test::count(3)},
+                          {"chunk", test::count(16)},
+                          {"vapor", true},
+                          {"rotary_base", 50.0}};
+  for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
+    Problem problem = latte(37, 3, 5, pattern).problem;
+    if (pattern == Pattern::cross) problem.key_length = 29;
+    const Held held("latte", problem, turned);
+    const Held still("latte", problem, {{"latents_per_head", test::count(3)}});
+    const at::Tensor expected = held.expected();
+    CHECK(relative_error(still.expected(), expected) > 1e-2);
+    // A last channel without a partner is not rotated.
+    CHECK(relative_error(still.expected().select(3, 4), expected.select(3, 4)) < 1e-12);
+    for (const auto& name : latte_implementations()) {
+      if (!held.entry.implementation(name).supports(held.options, problem)) continue;
+      CAPTURE(to_string(pattern), name);
+      CHECK(relative_error(held.output(name), expected) < 1e-12);
+      test::check_gradients(held, name);
+      if (pattern == Pattern::cross) continue;
+      test::check_padding(held, name, {30, 37, {"key_logits", "value"}});
+    }
+    if (pattern == Pattern::causal) test::check_steps(held, latte_implementations(), {1, 20});
   }
 }
 

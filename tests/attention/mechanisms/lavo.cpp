@@ -36,8 +36,8 @@ Held lavo(std::int64_t length, std::int64_t width, Said said, Pattern pattern = 
   return held;
 }
 
-/// The choices that change what is computed.
-std::vector<Said> choices() {
+/// The lavo_choices that change what is computed.
+std::vector<Said> lavo_choices() {
   return {{{"form", word("dissected")}},
           {{"form", word("plain")}},
           {{"empty_global", word("local")}, {"relative_bias", OptionValue(false)}},
@@ -49,7 +49,7 @@ std::vector<std::string> causal_forms() { return {"composite", "chunked", "fused
 }  // namespace
 
 TEST_CASE("every form of lavo equals its definition") {
-  for (const Said& said : choices()) {
+  for (const Said& said : lavo_choices()) {
     for (const auto& name : causal_forms()) {
       for (const std::int64_t length : {1, 3, 6, 7, 8, 20, 65}) {
         CAPTURE(name, length, said.size());
@@ -72,7 +72,7 @@ TEST_CASE("every form of lavo equals its definition") {
 }
 
 TEST_CASE("bidirectional and cross lavo equal the definition") {
-  for (const Said& said : choices()) {
+  for (const Said& said : lavo_choices()) {
     for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
       CAPTURE(to_string(pattern), said.size());
       const Held held = lavo(38, 5, said, pattern);
@@ -85,7 +85,7 @@ TEST_CASE("bidirectional and cross lavo equal the definition") {
 }
 
 TEST_CASE("lavo's gradients are those of its definition, bases and biases included") {
-  for (const Said& said : choices()) {
+  for (const Said& said : lavo_choices()) {
     for (const auto& name : causal_forms()) test::check_gradients(lavo(38, 5, said), name, 1e-7);
   }
   test::check_gradients(lavo(38, 5, {{"window", Window{30, 0}}}), "chunked", 1e-7);
@@ -118,7 +118,7 @@ TEST_CASE("the properties of the kit hold for lavo's other forms, too") {
 }
 
 TEST_CASE("lavo steps from a state as it runs over the whole, whatever ran before") {
-  for (const Said& said : choices()) {
+  for (const Said& said : lavo_choices()) {
     Held held = lavo(60, 5, said);
     for (const bool padded : {false, true}) {
       if (padded) {
@@ -153,7 +153,7 @@ TEST_CASE("lavo's plain state is r numbers a head and a count") {
 }
 
 TEST_CASE("padded tokens are neither seen nor remembered") {
-  for (const Said& said : choices()) {
+  for (const Said& said : lavo_choices()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       for (const auto& name : causal_forms()) {
         if (name == "chunked" && pattern != Pattern::causal) continue;

@@ -1,4 +1,4 @@
-// Linear attention's implementations against the definition, and what must hold of it.
+// Linear attention's linear_implementations against the definition, and what must hold of it.
 
 #include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
@@ -22,13 +22,13 @@ Held linear(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::
   return {"linear", problem, {{"chunk", chunk}}, scale};
 }
 
-std::vector<std::string> implementations() { return test::implementations_of("linear"); }
+std::vector<std::string> linear_implementations() { return test::implementations_of("linear"); }
 
 }  // namespace
 
 TEST_CASE("every form of linear attention equals its definition") {
   for (const std::int64_t length : {1, 2, 3, 63, 64, 65, 197}) {
-    for (const auto& name : implementations()) {
+    for (const auto& name : linear_implementations()) {
       CAPTURE(length, name);
       const Held odd = linear(length, 43);
       CHECK(relative_error(odd.output(name), odd.expected()) < 1e-12);
@@ -40,7 +40,7 @@ TEST_CASE("every form of linear attention equals its definition") {
 }
 
 TEST_CASE("bidirectional and cross linear attention equal the definition") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linear_implementations()) {
     for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
       CAPTURE(name, to_string(pattern));
       const Held held = linear(65, 43, pattern);
@@ -50,7 +50,7 @@ TEST_CASE("bidirectional and cross linear attention equal the definition") {
 }
 
 TEST_CASE("linear attention's gradients are those of its definition") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linear_implementations()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = linear(37, 5, pattern, 1, 16);
       CAPTURE(to_string(pattern));
@@ -60,11 +60,11 @@ TEST_CASE("linear attention's gradients are those of its definition") {
 }
 
 TEST_CASE("linear attention steps from a state as it runs over the whole") {
-  test::check_steps(linear(90, 5, Pattern::causal, 1, 16), implementations(), {1, 16, 50});
+  test::check_steps(linear(90, 5, Pattern::causal, 1, 16), linear_implementations(), {1, 16, 50});
 }
 
 TEST_CASE("linear attention's future does not touch the past, nor does its padding") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linear_implementations()) {
     CAPTURE(name);
     Held held = linear(70, 5, Pattern::causal, 1, 16);
     const at::Tensor before = held.output(name, at::kFloat);
@@ -78,8 +78,8 @@ TEST_CASE("linear attention's future does not touch the past, nor does its paddi
   }
 }
 
-TEST_CASE("what is known of linear attention's numbers without computing them") {
-  for (const auto& name : implementations()) {
+TEST_CASE("properties of linear attention that hold without a reference") {
+  for (const auto& name : linear_implementations()) {
     CAPTURE(name);
     Held shifted = linear(70, 5);
     const at::Tensor plain = shifted.output(name);

@@ -31,14 +31,14 @@ Held linformer(const Problem& problem, Said said) {
   return {"linformer", problem, said};
 }
 
-std::vector<Said> choices() {
+std::vector<Said> linformer_choices() {
   const OptionValue yes(true);
   return {{},
           {{"share_kv", yes}, {"init", OptionValue(std::string("lecun_normal"))}},
           {{"per_head", yes}, {"max_length", count(300)}, {"scale", OptionValue(0.7)}}};
 }
 
-std::vector<std::string> implementations() { return {"composite", "tiled"}; }
+std::vector<std::string> linformer_implementations() { return {"composite", "tiled"}; }
 
 Support asked(const Said& said, const Problem& problem) {
   const Entry entry = test::registry().entry("linformer");
@@ -48,8 +48,8 @@ Support asked(const Said& said, const Problem& problem) {
 }  // namespace
 
 TEST_CASE("every form of linformer equals its definition") {
-  for (const Said& said : choices()) {
-    for (const auto& name : implementations()) {
+  for (const Said& said : linformer_choices()) {
+    for (const auto& name : linformer_implementations()) {
       for (const std::int64_t length : {1, 3, 257}) {
         CAPTURE(name, length, said.size());
         const Held held = linformer(problem_of(length, 43), said);
@@ -65,10 +65,10 @@ TEST_CASE("every form of linformer equals its definition") {
 }
 
 TEST_CASE("linformer's gradients are those of its definition, E and F included") {
-  for (const Said& said : choices()) {
+  for (const Said& said : linformer_choices()) {
     for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
       const Held held = linformer(problem_of(19, 5, pattern), said);
-      for (const auto& name : implementations()) {
+      for (const auto& name : linformer_implementations()) {
         CHECK(held.gradients(name).size() == (said.count("share_kv") != 0 ? 4 : 5));
         test::check_gradients(held, name, 1e-7);
       }
@@ -77,7 +77,7 @@ TEST_CASE("linformer's gradients are those of its definition, E and F included")
 }
 
 TEST_CASE("linformer whose projections are the identity is softmax, gradients too") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linformer_implementations()) {
     CAPTURE(name);
     Held held = linformer(problem_of(33, 5), {{"projected_length", count(33)}});
     for (auto& [role, matrix] : held.parameters) matrix = at::eye(33, at::kDouble);
@@ -92,7 +92,7 @@ TEST_CASE("linformer whose projections are the identity is softmax, gradients to
 }
 
 TEST_CASE("linformer whose projections average gives every query the mean value") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linformer_implementations()) {
     Held held = linformer(problem_of(40, 5), {});
     for (auto& [role, matrix] : held.parameters) matrix = at::full_like(matrix, 1.0 / 40);
     const at::Tensor mean = held.inputs["value"].mean(2, true);
@@ -102,7 +102,7 @@ TEST_CASE("linformer whose projections average gives every query the mean value"
 }
 
 TEST_CASE("linformer takes padding for zeros, and a longer matrix for its beginning") {
-  for (const auto& name : implementations()) {
+  for (const auto& name : linformer_implementations()) {
     CAPTURE(name);
     const Held whole = linformer(problem_of(40, 5), {});
     Held padded = whole;

@@ -1,4 +1,5 @@
-// Macchiato's implementations against its definition, and its limits: a window, Latte, softmax.
+// Macchiato's macchiato_implementations against its definition, and its limits: a window, Latte,
+// softmax.
 #include <limits>
 
 #include "attention/layer.hpp"
@@ -31,7 +32,7 @@ Held macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
   return {"macchiato", problem, said};
 }
 
-std::vector<std::string> implementations(Pattern pattern) {
+std::vector<std::string> macchiato_implementations(Pattern pattern) {
   if (pattern == Pattern::causal) return {"composite", "scan", "chunked", "fused"};
   return {"composite", "chunked", "fused"};
 }
@@ -69,7 +70,7 @@ TEST_CASE("macchiato: every form equals the definition at odd sizes") {
         for (const Said& said : {Said{}, turned}) {
           const Held held = macchiato(length, latents, 43, pattern, said);
           const at::Tensor expected = held.expected();
-          for (const auto& name : implementations(pattern)) {
+          for (const auto& name : macchiato_implementations(pattern)) {
             CAPTURE(to_string(pattern), length, latents, said.size(), name);
             CHECK(relative_error(held.output(name), expected) < 1e-12);
             CHECK(relative_error(held.output(name, at::kFloat), expected) < 2e-6);
@@ -80,7 +81,7 @@ TEST_CASE("macchiato: every form equals the definition at odd sizes") {
   }
   const Held longer = macchiato(257, 7, 43);
   const at::Tensor expected = longer.expected();
-  for (const auto& name : implementations(Pattern::causal)) {
+  for (const auto& name : macchiato_implementations(Pattern::causal)) {
     CAPTURE(name);
     CHECK(relative_error(longer.output(name), expected) < 1e-12);
   }
@@ -90,7 +91,7 @@ TEST_CASE("macchiato: gradients are those of the definition, turned or not") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
     for (const Said& said : {Said{}, turned}) {
       const Held held = macchiato(37, 3, 5, pattern, said);
-      for (const auto& name : implementations(pattern)) {
+      for (const auto& name : macchiato_implementations(pattern)) {
         CAPTURE(to_string(pattern), said.size());
         test::check_gradients(held, name);
       }
@@ -103,7 +104,7 @@ TEST_CASE("macchiato: all weight on state 0 is exactly the mechanism window") {
     Held held = macchiato(60, 7, 6, pattern);
     held.inputs.tensors["query_logits"].select(3, 0).fill_(1e4);
     const Said said{{"window", held.options.window("window")}};
-    for (const auto& name : implementations(pattern)) {
+    for (const auto& name : macchiato_implementations(pattern)) {
       CAPTURE(name, to_string(pattern));
       const std::string same = name == "composite" ? "composite" : "tiled";
       CHECK(at::equal(held.output(name), window_of(held, "window", same, said)));
@@ -115,7 +116,7 @@ TEST_CASE("macchiato: no weight on state 0 is exactly latte") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
     Held held = macchiato(60, 7, 6, pattern);
     held.inputs.tensors["query_logits"].select(3, 0).fill_(-infinity);
-    for (const auto& name : implementations(pattern)) {
+    for (const auto& name : macchiato_implementations(pattern)) {
       CAPTURE(name, to_string(pattern));
       const std::string form = pattern == Pattern::causal ? name : "composite";
       const at::Tensor latte = other(
@@ -138,7 +139,7 @@ TEST_CASE("macchiato: a window of the whole sequence alone is causal softmax, as
   Held held = macchiato(60, 7, 6, Pattern::causal, wide);
   held.inputs.tensors["query_logits"].select(3, 0).fill_(1e4);
   const at::Tensor softmax = window_of(held, "softmax", "composite");
-  for (const auto& name : implementations(Pattern::causal)) {
+  for (const auto& name : macchiato_implementations(Pattern::causal)) {
     CAPTURE(name);
     CHECK(relative_error(held.output(name), softmax) < 1e-14);
   }
@@ -154,7 +155,7 @@ TEST_CASE("macchiato: steps and blocks equal the whole over 2000 tokens") {
   for (const Said& said : {Said{}, turned}) {
     const Held held = macchiato(2000, 3, 3, Pattern::causal, said);
     const at::Tensor whole = held.output("composite");
-    for (const auto& name : implementations(Pattern::causal)) {
+    for (const auto& name : macchiato_implementations(Pattern::causal)) {
       CAPTURE(name, said.size());
       if (name != "composite") CHECK(relative_error(held.output(name), whole) < 1e-12);
       State state = held.empty_state();
@@ -176,7 +177,7 @@ TEST_CASE("macchiato: steps and blocks equal the whole over 2000 tokens") {
 TEST_CASE("macchiato: padded tokens are as if they were not there") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
     const Held held = macchiato(40, 3, 5, pattern, turned);
-    for (const auto& name : implementations(pattern)) {
+    for (const auto& name : macchiato_implementations(pattern)) {
       test::check_padding(held, name, {2, 21, {"key_logits", "value", "local_key"}});
     }
   }
@@ -184,7 +185,7 @@ TEST_CASE("macchiato: padded tokens are as if they were not there") {
 
 TEST_CASE("macchiato: what is known of its numbers without computing them") {
   const Held held = macchiato(50, 3, 5);
-  for (const auto& name : implementations(Pattern::causal)) {
+  for (const auto& name : macchiato_implementations(Pattern::causal)) {
     CAPTURE(name);
     Held shifted = held;
     shifted.inputs.tensors["value"] = held.inputs["value"] + 7;

@@ -26,9 +26,9 @@ Held perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
           {{"latents_per_head", latents}, {"chunk", std::int64_t{16}}, {"scale", scale}}};
 }
 
-const std::vector<std::string> kForms = {"composite", "scan", "chunked"};
+const std::vector<std::string> kPerceiverForms = {"composite", "scan", "chunked"};
 // Without an order.
-const std::vector<std::string> kWhole = {"composite", "fused"};
+const std::vector<std::string> kPerceiverWhole = {"composite", "fused"};
 
 /// The new latent stream, [B, H, L, Dv].
 at::Tensor latents_of(const Held& held, const Inputs& inputs) {
@@ -40,14 +40,14 @@ at::Tensor latents_of(const Held& held, const Inputs& inputs) {
   return stream.view({2, stream.size(1), 2, problem.value_dim}).transpose(1, 2);
 }
 
-void check_slopes(const Held& held, const std::string& form) {
+void check_perceiver_slopes(const Held& held, const std::string& form) {
   test::check_gradients(held, form, 1e-8);
 }
 
 }  // namespace
 
 TEST_CASE("every form of perceiver equals its definition") {
-  for (const auto& form : kForms) {
+  for (const auto& form : kPerceiverForms) {
     for (const std::int64_t length : {1, 3, 64, 65, 257}) {
       CAPTURE(length, form);
       const Held plain = perceiver(length, 7, length == 257 ? 11 : 43);
@@ -63,24 +63,24 @@ TEST_CASE("every form of perceiver equals its definition") {
   }
   for (const std::int64_t length : {1, 3, 65}) {
     const Held both = perceiver(length, 7, 43, Pattern::bidirectional);
-    for (const auto& form : kWhole) {
+    for (const auto& form : kPerceiverWhole) {
       CHECK(relative_error(both.output(form), both.expected()) < 1e-12);
       CHECK(relative_error(both.output(form, at::kFloat), both.expected()) < 5e-6);
     }
     const Held cross = perceiver(length, 7, 5, Pattern::cross, 31);
-    for (const auto& form : kWhole) {
+    for (const auto& form : kPerceiverWhole) {
       CHECK(relative_error(cross.output(form), cross.expected()) < 1e-12);
     }
   }
 }
 
 TEST_CASE("perceiver's gradients are those of its definition") {
-  for (const auto& form : kForms) check_slopes(perceiver(37, 3, 5), form);
+  for (const auto& form : kPerceiverForms) check_perceiver_slopes(perceiver(37, 3, 5), form);
   const Held single = perceiver(5, 3, 5, Pattern::cross, 1);
   CHECK_FALSE(single.entry.implementation("fused").supports(single.options, single.problem));
-  for (const auto& form : kWhole) {
-    check_slopes(perceiver(37, 3, 5, Pattern::bidirectional), form);
-    check_slopes(perceiver(9, 3, 5, Pattern::cross, 31), form);
+  for (const auto& form : kPerceiverWhole) {
+    check_perceiver_slopes(perceiver(37, 3, 5, Pattern::bidirectional), form);
+    check_perceiver_slopes(perceiver(9, 3, 5, Pattern::cross, 31), form);
   }
 }
 
@@ -93,11 +93,11 @@ TEST_CASE("perceiver's running maximum may rise by hundreds within a chunk") {
     held.inputs.tensors["key"].select(3, 0).copy_(tokens.view({70}).expand({2, 2, 70}));
     held.inputs.tensors["query"].select(3, 0).fill_(0.1);
     const at::Tensor expected = held.expected();
-    for (const auto& form : kForms) {
+    for (const auto& form : kPerceiverForms) {
       CAPTURE(ramp, form);
       CHECK(relative_error(held.output(form), expected) < 1e-12);
       CHECK(relative_error(held.output(form, at::kFloat), expected) < 1e-4);
-      check_slopes(held, form);
+      check_perceiver_slopes(held, form);
     }
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("perceiver's latents: a mean, a softmax, and no order of the tokens") 
   }
   CHECK(relative_error(latents_of(held, moved), latents) < 1e-12);
   // One latent, constant keys: the mean of the values, running in the causal pattern.
-  for (const auto& form : kForms) {
+  for (const auto& form : kPerceiverForms) {
     Held constant = perceiver(70, 1, 5);
     constant.inputs.tensors["key"].fill_(0.7);
     const at::Tensor counts = at::arange(1, 71, at::kDouble).view({70, 1});
@@ -160,7 +160,7 @@ TEST_CASE("perceiver's latents carry gradients, and the causal stream stays as i
 }
 
 TEST_CASE("perceiver steps from a state as it runs over the whole, whatever ran before") {
-  test::check_steps(perceiver(90, 7, 5), kForms, {1, 15, 16, 50});
+  test::check_steps(perceiver(90, 7, 5), kPerceiverForms, {1, 15, 16, 50});
 }
 
 TEST_CASE("perceiver's single steps over 2,000 tokens are the whole in double") {
@@ -179,7 +179,7 @@ TEST_CASE("perceiver's single steps over 2,000 tokens are the whole in double") 
 
 TEST_CASE("padded tokens are in no latent of perceiver") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    for (const auto& form : pattern == Pattern::causal ? kForms : kWhole) {
+    for (const auto& form : pattern == Pattern::causal ? kPerceiverForms : kPerceiverWhole) {
       test::check_padding(perceiver(40, 3, 5, pattern), form, {0, 21, {"key", "value"}});
     }
   }
@@ -194,7 +194,7 @@ TEST_CASE("perceiver has 32 latents a head unless said, and sums 16-bit inputs i
   CHECK(derived.integer("latents_total") == 128);
   problem.kv_heads = 2;
   CHECK_FALSE(entry.supports(derived, problem));
-  for (const auto& form : kForms) {
+  for (const auto& form : kPerceiverForms) {
     Held rounded = perceiver(300, 3, 5);
     for (auto& [role, tensor] : rounded.inputs.tensors) {
       tensor = tensor.to(at::kBFloat16).to(at::kDouble);

@@ -1,5 +1,5 @@
-// Performer's implementations against its definition, and what must hold of it whatever computes
-// it. What its features are made of is tested in
+// Performer's performer_implementations against its definition, and what must hold of it whatever
+// computes it. What its features are made of is tested in
 // tests/attention/algorithms/performer/random_features.cpp.
 #include <cmath>
 
@@ -46,7 +46,9 @@ Held performer(std::int64_t length, std::int64_t width, Said said,
   return {"performer", problem, said};
 }
 
-std::vector<std::string> implementations() { return test::implementations_of("performer"); }
+std::vector<std::string> performer_implementations() {
+  return test::implementations_of("performer");
+}
 
 std::shared_ptr<Mechanism> made(const Problem& problem, const Said& said) {
   const Entry entry = test::registry().entry("performer");
@@ -60,7 +62,7 @@ TEST_CASE("every form of performer equals its definition") {
     for (const std::int64_t length : {1, 3, 64, 130}) {
       const Held odd = performer(length, 43, said);
       const Held thin = performer(length, 1, said);
-      for (const auto& name : implementations()) {
+      for (const auto& name : performer_implementations()) {
         CAPTURE(length, name);
         CHECK(relative_error(odd.output(name), odd.expected()) < 1e-12);
         CHECK(relative_error(odd.output(name, at::kFloat), odd.expected()) < 5e-6);
@@ -83,7 +85,7 @@ TEST_CASE("performer's gradients are those of its definition") {
   for (const Said& said : kinds()) {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional, Pattern::cross}) {
       const Held held = performer(37, 5, said, pattern);
-      for (const auto& name : implementations()) {
+      for (const auto& name : performer_implementations()) {
         CAPTURE(to_string(pattern));
         test::check_gradients(held, name);
       }
@@ -93,13 +95,13 @@ TEST_CASE("performer's gradients are those of its definition") {
 
 TEST_CASE("performer steps from a state as it runs over the whole, whatever ran before") {
   for (const Said& said : kinds()) {
-    test::check_steps(performer(60, 5, said), implementations(), {1, 16, 40});
+    test::check_steps(performer(60, 5, said), performer_implementations(), {1, 16, 40});
   }
 }
 
 TEST_CASE("performer never looks ahead, even at a huge last key") {
   for (const Said& said : kinds()) {
-    for (const auto& name : implementations()) {
+    for (const auto& name : performer_implementations()) {
       CAPTURE(name);
       Held held = performer(70, 5, said);
       const at::Tensor before = held.output(name, at::kFloat);
@@ -118,7 +120,7 @@ TEST_CASE("performer's padded keys are as if they were not there") {
     for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
       if (said.count("form") != 0 && pattern == Pattern::causal) continue;
       const Held held = performer(40, 5, said, pattern);
-      for (const auto& name : implementations()) {
+      for (const auto& name : performer_implementations()) {
         test::check_padding(held, name, {0, 21, {"key", "value"}});
       }
     }
@@ -135,7 +137,7 @@ TEST_CASE("performer's pooled form is the causal product of its features") {
   const causal_product::Form form{causal_product::Feature::identity, true, 0};
   const at::Tensor expected =
       causal_product::scan(phi("query"), phi("key"), held.inputs["value"], form);
-  for (const auto& name : implementations()) {
+  for (const auto& name : performer_implementations()) {
     CAPTURE(name);
     CHECK(relative_error(held.output(name), expected) < 1e-12);
   }

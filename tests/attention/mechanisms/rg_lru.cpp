@@ -197,6 +197,67 @@ TEST_CASE("rg_lru: every property holds with recurrentgemma's choices", "[confor
   }
 }
 
+TEST_CASE("rg_lru: every property holds in both directions", "[conformance]") {
+  const Entry entry = test::registry().entry("rg_lru");
+  for (const Implementation& implementation : entry.implementations) {
+    for (const char* first : {"scaled", "plain"}) {
+      conformance::CheckOptions options;
+      options.options = {{"directions", std::string("both")}, {"first_input", std::string(first)}};
+      int held = 0;
+      for (const auto& finding :
+           conformance::check(entry, test::registry().reference("rg_lru"), implementation,
+                              Pattern::bidirectional, Dtype::float64, options)) {
+        INFO(implementation.name << " " << finding.property << ": " << finding.reason);
+        CHECK(finding.status != conformance::Status::broken);
+        held += finding.status == conformance::Status::held;
+      }
+      CHECK(held >= 5);
+    }
+  }
+}
+
+TEST_CASE("rg_lru: both directions are two recurrences, one over the reversed tokens") {
+  Problem problem;
+  problem.batch = problem.heads = problem.kv_heads = 2;
+  problem.length = problem.key_length = 37;
+  problem.head_dim = problem.value_dim = 5;
+  problem.gradient = true;
+  problem.pattern = Pattern::bidirectional;
+  for (const auto& name : implementations) {
+    CAPTURE(name);
+    Held both("rg_lru", problem, {{"chunk", test::count(2)}, {"directions", test::word("both")}});
+    CHECK(relative_error(both.output(name), both.expected()) < 1e-12);
+    both.inputs.key_mask = at::ones({2, 37}, at::kBool);
+    both.inputs.key_mask[0].slice(0, 29, 37).fill_(false);
+    CHECK(relative_error(both.output(name), both.expected()) < 1e-12);
+    test::check_gradients(both, name);
+    both.inputs.key_mask = at::Tensor();
+    Held ahead = rg_lru(37, 5, 2);
+    Held back = rg_lru(37, 5, 2);
+    ahead.inputs = both.inputs;
+    for (const auto& [role, tensor] : both.inputs.tensors) {
+      back.inputs.tensors[role] = tensor.flip({2});
+    }
+    for (const char* own : {"lambda", "recurrence_bias", "input_bias"}) {
+      ahead.parameters[own] = both.parameters[own];
+      back.parameters[own] = both.parameters["backward_" + std::string(own)];
+    }
+    CHECK(relative_error(both.output(name), ahead.output(name) + back.output(name).flip({2})) <
+          1e-12);
+    CHECK_FALSE(at::equal(both.parameters["lambda"], both.parameters["backward_lambda"]));
+  }
+  const Entry& entry = test::registry().entry("rg_lru");
+  const auto support = [&](Pattern pattern, const char* directions) {
+    problem.pattern = pattern;
+    return entry.supports(
+        Options::resolve(entry.options, {{"directions", std::string(directions)}}), problem);
+  };
+  CHECK_THAT(support(Pattern::bidirectional, "forward").reason, Catch::Contains("directions=both"));
+  CHECK_THAT(support(Pattern::causal, "both").reason, Catch::Contains("directions=forward"));
+  CHECK(support(Pattern::causal, "forward"));
+  CHECK(support(Pattern::bidirectional, "both"));
+}
+
 TEST_CASE("rg_lru: recurrentgemma's lambda has the eighth root of the decay on a ring") {
   Problem problem;
   problem.heads = problem.kv_heads = 2;

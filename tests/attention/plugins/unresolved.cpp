@@ -1,4 +1,4 @@
-// A plugin that needs a function nobody has.
+// A plugin that needs a function that no library has.
 #include "attention/plugin/plugin.hpp"
 
 void function_of_another_version(attnbench::Registry& registry);

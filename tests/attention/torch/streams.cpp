@@ -50,7 +50,12 @@ std::optional<Streamed> streamed(const std::string& name, const Problem& problem
   made.entry = &builtins().entry(name);
   const auto& patterns = made.entry->patterns;
   if (std::find(patterns.begin(), patterns.end(), problem.pattern) == patterns.end()) return {};
-  made.options = made.entry->derive(Options::resolve(made.entry->options, {}), problem);
+  std::map<std::string, OptionValue> said;
+  for (const Option& option : made.entry->options) {
+    // A bound on the position, which is set before the stream begins.
+    if (option.name == "maximum_length") said[option.name] = std::int64_t{2000000};
+  }
+  made.options = made.entry->derive(Options::resolve(made.entry->options, said), problem);
   if (!made.entry->supports(made.options, problem)) return {};
   made.mechanism = made.entry->make(made.options, problem);
   try {

@@ -110,7 +110,7 @@ Work work_of(const Shape& shape, bool backward, const char* gemm) {
 template <class T>
 void add_case(const char* dtype, bool backward, const Shape& shape) {
   const char* suffix = shape.length == 1 ? "_step" : backward ? "_backward" : "_forward";
-  add(name_of(std::string("running_memory") + suffix, dtype,
+  add(name_of(std::string("lavo") + suffix, dtype,
               {{"B", shape.batch},
                {"H", shape.heads},
                {"T", shape.length},
@@ -122,7 +122,7 @@ void add_case(const char* dtype, bool backward, const Shape& shape) {
 
 }  // namespace
 
-void add_running_memory() {
+void add_lavo() {
   for (const bool backward : {false, true}) {
     for (const std::int64_t window : {0, 256}) {
       for (const Shape& shape :

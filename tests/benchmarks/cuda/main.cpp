@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   bench::add_ceilings();
   bench::add_softmax();
   bench::add_recurrent();
-  bench::add_running_memory();
+  bench::add_lavo();
   bench::add_pools();
   if (!listing) {
     if (const std::string why = kernels::cuda::refusal(); !why.empty()) {

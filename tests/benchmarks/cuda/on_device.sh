@@ -130,11 +130,11 @@ peers() {
 }
 ours softmax 15 '^ceiling|^(biased_)?softmax_forward/'
 peers softmax 20 '^(biased_)?softmax_(forward|backward)/'
-ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|running_memory)_forward/'
+ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|lavo)_forward/'
 peers recurrent 15 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
 ours pools 8 '^(whole_pool|slots)[a-z_]*_forward/'
 peers pools 10 '^(whole_pool|slots)[a-z_]*_(forward|backward)/'
-ours backward 15 '(softmax|pool|normaliser|product|plain|memory)_backward/'
+ours backward 15 '(softmax|pool|normaliser|product|plain|lavo)_backward/'
 ours both 8 '_forward_backward/'
 ours step 5 '_step/'
 

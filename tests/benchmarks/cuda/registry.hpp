@@ -27,7 +27,7 @@ void add(const std::string& name, std::function<Work()> prepare);
 void add_ceilings();
 void add_softmax();
 void add_recurrent();
-void add_running_memory();
+void add_lavo();
 void add_pools();
 
 /// How many of the benchmarks that ran ended with an error.

@@ -67,7 +67,7 @@ class Cases(unittest.TestCase):
         self.assertEqual(self.names("biased_softmax_forward/fp32/B:1/H:2/T:8/D:4/causal:1/window:4"),
                          ["torch_flex"])
         self.assertEqual(self.names("prefix_pool_step" + sizes), [])
-        self.assertEqual(self.names("running_memory_forward" + sizes), [])
+        self.assertEqual(self.names("lavo_forward" + sizes), [])
 
     def test_the_interval_of_a_median_is_that_of_order_statistics(self):
         self.assertIsNone(peer_clock.order_interval([1, 2, 3, 4, 5]))

@@ -6,16 +6,22 @@
 #include "reports/tables/tables.hpp"
 #include "tests/reports/tables/crossover_cells.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
-using result::crossover_over;
 using test::Json;
 using test::round_of;
 
 namespace {
 
+Json crossover_over(const std::vector<Json>& rounds) {
+  std::vector<result::CrossoverRound> typed;
+  for (const Json& round : rounds) typed.push_back(round.get<result::CrossoverRound>());
+  return result::crossover_over(typed);
+}
+
 std::string crossover_text(const Json& joined) {
-  return result::crossover_text(result::crossover_from(joined));
+  return result::crossover_text(joined.get<result::Crossover>());
 }
 
 }  // namespace
@@ -128,7 +134,7 @@ TEST_CASE("the efficiency length is the median of the fits", "[result]") {
     rounds[static_cast<std::size_t>(i)]["efficiency"] = {
         {"length", 500.0 + 100 * i}, {"r2_exact", 0.99}, {"r2_mechanism", 0.9}};
   }
-  const Json metrics = result::crossover_metrics(crossover_over(rounds));
+  const Json metrics = result::crossover_metrics(crossover_over(rounds).get<result::Crossover>());
   CHECK(metrics["efficiency_length"] == 550);
   CHECK(metrics["efficiency_length_low"] == 500);
   CHECK(metrics["crossover_length"].get<double>() == Approx(104.9).epsilon(1e-3));
@@ -160,7 +166,7 @@ TEST_CASE("mechanisms with sizes of different names share the axis", "[result]")
     cells.push_back(features);
   }
   const Json whole = test::crossover_result(cells);
-  const auto panels = result::panels(whole);
+  const auto panels = test::panels(whole);
   REQUIRE(panels.size() == 1);
   CHECK(panels[0].axis == "size_per_head");
   CHECK(panels[0].series == std::vector<std::string>{"latte", "performer"});

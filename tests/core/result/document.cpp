@@ -20,18 +20,8 @@ const std::string fixture_path = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/rep
 
 Json fixture() { return result::read_result(fixture_path); }
 
-result::Parts parts_of(const Json& document) {
-  const Json& ours = document["attnbench"];
-  result::Parts parts;
-  parts.executable = "attnbench";
-  parts.suite = ours["suite"];
-  parts.run = ours["run"];
-  parts.machine = ours["machine"];
-  parts.ceilings = ours["ceilings"];
-  parts.provenance = ours["provenance"];
-  parts.cells = ours["cells"].get<std::vector<Json>>();
-  return parts;
-}
+/// The fixture as a run would assemble it.
+Json assembled() { return result::assemble(result::read_result(fixture_path), "attnbench"); }
 
 std::string message_of(const std::function<void()>& body) {
   try {
@@ -45,7 +35,7 @@ std::string message_of(const std::function<void()>& body) {
 }  // namespace
 
 TEST_CASE("a result has the context that Google Benchmark's tools expect", "[result]") {
-  const Json context = result::assemble(parts_of(fixture()))["context"];
+  const Json context = assembled()["context"];
   CHECK(context["date"] == "2026-01-02T03:04:05+00:00");
   CHECK(context["host_name"] == "bench-1");
   CHECK(context["executable"] == "attnbench");
@@ -66,7 +56,7 @@ TEST_CASE("rows are one per cell, timing and round", "[result]") {
     const Json timings = cell.value("timing", Json::object());
     for (const Json& timing : timings) expected += timing["rounds"].size();
   }
-  const Json rows = result::assemble(parts_of(document))["benchmarks"];
+  const Json rows = assembled()["benchmarks"];
   REQUIRE(rows.size() == expected);
   std::map<std::string, int> repetitions;
   for (const Json& row : rows) {
@@ -101,7 +91,7 @@ TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
                     {"preempted", {2}}},
                    {{"median_seconds", 0.011}, {"samples_seconds", {0.011}}}}}};
   const Json cell = {{"task", "kernel"}, {"label", "a"}, {"timing", {{"forward", timing}}}};
-  const Json rows = result::benchmark_rows({cell}, 2);
+  const Json rows = result::benchmark_rows({cell.get<result::CellRecord>()}, 2);
   CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
   CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
   CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
@@ -118,15 +108,48 @@ TEST_CASE("a name says task, label, sizes and what was timed", "[result]") {
 
 TEST_CASE("a result survives writing and reading", "[result]") {
   const test::TemporaryFolder folder;
-  const Json document = result::assemble(parts_of(fixture()));
+  const Json document = assembled();
   result::write_result(folder / "result.json", document);
-  CHECK(result::read_result(folder / "result.json") == document);
-  CHECK(result::read_result(folder.path()) == document);
+  CHECK(Json(result::read_result(folder / "result.json")) == document);
+  CHECK(Json(result::read_result(folder.path())) == document);
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     files += entry.exists();
   }
   CHECK(files == 1);
+}
+
+TEST_CASE("records of earlier programs are carried through unchanged", "[result]") {
+  for (const char* name :
+       {"fixture", "fixtures/decode", "fixtures/mqar_smoke", "fixtures/quickstart"}) {
+    INFO(name);
+    const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
+    const Json stored = Json::parse(test::read_file(file));
+    // As text: 5 and 5.0 are equal values.
+    CHECK(Json(result::read_result(file)).dump(1) == stored.dump(1));
+  }
+}
+
+TEST_CASE("a value of another kind is named with its place", "[result]") {
+  const auto complaint = [](const char* pointer, const Json& value) -> std::string {
+    Json document = fixture();
+    document[Json::json_pointer(pointer)] = value;
+    try {
+      document.get<result::Result>();
+    } catch (const FormError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(complaint("/attnbench/cells/0/status", "fine") ==
+        "/attnbench/cells/0/status: expected a status, found \"fine\"");
+  CHECK(complaint("/attnbench/machine/cores", 1.5) ==
+        "/attnbench/machine/cores: expected a whole number, found 1.5");
+  CHECK(complaint("/attnbench/cells/0/timing/forward/rounds/1/median_seconds", "slow") ==
+        "/attnbench/cells/0/timing/forward/rounds/1/median_seconds: expected a number, found "
+        "\"slow\"");
+  CHECK(complaint("/attnbench/suite/tasks", 3) ==
+        "/attnbench/suite/tasks: expected an object, found 3");
 }
 
 TEST_CASE("no number that is not finite reaches the disk", "[result]") {
@@ -163,7 +186,7 @@ TEST_CASE("a folder that is not there is named", "[result]") {
   CHECK_THAT(message, Catch::Contains("none/result.json: No such file"));
 }
 
-TEST_CASE("what is no JSON, or no file, is refused", "[result]") {
+TEST_CASE("text that is no JSON, and a path that is no file, are refused", "[result]") {
   const test::TemporaryFolder folder;
   const std::string whole = test::read_file(fixture_path);
   test::write_file(folder / "cut.json", whole.substr(0, whole.size() / 2));

@@ -5,10 +5,10 @@
 
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
-#include "harness/run/folder/combine.hpp"
 
 #include "tests/reports/tables/training_cells.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using namespace attnbench::result;
@@ -52,7 +52,7 @@ Json nested(int depth) {
 
 const char* const forward = "/measured/timing/forward";
 
-Json fixture() {
+Json schema_fixture() {
   return read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
 }
 
@@ -133,11 +133,18 @@ TEST_CASE("sections that cannot be joined with the plan are found before they ar
                      {"task", "odd"},
                      {"mechanism", "any"},
                      {"settings", Json::object()}};
-  const Json forecast = {{"supported", true}};
-  CHECK(joined_fault(cell, forecast, timed()) == "");
-  CHECK(joined_fault(cell, forecast, with("/measured/training", Json::object())) != "");
-  CHECK(joined_fault(cell, forecast, with("/measured/crossover", Json::object())) != "");
-  CHECK(joined_fault(cell, forecast, with("/measured/chosen", Json::object())) == "");
+  const CellRecord planned = test::planned(cell, {{"supported", true}});
+  const auto fault = [&](const Json& record) -> std::string {
+    try {
+      return joined_fault(planned, record.get<RoundRecord>());
+    } catch (const FormError& error) {
+      return error.what();
+    }
+  };
+  CHECK(fault(timed()) == "");
+  CHECK(fault(with("/measured/training", Json::object())) != "");
+  CHECK(fault(with("/measured/crossover", Json::object())) != "");
+  CHECK(fault(with("/measured/chosen", Json::object())) == "");
 }
 
 TEST_CASE("other answers of a child have their forms", "[schema]") {
@@ -156,9 +163,9 @@ TEST_CASE("other answers of a child have their forms", "[schema]") {
   CHECK(answer_fault("probe", {{"ceilings", 3}, {"machine", Json::object()}}) != "");
 }
 
-TEST_CASE("what is beside the samples is held to its form", "[schema]") {
+TEST_CASE("lists beside the samples are validated", "[schema]") {
   const auto complaint = [](const char* key, const Json& value) {
-    Json document = fixture();
+    Json document = schema_fixture();
     document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0][key] = value;
     return complaint_of(document);
   };
@@ -200,11 +207,12 @@ TEST_CASE("a malformed result is refused by file and pointer", "[schema]") {
       {"/attnbench/cells/0/timing/forward/median_seconds", "fast", "a positive number of seconds"},
       {"/attnbench/cells/0/timing/forward/low_seconds", 0, "a positive number"},
       {"/attnbench/cells/0/timing/forward/rounds/0/median_seconds", 1e-320, "a positive number"},
-      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr, "a positive number of seconds"},
+      {"/attnbench/cells/0/timing/forward/rounds/1/median_seconds", nullptr,
+       "a positive number of seconds"},
       {"/attnbench/cells/0/memory/workspace_bytes", "4 KiB", "a number"},
       {"/attnbench/cells/0/roofline/share", nullptr, "a number"},
   };
-  const Json whole = fixture();
+  const Json whole = schema_fixture();
   for (const Fault& fault : faults) {
     Json document = whole;
     const Json::json_pointer place(fault.pointer);
@@ -230,7 +238,7 @@ TEST_CASE("parts that are counted may be called as anything else is", "[schema]"
 }
 
 TEST_CASE("the first fault is found in long lists, and in time", "[schema]") {
-  Json document = fixture();
+  Json document = schema_fixture();
   Json& round = document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0];
   for (const char* list : {"samples_cpu_share", "samples_switches", "preempted"}) round.erase(list);
   round["samples_seconds"] = std::vector<double>(300'000, 0.5);

@@ -26,7 +26,7 @@ TEST_CASE("control characters are shown, not sent", "[printable]") {
         "a\xEF\xBF\xBD");
 }
 
-TEST_CASE("what is made printable in JSON is the same JSON", "[printable]") {
+TEST_CASE("printable JSON parses to the same JSON", "[printable]") {
   const nlohmann::json value = {{"a\x1b", {"x\x7fy", 1, true}}, {"text", "line\nline"}};
   const nlohmann::json shown = result::printable_json(value);
   CHECK(shown["a\\u001b"][0] == "x\\u007fy");

@@ -49,7 +49,7 @@ std::string bytes(std::size_t count) { return std::string(count, '\1'); }
 
 }  // namespace
 
-TEST_CASE("what is written is read back, whatever its type and rank", "[apply][npy]") {
+TEST_CASE("an array of any type and rank is read back as written", "[apply][npy]") {
   const TemporaryFolder folder;
   const Shape shape = GENERATE(Shape{}, Shape{5}, Shape{0, 3}, Shape{2, 3}, Shape{2, 1, 3, 4});
   const Element element = GENERATE(Element::float32, Element::float64, Element::int64,
@@ -139,7 +139,7 @@ TEST_CASE("a header that is no dictionary of an array is refused", "[apply][npy]
   CHECK_THAT(refusal(npy_text(text, bytes(48))), Catch::Contains("describes no array"));
 }
 
-TEST_CASE("what a header says reaches no terminal as it is", "[apply][npy]") {
+TEST_CASE("a header's text is made printable before it is shown", "[apply][npy]") {
   const std::string evil = "\x1b]0;title\x07\r\x9b";
   for (const std::string& text :
        {evil, "{'" + evil + "': 1}",
@@ -164,7 +164,7 @@ TEST_CASE("a complaint of a header says what was expected, and of what", "[apply
   CHECK_THAT(shaped("[2, 3]"), Catch::Contains("expected '(' at character"));
 }
 
-TEST_CASE("what is no file is refused", "[apply][npy]") {
+TEST_CASE("a path that is no file is refused", "[apply][npy]") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(npy::open_array(folder / "none.npy"), Catch::Contains("no such file"));
   CHECK_THROWS_WITH(npy::open_array(folder.path()), Catch::Contains("not a file on disk"));

@@ -54,7 +54,7 @@ TEST_CASE("a folder that holds files is kept unless --force, and then only resul
   write_file(place / "parameters" / "mine.npy", "mine");
   CHECK_THROWS_WITH(apply::OutFolder(place, apply::Replacing::not_asked),
                     Catch::Contains("or pass --force"));
-  // Only who has such a flag is told of it.
+  // A command without the flag does not mention it.
   CHECK_THROWS_WITH(apply::OutFolder(place, apply::Replacing::never),
                     Catch::Contains("choose another folder") && !Catch::Contains("--force"));
   {

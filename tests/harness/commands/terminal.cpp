@@ -23,7 +23,7 @@ const std::vector<Row> options{
 
 }  // namespace
 
-TEST_CASE("columns: aligned, one line a row, where they fit or nobody reads a width", "[columns]") {
+TEST_CASE("columns: aligned, one line a row, where they fit or there is no terminal", "[columns]") {
   const std::string wide = printed(options, 200);
   CHECK(wide == printed(options, whole_lines));
   CHECK(std::count(wide.begin(), wide.end(), '\n') == 3);

@@ -161,7 +161,7 @@ TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compa
   CHECK(slower.verdict == Verdict::slow);
   CHECK(slower.ratio == Approx(1.1));
   CHECK(slower.left_out == 2);
-  CHECK_THAT(compare::to_text(compare::compare(base, mixed), 120, false),
+  CHECK_THAT(compare::to_text(compare::compare(base, mixed), 160, false),
              Catch::Contains("without 2 of 10 rounds, disturbed"));
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
   CHECK(verdict_of(changed, changed) == Verdict::unclear);
 }
 
-TEST_CASE("what made the numbers is told where it differs", "[compare]") {
+TEST_CASE("differences of provenance are shown", "[compare]") {
   const Json base = result_of({1, 1, 1}, steady);
   Json other = base;
   other["attnbench"]["run"]["seed"] = 2;

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <sstream>
 
+#include "core/text/format.hpp"
 #include "harness/compare/compare.hpp"
 #include "tests/support/catch.hpp"
 
@@ -48,6 +51,32 @@ TEST_CASE("the forest shows times, ratio, bar and verdict", "[compare]") {
 TEST_CASE("the forest keeps to ASCII where asked", "[compare]") {
   const std::string text = to_text(example(), 80, false);
   CHECK(std::all_of(text.begin(), text.end(), [](char letter) { return letter > 0; }));
+}
+
+TEST_CASE("a comparison breaks between words alone, at any width", "[compare]") {
+  Comparison long_one = example();
+  long_one.pairs[0].name = "kernel a mechanism with quite a long label length=1024";
+  long_one.pairs[0].reason =
+      "its interval spans more than twice its low end: repeat on a quiet machine";
+  long_one.differences = {"compiler flags: Release -O2 -DNDEBUG, then Release -O3 -DNDEBUG -g"};
+  std::istringstream whole(to_text(long_one, 400, true));
+  std::multiset<std::string> words;
+  for (std::string word; whole >> word;) words.insert(word);
+  for (const std::size_t width : {60, 80, 100, 120}) {
+    INFO(width);
+    std::istringstream lines(to_text(long_one, width, true));
+    std::multiset<std::string> broken;
+    for (std::string line; std::getline(lines, line);) {
+      CHECK(attnbench::result::display_width(line) <= std::max<std::size_t>(width, 76));
+      std::istringstream parts(line);
+      for (std::string word; parts >> word;) broken.insert(word);
+    }
+    for (const std::string& word : words) {
+      const bool drawn =
+          word.find("─") != word.npos || word.find("│") != word.npos || word.find("●") != word.npos;
+      if (!drawn) CHECK(broken.count(word) == words.count(word));
+    }
+  }
 }
 
 TEST_CASE("bounds that no clock gives are shown without a bar", "[compare]") {

@@ -15,7 +15,7 @@ namespace {
 const compare::Sides sides{"latte/scan", "latte/fused", "latte/scan, again"};
 
 /// A cell whose round i took medians[i] seconds; none = it has no time.
-Json cell(const std::string& label, int length, const std::vector<double>& medians) {
+Json paired_cell(const std::string& label, int length, const std::vector<double>& medians) {
   Json one = {{"id", label + std::to_string(length)},
               {"label", label},
               {"task", "kernel"},
@@ -39,14 +39,15 @@ Json cell(const std::string& label, int length, const std::vector<double>& media
 }
 
 /// Other programs had the CPU in these rounds.
-void disturb(Json& cell, const std::vector<std::size_t>& rounds, const std::string& status = "ok") {
+void disturb(Json& paired_cell, const std::vector<std::size_t>& rounds,
+             const std::string& status = "ok") {
   for (const std::size_t i : rounds) {
-    cell["timing"]["forward"]["rounds"][i]["disturbed"] = true;
+    paired_cell["timing"]["forward"]["rounds"][i]["disturbed"] = true;
   }
-  cell["status"] = status;
+  paired_cell["status"] = status;
 }
 
-Json result_of(std::vector<Json> cells) {
+Json paired_result(std::vector<Json> cells) {
   return {{"attnbench",
            {{"suite", {{"tasks", {{"kernel", {{"task", "kernel"}, {"axis", "length"}}}}}}},
             {"cells", std::move(cells)}}}};
@@ -64,10 +65,10 @@ std::vector<double> wandering(double seconds, const std::vector<double>& jitter 
 
 compare::Pair one_pair(const std::vector<double>& base, const std::vector<double>& changed,
                        const std::vector<double>& control) {
-  const auto comparison =
-      compare::paired(result_of({cell(sides.base, 256, base), cell(sides.changed, 256, changed),
-                                 cell(sides.control, 256, control)}),
-                      sides);
+  const auto comparison = compare::paired(
+      paired_result({paired_cell(sides.base, 256, base), paired_cell(sides.changed, 256, changed),
+                     paired_cell(sides.control, 256, control)}),
+      sides);
   REQUIRE(comparison.pairs.size() == 1);
   return comparison.pairs[0];
 }
@@ -76,8 +77,7 @@ const std::vector<double> little{1.001, 0.999, 1.002, 0.998};
 
 }  // namespace
 
-TEST_CASE("what the machine does to a round falls on both sides, and not on their ratio",
-          "[compare]") {
+TEST_CASE("a disturbance of a round affects both sides, and not their ratio", "[compare]") {
   const auto fast = one_pair(wandering(1), wandering(0.9, little), wandering(1, little));
   CHECK(fast.verdict == Verdict::fast);
   CHECK(fast.ratio == Approx(0.9).epsilon(0.005));
@@ -119,12 +119,13 @@ TEST_CASE("two sides in slices of the scheduler are not the same", "[compare]") 
                                    8.00e-3, 7.99e-3, 8.00e-3, 8.01e-3, 8.00e-3};
   CHECK(one_pair(slices, slices, slices).verdict == Verdict::same);  // what it was called
   for (const char* side : {"latte/scan", "latte/fused", "latte/scan, again"}) {
-    std::vector<Json> cells{cell(sides.base, 256, slices), cell(sides.changed, 256, slices),
-                            cell(sides.control, 256, slices)};
+    std::vector<Json> cells{paired_cell(sides.base, 256, slices),
+                            paired_cell(sides.changed, 256, slices),
+                            paired_cell(sides.control, 256, slices)};
     for (Json& one : cells) {
       if (one["label"] == side) disturb(one, {0, 1, 2, 4, 5, 7});
     }
-    const auto comparison = compare::paired(result_of(cells), sides);
+    const auto comparison = compare::paired(paired_result(cells), sides);
     const auto& pair = comparison.pairs.at(0);
     INFO(side);
     CHECK(pair.verdict == Verdict::unclear);
@@ -139,9 +140,10 @@ TEST_CASE("two sides in slices of the scheduler are not the same", "[compare]") 
 
 TEST_CASE("no verdict comes from disturbed rounds alone, and no ratio", "[compare]") {
   const std::vector<double> base(8, 8e-3), half(8, 4e-3);
-  std::vector<Json> cells{cell(sides.base, 256, base), cell(sides.changed, 256, half)};
+  std::vector<Json> cells{paired_cell(sides.base, 256, base),
+                          paired_cell(sides.changed, 256, half)};
   for (Json& one : cells) disturb(one, {0, 1, 2, 3, 4, 5, 6, 7}, "disturbed");
-  const auto comparison = compare::paired(result_of(cells), sides);
+  const auto comparison = compare::paired(paired_result(cells), sides);
   const auto& pair = comparison.pairs.at(0);
   CHECK(pair.verdict == Verdict::unclear);
   CHECK(pair.reason == "8 of 8 rounds were preempted: repeat on a quiet machine");
@@ -157,16 +159,17 @@ TEST_CASE("no verdict comes from disturbed rounds alone, and no ratio", "[compar
                        Catch::Contains("Left out: 8 of 8 rounds, in which other programs had"));
 }
 
-TEST_CASE("what is left of the rounds may still decide, and the rest is counted", "[compare]") {
+TEST_CASE("the undisturbed rounds may decide, and the others are counted", "[compare]") {
   std::vector<double> base = wandering(1), slower = wandering(1.2);
   base[3] = 0.1;  // a round that would widen the interval beyond any verdict
   slower[5] = 100;
-  std::vector<Json> cells{cell(sides.base, 256, base), cell(sides.changed, 256, slower),
-                          cell(sides.control, 256, wandering(1))};
-  CHECK(compare::paired(result_of(cells), sides).pairs.at(0).ratio_high > 10);
+  std::vector<Json> cells{paired_cell(sides.base, 256, base),
+                          paired_cell(sides.changed, 256, slower),
+                          paired_cell(sides.control, 256, wandering(1))};
+  CHECK(compare::paired(paired_result(cells), sides).pairs.at(0).ratio_high > 10);
   disturb(cells[0], {3});
   disturb(cells[1], {5});
-  const auto comparison = compare::paired(result_of(cells), sides);
+  const auto comparison = compare::paired(paired_result(cells), sides);
   const auto& pair = comparison.pairs.at(0);
   CHECK(pair.verdict == Verdict::slow);
   CHECK(pair.ratio == Approx(1.2));
@@ -175,7 +178,7 @@ TEST_CASE("what is left of the rounds may still decide, and the rest is counted"
   REQUIRE(pair.control);
   CHECK(pair.control->high == Approx(1));
   CHECK(pair.base->low > 0.5);  // of the rounds that count
-  const std::string text = compare::to_text(comparison, 120, false);
+  const std::string text = compare::to_text(comparison, 160, false);
   CHECK_THAT(text, Catch::Contains("SLOW  without 2 of 8 rounds, disturbed") &&
                        Catch::Contains("Left out: 2 of 8 rounds"));
   SECTION("but not that of a cell which is disturbed as a whole") {
@@ -183,7 +186,7 @@ TEST_CASE("what is left of the rounds may still decide, and the rest is counted"
       std::vector<Json> some = cells;
       some[i]["status"] = "disturbed";
       some[i]["reason"] = "its interval spans more than twice its low end";
-      const auto held = compare::paired(result_of(some), sides).pairs.at(0);
+      const auto held = compare::paired(paired_result(some), sides).pairs.at(0);
       CHECK(held.verdict == Verdict::unclear);
       CHECK_THAT(held.reason, Catch::Contains("spans more than twice") &&
                                   Catch::Contains("repeat on a quiet machine"));
@@ -191,20 +194,20 @@ TEST_CASE("what is left of the rounds may still decide, and the rest is counted"
   }
   SECTION("nor that of one which crashed in a later round") {
     cells[1]["status"] = "crashed";
-    const auto held = compare::paired(result_of(cells), sides).pairs.at(0);
+    const auto held = compare::paired(paired_result(cells), sides).pairs.at(0);
     CHECK(held.verdict == Verdict::unclear);
     CHECK(held.reason == "base: ok; new: crashed");
   }
 }
 
 TEST_CASE("a round that was measured again counts", "[compare]") {
-  std::vector<Json> cells{cell(sides.base, 256, {1, 1, 1, 1, 1, 1}),
-                          cell(sides.changed, 256, {2, 2, 2, 2, 2, 2})};
+  std::vector<Json> cells{paired_cell(sides.base, 256, {1, 1, 1, 1, 1, 1}),
+                          paired_cell(sides.changed, 256, {2, 2, 2, 2, 2, 2})};
   Json& rounds = cells[1]["timing"]["forward"]["rounds"];
   rounds.push_back(rounds[2]);
   rounds[2]["disturbed"] = true;
   rounds[2]["median_seconds"] = 50;
-  const auto pair = compare::paired(result_of(cells), sides).pairs.at(0);
+  const auto pair = compare::paired(paired_result(cells), sides).pairs.at(0);
   CHECK(pair.verdict == Verdict::slow);
   CHECK(pair.ratio_high == Approx(2));
   CHECK(pair.left_out == 0);
@@ -223,10 +226,10 @@ TEST_CASE("more sizes ask for more rounds: all verdicts together are wrong in on
           "[compare]") {
   std::vector<Json> cells;
   for (const int length : {256, 512, 1024, 2048}) {
-    cells.push_back(cell(sides.base, length, {1, 1, 1, 1, 1, 1, 1}));
-    cells.push_back(cell(sides.changed, length, {2, 2, 2, 2, 2, 2, 2}));
+    cells.push_back(paired_cell(sides.base, length, {1, 1, 1, 1, 1, 1, 1}));
+    cells.push_back(paired_cell(sides.changed, length, {2, 2, 2, 2, 2, 2, 2}));
   }
-  const auto comparison = compare::paired(result_of(cells), sides);
+  const auto comparison = compare::paired(paired_result(cells), sides);
   REQUIRE(comparison.turns);
   CHECK(comparison.turns->confidence == Approx(1 - 0.05 / 4));
   for (const auto& pair : comparison.pairs) {
@@ -236,10 +239,10 @@ TEST_CASE("more sizes ask for more rounds: all verdicts together are wrong in on
 }
 
 TEST_CASE("only rounds that both sides have are compared", "[compare]") {
-  Json base = cell(sides.base, 256, {1, 2, 4, 1, 2, 4, 1});
-  Json changed = cell(sides.changed, 256, {2, 4, 8, 2, 4, 8, 2});
+  Json base = paired_cell(sides.base, 256, {1, 2, 4, 1, 2, 4, 1});
+  Json changed = paired_cell(sides.changed, 256, {2, 4, 8, 2, 4, 8, 2});
   changed["timing"]["forward"]["rounds"].erase(1);
-  const auto pair = compare::paired(result_of({base, changed}), sides).pairs.at(0);
+  const auto pair = compare::paired(paired_result({base, changed}), sides).pairs.at(0);
   CHECK(pair.base_rounds == 6);
   CHECK(pair.ratio == Approx(2));
   CHECK(pair.verdict == Verdict::slow);
@@ -248,11 +251,13 @@ TEST_CASE("only rounds that both sides have are compared", "[compare]") {
 
 TEST_CASE("a size that one side cannot do says so, and the others have their verdicts",
           "[compare]") {
-  const auto comparison = compare::paired(
-      result_of({cell(sides.base, 256, wandering(1)), cell(sides.changed, 256, wandering(2)),
-                 cell(sides.base, 512, wandering(1)), cell(sides.changed, 512, {}),
-                 cell(sides.base, 1024, wandering(1))}),
-      sides);
+  const auto comparison =
+      compare::paired(paired_result({paired_cell(sides.base, 256, wandering(1)),
+                                     paired_cell(sides.changed, 256, wandering(2)),
+                                     paired_cell(sides.base, 512, wandering(1)),
+                                     paired_cell(sides.changed, 512, {}),
+                                     paired_cell(sides.base, 1024, wandering(1))}),
+                      sides);
   REQUIRE(comparison.pairs.size() == 3);
   CHECK(comparison.pairs[0].verdict == Verdict::slow);
   CHECK(comparison.pairs[1].verdict == Verdict::unclear);
@@ -294,8 +299,8 @@ TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[c
   CHECK(expanded.header["name"] == "ab-latte-scan-latte-fused");
   CHECK(expanded.measure["rounds"] == 12);
   std::vector<std::string> order;
-  for (const Json& one : compare::in_turns(expanded.cells)) {
-    order.push_back(one["settings"]["length"].dump() + " " + one["label"].get<std::string>());
+  for (const run::Cell& one : compare::in_turns(expanded.cells)) {
+    order.push_back(plain_text(one.settings.at("length")) + " " + one.label);
   }
   CHECK(order == std::vector<std::string>{"256 latte/scan", "256 latte/fused",
                                           "256 latte/scan, again", "512 latte/scan",

@@ -2,6 +2,7 @@
 
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 
@@ -35,4 +36,21 @@ TEST_CASE("a CUDA device that cannot be used says why", "[device]") {
     if (device->name() != "cuda") continue;
     CHECK_FALSE(device->refusal(99).empty());
   }
+}
+
+TEST_CASE("a program without CUDA names the cards that the driver's tool lists", "[device]") {
+  const test::TemporaryFolder folder;
+  const auto cards = [&](const std::string& script) {
+    const std::filesystem::path tool = folder / "smi";
+    test::write_file(tool, "#!/bin/sh\n" + script);
+    std::filesystem::permissions(tool, std::filesystem::perms::owner_all);
+    return measure::cards_of_driver(tool.string());
+  };
+  CHECK(cards("printf 'NVIDIA H100 PCIe, 550.54.15\\nNVIDIA L4, 550.54.15\\n'") ==
+        std::vector<std::string>{"NVIDIA H100 PCIe, driver 550.54.15",
+                                 "NVIDIA L4, driver 550.54.15"});
+  CHECK(
+      cards("echo 'NVIDIA-SMI has failed because it could not reach the driver'; exit 9").empty());
+  CHECK(cards("exit 1").empty());
+  CHECK(measure::cards_of_driver((folder / "none").string()).empty());
 }

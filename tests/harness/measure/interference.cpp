@@ -117,7 +117,7 @@ TEST_CASE("a team thread that waits for a busy CPU is seen by those that wait fo
   CHECK(lost > 0.03);
 }
 
-TEST_CASE("a call that nobody disturbs lost nothing", "[interference]") {
+TEST_CASE("an undisturbed call has lost nothing", "[interference]") {
   ThreadWatch watch;
   int clean = 0;
   // However busy the machine is, some calls of a fifth of a millisecond find it free.
@@ -134,16 +134,18 @@ TEST_CASE("a call that nobody disturbs lost nothing", "[interference]") {
   CHECK(clean == 5);
 }
 
-TEST_CASE("who sleeps waits for no CPU and uses none", "[interference]") {
+TEST_CASE("a sleeping thread waits for no CPU and uses none", "[interference]") {
   ThreadWatch watch;
-  double least_lost = 1;
+  // The least of many: what a busy machine charges to one of them is not the thread's.
+  double least_lost = 1, least_used = 1;
   for (int call = 0; call < 20; ++call) {
     watch.begin();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const Interference beside = watch.end();
-    CHECK(beside.cpu_seconds < 0.004);
+    least_used = std::min(least_used, beside.cpu_seconds);
     least_lost = std::min(least_lost, beside.lost_seconds);
   }
+  CHECK(least_used < 0.001);
   CHECK(least_lost < 1e-4);
 }
 

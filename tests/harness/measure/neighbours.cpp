@@ -43,7 +43,7 @@ struct Proc {
 
 }  // namespace
 
-TEST_CASE("who is busy beside us is named, ourselves and our children are not", "[neighbours]") {
+TEST_CASE("busy processes are named, this one and its children are not", "[neighbours]") {
   Proc before;
   before.cpus(1000, 1000);
   before.process(50, "attnbench", 1, 100);
@@ -118,7 +118,7 @@ TEST_CASE("a machine is crowded where others leave too few CPUs for our threads"
   CHECK_FALSE(crowded({1.0, {}}, 4, 64));
 }
 
-TEST_CASE("who is busy is told in a sentence, at most five by name", "[neighbours]") {
+TEST_CASE("busy processes are named in a sentence, at most five of them", "[neighbours]") {
   CHECK(to_text({0.1, {{1, "a", 0.1}}}, 2).empty());
   CHECK_THAT(to_text({1.0, {}}, 2), Contains("not seen from here"));
   Neighbours many{7.0, {}};
@@ -126,7 +126,7 @@ TEST_CASE("who is busy is told in a sentence, at most five by name", "[neighbour
   CHECK_THAT(to_text(many, 8), Contains("p (5) 100 % and 2 more."));
 }
 
-TEST_CASE("who is busy comes back from the card's load", "[neighbours]") {
+TEST_CASE("busy processes are read back from the card's load", "[neighbours]") {
   const Neighbours found = neighbours_from(to_json({1.5, {{4, "make", 1.25}}}));
   CHECK(found.cpus == 1.5);
   REQUIRE(found.processes.size() == 1);

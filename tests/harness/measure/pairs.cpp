@@ -89,7 +89,7 @@ TEST_CASE("equal bodies are found to be equal, not timed for ever", "[pairs]") {
   CHECK(ratio_median(pairs) == Approx(1));
 }
 
-TEST_CASE("what varies more than it differs stays undecided until the limits", "[pairs]") {
+TEST_CASE("a difference below the variation stays undecided until the limits", "[pairs]") {
   FakeStopwatch stopwatch;
   const auto noisy = [](int n) { return n % 4 < 2 ? 0.5 : 1.5; };
   SamplingRule limits = rule();
@@ -199,8 +199,7 @@ TEST_CASE("a short body is recorded, a long one is not", "[recording]") {
   CHECK(others.text == "ccc");
 }
 
-TEST_CASE("what comes before a short body forbids its recording, and the reason is told",
-          "[recording]") {
+TEST_CASE("a short body with preparation is not recorded, and the reason is given", "[recording]") {
   Calls calls;
   FakeStopwatch quick;
   quick.takes = brief;

@@ -5,6 +5,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -60,7 +61,7 @@ TEST_CASE("the greater of register loop and matrix product is the ceiling", "[ro
 TEST_CASE("no roofline without the ceilings it needs", "[roofline]") {
   CHECK_FALSE(roofline({.flops = 1, .dtype = "float16"}, ceilings));
   CHECK_FALSE(roofline({.flops = 1, .bytes = 1}, Json::object()));
-  CHECK_FALSE(roofline({.flops = 1}, Json()));
+  CHECK_FALSE(roofline({.flops = 1}, Json::object()));
   CHECK_FALSE(roofline({}, ceilings));
 }
 
@@ -109,7 +110,7 @@ TEST_CASE("a moment that was faster than that of the ceilings excuses any time",
   Json older = machine;
   older.erase("calibration_seconds");
   CHECK_FALSE(cannot_be(work, 1e-6, 0.01, older));
-  CHECK_FALSE(cannot_be(work, 1e-6, 0.01, Json()));
+  CHECK_FALSE(cannot_be(work, 1e-6, 0.01, Json::object()));
 }
 
 TEST_CASE("floors too low to be trusted say nothing", "[roofline]") {

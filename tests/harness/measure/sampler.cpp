@@ -13,9 +13,9 @@ using namespace attnbench::measure;
 namespace {
 
 /// A clock that moves only when a body says so: each call takes the next of a list of durations.
-class FakeStopwatch final : public Stopwatch {
+class FixedStopwatch final : public Stopwatch {
  public:
-  explicit FakeStopwatch(std::vector<double> durations) : durations_(std::move(durations)) {}
+  explicit FixedStopwatch(std::vector<double> durations) : durations_(std::move(durations)) {}
   double time(const std::function<void()>& body) override {
     body();
     const double seconds = durations_[calls % durations_.size()];
@@ -65,7 +65,7 @@ std::vector<double> calm_after(std::size_t calm, std::size_t total) {
 }  // namespace
 
 TEST_CASE("sampling stops at the first test when nothing varies", "[sampler]") {
-  FakeStopwatch stopwatch({0.001});
+  FixedStopwatch stopwatch({0.001});
   const Samples samples = sample(stopwatch, quick_rule(), nothing);
   CHECK(samples.seconds.size() == 10);
   CHECK(samples.stop == "interval");
@@ -74,18 +74,18 @@ TEST_CASE("sampling stops at the first test when nothing varies", "[sampler]") {
 
 TEST_CASE("calls that still take fresh memory are no samples", "[sampler]") {
   SamplingRule rule = quick_rule();
-  FakeStopwatch slow_at_first({9, 9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  FixedStopwatch slow_at_first({9, 9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
   slow_at_first.cold_until = 5;
   rule.cold_seconds = 100;
   CHECK(sample(slow_at_first, rule, nothing).seconds == std::vector<double>(10, 1.0));
   SECTION("not for ever") {
-    FakeStopwatch stopwatch({0.001});
+    FixedStopwatch stopwatch({0.001});
     stopwatch.cold_until = 1000;
     sample(stopwatch, rule, nothing);
     CHECK(stopwatch.calls == 2 + 8 + 10);
   }
   SECTION("nor for long") {
-    FakeStopwatch stopwatch({4});
+    FixedStopwatch stopwatch({4});
     stopwatch.cold_until = 1000;
     rule.cold_seconds = 10;
     sample(stopwatch, rule, nothing);
@@ -112,7 +112,7 @@ TEST_CASE("the steady clock knows a call that takes fresh memory", "[sampler]") 
 TEST_CASE("the interval is tested at n = 10, 15, 22, 33, 49, 73 only", "[sampler]") {
   const std::vector<std::size_t> tests{10, 15, 22, 33, 49, 73, 109};
   for (std::size_t noisy = 0; noisy < 60; noisy += 3) {
-    FakeStopwatch stopwatch(calm_after(noisy, 400));
+    FixedStopwatch stopwatch(calm_after(noisy, 400));
     const Samples samples = sample(stopwatch, quick_rule(), nothing);
     INFO("noisy calls " << noisy << ", samples " << samples.seconds.size());
     CHECK(samples.stop == "interval");
@@ -123,7 +123,7 @@ TEST_CASE("the interval is tested at n = 10, 15, 22, 33, 49, 73 only", "[sampler
 TEST_CASE("sampling ends at the sample that passes the limit of time", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.max_seconds = 2.0;
-  FakeStopwatch stopwatch({0.5, 0.9});
+  FixedStopwatch stopwatch({0.5, 0.9});
   const Samples samples = sample(stopwatch, rule, nothing);
   CHECK(samples.stop == "time");
   CHECK(samples.seconds == std::vector<double>{0.5, 0.9, 0.5, 0.9});
@@ -132,16 +132,16 @@ TEST_CASE("sampling ends at the sample that passes the limit of time", "[sampler
 TEST_CASE("sampling ends at the greatest number of samples", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.max_samples = 27;
-  FakeStopwatch stopwatch({0.5, 1.5});
+  FixedStopwatch stopwatch({0.5, 1.5});
   const Samples samples = sample(stopwatch, rule, nothing);
   CHECK(samples.stop == "samples");
   CHECK(samples.seconds.size() == 27);
 }
 
-TEST_CASE("a calm body is sampled for the least time all the same", "[sampler]") {
+TEST_CASE("a calm body is sampled for the least time, too", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.min_seconds = 0.030;
-  FakeStopwatch stopwatch({0.001});
+  FixedStopwatch stopwatch({0.001});
   const Samples samples = sample(stopwatch, rule, nothing);
   CHECK(samples.stop == "interval");
   CHECK(samples.seconds.size() == 33);
@@ -151,10 +151,10 @@ TEST_CASE("warm-up takes its time and at least two calls", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.warmup_seconds = 0.05;
   rule.max_samples = 1;
-  FakeStopwatch quick({0.001});
+  FixedStopwatch quick({0.001});
   CHECK(sample(quick, rule, nothing).seconds.size() == 1);
   CHECK(quick.calls == 51);
-  FakeStopwatch slow({1.0});
+  FixedStopwatch slow({1.0});
   sample(slow, rule, nothing);
   CHECK(slow.calls == 3);
 }
@@ -162,7 +162,7 @@ TEST_CASE("warm-up takes its time and at least two calls", "[sampler]") {
 TEST_CASE("a body longer than the limit is warmed up once", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.max_seconds = 2;
-  FakeStopwatch stopwatch({10.0});
+  FixedStopwatch stopwatch({10.0});
   const Samples samples = sample(stopwatch, rule, nothing);
   CHECK(samples.seconds.size() == 1);
   CHECK(samples.stop == "time");
@@ -170,7 +170,7 @@ TEST_CASE("a body longer than the limit is warmed up once", "[sampler]") {
 }
 
 TEST_CASE("prepare runs before every call and is not in the samples", "[sampler]") {
-  FakeStopwatch stopwatch({0.001});
+  FixedStopwatch stopwatch({0.001});
   int prepared = 0;
   int bodies = 0;
   const auto prepare = [&] {
@@ -188,7 +188,7 @@ TEST_CASE("prepare runs before every call and is not in the samples", "[sampler]
 TEST_CASE("time spent preparing counts towards the limit", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.max_seconds = 1.0;
-  FakeStopwatch stopwatch({0.001});
+  FixedStopwatch stopwatch({0.001});
   const Samples samples = sample(stopwatch, rule, nothing, [&] { stopwatch.pass(0.3); });
   CHECK(samples.stop == "time");
   CHECK(samples.seconds.size() == 4);
@@ -198,7 +198,7 @@ TEST_CASE("preempted samples are kept and marked, and decide nothing", "[sampler
   // The warm-up takes the first two calls; then every third sample waits for 8 ms.
   std::vector<double> durations(200, 0.001);
   for (std::size_t i = 2; i < durations.size(); i += 3) durations[i] = 0.009;
-  FakeStopwatch stopwatch(durations);
+  FixedStopwatch stopwatch(durations);
   stopwatch.lost = [](std::size_t call) { return call % 3 == 2 ? 0.008 : 0.0; };
   const Samples samples = sample(stopwatch, quick_rule(), nothing);
   CHECK(samples.stop == "interval");
@@ -209,11 +209,11 @@ TEST_CASE("preempted samples are kept and marked, and decide nothing", "[sampler
   CHECK(samples.counted() == std::vector<double>(10, 0.001));
 }
 
-TEST_CASE("sampling goes on for want of clean samples, but not for ever", "[sampler]") {
+TEST_CASE("sampling continues while clean samples are missing, up to a limit", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.max_seconds = 1;
   SECTION("until it has them") {
-    FakeStopwatch stopwatch({0.1});
+    FixedStopwatch stopwatch({0.1});
     stopwatch.lost = [](std::size_t call) { return call < 9 ? 0.05 : 0.0; };
     const Samples samples = sample(stopwatch, rule, nothing);
     CHECK(samples.stop == "time");
@@ -223,7 +223,7 @@ TEST_CASE("sampling goes on for want of clean samples, but not for ever", "[samp
     CHECK(samples.counted().size() == 7);
   }
   SECTION("up to twice the time") {
-    FakeStopwatch stopwatch({0.1});
+    FixedStopwatch stopwatch({0.1});
     stopwatch.lost = [](std::size_t) { return 0.05; };
     const Samples samples = sample(stopwatch, rule, nothing);
     CHECK(samples.stop == "time");
@@ -233,7 +233,7 @@ TEST_CASE("sampling goes on for want of clean samples, but not for ever", "[samp
   }
   SECTION("up to twice as many") {
     rule.max_samples = 50;
-    FakeStopwatch stopwatch({1e-5});
+    FixedStopwatch stopwatch({1e-5});
     stopwatch.lost = [](std::size_t) { return 5e-6; };
     const Samples samples = sample(stopwatch, rule, nothing);
     CHECK(samples.stop == "samples");

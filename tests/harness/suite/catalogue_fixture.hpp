@@ -2,7 +2,7 @@
 // against.
 #pragma once
 
-#include "harness/suite/catalogue.hpp"
+#include "core/catalogue.hpp"
 
 namespace attnbench::test {
 
@@ -26,13 +26,14 @@ inline const char* catalogue_text() {
      "aliases": [
        {"name": "flash", "implementation": "tiled", "options": {}, "title": "Flash attention"},
        {"name": "chunked_softmax", "implementation": "chunked", "options": {"query_chunk": 256},
-        "title": "Softmax by chunks"}]},
+        "title": "Softmax by chunks"}],
+     "differs_from": []},
     {"name": "window", "title": "Sliding window", "citation": "", "origin": "built in",
      "patterns": ["bidirectional", "causal"], "claims": {},
      "options": [{"name": "window", "type": "window", "default": {"left": -1, "right": -1},
                   "meaning": "keys seen"}],
      "implementations": [{"name": "composite", "title": "masked", "differentiable": true,
-                          "growth": {}}], "aliases": []},
+                          "growth": {}}], "aliases": [], "differs_from": []},
     {"name": "latte", "title": "Latent attention", "citation": "Dolga et al. 2024",
      "origin": "built in", "patterns": ["bidirectional", "causal"], "claims": {},
      "options": [
@@ -46,7 +47,7 @@ inline const char* catalogue_text() {
        {"name": "scan", "title": "token by token", "differentiable": true, "growth": {}},
        {"name": "chunked", "title": "by chunks", "differentiable": true, "growth": {}},
        {"name": "fused", "title": "one kernel", "differentiable": true, "growth": {}}],
-     "aliases": []},
+     "aliases": [], "differs_from": []},
     {"name": "linear", "title": "Linear attention", "citation": "", "origin": "built in",
      "patterns": ["bidirectional", "causal", "cross"], "claims": {},
      "options": [{"name": "normalise", "type": "boolean", "default": true, "meaning": "divide"}],
@@ -54,9 +55,10 @@ inline const char* catalogue_text() {
        {"name": "composite", "title": "", "differentiable": true, "growth": {}},
        {"name": "scan", "title": "", "differentiable": true, "growth": {}},
        {"name": "chunked", "title": "", "differentiable": true, "growth": {}},
-       {"name": "fused", "title": "", "differentiable": true, "growth": {}}], "aliases": []}],
+       {"name": "fused", "title": "", "differentiable": true, "growth": {}}], "aliases": [], "differs_from": []}],
   "tasks": [
     {"name": "kernel", "title": "Time, memory and correctness of one call", "axis": "length",
+     "origin": "built in", "further_figures": [], "data_settings": [], "differs_from": [],
      "figures": ["time", "memory", "slopes", "roofline"],
      "settings": [
        {"name": "batch", "type": "integer", "default": 1, "minimum": 1, "meaning": "B"},
@@ -78,6 +80,7 @@ inline const char* catalogue_text() {
         "choices": ["float32", "float64", "bfloat16", "float16"]},
        {"name": "input_scale", "type": "number", "default": 1.0, "minimum": 0, "meaning": ""}]},
     {"name": "decode", "title": "One token from a state", "axis": "length",
+     "origin": "built in", "further_figures": [], "data_settings": [], "differs_from": [],
      "figures": ["time", "state"],
      "settings": [
        {"name": "batch", "type": "integer", "default": 1, "minimum": 1, "meaning": "B"},
@@ -91,11 +94,11 @@ inline const char* catalogue_text() {
        {"name": "dtype", "type": "text", "default": "float32", "meaning": "",
         "choices": ["float32", "float64", "bfloat16", "float16"]},
        {"name": "input_scale", "type": "number", "default": 1.0, "minimum": 0, "meaning": ""}]}],
-  "plugins": [], "stamp": {"attnbench": "test"}})JSON";
+  "plugins": [], "stamp": {"attnbench": "test", "abi": 1, "torch": "", "compiler": ""}})JSON";
 }
 
 inline suite::Catalogue catalogue() {
-  return suite::Catalogue::from_json(suite::Json::parse(catalogue_text()));
+  return nlohmann::json::parse(catalogue_text()).get<suite::Catalogue>();
 }
 
 }  // namespace attnbench::test

@@ -5,6 +5,9 @@
 #include "tests/harness/suite/catalogue_fixture.hpp"
 #include "tests/support/catch.hpp"
 
+using attnbench::OptionValue;
+using attnbench::Window;
+
 namespace {
 
 using attnbench::suite::Choices;
@@ -25,7 +28,8 @@ Choices with_set(const std::string& flag) {
 std::vector<std::string> values_of(const Expanded& suite, const std::string& part,
                                    const std::string& name) {
   std::vector<std::string> values;
-  for (const Json& cell : suite.cells) {
+  for (const attnbench::run::Cell& one : suite.cells) {
+    const Json cell = one;
     values.push_back(cell[part].contains(name) ? cell[part][name].dump() : "-");
   }
   return values;
@@ -40,15 +44,15 @@ using Texts = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("What differs from published code goes into the result's header", "[suite]") {
-  Json document = attnbench::test::catalogue().document;
+  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
   const Json departure = {{"what", "no 1/sqrt(D)"}, {"how", "scale=1"}};
-  for (Json& mechanism : document["mechanisms"]) {
-    if (mechanism["name"] != "window") mechanism["differs_from"] = Json::array({departure});
+  for (auto& mechanism : catalogue.mechanisms) {
+    if (mechanism.name != "window") mechanism.differs_from = {{"no 1/sqrt(D)", "scale=1"}};
   }
-  document["tasks"][0]["differs_from"] = Json::array({departure});
+  catalogue.tasks.front().differs_from = {{"no 1/sqrt(D)", "scale=1"}};
   const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["flash", "window"]})";
-  const auto suite = attnbench::suite::expand(attnbench::suite::parse_document("s.json", text),
-                                              attnbench::suite::Catalogue::from_json(document), {});
+  const auto suite =
+      attnbench::suite::expand(attnbench::suite::parse_document("s.json", text), catalogue, {});
   const Json known = Json::array({departure});
   const Json want = {{"softmax", known}, {"kernel", known}};
   CHECK(suite.header["differs_from"] == want);
@@ -75,7 +79,7 @@ TEST_CASE("A list is an axis; the first key varies slowest", "[suite]") {
     "set": {"length": [1, 2], "batch": [3, 4]}, "mechanisms": ["softmax"]})");
   CHECK(lengths(suite) == Texts{"1", "1", "2", "2"});
   CHECK(values_of(suite, "settings", "batch") == Texts{"3", "4", "3", "4"});
-  CHECK(suite.cells[0]["varies"] == Json({"length", "batch"}));
+  CHECK(suite.cells[0].varies == Texts{"length", "batch"});
 }
 
 TEST_CASE("Entries keep the suite's order, not the alphabet's", "[suite]") {
@@ -83,8 +87,8 @@ TEST_CASE("Entries keep the suite's order, not the alphabet's", "[suite]") {
     "mechanisms": {"window": {}, "latte": {}, "flash": {}}})");
   REQUIRE(suite.cells.size() == 3);
   CHECK(suite.header["labels"] == Json({"window", "latte", "flash"}));
-  CHECK(suite.cells[2]["mechanism"] == "softmax");
-  CHECK(suite.cells[2]["implementation"] == "tiled");
+  CHECK(suite.cells[2].mechanism == "softmax");
+  CHECK(suite.cells[2].implementation == "tiled");
 }
 
 TEST_CASE("run --with adds a mechanism to every task that does not name its own", "[suite]") {
@@ -95,8 +99,8 @@ TEST_CASE("run --with adds a mechanism to every task that does not name its own"
   for (const char* mechanisms : {R"(["softmax"])", R"({"softmax": {}})"}) {
     const Expanded suite = expanded(tasks + R"("mechanisms": )" + mechanisms + "}", choices);
     REQUIRE(suite.cells.size() == 3);
-    CHECK(suite.cells[1]["label"] == "latte");
-    CHECK(suite.cells[1]["task_label"] == "all");
+    CHECK(suite.cells[1].label == "latte");
+    CHECK(suite.cells[1].task_label == "all");
     CHECK(suite.header["labels"] == Json({"softmax", "latte"}));
   }
   const std::string simple = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})";
@@ -132,7 +136,7 @@ TEST_CASE("Options that a mechanism lacks are dropped, and equal cells are one",
   const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
     "set": {"latents_total": [64, 128, 256]}, "mechanisms": ["softmax", "latte"]})");
   REQUIRE(suite.cells.size() == 4);
-  CHECK(suite.cells[0]["options"] == Json::object());
+  CHECK(suite.cells[0].options.empty());
   CHECK(values_of(suite, "options", "latents_total") == Texts{"-", "64", "128", "256"});
   CHECK(suite.header["tasks"]["kernel"]["axis"] == "latents_total");
 }
@@ -141,7 +145,7 @@ TEST_CASE("One cell under two labels is two cells with ids of their own", "[suit
   const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
     "mechanisms": {"a": {"use": "flash"}, "b": {"use": "softmax", "implementation": "tiled"}}})");
   REQUIRE(suite.cells.size() == 2);
-  CHECK(suite.cells[0]["id"] != suite.cells[1]["id"]);
+  CHECK(suite.cells[0].id != suite.cells[1].id);
 }
 
 TEST_CASE("Sizes may be expressions of other sizes", "[suite]") {
@@ -162,13 +166,14 @@ TEST_CASE("A window counts the token itself", "[suite]") {
   const auto window = [](const std::string& pattern, const std::string& value) {
     return expanded(R"({"name": "s", "task": "kernel", "set": {"pattern": ")" + pattern +
                     R"(", "window": )" + value + R"(}, "mechanisms": ["window"]})")
-        .cells[0]["options"]["window"];
+        .cells[0]
+        .options.at("window");
   };
-  CHECK(window("causal", "128") == Json{{"left", 127}, {"right", 0}});
-  CHECK(window("bidirectional", "128") == Json{{"left", 64}, {"right", 63}});
-  CHECK(window("bidirectional", "129") == Json{{"left", 64}, {"right", 64}});
-  CHECK(window("causal", "\"length/8\"") == Json{{"left", 127}, {"right", 0}});
-  CHECK(window("causal", R"({"left": 5, "right": 2})") == Json{{"left", 5}, {"right", 2}});
+  CHECK(window("causal", "128") == OptionValue(Window{127, 0}));
+  CHECK(window("bidirectional", "128") == OptionValue(Window{64, 63}));
+  CHECK(window("bidirectional", "129") == OptionValue(Window{64, 64}));
+  CHECK(window("causal", "\"length/8\"") == OptionValue(Window{127, 0}));
+  CHECK(window("causal", R"({"left": 5, "right": 2})") == OptionValue(Window{5, 2}));
 }
 
 TEST_CASE("A profile is a merge patch", "[suite]") {
@@ -180,8 +185,8 @@ TEST_CASE("A profile is a merge patch", "[suite]") {
   quick.profile = "quick";
   const Expanded suite = expanded(text, quick);
   REQUIRE(suite.cells.size() == 1);
-  CHECK(suite.cells[0]["settings"]["length"] == 5);
-  CHECK(suite.cells[0]["settings"]["batch"] == 1);
+  CHECK(suite.cells[0].settings.at("length") == OptionValue(std::int64_t{5}));
+  CHECK(suite.cells[0].settings.at("batch") == OptionValue(std::int64_t{1}));
   CHECK(suite.measure["rounds"] == 7);
   CHECK(suite.measure["max_seconds"] == 0.25);
   CHECK(suite.header["profile"] == "quick");
@@ -190,7 +195,7 @@ TEST_CASE("A profile is a merge patch", "[suite]") {
 
 TEST_CASE("Ids hash what was said and differs from the default, and nothing else", "[suite]") {
   const auto id = [](const std::string& rest) {
-    return expanded(R"({"name": "s", "task": "kernel", )" + rest + "}").cells[0]["id"];
+    return expanded(R"({"name": "s", "task": "kernel", )" + rest + "}").cells[0].id;
   };
   // Written down once: a change here breaks every comparison with older results.
   const std::string plain = id(R"("mechanisms": ["softmax"])");
@@ -209,13 +214,13 @@ TEST_CASE("A new option with a default changes no id", "[suite]") {
   const auto document = attnbench::suite::parse_document(
       "s.json", R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})");
   Json grown = Json::parse(attnbench::test::catalogue_text());
-  const Json before = attnbench::suite::expand(document, attnbench::test::catalogue(), {}).cells;
+  const auto before = attnbench::suite::expand(document, attnbench::test::catalogue(), {}).cells;
   const Json option = {{"name", "new"}, {"type", "integer"}, {"default", 3}, {"meaning", ""}};
   for (Json& mechanism : grown["mechanisms"]) mechanism["options"].push_back(option);
   for (Json& task : grown["tasks"]) task["settings"].push_back(option);
-  const auto catalogue = attnbench::suite::Catalogue::from_json(grown);
-  const Json after = attnbench::suite::expand(document, catalogue, {}).cells;
-  CHECK(before[0]["id"] == after[0]["id"]);
+  const auto catalogue = grown.get<attnbench::suite::Catalogue>();
+  const auto after = attnbench::suite::expand(document, catalogue, {}).cells;
+  CHECK(before[0].id == after[0].id);
 }
 
 TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
@@ -223,8 +228,8 @@ TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
     "decode": {"set": {"steps": 4}, "mechanisms": ["latte"], "figures": ["state"]}},
     "mechanisms": ["softmax", "latte"]})");
   REQUIRE(suite.cells.size() == 3);
-  CHECK(suite.cells[2]["task_label"] == "decode");
-  CHECK(suite.cells[2]["settings"]["steps"] == 4);
+  CHECK(suite.cells[2].task_label == "decode");
+  CHECK(suite.cells[2].settings.at("steps") == OptionValue(std::int64_t{4}));
   CHECK(suite.header["tasks"]["decode"]["figures"] == Json({"state"}));
   CHECK(suite.header["tasks"]["time"]["figures"].size() == 4);
 }
@@ -238,9 +243,9 @@ TEST_CASE("set flags take lists, doublings and steps", "[suite]") {
   CHECK(lengths(expanded(text, with_set("length=width*2"))) == Texts{"512"});
   const Expanded implementations = expanded(text, with_set("implementation=scan,chunked"));
   REQUIRE(implementations.cells.size() == 2);
-  CHECK(implementations.cells[1]["implementation"] == "chunked");
+  CHECK(implementations.cells[1].implementation == "chunked");
   CHECK(expanded(text, with_set("rounds=2")).measure["rounds"] == 2);
-  CHECK(expanded(text, with_set("task=decode")).cells[0]["task"] == "decode");
+  CHECK(expanded(text, with_set("task=decode")).cells[0].task == "decode");
 }
 
 TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
@@ -276,11 +281,11 @@ TEST_CASE("no expression takes long on any label", "[suite]") {
 TEST_CASE("the device flag stands above the suite's and the entries' device", "[suite]") {
   const std::string text = R"({"name": "s", "task": "kernel", "device": "cuda:1",
     "mechanisms": {"softmax": {}, "latte": {"device": "cuda:2"}}})";
-  CHECK(expanded(text).cells[0]["device"] == "cuda:1");
-  CHECK(expanded(text).cells[1]["device"] == "cuda:2");
+  CHECK(expanded(text).cells[0].device == "cuda:1");
+  CHECK(expanded(text).cells[1].device == "cuda:2");
   Choices choices;
   choices.device = "cpu";
-  CHECK(expanded(text, choices).cells[1]["device"] == "cpu");
+  CHECK(expanded(text, choices).cells[1].device == "cpu");
 }
 
 TEST_CASE("A suite made on the command line", "[suite]") {
@@ -288,14 +293,14 @@ TEST_CASE("A suite made on the command line", "[suite]") {
   const Expanded suite = attnbench::suite::expand(document, attnbench::test::catalogue(),
                                                   with_set("length=256..1024"));
   REQUIRE(suite.cells.size() == 6);
-  CHECK(suite.cells[0]["implementation"] == "scan");
+  CHECK(suite.cells[0].implementation == "scan");
   CHECK(suite.header["name"] == "adhoc-latte-scan-flash");
 }
 
 TEST_CASE("Cells are described in one line", "[suite]") {
   const Expanded suite = expanded(R"({"name": "s", "task": "kernel", "set": {"length": [64, 128]},
     "mechanisms": {"latte, scan": {"use": "latte/scan"}}})");
-  const std::string id = suite.cells[0]["id"];
+  const std::string id = suite.cells[0].id;
   CHECK(attnbench::suite::describe(suite.cells[0]) ==
         "kernel  latte, scan  length=64  [" + id + "]");
 }

@@ -9,7 +9,7 @@ using attnbench::test::Malformed;
 namespace {
 
 /// A suite whose second line is `set`, the rest in order.
-std::string with_set(const std::string& set) {
+std::string problem_with_set(const std::string& set) {
   return "{\"name\": \"s\", \"task\": \"kernel\",\n\"set\": {" + set +
          "},\n\"mechanisms\": [\"softmax\", \"window\", \"latte\"]}";
 }
@@ -89,50 +89,69 @@ const std::vector<Malformed> ill_formed = {
 };
 
 const std::vector<Malformed> ill_valued = {
-    {with_set("\"lenght\": 5"), 2, "/set/lenght", {"unknown key", "mean \"length\""}},
-    {with_set("\"latents\": 64"), 2, "/set/latents", {"two ways", "latents_total"}},
-    {with_set("\"normalise\": true"), 2, "/set/normalise", {"unknown key"}},
-    {with_set("\"steps\": 3"), 2, "/set/steps", {"unknown key"}},
-    {with_set("\"length\": []"), 2, "/set/length", {"[]", "at least one value"}},
-    {with_set("\"length\": null"), 2, "/set/length", {"null", "a value"}},
-    {with_set("\"length\": [1, [2]]"), 2, "/set/length/1", {"[2]"}},
-    {with_set("\"length\": [1,\n\n2.5]"), 4, "/set/length/1", {"2.5", "an integer"}},
-    {with_set("\"length\": -5"), 2, "/set/length", {"-5", "from 1"}},
-    {with_set("\"length\": 0"), 2, "/set/length", {"is 0", "from 1"}},
-    {with_set("\"length\": 2000000000"), 2, "/set/length", {"to 1073741824"}},
-    {with_set("\"length\": true"), 2, "/set/length", {"true", "an integer"}},
-    {with_set("\"batch\": [2, -1]"), 2, "/set/batch/1", {"-1", "from 1 to"}},
-    {with_set("\"pattern\": \"casual\""), 2, "/set/pattern", {"casual", "mean \"causal\""}},
-    {with_set("\"pattern\": 1"), 2, "/set/pattern", {"one of bidirectional"}},
-    {with_set("\"dtype\": \"float8\""), 2, "/set/dtype", {"float8", "float64"}},
-    {with_set("\"input_scale\": \"big\""), 2, "/set/input_scale", {"a number of at least 0"}},
-    {with_set("\"input_scale\": -0.5"), 2, "/set/input_scale", {"-0.5"}},
-    {with_set("\"width\": 130"), 2, "/set/width", {"130", "heads 4", "multiple"}},
-    {with_set("\"width\": 128, \"heads\": [4,\n3]"), 2, "/set/width", {"heads 3"}},
-    {with_set("\"width\": 128, \"head_dim\": 64"), 2, "/set/head_dim", {"disagree"}},
-    {with_set("\"kv_heads\": 3"), 2, "/set/kv_heads", {"does not divide"}},
-    {with_set("\"latents_total\": 130"), 2, "/set/latents_total", {"130", "heads 4"}},
-    {with_set("\"latents_total\": 128, \"latents_per_head\": 64"),
+    {problem_with_set("\"lenght\": 5"), 2, "/set/lenght", {"unknown key", "mean \"length\""}},
+    {problem_with_set("\"latents\": 64"), 2, "/set/latents", {"two ways", "latents_total"}},
+    {problem_with_set("\"normalise\": true"), 2, "/set/normalise", {"unknown key"}},
+    {problem_with_set("\"steps\": 3"), 2, "/set/steps", {"unknown key"}},
+    {problem_with_set("\"length\": []"), 2, "/set/length", {"[]", "at least one value"}},
+    {problem_with_set("\"length\": null"), 2, "/set/length", {"null", "a value"}},
+    {problem_with_set("\"length\": [1, [2]]"), 2, "/set/length/1", {"[2]"}},
+    {problem_with_set("\"length\": [1,\n\n2.5]"), 4, "/set/length/1", {"2.5", "an integer"}},
+    {problem_with_set("\"length\": -5"), 2, "/set/length", {"-5", "from 1"}},
+    {problem_with_set("\"length\": 0"), 2, "/set/length", {"is 0", "from 1"}},
+    {problem_with_set("\"length\": 2000000000"), 2, "/set/length", {"to 1073741824"}},
+    {problem_with_set("\"length\": true"), 2, "/set/length", {"true", "an integer"}},
+    {problem_with_set("\"batch\": [2, -1]"), 2, "/set/batch/1", {"-1", "from 1 to"}},
+    {problem_with_set("\"pattern\": \"casual\""), 2, "/set/pattern", {"casual", "mean \"causal\""}},
+    {problem_with_set("\"pattern\": 1"), 2, "/set/pattern", {"one of bidirectional"}},
+    {problem_with_set("\"dtype\": \"float8\""), 2, "/set/dtype", {"float8", "float64"}},
+    {problem_with_set("\"input_scale\": \"big\""),
+     2,
+     "/set/input_scale",
+     {"a number of at least 0"}},
+    {problem_with_set("\"input_scale\": -0.5"), 2, "/set/input_scale", {"-0.5"}},
+    {problem_with_set("\"width\": 130"), 2, "/set/width", {"130", "heads 4", "multiple"}},
+    {problem_with_set("\"width\": 128, \"heads\": [4,\n3]"), 2, "/set/width", {"heads 3"}},
+    {problem_with_set("\"width\": 128, \"head_dim\": 64"), 2, "/set/head_dim", {"disagree"}},
+    {problem_with_set("\"kv_heads\": 3"), 2, "/set/kv_heads", {"does not divide"}},
+    {problem_with_set("\"latents_total\": 130"), 2, "/set/latents_total", {"130", "heads 4"}},
+    {problem_with_set("\"latents_total\": 128, \"latents_per_head\": 64"),
      2,
      "/set/latents_per_head",
      {"disagree"}},
-    {with_set("\"length\": \"lenth/2\""), 2, "/set/length", {"no size \"lenth\"", "length"}},
-    {with_set("\"length\": \"length/2\""), 2, "/set/length", {"depends on itself"}},
-    {with_set("\"width\": \"length\", \"length\": \"width\""), 2, "/set/length", {"itself"}},
-    {with_set("\"length\": 1001, \"query_chunk\": \"length/2\""),
+    {problem_with_set("\"length\": \"lenth/2\""),
+     2,
+     "/set/length",
+     {"no size \"lenth\"", "length"}},
+    {problem_with_set("\"length\": \"length/2\""), 2, "/set/length", {"depends on itself"}},
+    {problem_with_set("\"width\": \"length\", \"length\": \"width\""),
+     2,
+     "/set/length",
+     {"itself"}},
+    {problem_with_set("\"length\": 1001, \"query_chunk\": \"length/2\""),
      2,
      "/set/query_chunk",
      {"no integer", "1001"}},
-    {with_set("\"length\": \"width/(2)\""), 2, "/set/length", {"does not expect '('"}},
-    {with_set("\"length\": \"2*\""), 2, "/set/length", {"ends too early"}},
-    {with_set("\"length\": \"heads/0\""), 2, "/set/length", {"divides by zero"}},
-    {with_set("\"length\": \"1 - width\""), 2, "/set/length", {"-255", "from 1"}},
-    {with_set("\"length\": \"4611686018427387904*width\""), 2, "/set/length", {"overflow"}},
-    {with_set("\"length\": \"99999999999999999999\""), 2, "/set/length", {"overflow"}},
-    {with_set("\"window\": 0"), 2, "/set/window", {"is 0", "keys"}},
-    {with_set("\"window\": {\"left\": 3}"), 2, "/set/window", {"\"right\" is missing"}},
-    {with_set("\"window\": {\"left\": 3, \"rigth\": 3}"), 2, "/set/window/rigth", {"\"right\""}},
-    {with_set("\"window\": {\"left\": -3, \"right\": 0}"), 2, "/set/window/left", {"0 or more"}},
+    {problem_with_set("\"length\": \"width/(2)\""), 2, "/set/length", {"does not expect '('"}},
+    {problem_with_set("\"length\": \"2*\""), 2, "/set/length", {"ends too early"}},
+    {problem_with_set("\"length\": \"heads/0\""), 2, "/set/length", {"divides by zero"}},
+    {problem_with_set("\"length\": \"1 - width\""), 2, "/set/length", {"-255", "from 1"}},
+    {problem_with_set("\"length\": \"4611686018427387904*width\""), 2, "/set/length", {"overflow"}},
+    {problem_with_set("\"length\": \"99999999999999999999\""), 2, "/set/length", {"overflow"}},
+    {problem_with_set("\"window\": 0"), 2, "/set/window", {"is 0", "keys"}},
+    {problem_with_set("\"window\": {\"left\": 3}"), 2, "/set/window", {"\"right\" is missing"}},
+    {problem_with_set("\"window\": {\"left\": 3, \"rigth\": 3}"),
+     2,
+     "/set/window/rigth",
+     {"\"right\""}},
+    {problem_with_set("\"window\": {\"left\": 3, \"right\": \"performer\"}"),
+     2,
+     "/set/window",
+     {"performer"}},
+    {problem_with_set("\"window\": {\"left\": -3, \"right\": 0}"),
+     2,
+     "/set/window/left",
+     {"0 or more"}},
     {with_member("\"zip\": {\"length\": [1, 2],\n\"batch\": [1]}"),
      3,
      "/zip/batch",
@@ -180,12 +199,12 @@ TEST_CASE("A mistake in a profile is placed in the profile", "[suite]") {
 
 TEST_CASE("All problems are told at once, at most twenty and two kilobytes", "[suite]") {
   const std::string message =
-      complaint(with_set("\"lenght\": 5, \"pattern\": \"casual\", \"batch\": 0"));
+      complaint(problem_with_set("\"lenght\": 5, \"pattern\": \"casual\", \"batch\": 0"));
   CHECK_THAT(message, Catch::Contains("/set/lenght") && Catch::Contains("/set/pattern") &&
                           Catch::Contains("/set/batch"));
   std::string many;
   for (int i = 0; i < 25; ++i) many += (i ? ",\"q" : "\"q") + std::to_string(i) + "\": 1";
-  const std::string told = complaint(with_set(many));
+  const std::string told = complaint(problem_with_set(many));
   CHECK_THAT(told, Catch::Contains("\"q0\"") && Catch::Contains(" more problems"));
   CHECK(told.size() <= 2000);
 }
@@ -199,7 +218,7 @@ TEST_CASE("Sizes that no machine can have are refused before anything is expande
         std::string("\"window\": 9000000000000000000")}) {
     const bool says_length = member.find("\"length\"") == 0;
     const std::string message =
-        complaint(with_set(says_length ? member : "\"length\": 1048576, " + member));
+        complaint(problem_with_set(says_length ? member : "\"length\": 1048576, " + member));
     INFO(member << " said: " << message);
     CHECK_THAT(message, Catch::StartsWith("s.json:2: ") && Catch::Contains("expected"));
   }
@@ -209,9 +228,10 @@ TEST_CASE("Sizes that no machine can have are refused before anything is expande
              Catch::StartsWith("--set value_dim=1..9223372036854775807: ") &&
                  Catch::Contains("from 0 to 1048576"));
   // Each is within its bounds, all together are not.
-  CHECK_THAT(complaint(with_set("\"batch\": 65536, \"length\": 16777216, \"head_dim\": 4096")),
-             Catch::Contains("numbers of one input"));
-  CHECK(complaint(with_set("\"length\": 4194304, \"head_dim\": 128")).empty());
+  CHECK_THAT(
+      complaint(problem_with_set("\"batch\": 65536, \"length\": 16777216, \"head_dim\": 4096")),
+      Catch::Contains("numbers of one input"));
+  CHECK(complaint(problem_with_set("\"length\": 4194304, \"head_dim\": 128")).empty());
 }
 
 TEST_CASE("A text of forty kilobytes is refused, wherever it stands", "[suite]") {
@@ -219,7 +239,7 @@ TEST_CASE("A text of forty kilobytes is refused, wherever it stands", "[suite]")
   for (const std::string& suite :
        {"{\"name\": \"" + text + "\", \"task\": \"kernel\", \"mechanisms\": [\"latte\"]}",
         with_mechanisms("[\"" + text + "\"]"), with_mechanisms("{\"" + text + "\": {}}"),
-        with_set("\"" + text + "\": 1"), with_set("\"pattern\": \"" + text + "\""),
+        problem_with_set("\"" + text + "\": 1"), problem_with_set("\"pattern\": \"" + text + "\""),
         with_member("\"" + text + "\": 1")}) {
     const std::string message = complaint(suite);
     CHECK_THAT(message, Catch::StartsWith("s.json:") && Catch::Contains("40000 bytes"));
@@ -230,8 +250,9 @@ TEST_CASE("A text of forty kilobytes is refused, wherever it stands", "[suite]")
 TEST_CASE("No message of a suite is long or has control characters", "[suite]") {
   const std::string word = "\\u001b[31m" + std::string(3000, 'a');
   for (const std::string& suite :
-       {with_mechanisms("[\"" + word + "\"]"), with_set("\"" + word + "\": 1"),
-        with_set("\"pattern\": \"" + word + "\""), with_set("\"length\": \"" + word + "\""),
+       {with_mechanisms("[\"" + word + "\"]"), problem_with_set("\"" + word + "\": 1"),
+        problem_with_set("\"pattern\": \"" + word + "\""),
+        problem_with_set("\"length\": \"" + word + "\""),
         with_member("\"figures\": [\"" + word + "\"]"), with_member("\"" + word + "\": 1"),
         with_member("\"preset\": \"" + word + "\""), with_member("\"device\": \"" + word + "\"")}) {
     const std::string message = complaint(suite);

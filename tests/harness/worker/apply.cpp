@@ -84,7 +84,7 @@ TEST_CASE("apply finds unsaid sizes in the arrays, and takes parameters back", "
   CHECK(found > 0);
 }
 
-TEST_CASE("what was said is contradicted aloud by an array that does not fit", "[apply]") {
+TEST_CASE("an array that contradicts an option is refused, naming both", "[apply]") {
   const Entry& latte = all_mechanisms().entry("latte");
   const auto one = apply_case(latte, apply_problem(Pattern::causal, 3, 2),
                               {{"latents_per_head", std::int64_t{7}}});

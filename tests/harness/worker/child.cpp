@@ -35,7 +35,7 @@ Outcome run_body(const worker::Child::Body& body, const ChildSetup& setup = {},
 
 }  // namespace
 
-TEST_CASE("a child's messages arrive, and its end is told", "[child]") {
+TEST_CASE("a child's messages arrive, and its end is reported", "[child]") {
   std::vector<Json> messages;
   ChildSetup limited;
   limited.limit_seconds = 20;
@@ -57,7 +57,7 @@ TEST_CASE("an exception in a child is its outcome", "[child]") {
   CHECK(end.reason == "no cross");
 }
 
-TEST_CASE("a child's death is told with the end of its log", "[child]") {
+TEST_CASE("a child's death is reported with the end of its log", "[child]") {
   const test::TemporaryFolder folder;
   ChildSetup setup;
   setup.log = folder / "log";
@@ -78,7 +78,7 @@ TEST_CASE("a silent child is ended at its limit", "[child]") {
   CHECK(run_body([](Channel&) { sleep(30); }, setup).status == Status::timeout);
 }
 
-TEST_CASE("what a child starts goes with it", "[child]") {
+TEST_CASE("processes that a child starts end with it", "[child]") {
   const test::TemporaryFolder folder;
   const std::string mark = folder / "mark";
   worker::Child child({}, [&](Channel& channel) {
@@ -116,7 +116,7 @@ TEST_CASE("a child computes in the environment of a fresh program, whatever its 
   CHECK(messages[0] == Json{{"here", ""}, {"thread", ""}});
 }
 
-TEST_CASE("what is written to a child's socket besides its messages ends it", "[child]") {
+TEST_CASE("foreign bytes in a child's socket end the child", "[child]") {
   ChildSetup setup;
   setup.limit_seconds = 20;
   std::vector<Json> messages;
@@ -153,7 +153,7 @@ TEST_CASE("a child has none of the descriptors that its worker keeps for itself"
   CHECK(messages[0] == Json{{"open", false}});
 }
 
-TEST_CASE("what a child left behind ends with it, and does not hide its end", "[child]") {
+TEST_CASE("processes that a child leaves behind end with it, and do not hide its end", "[child]") {
   run::adopt_orphans();
   const test::TemporaryFolder folder;
   const std::string file = folder / "left";

@@ -93,13 +93,13 @@ TEST_CASE("samples too few for an interval are filed without one", "[context]") 
   settings.rule.max_samples = 3;
   worker::ChildContext context(settings, registry, {});
   context.measure("step", {[] {}});
-  const tasks::Json timing = context.measured()["timing"]["step"];
+  const tasks::Json timing = tasks::Json(context.measured())["timing"]["step"];
   CHECK(timing["samples_seconds"].size() == 3);
   CHECK(timing["stop"] == "samples");
   CHECK_FALSE(timing.contains("low_seconds"));
 }
 
-TEST_CASE("progress is told at most ten times a second, its end always", "[context]") {
+TEST_CASE("progress is sent at most ten times a second, its end always", "[context]") {
   const Registry registry;
   std::vector<double> told;
   worker::ChildContext context(
@@ -121,47 +121,59 @@ TEST_CASE("cancellation is the caller's to say", "[context]") {
   CHECK_FALSE(worker::ChildContext(quick(), registry, {}).cancelled());
 }
 
-TEST_CASE("a sampling rule keeps what is not said", "[context]") {
-  const measure::SamplingRule rule =
-      worker::sampling_rule_from({{"max_seconds", 0.5}, {"min_samples", 15}});
-  CHECK(rule.max_seconds == 0.5);
-  CHECK(rule.min_samples == 15);
-  CHECK(rule.max_samples == measure::SamplingRule().max_samples);
-  CHECK(worker::sampling_rule_from(tasks::Json()).max_seconds ==
-        measure::SamplingRule().max_seconds);
+TEST_CASE("threads that wait for one another are not disturbed by others", "[context]") {
+  measure::Samples samples;
+  samples.seconds = {0.05, 0.05, 0.05, 0.05};
+  samples.beside.assign(4, {0.1, 7, 0.1});  // two CPUs' worth of time, and as much waited
+  samples.preempted = {0, 1, 2, 3};
+  samples.disturbed = true;
+  measure::CpuShares shares;
+  shares.known = true;
+  const measure::CpuShares no_neighbours;
+
+  const auto judged = [&](const measure::CpuShares& others, const measure::CpuShares& cores) {
+    measure::Samples judged_samples = samples;
+    result::TimingRound timing;
+    worker::judge_interference(timing, judged_samples, 6, others, cores);
+    CHECK(timing.disturbed == judged_samples.disturbed);
+    CHECK(timing.lost_share.value() == 2);
+    CHECK(timing.samples_switches->size() == 4);
+    CHECK(timing.samples_cpu_share->front() == Approx(0.1 / (0.05 * 6)).margin(1e-4));
+    return timing;
+  };
+  const result::TimingRound own = judged(shares, no_neighbours);
+  CHECK(own.disturbed_by.empty());
+  CHECK(own.own_threads_waited);
+  CHECK_FALSE(own.preempted.has_value());
+
+  shares.others = 0.5;
+  shares.others_seconds = 0.4;
+  const result::TimingRound others = judged(shares, no_neighbours);
+  CHECK(others.disturbed_by == "preempted");
+  CHECK_FALSE(others.own_threads_waited);
+  REQUIRE(others.preempted.has_value());
+  CHECK(others.preempted->size() == 4);
+  CHECK(others.others_share.value() == 0.5);
 }
 
-TEST_CASE("threads that wait for one another are not disturbed by others", "[context]") {
-  const Registry registry;
-  worker::RunSettings settings = quick();
-  settings.rule.min_samples = 3;
-  const auto cpus = std::thread::hardware_concurrency();
-  const auto more_threads_than_cpus = [cpus] {
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < 3 * cpus; ++i) {
-      threads.emplace_back([] {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
-        while (std::chrono::steady_clock::now() < end) {
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+TEST_CASE("samples without waiting are disturbed by stolen time and by neighbours", "[context]") {
+  measure::Samples samples;
+  samples.seconds = {0.05, 0.05, 0.05, 0.05};
+  samples.beside.assign(4, {0.1, 0, 0});
+  const auto disturbed_by = [&](double stolen, double neighbours, double seconds) {
+    measure::CpuShares shares;
+    shares.known = true;
+    shares.stolen = stolen;
+    shares.stolen_seconds = seconds;
+    measure::CpuShares cores = shares;
+    cores.others = neighbours;
+    cores.others_seconds = seconds;
+    result::TimingRound timing;
+    worker::judge_interference(timing, samples, 2, shares, cores);
+    return timing.disturbed_by;
   };
-  // Other tests run beside this one, and CPU time is counted in ticks of 10 ms: one quiet round of
-  // ten is enough, none of ten is a failure.
-  std::string seen;
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    worker::ChildContext context(settings, registry, {});
-    context.measure("step", {more_threads_than_cpus});
-    const tasks::Json timing = context.measured()["timing"]["step"];
-    if (!timing.contains("disturbed") && !timing.contains("preempted")) {
-      SUCCEED();
-      return;
-    }
-    const double others = timing.value("others_share", 1.0) + timing.value("stolen_share", 1.0);
-    if (others <= 0.01) seen += timing.dump() + "\n";
-  }
-  // Where others were at work in every round nothing can be told apart.
-  INFO(seen);
-  CHECK(seen.empty());
+  CHECK(disturbed_by(0, 0, 1).empty());
+  CHECK(disturbed_by(0.1, 0, 1) == "stolen");
+  CHECK(disturbed_by(0, 0.2, 1) == "neighbours");
+  CHECK(disturbed_by(0.1, 0.2, 0.01).empty());  // too little to be told from the clock's steps
 }

@@ -84,7 +84,7 @@ TEST_CASE("a scripted module is a mechanism with options, a state and gradients"
   const Registry registry = registry_with(file);
   const Entry& entry = registry.entry("mine");
   CHECK(entry.title == "Mine");
-  CHECK_THAT(entry.citation, Contains("against itself in double"));
+  CHECK_THAT(entry.citation, Contains("compared with itself in double"));
   REQUIRE(entry.options.size() == 1);
   CHECK(entry.options[0].name == "power");
   CHECK(entry.options[0].meaning == "a factor");
@@ -154,7 +154,7 @@ TEST_CASE("a module that cannot be a mechanism is refused with the reason", "[sc
   CHECK_THAT(refusal(folder / "Bad-Name.pt"), Contains("must be lower-case letters"));
 }
 
-TEST_CASE("what stands beside a module is held to what is known", "[script]") {
+TEST_CASE("the description beside a module is validated", "[script]") {
   const test::TemporaryFolder folder;
   const std::string file =
       save(folder, "mine.pt", "def forward(self, value, gate):\n    return value * gate\n");
@@ -180,7 +180,7 @@ TEST_CASE("what stands beside a module is held to what is known", "[script]") {
   CHECK(broken(registry_with(file), "mine", Pattern::causal, Dtype::float64).empty());
 }
 
-TEST_CASE("what TorchScript says of a failure at work is told by its last line", "[script]") {
+TEST_CASE("TorchScript's message about a failure is cut to its last line", "[script]") {
   const test::TemporaryFolder folder;
   const Registry registry = registry_with(save(folder, "mine.pt",
                                                "def forward(self, query, value, causal: bool):\n"

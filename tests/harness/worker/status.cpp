@@ -54,7 +54,7 @@ TEST_CASE("LibTorch's errors lose their backtrace", "[status]") {
   CHECK(outcome.detail.find("frame #") == std::string::npos);
 }
 
-TEST_CASE("LibTorch's want of memory is out of memory", "[status]") {
+TEST_CASE("LibTorch's refused allocation is out of memory", "[status]") {
   worker::Outcome outcome;
   try {
     TORCH_CHECK(false, "DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes.");
@@ -64,7 +64,7 @@ TEST_CASE("LibTorch's want of memory is out of memory", "[status]") {
   CHECK(outcome.status == Status::out_of_memory);
 }
 
-TEST_CASE("a device's want of memory is told from its other failures", "[status]") {
+TEST_CASE("a device's refused allocation is told apart from its other failures", "[status]") {
   worker::Outcome outcome;
   try {
     TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA: 20.00 GiB wanted.\nGPU 0 has 1 GiB free.");

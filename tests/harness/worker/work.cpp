@@ -65,7 +65,7 @@ TEST_CASE("a broken property makes the whole wrong, its reason first", "[worker]
   CHECK_THAT(answer.at("reason").get<std::string>(), Catch::StartsWith("value_equals_reference"));
 }
 
-TEST_CASE("what is not supported is no failure, and numbers that are not finite stay out",
+TEST_CASE("an unsupported property is no failure, and numbers that are not finite stay out",
           "[worker][check]") {
   Implementation refusing = composite();
   refusing.supports = [](const Options&, const Problem&) { return Support::no("needs a GPU"); };

@@ -2,9 +2,11 @@
 
 #include <set>
 
+#include "reports/tables/csv.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/reports/tables/crossover_cells.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using test::crossover_cell;
@@ -32,15 +34,15 @@ std::vector<const result::Panel*> pointers(const std::vector<result::Panel>& pan
   return all;
 }
 
-const std::vector<std::string> order{"latte", "linear"};
+const std::vector<std::string> crossover_order{"latte", "linear"};
 
 }  // namespace
 
 TEST_CASE("the crossover map is one figure over scopes and sizes", "[reports]") {
   const Json result = map_result();
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   REQUIRE(panels.size() == 4);
-  const auto figure = reports::crossover_figure(pointers(panels), order);
+  const auto figure = reports::crossover_figure(pointers(panels), crossover_order);
   REQUIRE(figure);
   const Json& spec = figure->spec;
   CHECK(spec["facet"]["column"]["sort"] == Json({"scope mix", "scope layer"}));
@@ -52,10 +54,11 @@ TEST_CASE("the crossover map is one figure over scopes and sizes", "[reports]") 
   CHECK(spec["spec"]["encoding"]["x"]["axis"]["values"] == Json({16, 64, 256}));
 }
 
-TEST_CASE("what is found has its interval, what is censored points where it lies", "[reports]") {
+TEST_CASE("a crossover that was found has its interval, a censored one points to its side",
+          "[reports]") {
   const Json result = map_result();
-  const auto panels = result::panels(result);
-  const auto figure = reports::crossover_figure({&panels.front()}, order);
+  const auto panels = test::panels(result);
+  const auto figure = reports::crossover_figure({&panels.front()}, crossover_order);
   REQUIRE(figure);
   const Json& rows = figure->spec["data"]["values"];
   std::map<std::string, int> kinds;
@@ -81,21 +84,29 @@ TEST_CASE("what is found has its interval, what is censored points where it lies
   for (const Json& layer : figure->spec["spec"]["layer"]) {
     if (layer["mark"].contains("filled") && layer["mark"]["filled"] == false) {
       hollow.insert(layer["mark"]["shape"].get<std::string>());
+      std::size_t entries = 0;
+      for (const char* channel : {"strokeDash", "strokeWidth", "strokeOpacity"}) {
+        if (!layer["encoding"].contains(channel)) continue;
+        ++entries;
+        CHECK(layer["encoding"][channel]["legend"]["symbolType"] == layer["mark"]["shape"]);
+      }
+      CHECK(entries == 1);
     }
   }
-  CHECK(hollow == std::set<std::string>{"diamond", "triangle-down", "triangle-up"});
+  CHECK(hollow == std::set<std::string>{"triangle-down", "triangle-up"});  // those that there are
 }
 
 TEST_CASE("a cell without a place on the map is named in its caption", "[reports]") {
   Json result = map_result();
   result["attnbench"]["cells"][1]["status"] = "timeout";
-  const auto panels = result::panels(result);
-  const auto figure = reports::crossover_figure({&panels.front()}, order);
+  const auto panels = test::panels(result);
+  const auto figure = reports::crossover_figure({&panels.front()}, crossover_order);
   REQUIRE(figure);
   CHECK_THAT(figure->caption, Catch::Contains("Not drawn: latte at 64 (scope mix"));
   CHECK_THAT(figure->caption, Catch::Contains("timeout"));
   for (Json& cell : result["attnbench"]["cells"]) cell["status"] = "timeout";
-  CHECK_FALSE(reports::crossover_figure({&panels.front()}, order));
+  const auto none = test::panels(result);
+  CHECK_FALSE(reports::crossover_figure({&none.front()}, crossover_order));
 }
 
 TEST_CASE("tables hold the crossover's interval and both sides", "[reports]") {
@@ -113,8 +124,8 @@ TEST_CASE("a disturbed crossover is not drawn, and is named", "[reports]") {
   Json result = map_result();
   Json& cell = result["attnbench"]["cells"][1];
   cell["status"] = "disturbed";
-  const auto panels = result::panels(result);
-  const auto figure = reports::crossover_figure({&panels.front()}, order);
+  const auto panels = test::panels(result);
+  const auto figure = reports::crossover_figure({&panels.front()}, crossover_order);
   REQUIRE(figure);
   for (const Json& row : figure->spec["data"]["values"]) CHECK(row["id"] != cell["id"]);
   CHECK_THAT(figure->caption,

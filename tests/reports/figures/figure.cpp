@@ -7,7 +7,9 @@
 
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
+#include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
@@ -42,7 +44,7 @@ std::vector<Json> all_with(const Json& value, const std::string& key) {
 TEST_CASE("every figure has axes with titles, colours, a legend that filters, tooltips",
           "[reports]") {
   const Json result = fixture();
-  for (const auto& panel : result::panels(result)) {
+  for (const auto& panel : test::panels(result)) {
     for (const std::string& name : reports::figure_names()) {
       for (const auto& figure : reports::draw(name, panel, order, none())) {
         INFO(figure.name);
@@ -50,14 +52,20 @@ TEST_CASE("every figure has axes with titles, colours, a legend that filters, to
         CHECK(spec["$schema"] == "https://vega.github.io/schema/vega-lite/v5.json");
         CHECK(spec["title"]["text"] == figure.title);
         CHECK_FALSE(figure.subtitle.empty());
-        CHECK(spec["width"] == "container");
-        CHECK(spec["encoding"]["x"]["title"] == "length T (tokens)");
+        const Json& unit = test::unit_of(spec);
+        CHECK(unit["encoding"]["x"]["title"] == "length T (tokens)");
         CHECK_FALSE(spec["data"]["values"].empty());
         const auto params = all_with(spec, "params");
-        REQUIRE(params.size() == 1);
-        CHECK(params[0]["params"][0]["bind"] == "legend");
-        CHECK_FALSE(all_with(spec["layer"], "tooltip").empty());
-        for (const Json& encoding : all_with(spec["layer"], "y")) {
+        if (spec.contains("facet")) {  // the headers name the series, and nothing is to be chosen
+          CHECK(params.empty());
+          CHECK(all_with(unit["layer"], "param").empty());
+        } else {
+          CHECK(spec["width"] == "container");
+          REQUIRE(params.size() == 1);
+          CHECK(params[0]["params"][0]["bind"] == "legend");
+        }
+        CHECK_FALSE(all_with(unit["layer"], "tooltip").empty());
+        for (const Json& encoding : all_with(unit["layer"], "y")) {
           if (encoding["y"].contains("title")) CHECK(encoding["y"]["title"].is_string());
         }
         for (const char letter : figure.name) CHECK((std::isalnum(letter) || letter == '_'));
@@ -70,7 +78,7 @@ TEST_CASE("names of figures differ between panels", "[reports]") {
   const Json result = fixture();
   std::set<std::string> names;
   std::size_t count = 0;
-  for (const auto& panel : result::panels(result)) {
+  for (const auto& panel : test::panels(result)) {
     for (const std::string& name : reports::figure_names()) {
       for (const auto& figure : reports::draw(name, panel, order, none())) {
         names.insert(figure.name);
@@ -86,9 +94,9 @@ TEST_CASE("names of figures differ between panels", "[reports]") {
 
 TEST_CASE("a point carries its provenance", "[reports]") {
   const Json result = fixture();
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   const auto figure = reports::draw("time", panels[0], order, none()).at(0);
-  const Json rows = figure.spec["data"]["values"];
+  const Json rows = test::own_rows(figure.spec);
   const auto scan = std::find_if(rows.begin(), rows.end(), [](const Json& row) {
     return row["series"] == "latte, scan" && row["length"] == "1024";
   });
@@ -111,20 +119,20 @@ TEST_CASE("a point carries its provenance", "[reports]") {
 
 TEST_CASE("sizes that double get logarithmic axes, others do not", "[reports]") {
   Json result = fixture();
-  const auto doubled = reports::draw("time", result::panels(result)[0], order, none()).at(0);
-  CHECK(doubled.spec["encoding"]["x"]["scale"]["type"] == "log");
-  CHECK(all_with(doubled.spec["layer"], "y")[0]["y"]["scale"]["type"] == "log");
+  const auto doubled = reports::draw("time", test::panels(result)[0], order, none()).at(0);
+  CHECK(test::unit_of(doubled.spec)["encoding"]["x"]["scale"]["type"] == "log");
+  CHECK(test::layers_of(doubled.spec)[0]["encoding"]["y"]["scale"]["type"] == "log");
   for (Json& cell : result["attnbench"]["cells"]) {
     const double length = cell["settings"]["length"].get<double>();
     cell["settings"]["length"] = 1000 * std::log2(length / 128);  // 1000, 2000, 3000, …
   }
-  const auto steps = reports::draw("time", result::panels(result)[0], order, none()).at(0);
-  CHECK_FALSE(steps.spec["encoding"]["x"]["scale"].contains("type"));
+  const auto steps = reports::draw("time", test::panels(result)[0], order, none()).at(0);
+  CHECK_FALSE(test::unit_of(steps.spec)["encoding"]["x"]["scale"].contains("type"));
 }
 
 TEST_CASE("a cell that ended without a number is marked, not forgotten", "[reports]") {
   const Json result = fixture();
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   const auto marks = [&](std::size_t panel) {
     const auto figure = reports::draw("time", panels[panel], order, none()).at(0);
     std::set<std::string> statuses;
@@ -140,9 +148,9 @@ TEST_CASE("a cell that ended without a number is marked, not forgotten", "[repor
 TEST_CASE("nothing allocated stands at the foot of a logarithmic axis, and is said to be 0",
           "[reports]") {
   const Json result = fixture();
-  const auto figure = reports::draw("memory", result::panels(result)[0], order, none()).at(0);
+  const auto figure = reports::draw("memory", test::panels(result)[0], order, none()).at(0);
   std::size_t zeros = 0;
-  for (const Json& row : figure.spec["data"]["values"]) {
+  for (const Json& row : test::own_rows(figure.spec)) {
     CHECK(row["y"].get<double>() > 0);
     if (!row["zero"].get<bool>()) continue;
     ++zeros;
@@ -155,9 +163,9 @@ TEST_CASE("nothing allocated stands at the foot of a logarithmic axis, and is sa
 
 TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports]") {
   const Json result = fixture();
-  const auto figure = reports::draw("slopes", result::panels(result)[0], order, none()).at(0);
+  const auto figure = reports::draw("slopes", test::panels(result)[0], order, none()).at(0);
   std::size_t large = 0;
-  for (const Json& row : figure.spec["data"]["values"]) {
+  for (const Json& row : test::own_rows(figure.spec)) {
     if (!row["large"].get<bool>()) continue;
     ++large;
     const bool square = row["series"] == "softmax" || row["series"] == "flash";
@@ -166,9 +174,9 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
     CHECK(row["high"].get<double>() >= row["y"].get<double>());
   }
   CHECK(large > 5);
-  CHECK(large < figure.spec["data"]["values"].size());
+  CHECK(large < test::own_rows(figure.spec).size());
   std::set<double> claims;
-  for (const Json& row : all_with(figure.spec["layer"], "claim"))
+  for (const Json& row : all_with(test::unit_of(figure.spec)["layer"], "claim"))
     claims.insert(row["y"].get<double>());
   CHECK(claims == std::set<double>{1, 2});
   CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1: held)"));
@@ -176,10 +184,9 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
 
 TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
   const Json result = fixture();
-  const auto figure =
-      reports::draw("memory_slopes", result::panels(result)[0], order, none()).at(0);
+  const auto figure = reports::draw("memory_slopes", test::panels(result)[0], order, none()).at(0);
   CHECK_THAT(figure.name, Catch::Contains("memory_slopes"));
-  for (const Json& row : figure.spec["data"]["values"]) {
+  for (const Json& row : test::own_rows(figure.spec)) {
     CHECK(row["series"] != "flash");  // it has no workspace to grow
     if (row["series"] == "softmax") CHECK(row["y"].get<double>() == Approx(2.0).margin(0.05));
   }
@@ -188,13 +195,13 @@ TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
 
 TEST_CASE("slopes of a training step have no claim of the workspace", "[reports]") {
   const Json result = fixture();
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   REQUIRE(panels[1].facet_text() == "pass=forward+backward");
   const auto memory = reports::draw("memory_slopes", panels[1], order, none()).at(0);
-  CHECK(all_with(memory.spec["layer"], "claim").empty());
+  CHECK(all_with(test::unit_of(memory.spec)["layer"], "claim").empty());
   CHECK_THAT(memory.caption, Catch::Contains("Fitted") && !Catch::Contains("claimed"));
   const auto time = reports::draw("slopes", panels[1], order, none()).at(0);
-  CHECK_FALSE(all_with(time.spec["layer"], "claim").empty());
+  CHECK_FALSE(all_with(test::unit_of(time.spec)["layer"], "claim").empty());
 }
 
 TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
@@ -202,8 +209,8 @@ TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
   for (Json& cell : result["attnbench"]["cells"]) {
     if (cell["settings"].contains("scope")) cell["settings"]["scope"] = "model";
   }
-  const auto figure = reports::draw("slopes", result::panels(result)[0], order, none()).at(0);
-  CHECK(all_with(figure.spec["layer"], "claim").empty());
+  const auto figure = reports::draw("slopes", test::panels(result)[0], order, none()).at(0);
+  CHECK(all_with(test::unit_of(figure.spec)["layer"], "claim").empty());
   CHECK_THAT(figure.caption, !Catch::Contains("claimed"));
 }
 
@@ -213,17 +220,17 @@ TEST_CASE("speedup is the first series' time over each one's, with bounds of bot
     if (cell["label"] == "softmax" && cell["settings"]["length"] == 8192)
       cell["status"] = "skipped";
   }
-  const auto panel = result::panels(result)[0];
-  const auto times = [&](const std::string& series, double x) -> const Json& {
+  const auto panel = test::panels(result)[0];
+  const auto times = [&](const std::string& series, double x) -> Json {
     for (const auto& placed : panel.cells) {
-      if (placed.series == series && *placed.x == x) return (*placed.cell)["timing"]["forward"];
+      if (placed.series == series && *placed.x == x) return Json(placed.cell->timing.at("forward"));
     }
     throw std::out_of_range(series);
   };
   const auto figure = reports::draw("speedup", panel, order, none()).at(0);
   CHECK(figure.title == "Speedup over softmax");
   std::size_t others = 0;
-  for (const Json& row : figure.spec["data"]["values"]) {
+  for (const Json& row : test::own_rows(figure.spec)) {
     const double x = row["x"].get<double>();
     CHECK(x < 8192);  // without a baseline there is nothing to compare with
     if (row["series"] == "softmax") {
@@ -247,34 +254,34 @@ TEST_CASE("a figure over lengths of as many tokens each says how many", "[report
   for (Json& cell : result["attnbench"]["cells"]) {
     cell["problem"]["batch"] = 8192 / cell["problem"]["length"].get<int>();
   }
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   CHECK_THAT(reports::draw("time", panels[0], order, none()).at(0).subtitle,
              Catch::Contains("B·T=8192"));
   const Json plain = fixture();
-  CHECK(reports::draw("time", result::panels(plain)[0], order, none()).at(0).subtitle.find("B·T") ==
+  CHECK(reports::draw("time", test::panels(plain)[0], order, none()).at(0).subtitle.find("B·T") ==
         std::string::npos);
 }
 
 TEST_CASE("the roofline is coloured by what binds", "[reports]") {
   const Json result = fixture();
-  const auto figure = reports::draw("roofline", result::panels(result)[0], order, none()).at(0);
-  const auto colours = all_with(figure.spec["layer"], "color");
+  const auto figure = reports::draw("roofline", test::panels(result)[0], order, none()).at(0);
+  const auto colours = all_with(test::unit_of(figure.spec)["layer"], "color");
   CHECK(std::any_of(colours.begin(), colours.end(), [](const Json& encoding) {
     return encoding["color"].value("field", "") == "bound";
   }));
-  for (const Json& row : figure.spec["data"]["values"]) CHECK(row["y"].get<double>() <= 1);
+  for (const Json& row : test::own_rows(figure.spec)) CHECK(row["y"].get<double>() <= 1);
 }
 
-TEST_CASE("what a panel does not have is not drawn", "[reports]") {
+TEST_CASE("series that a panel does not have are not drawn", "[reports]") {
   const Json result = fixture();
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   CHECK(reports::draw("state", panels[0], order, none()).empty());
   CHECK(reports::draw("roofline", panels[2], order, none()).empty());
 }
 
 TEST_CASE("an unknown figure is refused by name", "[reports]") {
   const Json result = fixture();
-  CHECK_THROWS_AS(reports::draw("tme", result::panels(result)[0], order, none()), UsageFailure);
-  CHECK_THROWS_WITH(reports::draw("tme", result::panels(result)[0], order, none()),
+  CHECK_THROWS_AS(reports::draw("tme", test::panels(result)[0], order, none()), UsageFailure);
+  CHECK_THROWS_WITH(reports::draw("tme", test::panels(result)[0], order, none()),
                     Catch::Contains("tme") && Catch::Contains("slopes"));
 }

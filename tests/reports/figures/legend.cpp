@@ -4,26 +4,27 @@
 
 #include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
+#include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
 
 TEST_CASE("words for what is not drawn name how its cells ended", "[reports]") {
-  const Json cells = {{{"status", "ok"}}, {{"status", "error"}}, {{"status", "timeout"}}};
+  std::vector<result::CellRecord> cells(3);
+  cells[0].status = result::Status::ok;
+  cells[1].status = result::Status::error;
+  cells[2].status = result::Status::timeout;
   result::Panel panel;
   panel.series = {"a", "b", "c"};
-  panel.cells = {{&cells[0], "a", nullptr},
-                 {&cells[1], "b", nullptr},
-                 {&cells[2], "b", nullptr},
-                 {&cells[0], "c", nullptr}};
+  panel.cells = {
+      {&cells[0], "a", {}}, {&cells[1], "b", {}}, {&cells[2], "b", {}}, {&cells[0], "c", {}}};
   CHECK(reports::not_drawn_words(panel, {"a", "b", "c"}).empty());
   CHECK(reports::not_drawn_words(panel, {"a"}) ==
         " Not drawn, for want of a number: b (error, timeout), c.");
   CHECK(reports::with_series(panel, {"a", "c"}).series == std::vector<std::string>{"a", "c"});
   CHECK(reports::with_series(panel, {"a"}).cells.size() == 4);
-  CHECK(reports::series_of(Json::array({{{"series", "b"}}, {{"x", 1}}, {{"series", "b"}}})) ==
-        std::set<std::string>{"b"});
 }
 
 TEST_CASE("a series without a mark has no place in a legend, and is told of", "[reports]") {
@@ -35,11 +36,11 @@ TEST_CASE("a series without a mark has no place in a legend, and is told of", "[
     for (Json& cell : result["attnbench"]["cells"]) {
       if (cell["label"] == "linear") cell["status"] = status;
     }
-    return reports::draw("time", result::panels(result)[0], order, {}).at(0);
+    return reports::draw("time", test::panels(result)[0], order, {}).at(0);
   };
   const auto in_legend = [](const reports::Figure& figure) {
-    const Json domain = figure.spec["encoding"]["color"]["scale"]["domain"];
-    for (const Json& layer : figure.spec["layer"][0]["layer"]) {
+    const Json domain = test::unit_of(figure.spec)["encoding"]["color"]["scale"]["domain"];
+    for (const Json& layer : test::layers_of(figure.spec)) {
       if (!layer["encoding"].contains("shape")) continue;
       CHECK(layer["encoding"]["shape"]["scale"]["domain"] == domain);
     }

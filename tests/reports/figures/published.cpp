@@ -1,12 +1,16 @@
 #include "reports/figures/published.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
+#include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
@@ -49,7 +53,7 @@ TEST_CASE("malformed published numbers are refused by line", "[reports]") {
 
 TEST_CASE("published numbers stand only beside the cells they belong to", "[reports]") {
   const Json result = result::read_result(folder + "fixture.json");
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   const auto rows = reports::read_published(folder + "fixture_published.csv");
   CHECK(reports::published_times(rows, panels[0]).size() == 8);
   CHECK(reports::published_times(rows, panels[1]).empty());  // another pass
@@ -65,7 +69,7 @@ TEST_CASE("published ratios are drawn in the figure of speedups alone", "[report
   CHECK(*rows[0].speedup == 3.5);
   CHECK(*rows[0].bytes == 2e6);
   const Json result = result::read_result(folder + "fixture.json");
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   const auto ratios = reports::published_speedups(rows, panels[0]);
   REQUIRE(ratios.size() == 1);  // abc is no label of the result
   CHECK(ratios[0].y == 3.5);
@@ -92,9 +96,12 @@ TEST_CASE("the published numbers beside the suites are read, and belong to label
     CHECK_FALSE(rows.empty());
     for (const auto& row : rows) {
       INFO(row.label);
-      // Accuracies are shown of models that we do not have, too, and under their source's name.
-      CHECK((row.accuracy ? !row.source.empty() : suite["mechanisms"].contains(row.label)));
-      CHECK((row.seconds || row.bytes || row.speedup || row.accuracy));
+      // Models that we do not have stand under their source's name, and so does what was trained
+      // alone.
+      const bool of_training = row.accuracy || row.bits_per_byte || row.perplexity;
+      const bool of_cost = row.seconds || row.bytes || row.speedup;
+      CHECK((!row.source.empty() || (of_cost && suite["mechanisms"].contains(row.label))));
+      CHECK((of_cost || of_training));
       if (row.accuracy) CHECK((*row.accuracy >= 0 && *row.accuracy <= 1));
     }
   }
@@ -105,14 +112,48 @@ TEST_CASE("published numbers are drawn hollow and dashed", "[reports]") {
   const Json result = result::read_result(folder + "fixture.json");
   const auto rows = reports::read_published(folder + "fixture_published.csv");
   const auto figure =
-      reports::draw("time", result::panels(result)[0], {"softmax", "latte, scan"}, rows).at(0);
+      reports::draw("time", test::panels(result)[0], {"softmax", "latte, scan"}, rows).at(0);
   std::size_t layers = 0;
-  for (const Json& layer : figure.spec["layer"][0]["layer"]) {
-    if (!layer.contains("data") || layer["data"]["name"] != "published") continue;
-    ++layers;
-    CHECK((layer["mark"].contains("strokeDash") || layer["mark"]["filled"] == false));
-    CHECK(layer["data"]["values"].size() == 8);
+  for (const Json& layer : test::layers_of(figure.spec)) {
+    const Json& mark = layer["mark"];
+    const bool of_a_part =
+        layer.value("transform", Json()).dump().find("datum.part ==") != std::string::npos;
+    const bool hollow_or_dashed = mark.contains("strokeDash") || !mark.value("filled", true);
+    layers += of_a_part && hollow_or_dashed;
   }
+  std::size_t numbers = 0;
+  for (const Json& row : figure.spec["data"]["values"]) {
+    numbers += row.contains("part") && !row.contains("status");  // those with one are failures
+  }
+  CHECK(numbers == 8);
   CHECK(layers == 2);
-  CHECK(figure.spec["encoding"]["x"]["scale"]["domain"] == Json({256, 16384}));
+  CHECK(test::unit_of(figure.spec)["encoding"]["x"]["scale"]["domain"] == Json({256, 16384}));
+}
+
+TEST_CASE("published accuracies of Long Range Arena are there for every label and task of a suite",
+          "[reports][lra]") {
+  const std::string suites = std::string(ATTNBENCH_SOURCE_DIR) + "/suites/";
+  for (const char* name : {"latte_v1_table_2", "latte_v2_table_3", "lavo_table_11"}) {
+    const Json suite = Json::parse(test::read_file(suites + name + ".json"));
+    const auto rows = reports::read_published(suites + suite.at("published").get<std::string>());
+    std::map<std::string, std::set<std::string>> tasks_of;
+    for (const auto& row : rows) {
+      INFO(name << " " << row.label);
+      REQUIRE(row.accuracy);
+      CHECK(*row.accuracy > 0.1);  // ten classes
+      CHECK(*row.accuracy < 1);
+      CHECK_FALSE(row.source.empty());
+      const std::string task = row.settings.at("task");
+      CHECK(suite.at("tasks").contains(task));
+      CHECK(tasks_of[row.label].insert(task).second);  // none twice
+    }
+    for (const auto& [label, entry] : suite.at("mechanisms").items()) {
+      if (label.rfind("ours: ", 0) == 0) continue;
+      INFO(name << " " << label);
+      CHECK(tasks_of[label].size() == suite.at("tasks").size());
+    }
+  }
+  const auto speedups = reports::read_published(suites + "lra_efficiency.csv");
+  REQUIRE_FALSE(speedups.empty());
+  for (const auto& row : speedups) CHECK(row.speedup.value_or(0) > 0);
 }

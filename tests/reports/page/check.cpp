@@ -1,9 +1,10 @@
 #include "reports/page/check.hpp"
 
+#include "core/protocol.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
-using reports::Json;
+using Json = nlohmann::json;
 
 namespace {
 
@@ -17,10 +18,9 @@ Json property(const char* name, const char* status, double error, double toleran
 }
 
 Json row(const char* status, Json properties) {
-  return {
-      {"mechanism", "my_mix"}, {"implementation", "scan"}, {"pattern", "causal"},
-      {"dtype", "float32"},    {"status", status},         {"held", 1},
-      {"broken", 0},           {"not_applicable", 1},      {"properties", std::move(properties)}};
+  return {{"mechanism", "my_mix"}, {"implementation", "scan"},
+          {"pattern", "causal"},   {"dtype", "float32"},
+          {"status", status},      {"properties", std::move(properties)}};
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ TEST_CASE("the report of a check tells what failed, what was left out, and why",
   using Catch::Contains;
   CHECK_THAT(page, Catch::StartsWith("# attnbench check: failed\n"));
   CHECK_THAT(page, Contains("- my\\_mix/scan causal float32: **causality** row 3 moved by 0.5"));
-  CHECK_THAT(page, Contains("| wrong | 1 | 0 | 1 | causality 0.5 of 0.001 |"));
+  CHECK_THAT(page, Contains("| wrong | 1 | 1 | 0 | causality 0.5 of 0.001 |"));
   CHECK_THAT(page, Contains("| it looks \\| back only | cross |"));
   CHECK_THAT(page, Contains("| time in length | 1 | 0.2 | 1.9 | differs |"));
   CHECK_THAT(page, Contains("| workspace in length | 1 | 0.2 | not measured | undecided |"));
@@ -83,5 +83,5 @@ TEST_CASE("a row that crashed is told with its reason", "[reports]") {
   crashed["reason"] = "the process was killed by signal 11";
   const std::string page = reports::check_markdown({{"checks", {crashed}}});
   CHECK_THAT(page, Catch::Contains("crashed, the process was killed by signal 11"));
-  CHECK(reports::closest_to_tolerance(crashed) == nullptr);
+  CHECK(crashed.get<protocol::CheckedRow>().closest_to_tolerance() == nullptr);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/folder/combine.hpp"
+#include "tests/support/typed_results.hpp"
 
 namespace attnbench::test {
 
@@ -49,7 +49,7 @@ inline Json crossover_cell(const std::string& scope, int heads, int latents,
                            {"key_length", 64},
                            {"pattern", "causal"},
                            {"dtype", "float32"}}}};
-  return result::combine(cell, forecast, records, Json::object());
+  return combined(cell, forecast, records);
 }
 
 inline Json crossover_result(std::vector<Json> cells) {

@@ -20,9 +20,8 @@ struct Places {
   explicit Places(const std::string& axis) {
     panel.axis = axis;
     panel.series = {"latte", "softmax", "failed"};
-    panel.cells = {
-        {nullptr, "latte", &low}, {nullptr, "latte", &high}, {nullptr, "softmax", nullptr}};
-    entries = {{"latte", &low, "a"}, {"softmax", nullptr, "c"}, {"latte", &high, "b"}};
+    panel.cells = {{nullptr, "latte", low}, {nullptr, "latte", high}, {nullptr, "softmax", {}}};
+    entries = {{"latte", low, "a"}, {"softmax", {}, "c"}, {"latte", high, "b"}};
   }
 };
 

@@ -121,7 +121,7 @@ TEST_CASE("tolerances are the stated ones", "[growth]") {
   CHECK(growth_tolerance(3) == Approx(0.2));
 }
 
-TEST_CASE("what cannot be decided is said, not guessed", "[growth]") {
+TEST_CASE("an undecided growth is shown as such", "[growth]") {
   CHECK(fit_growth({}, 1).verdict == GrowthVerdict::undecided);
   CHECK(fit_growth({{512, 1}, {1024, 2}}, 1).verdict == GrowthVerdict::undecided);
   const GrowthFit narrow = fit_growth({{512, 1}, {640, 1.2}, {768, 1.5}}, 1);

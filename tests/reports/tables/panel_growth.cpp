@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench::result;
 
@@ -24,7 +25,7 @@ struct Growth {
 };
 
 /// A result of one label at five lengths, 20 ms at 1024.
-Json result_of(const Growth& growth) {
+Json growth_result(const Growth& growth) {
   Json cells = Json::array();
   for (double length = 1024; length <= 16384; length *= 2) {
     const double seconds = growth.constant + 0.02 * std::pow(length / 1024, growth.time_exponent);
@@ -71,18 +72,18 @@ Json result_of(const Growth& growth) {
 }
 
 PanelGrowth grown(const Json& result, Growing what) {
-  const auto all = panel_growth(panels(result).at(0), what);
+  const auto all = panel_growth(attnbench::test::panels(result).at(0), what);
   REQUIRE(all.size() == 1);
   return all[0];
 }
 
 std::string word_of(const Growth& growth, Growing what = Growing::time) {
-  return grown(result_of(growth), what).word;
+  return grown(growth_result(growth), what).word;
 }
 
 Grid grid_of(const Growth& growth) {
-  const Json result = result_of(growth);
-  return growth_grid(panels(result).at(0));
+  const Json result = growth_result(growth);
+  return growth_grid(attnbench::test::panels(result).at(0));
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
       INFO(task << " " << pass << " " << scope);
       CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "workspace"});
       CHECK(word_of(growth).empty());
-      const Json result = result_of(growth);
+      const Json result = growth_result(growth);
       CHECK_FALSE(claimed_exponent(result["attnbench"]["cells"][0], Growing::time, "length"));
     }
   }
@@ -136,12 +137,12 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
 }
 
 TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
-  Json result = result_of({});
+  Json result = growth_result({});
   for (const std::size_t i : {0U, 1U, 2U}) {
     Json& timing = result["attnbench"]["cells"][i]["timing"]["timed"];
     timing["median_seconds"] = timing["low_seconds"] = timing["high_seconds"] = 1e-3;
   }
-  const Grid grid = growth_grid(panels(result).at(0));
+  const Grid grid = growth_grid(attnbench::test::panels(result).at(0));
   CHECK(grid.rows.at(0).second.at(0).empty());
   CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
   CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "
@@ -154,7 +155,8 @@ TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") 
   CHECK(word_of(growth) == "cannot tell");  // no ceilings
   growth.has_ceilings = true;
   CHECK(word_of(growth) == "cannot tell");
-  CHECK_THAT(grown(result_of(growth), Growing::time).fit.reason, Catch::Contains("times slower"));
+  CHECK_THAT(grown(growth_result(growth), Growing::time).fit.reason,
+             Catch::Contains("times slower"));
   growth.time_exponent = 2;
   CHECK(word_of(growth) == "missed");
 }
@@ -166,13 +168,13 @@ TEST_CASE("smaller growth that still rises is no miss, nor what lies before the 
   growth.constant = 0.2;
   CHECK(word_of(growth) == "cannot tell");
   growth.from_length = 4096;
-  const auto later = grown(result_of(growth), Growing::time);
+  const auto later = grown(growth_result(growth), Growing::time);
   REQUIRE(later.fit.measured);
   CHECK(later.fit.local.size() == 2);
 }
 
 TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growth]") {
-  Json result = result_of({});
+  Json result = growth_result({});
   for (const std::size_t i : {0U, 1U, 4U}) {
     Json& cell = result["attnbench"]["cells"][i];
     cell["status"] = "disturbed";
@@ -183,6 +185,6 @@ TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growt
   CHECK(timed.word == "cannot tell");
   CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
   CHECK(grown(result, Growing::workspace).word == "held");
-  result["attnbench"]["cells"][4] = result_of({})["attnbench"]["cells"][4];
+  result["attnbench"]["cells"][4] = growth_result({})["attnbench"]["cells"][4];
   CHECK(grown(result, Growing::time).fit.measured.value() == Approx(1));
 }

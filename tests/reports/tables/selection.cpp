@@ -7,6 +7,7 @@
 #include "reports/tables/tables.hpp"
 #include "tests/reports/tables/training_cells.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using namespace attnbench::result;
@@ -18,7 +19,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 std::vector<Selection> selected(const Json& result) {
-  const std::vector<Panel> all = panels(result);
+  const std::vector<Panel> all = test::panels(result);
   REQUIRE(all.size() == 1);
   return selections(all.front());
 }
@@ -33,8 +34,8 @@ TEST_CASE("validation over seeds chooses the learning rate, not the test", "[sel
   const auto found = selected(result);
   REQUIRE(found.size() == 1);
   CHECK(found[0].choice().learning_rate == 0.003);
-  CHECK(found[0].choice().accuracy == Approx(0.82));
-  CHECK(found[0].choice().validation_accuracy == Approx(0.85));
+  CHECK(found[0].choice().test == Approx(0.82));
+  CHECK(found[0].choice().validation == Approx(0.85));
   CHECK(found[0].choice().cells.size() == 2);
   CHECK_FALSE(found[0].at_edge);
   CHECK(found[0].converged);
@@ -76,7 +77,7 @@ TEST_CASE("learning rates and seeds make no panels and no axis", "[selection]") 
     }
   }
   const Json result = trainings(cells);
-  const auto all = panels(result);
+  const auto all = test::panels(result);
   REQUIRE(all.size() == 1);
   CHECK(all[0].axis == "length");
   const auto found = selections(all[0]);
@@ -101,7 +102,7 @@ TEST_CASE("a table of trainings shows the choice and what is to be known of it",
   CHECK(text.find("best test") == std::string::npos);  // validation chose the same
 }
 
-TEST_CASE("what the test would have chosen stands apart, where it is another rate", "[selection]") {
+TEST_CASE("the choice by the test is shown apart, where it is another rate", "[selection]") {
   const Json result = trainings(
       {training_cell("latte", 0.001, 1, 0.4, 0.61), training_cell("latte", 0.003, 1, 0.45, 0.43)});
   const std::string text = table(result, {200, Letters::ascii});
@@ -151,4 +152,33 @@ TEST_CASE("the speed of a training that was disturbed is marked, its accuracy is
   cell["training"]["disturbed"] = true;
   const std::string text = table(trainings({cell}), {120, Letters::utf8});
   CHECK_THAT(text, Contains("1234 disturbed") && Contains("0.500") && !Contains("0.500 disturbed"));
+}
+
+TEST_CASE("the least mean validation loss chooses the learning rate of a language model",
+          "[selection]") {
+  using attnbench::test::language_models;
+  using attnbench::test::text_cell;
+  const Json result = language_models(
+      {text_cell("latte", 0.001, 1, 2.9, 2.5, 2.8), text_cell("latte", 0.003, 1, 2.6, 2.7, 2.8),
+       text_cell("latte", 0.003, 2, 2.4, 2.9, 3.0), text_cell("latte", 0.010, 1, 3.1, 3.0, 3.2),
+       text_cell("window", 0.003, 1, 2.2, 2.1, 2.1)});
+  const auto found = selected(result);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].choice().learning_rate == 0.003);
+  CHECK(found[0].choice().validation == Approx(2.5));
+  CHECK(found[0].choice().test == Approx(2.8));
+  CHECK_FALSE(found[0].at_edge);
+  CHECK(found[0].rates[found[0].best_test].learning_rate == 0.001);
+  const std::vector<Grid> grids = training_grids(test::panels(result).front());
+  CHECK(grids[0].title == "bits per byte on the test, mean over seeds (range)");
+  CHECK_THAT(grids[0].note,
+             Contains("least mean validation loss") && Contains("counts after two bytes 2.700"));
+  CHECK_THAT(grids[0].rows[0].second[0], Contains("2.800 (2.700 to 2.900)"));
+  CHECK(grids[1].columns == std::vector<std::string>{"1x", "2x"});
+  REQUIRE(grids[1].rows.size() == 2);
+  CHECK(grids[1].rows[0].second == std::vector<std::string>{"2.800", "2.900"});
+  CHECK(grids[1].rows[1].second == std::vector<std::string>{"2.100", "2.100"});
+  for (const Grid& grid : grids) {
+    CHECK_THAT(grid.title + grid.note, !Contains("accuracy"));
+  }
 }

@@ -6,9 +6,12 @@
 
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
+#include "reports/page/facts.hpp"
 #include "reports/page/page.hpp"
+#include "reports/tables/csv.hpp"
 #include "reports/tables/grid.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench::result;
 using Json = nlohmann::json;
@@ -48,7 +51,7 @@ TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", 
   const std::string text = table(fixture(), {120, Letters::utf8});
   CHECK_THAT(text, Catch::Contains("growth exponents in length"));
   const Json result = fixture();
-  const auto grids = grids_of(panels(result)[0], Letters::utf8);
+  const auto grids = grids_of(test::panels(result)[0], Letters::utf8);
   const Grid& growth = grids.back();
   CHECK(growth.columns == std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
   REQUIRE(growth.rows.front().first == "softmax");
@@ -58,7 +61,7 @@ TEST_CASE("growth exponents stand beside the claimed ones where sizes suffice", 
   Json few = fixture();
   auto& cells = few["attnbench"]["cells"];
   cells.erase(cells.begin() + 2, cells.end());
-  CHECK(grids_of(panels(few)[0], Letters::utf8).back().title != growth.title);
+  CHECK(grids_of(test::panels(few)[0], Letters::utf8).back().title != growth.title);
 }
 
 TEST_CASE("an unsteady time says so, and once by how much", "[result]") {

@@ -1,8 +1,10 @@
 // Records of trainings for tests.
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace attnbench::test {
@@ -58,6 +60,60 @@ inline Json training_cell(const std::string& label, double rate, int seed, doubl
          {{"distances", {3, 4, 17}}, {"questions", {100, 300, 400}}, {"right", {100, 150, 40}}}}}}};
 }
 
+/// A training that classified 100 examples of two classes: accuracy on the test by the last weights
+/// and by those of the best validation, which are kept.
+inline Json class_cell(const std::string& label, int seed, double last, double best) {
+  Json cell = training_cell(label, 0.1, seed, best, best);
+  Json& training = cell["training"];
+  training.erase("look_back");
+  training["test"][0].erase("wrong_from_context");
+  training["test"][0].erase("wrong_from_elsewhere");
+  training["guess"] = 0.52;
+  training["chance"] = 0.5;
+  const int right = static_cast<int>(50 * best);
+  training["confusion"] = {{right, 50 - right}, {50 - right, right}};
+  training["selection"] = {
+      {"keep", "best_validation"},
+      {"step", 30},
+      {"last", {{"step", 40}, {"validation_accuracy", last}, {"test_accuracy", last}}},
+      {"best_validation", {{"step", 30}, {"validation_accuracy", best}, {"test_accuracy", best}}}};
+  return cell;
+}
+
+/// A training of a language model: bits per byte of validation and test, and of the test at twice
+/// the training length.
+inline Json text_cell(const std::string& label, double rate, int seed, double validation,
+                      double test, double longer, Json settings = Json::object()) {
+  constexpr double nats = 0.6931471805599453;
+  if (!settings.contains("length")) settings["length"] = 256;
+  Json cell = training_cell(label, rate, seed, 0.4, 0.4, std::move(settings));
+  cell["task"] = cell["task_label"] = "lm";
+  cell["metrics"].update({{"bits_per_byte", test},
+                          {"perplexity", std::exp2(test)},
+                          {"validation_bits_per_byte", validation},
+                          {"train_bits_per_byte", test - 0.1}});
+  Json& training = cell["training"];
+  for (const char* key : {"look_back", "guess", "chance"}) training.erase(key);
+  training["judged_by"] = "loss";
+  training["levels"] = {{{"context", 0}, {"bits_per_byte", 4.6}},
+                        {{"context", 1}, {"bits_per_byte", 3.5}},
+                        {{"context", 2}, {"bits_per_byte", 2.7}}};
+  for (std::size_t i = 0; i < training["curve"].size(); ++i) {
+    training["curve"][i]["validation_loss"] = nats * (validation + 1.0 - 0.25 * double(i + 1));
+  }
+  training["test"] = Json::array();
+  for (const auto& [name, length, bits] :
+       {std::tuple("1x", 256, test), std::tuple("2x", 512, longer)}) {
+    training["test"].push_back({{"segment", name},
+                                {"length", length},
+                                {"examples", 10},
+                                {"questions", 2560},
+                                {"accuracy", 0.4},
+                                {"loss", nats * bits}});
+  }
+  return cell;
+}
+
 inline Json diverged_cell(const std::string& label, double rate, int seed) {
   Json cell = training_cell(label, rate, seed, 0, 0);
   cell.erase("training");
@@ -78,6 +134,13 @@ inline Json trainings(std::vector<Json> cells) {
             {"ceilings", Json::object()},
             {"provenance", Json::object()},
             {"cells", std::move(cells)}}}};
+}
+
+/// A result of language models.
+inline Json language_models(std::vector<Json> cells) {
+  Json result = trainings(std::move(cells));
+  result["attnbench"]["suite"]["tasks"] = {{"lm", {{"task", "lm"}, {"axis", "length"}}}};
+  return result;
 }
 
 }  // namespace attnbench::test

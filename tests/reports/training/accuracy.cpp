@@ -4,6 +4,7 @@
 #include "tests/reports/training/some_trainings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -11,7 +12,7 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("figures of trainings show every seed at the chosen learning rate", "[training]") {
   const Json result = some_trainings();
-  const auto panel = result::panels(result).at(0);
+  const auto panel = test::panels(result).at(0);
   const auto accuracy = reports::accuracy_figure(panel, order, {});
   REQUIRE(accuracy.has_value());
   const auto dots = rows_of(*accuracy, "dot");
@@ -29,7 +30,7 @@ TEST_CASE("figures of trainings show every seed at the chosen learning rate", "[
 
 TEST_CASE("the curve over learning rates stands beside its maximum", "[training]") {
   const Json result = some_trainings();
-  const auto figure = reports::accuracy_over_rate_figure(result::panels(result).at(0), order);
+  const auto figure = reports::accuracy_over_rate_figure(test::panels(result).at(0), order);
   REQUIRE(figure.has_value());
   CHECK(rows_of(*figure, "dot").size() == 5);
   const auto means = rows_of(*figure, "mean");
@@ -44,7 +45,7 @@ TEST_CASE("an axis of words has dots and their own chance, and no lines", "[trai
   hard["training"]["chance"] = 0.1;
   Json result = trainings({easy, hard});
   result["attnbench"]["suite"]["tasks"]["mqar"]["axis"] = "exercise";
-  const auto figure = reports::accuracy_figure(result::panels(result).at(0), {"a"}, {});
+  const auto figure = reports::accuracy_figure(test::panels(result).at(0), {"a"}, {});
   REQUIRE(figure.has_value());
   CHECK(rows_of(*figure, "dot").size() == 2);
   CHECK(rows_of(*figure, "mean").empty());
@@ -55,20 +56,20 @@ TEST_CASE("an axis of words has dots and their own chance, and no lines", "[trai
   CHECK(figure->spec["encoding"]["x"]["type"] == "ordinal");
   CHECK(figure->spec["encoding"]["x"]["sort"] == Json({"recall", "copying"}));  // as planned
   // With one learning rate there was nothing to choose, and there is nothing to show.
-  CHECK(reports::draw("accuracy_over_learning_rate", result::panels(result).at(0), {"a"}, {})
-            .empty());
+  CHECK(
+      reports::draw("accuracy_over_learning_rate", test::panels(result).at(0), {"a"}, {}).empty());
 }
 
 TEST_CASE("along an axis the means are joined, and without trainings there is nothing",
           "[training]") {
   const Json result = trainings({training_cell("a", 0.1, 1, 0.5, 0.5, {{"length", 64}}),
                                  training_cell("a", 0.1, 1, 0.4, 0.4, {{"length", 128}})});
-  const auto figure = reports::accuracy_figure(result::panels(result).at(0), order, {});
+  const auto figure = reports::accuracy_figure(test::panels(result).at(0), order, {});
   REQUIRE(figure.has_value());
   CHECK(rows_of(*figure, "mean").size() == 2);
   CHECK(figure->spec["encoding"]["x"]["title"] == "length T (tokens)");
   const Json failed = trainings({diverged_cell("a", 0.1, 1)});
-  const auto panel = result::panels(failed).at(0);
+  const auto panel = test::panels(failed).at(0);
   for (const char* name :
        {"accuracy", "accuracy_over_state", "accuracy_over_time", "accuracy_over_memory",
         "accuracy_over_learning_rate", "learning_curves", "loss_curves", "accuracy_by_look_back"}) {
@@ -76,14 +77,15 @@ TEST_CASE("along an axis the means are joined, and without trainings there is no
   }
 }
 
-TEST_CASE("who has no mark in a figure has none in its legend, and is told of", "[training]") {
+TEST_CASE("a series without a mark is left out of the legend, and the caption names it",
+          "[training]") {
   Json luna = diverged_cell("luna", 0.01, 1);
   luna["status"] = "unsupported";
   const Json result =
       trainings({training_cell("softmax", 0.001, 1, 0.9, 0.91), diverged_cell("window", 0.01, 1),
                  diverged_cell("window", 0.1, 1), training_cell("latte", 0.001, 1, 0.7, 0.72),
                  diverged_cell("latte", 0.01, 1), luna});
-  const auto panel = result::panels(result).at(0);
+  const auto panel = test::panels(result).at(0);
   REQUIRE(panel.series == std::vector<std::string>{"softmax", "window", "latte", "luna"});
   for (const char* name : {"accuracy", "accuracy_over_state", "learning_curves", "loss_curves",
                            "accuracy_over_learning_rate", "accuracy_by_look_back"}) {
@@ -106,7 +108,7 @@ TEST_CASE("who has no mark in a figure has none in its legend, and is told of", 
                                                 "luna (unsupported)."));
   }
   // Whoever is drawn in part stays, and nobody is told of.
-  const auto some = reports::draw("accuracy", result::panels(some_trainings()).at(0), order, {});
+  const auto some = reports::draw("accuracy", test::panels(some_trainings()).at(0), order, {});
   CHECK_THAT(some.at(0).caption, !Contains("want of a number"));
 }
 
@@ -118,7 +120,7 @@ TEST_CASE("a published number keeps the name of whom we could not train in the l
              "window,,,8192,0.5\n");
   const Json result =
       trainings({training_cell("softmax", 0.001, 1, 0.9, 0.91), diverged_cell("window", 0.01, 1)});
-  const auto figures = reports::draw("accuracy_over_state", result::panels(result).at(0), order,
+  const auto figures = reports::draw("accuracy_over_state", test::panels(result).at(0), order,
                                      reports::read_published(folder / "x.csv"));
   REQUIRE(figures.size() == 1);
   const Json colour = figures[0].spec["encoding"]["color"]["scale"];
@@ -131,7 +133,7 @@ TEST_CASE("a figure says of weights in float32 when their products were not", "[
   const auto subtitle = [](const char* autocast) {
     const Json result = trainings(
         {training_cell("latte", 0.1, 1, 0.5, 0.5, {{"dtype", "float32"}, {"autocast", autocast}})});
-    const auto figure = reports::accuracy_figure(result::panels(result).at(0), order, {});
+    const auto figure = reports::accuracy_figure(test::panels(result).at(0), order, {});
     return figure->subtitle + figure->spec["data"]["values"].dump();
   };
   CHECK_THAT(subtitle("bfloat16"), Contains(", float32 with autocast to bfloat16") &&
@@ -141,7 +143,7 @@ TEST_CASE("a figure says of weights in float32 when their products were not", "[
 
 TEST_CASE("curves have a point for each epoch, bins are powers of two", "[training]") {
   const Json result = some_trainings();
-  const auto panel = result::panels(result).at(0);
+  const auto panel = test::panels(result).at(0);
   const auto curves = reports::learning_curves_figure(panel, order);
   REQUIRE(curves.has_value());
   CHECK(rows_of(*curves, "dot").size() == 16);
@@ -157,7 +159,7 @@ TEST_CASE("curves have a point for each epoch, bins are powers of two", "[traini
 
 TEST_CASE("loss falls over steps on a logarithmic axis", "[training]") {
   Json result = some_trainings();
-  const auto figure = reports::loss_curves_figure(result::panels(result).at(0), order);
+  const auto figure = reports::loss_curves_figure(test::panels(result).at(0), order);
   REQUIRE(figure.has_value());
   const auto dots = rows_of(*figure, "dot");
   REQUIRE(dots.size() == 16);
@@ -167,7 +169,7 @@ TEST_CASE("loss falls over steps on a logarithmic axis", "[training]") {
   for (Json& cell : result["attnbench"]["cells"]) {
     if (cell.contains("training")) cell["training"]["curve"][3]["loss"] = 0.0;
   }
-  const auto exact = reports::loss_curves_figure(result::panels(result).at(0), order);
+  const auto exact = reports::loss_curves_figure(test::panels(result).at(0), order);
   CHECK(rows_of(*exact, "dot").size() == 12);  // no logarithm of 0
 }
 
@@ -183,7 +185,7 @@ TEST_CASE("each data set has curves of its own, each width or size of an option 
   }
   Json result = trainings(cells);
   result["attnbench"]["suite"]["tasks"]["mqar"]["axis"] = "exercise";
-  const auto panel = result::panels(result).at(0);
+  const auto panel = test::panels(result).at(0);
   REQUIRE(panel.cells.size() == 8);
   for (const char* name :
        {"learning_curves", "loss_curves", "accuracy_over_learning_rate", "accuracy_by_look_back"}) {
@@ -210,7 +212,7 @@ TEST_CASE("each data set has curves of its own, each width or size of an option 
     cell["settings"].erase("exercise");
   }
   result["attnbench"]["suite"]["tasks"]["mqar"]["axis"] = "width";
-  const auto by_width = result::panels(result).at(0);
+  const auto by_width = test::panels(result).at(0);
   REQUIRE(by_width.axis == "width");
   const auto together = reports::draw("learning_curves", by_width, order, {});
   REQUIRE(together.size() == 1);

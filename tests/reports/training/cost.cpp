@@ -8,6 +8,7 @@
 #include "tests/reports/training/some_trainings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
@@ -57,7 +58,7 @@ std::vector<Json> some_cells() {
 
 std::vector<reports::Figure> figures_of(const std::vector<Json>& cells, reports::Expense expense) {
   const Json result = trainings(cells);
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   std::vector<const result::Panel*> all;
   std::vector<const result::Panel*> trained;
   for (const auto& panel : panels) {
@@ -71,7 +72,7 @@ std::vector<reports::Figure> figures_of(const std::vector<Json>& cells, reports:
 /// Of the first data set.
 std::optional<reports::Figure> over_state(
     const Json& result, const std::vector<reports::PublishedRow>& published = {}) {
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   std::vector<const result::Panel*> all;
   for (const auto& panel : panels) all.push_back(&panel);
   auto figures = reports::accuracy_over_state_figures(all, order, published);
@@ -108,7 +109,7 @@ TEST_CASE("accuracy stands over the memory that another task measured", "[traini
   CHECK(dots[1]["x"].get<double>() == Approx(1));
 }
 
-TEST_CASE("what was trained in bfloat16 costs what was timed in bfloat16", "[training]") {
+TEST_CASE("a training in bfloat16 is joined with a timing in bfloat16", "[training]") {
   std::vector<Json> cells = some_cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i]["settings"]["dtype"] = "float32";
@@ -216,7 +217,7 @@ TEST_CASE("widths stand in one figure over state, other data in another", "[trai
     }
   }
   const Json result = trainings(cells);
-  const auto panels = result::panels(result);
+  const auto panels = test::panels(result);
   REQUIRE(panels.size() == 2);  // one for each width
   const auto figures =
       reports::accuracy_over_state_figures({&panels[0], &panels[1]}, {"latte"}, {});
@@ -247,7 +248,7 @@ TEST_CASE("where only states compare, the figure over them says it all", "[train
     cells.push_back(cell);
   }
   const Json result = trainings(cells);
-  const auto panel = result::panels(result).at(0);
+  const auto panel = test::panels(result).at(0);
   REQUIRE(panel.axis == result::state_bytes);
   CHECK(reports::draw("accuracy", panel, order, {}).empty());
   const auto figures = reports::draw("accuracy_over_state", panel, order, {});
@@ -295,7 +296,7 @@ TEST_CASE("published accuracies are hollow, by source, also of models that we do
   const Json result =
       trainings({training_cell("latte", 0.1, 1, 0.5, 0.5, {{"length", 64}, {"vocabulary", 256}}),
                  training_cell("latte", 0.1, 1, 0.4, 0.4, {{"length", 128}, {"vocabulary", 256}})});
-  const auto along = reports::accuracy_figure(result::panels(result).at(0), {"latte"}, rows);
+  const auto along = reports::accuracy_figure(test::panels(result).at(0), {"latte"}, rows);
   REQUIRE(along.has_value());
   CHECK_THAT(along->spec.dump(), Contains("0.125") && !Contains("stranger"));
 }

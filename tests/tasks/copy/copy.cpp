@@ -8,7 +8,7 @@ using std::int64_t;
 
 namespace {
 
-Settings small() {
+Settings small_copy() {
   return {{"batch", int64_t{8}},
           {"width", int64_t{16}},
           {"heads", int64_t{2}},
@@ -27,7 +27,7 @@ Settings small() {
 
 TEST_CASE("copying is trained on new examples in each epoch", "[copy]") {
   for (const char* name : {"softmax", "linear"}) {
-    const Ran ran = run_cell(registry(), "copy", make_cell("copy", name, "auto", small()));
+    const Ran ran = run_cell(registry(), "copy", make_cell("copy", name, "auto", small_copy()));
     CHECK(ran.check["verdict"] == "ok");
     const Json& training = ran.sections["training"];
     CHECK(training["steps"] == 9);
@@ -42,7 +42,7 @@ TEST_CASE("copying is trained on new examples in each epoch", "[copy]") {
 }
 
 TEST_CASE("a length that leaves no room to copy is refused before training", "[copy]") {
-  auto settings = small();
+  auto settings = small_copy();
   settings["length"] = int64_t{4};
   CHECK_NOTHROW(tasks::find_task("copy").forecast(registry(),
                                                   make_cell("copy", "softmax", "auto", settings)));

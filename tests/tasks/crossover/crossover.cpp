@@ -10,7 +10,7 @@ using namespace attnbench::test;
 
 namespace {
 
-Settings small(const Settings& more = {}) {
+Settings small_search(const Settings& more = {}) {
   return with({{"length_minimum", n(32)},
                {"length_maximum", n(256)},
                {"heads", n(1)},
@@ -42,8 +42,9 @@ Ran run_search(const tasks::Cell& cell, int round = 0) {
 TEST_CASE("a crossover cell compares at every coarse length and names both sides", "[crossover]") {
   for (const char* scope : {"mix", "projected", "layer"}) {
     INFO(scope);
-    const Ran ran = run_search(make_cell("crossover", "latte", "auto", small({{"scope", s(scope)}}),
-                                         {{"latents_per_head", n(4)}}));
+    const Ran ran =
+        run_search(make_cell("crossover", "latte", "auto", small_search({{"scope", s(scope)}}),
+                             {{"latents_per_head", n(4)}}));
     const Json& found = ran.sections["crossover"];
     INFO(found.dump());
     CHECK(ran.check["verdict"] == "ok");
@@ -64,13 +65,14 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
     }
     for (const std::int64_t length : {32, 64, 128, 256}) CHECK(lengths.count(length) == 1);
     CHECK_FALSE(
-        result::crossover_text(result::crossover_from(result::crossover_over({found}))).empty());
+        result::crossover_text(result::crossover_over({found.get<result::CrossoverRound>()}))
+            .empty());
   }
 }
 
 TEST_CASE("against is the named form, or the fastest of softmax's by measurement", "[crossover]") {
   const auto against = [](const char* name) {
-    const auto cell = make_cell("crossover", "window", "auto", small({{"against", s(name)}}),
+    const auto cell = make_cell("crossover", "window", "auto", small_search({{"against", s(name)}}),
                                 {{"window", Window{3, 0}}});
     return run_search(cell, 1).sections["crossover"]["against"].get<std::string>();
   };
@@ -83,16 +85,16 @@ TEST_CASE("against is the named form, or the fastest of softmax's by measurement
 TEST_CASE("a mechanism far slower at every length has no crossover", "[crossover]") {
   const auto cell =
       make_cell("crossover", "softmax", "composite",
-                small({{"against", s("window/chunked")}, {"length_minimum", n(128)}}));
+                small_search({{"against", s("window/chunked")}, {"length_minimum", n(128)}}));
   Json found = run_search(cell, 1).sections["crossover"];
   INFO(found.dump());
   CHECK(found["verdict"] != "found");
 }
 
 TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
-  const Ran ran =
-      run_search(make_cell("crossover", "latte", "auto", small({{"pass", s("forward+backward")}}),
-                           {{"latents_per_head", n(4)}}));
+  const Ran ran = run_search(make_cell("crossover", "latte", "auto",
+                                       small_search({{"pass", s("forward+backward")}}),
+                                       {{"latents_per_head", n(4)}}));
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.check.contains("gradient"));
   CHECK(ran.check["exact"].contains("gradient"));
@@ -100,7 +102,7 @@ TEST_CASE("backward passes are compared and checked, too", "[crossover]") {
 
 TEST_CASE("limits of memory and time end a search, with the reason", "[crossover]") {
   const auto cell = [](Settings more) {
-    return make_cell("crossover", "latte", "auto", small(std::move(more)),
+    return make_cell("crossover", "latte", "auto", small_search(std::move(more)),
                      {{"latents_per_head", n(4)}});
   };
   worker::set_memory_limit(200000);
@@ -117,7 +119,7 @@ TEST_CASE("limits of memory and time end a search, with the reason", "[crossover
 TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
   const tasks::Task& task = tasks::find_task("crossover");
   const auto forecast = [&](Settings more) {
-    return task.forecast(registry(), make_cell("crossover", "latte", "auto", small(more)));
+    return task.forecast(registry(), make_cell("crossover", "latte", "auto", small_search(more)));
   };
   CHECK_THROWS_WITH(forecast({{"length_minimum", n(256)}}), Catch::Contains("not less than"));
   CHECK_THROWS_WITH(forecast({{"against", s("sofmax")}}), Catch::Contains("did you mean softmax"));
@@ -125,7 +127,8 @@ TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
   CHECK_THROWS_AS(forecast({{"resolution", 2.0}}), UsageError);
   const tasks::Forecast refused = forecast({{"kv_heads", n(1)}, {"heads", n(2)}});
   CHECK_FALSE(refused.support.yes);
-  CHECK_THROWS_AS(task.make(registry(), make_cell("crossover", "latte", "auto",
-                                                  small({{"kv_heads", n(1)}, {"heads", n(2)}}))),
-                  UnsupportedError);
+  CHECK_THROWS_AS(
+      task.make(registry(), make_cell("crossover", "latte", "auto",
+                                      small_search({{"kv_heads", n(1)}, {"heads", n(2)}}))),
+      UnsupportedError);
 }

@@ -114,7 +114,7 @@ TEST_CASE("an output kept from an earlier call is found", "[cheats]") {
             at::Tensor& kept = memory->kept[inputs["query"].data_ptr()];
             const at::Tensor output = mix(mechanism, inputs, nullptr).output;
             if (!kept.defined()) kept = output.detach();
-            return kept + (output - output.detach());  // a right gradient all the same
+            return kept + (output - output.detach());  // with a right gradient
           });
       INFO(pass << " " << pattern);
       require_wrong(found(registry, {{"pass", s(pass)}, {"pattern", s(pattern)}}), "differ");

@@ -7,28 +7,28 @@ using namespace attnbench::test;
 
 namespace {
 
-Settings small(const Settings& more = {}) {
+Settings small_call(const Settings& more = {}) {
   return with({{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}}, more);
 }
 
 }  // namespace
 
 TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kernel]") {
-  const auto cell = make_cell("kernel", "softmax", "composite", small());
+  const auto cell = make_cell("kernel", "softmax", "composite", small_call());
   const Ran ran = run_cell(registry(), "kernel", cell);
   CHECK(ran.forecast.support.yes);
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.check["rows"] == 32);
   CHECK(ran.check["error"].get<double>() < 1e-6);
   CHECK_FALSE(ran.check.contains("gradient"));
-  CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() == 2);
+  CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() >= 2);  // more where one was preempted
   CHECK(ran.sections["chosen"]["implementation"] == "composite");
 }
 
 TEST_CASE("each pass is recorded under its own name, with its memory", "[kernel]") {
   for (const char* pass : {"forward", "backward", "forward+backward"}) {
     INFO(pass);
-    const auto cell = make_cell("kernel", "softmax", "composite", small({{"pass", s(pass)}}));
+    const auto cell = make_cell("kernel", "softmax", "composite", small_call({{"pass", s(pass)}}));
     const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(ran.check.dump());
     CHECK(ran.measured["timing"].contains(pass));
@@ -52,19 +52,20 @@ TEST_CASE("each pass is recorded under its own name, with its memory", "[kernel]
 }
 
 TEST_CASE("later rounds measure time alone", "[kernel]") {
-  const auto cell = make_cell("kernel", "softmax", "auto", small());
+  const auto cell = make_cell("kernel", "softmax", "auto", small_call());
   const Ran ran = run_cell(registry(), "kernel", cell, 2);
   CHECK_FALSE(ran.sections.contains("memory"));
   CHECK(ran.measured["timing"]["forward"]["round"] == 2);
 }
 
 TEST_CASE("projections inside the clock are counted, checked and metered", "[kernel]") {
-  const auto mix = make_cell("kernel", "latte", "auto", small({{"pass", s("forward+backward")}}));
+  const auto mix =
+      make_cell("kernel", "latte", "auto", small_call({{"pass", s("forward+backward")}}));
   const double flops = run_cell(registry(), "kernel", mix).forecast.cost.model_flops;
   for (const char* scope : {"projected", "layer"}) {
     INFO(scope);
     const auto cell = make_cell("kernel", "latte", "auto",
-                                small({{"scope", s(scope)}, {"pass", s("forward+backward")}}));
+                                small_call({{"scope", s(scope)}, {"pass", s("forward+backward")}}));
     const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
@@ -81,7 +82,7 @@ TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
         Settings{{"pattern", s("cross")}, {"key_length", n(40)}}, Settings{{"kv_heads", n(1)}},
         Settings{{"dtype", s("float64")}}, Settings{{"dtype", s("bfloat16")}},
         Settings{{"input_scale", 15.0}}, Settings{{"length", n(3)}}}) {
-    const auto cell = make_cell("kernel", "softmax", "composite", small(more));
+    const auto cell = make_cell("kernel", "softmax", "composite", small_call(more));
     const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(more.begin()->first << " " << ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
@@ -94,10 +95,10 @@ TEST_CASE("shared key heads are right forwards and backwards in every implementa
       for (const char* scope : {"mix", "layer"}) {
         INFO(mechanism << " " << implementation << " " << scope);
         const auto cell = make_cell("kernel", mechanism, implementation,
-                                    small({{"heads", n(4)},
-                                           {"kv_heads", n(2)},
-                                           {"scope", s(scope)},
-                                           {"pass", s("forward+backward")}}));
+                                    small_call({{"heads", n(4)},
+                                                {"kv_heads", n(2)},
+                                                {"scope", s(scope)},
+                                                {"pass", s("forward+backward")}}));
         const Ran ran = run_cell(registry(), "kernel", cell);
         INFO(ran.check.dump());
         CHECK(ran.check["verdict"] == "ok");
@@ -107,7 +108,8 @@ TEST_CASE("shared key heads are right forwards and backwards in every implementa
 }
 
 TEST_CASE("an unsupported cell is refused by the forecast", "[kernel]") {
-  const auto cell = make_cell("kernel", "softmax", "composite", small({{"dtype", s("float16")}}));
+  const auto cell =
+      make_cell("kernel", "softmax", "composite", small_call({{"dtype", s("float16")}}));
   const tasks::Task& task = tasks::find_task("kernel");
   const tasks::Forecast forecast = task.forecast(registry(), cell);
   CHECK_FALSE(forecast.support.yes);
@@ -118,7 +120,7 @@ TEST_CASE("an unsupported cell is refused by the forecast", "[kernel]") {
 TEST_CASE("forecasts run nothing in parallel and keep the number of threads", "[kernel]") {
   const int threads = at::get_num_threads();
   at::set_num_threads(3);
-  const auto cell = make_cell("kernel", "softmax", "auto", small({{"scope", s("layer")}}));
+  const auto cell = make_cell("kernel", "softmax", "auto", small_call({{"scope", s("layer")}}));
   tasks::find_task("kernel").forecast(registry(), cell);
   CHECK(at::get_num_threads() == 3);
   at::set_num_threads(threads);
@@ -126,8 +128,8 @@ TEST_CASE("forecasts run nothing in parallel and keep the number of threads", "[
 
 TEST_CASE("the predicted peak is near the measured one", "[kernel]") {
   for (const char* pass : {"forward", "forward+backward"}) {
-    const auto cell =
-        make_cell("kernel", "softmax", "composite", small({{"length", n(512)}, {"pass", s(pass)}}));
+    const auto cell = make_cell("kernel", "softmax", "composite",
+                                small_call({{"length", n(512)}, {"pass", s(pass)}}));
     const Ran ran = run_cell(registry(), "kernel", cell);
     const double measured = ran.sections["memory"]["peak_bytes"].get<double>();
     INFO(pass << ": predicted " << ran.forecast.peak_bytes << ", measured " << measured);
@@ -139,7 +141,7 @@ TEST_CASE("the predicted peak is near the measured one", "[kernel]") {
 TEST_CASE("projecting a stream of latents costs by its rows, not by the tokens", "[kernel]") {
   const auto flops = [](const char* scope) {
     const auto cell = make_cell("kernel", "luna", "composite",
-                                small({{"scope", s(scope)}, {"pattern", s("bidirectional")}}),
+                                small_call({{"scope", s(scope)}, {"pattern", s("bidirectional")}}),
                                 {{"latents_per_head", n(5)}});
     return tasks::find_task("kernel").forecast(registry(), cell).cost.model_flops;
   };

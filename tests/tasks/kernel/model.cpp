@@ -7,7 +7,7 @@ using namespace attnbench::test;
 
 namespace {
 
-Settings small(const Settings& more = {}) {
+Settings small_block(const Settings& more = {}) {
   return with({{"length", n(48)},
                {"batch", n(2)},
                {"heads", n(2)},
@@ -19,7 +19,7 @@ Settings small(const Settings& more = {}) {
 }
 
 Ran ran_model(const char* mechanism, const Settings& more) {
-  return run_cell(registry(), "kernel", make_cell("kernel", mechanism, "auto", small(more)));
+  return run_cell(registry(), "kernel", make_cell("kernel", mechanism, "auto", small_block(more)));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ TEST_CASE("the predicted memory of a model is near the measured one", "[kernel][
 
 TEST_CASE("the FLOPs of a model are those of its products", "[kernel][model]") {
   const auto flops = [](const Settings& more) {
-    const auto cell = make_cell("kernel", "softmax", "auto", small(more));
+    const auto cell = make_cell("kernel", "softmax", "auto", small_block(more));
     return tasks::find_task("kernel").forecast(registry(), cell).cost.model_flops;
   };
   const double layer = flops({{"scope", s("layer")}});
@@ -82,8 +82,32 @@ TEST_CASE("a model in 16 bits, bidirectional and with one block", "[kernel][mode
   }
 }
 
+TEST_CASE("positions are those of the scope: a model has all, layers rotary ones",
+          "[kernel][model]") {
+  for (const char* positions : {"rotary", "learned", "sinusoidal"}) {
+    const Ran ran =
+        ran_model("softmax", {{"positions", s(positions)}, {"pass", s("forward+backward")}});
+    INFO(positions << " " << ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+  }
+  const auto support = [](const char* mechanism, const char* scope, const char* positions) {
+    const auto cell = make_cell("kernel", mechanism, "auto",
+                                small_block({{"scope", s(scope)}, {"positions", s(positions)}}));
+    return tasks::find_task("kernel").forecast(registry(), cell).support;
+  };
+  for (const char* scope : {"projected", "layer"}) {
+    const Ran ran = ran_model("softmax", {{"scope", s(scope)}, {"positions", s("rotary")}});
+    INFO(scope << " " << ran.check.dump());
+    CHECK(ran.check["verdict"] == "ok");
+    CHECK_THAT(support("softmax", scope, "learned").reason, Catch::Contains("embedding"));
+  }
+  CHECK_THAT(support("softmax", "mix", "rotary").reason, Catch::Contains("scope mix"));
+  CHECK_THAT(support("latte", "model", "rotary").reason, Catch::Contains("query and a key"));
+  CHECK(support("latte", "model", "learned"));
+}
+
 TEST_CASE("a model is refused cross attention in the forecast", "[kernel][model]") {
-  const auto cell = make_cell("kernel", "softmax", "auto", small({{"pattern", s("cross")}}));
+  const auto cell = make_cell("kernel", "softmax", "auto", small_block({{"pattern", s("cross")}}));
   const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
   CHECK_FALSE(forecast.support.yes);
   CHECK_THAT(forecast.support.reason, Catch::Contains("cross"));

@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr std::uint64_t seed = 3;
+constexpr std::uint64_t every_seed = 3;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ TEST_CASE("recall is learned from every next token, the others from the scored l
   for (const std::string& name : exercise_names()) {
     const Rules rules = baseline(exercise_from(name));
     INFO(name);
-    const Example asked = make_example(rules, seed, Split::train, 1);
+    const Example asked = make_example(rules, every_seed, Split::train, 1);
     const Example all = with_learned_labels(rules, asked);
     CHECK(static_cast<double>(all.questions.size()) == labels(rules));
     const bool next = name.find("recall") != std::string::npos;
@@ -37,7 +37,7 @@ TEST_CASE("recall is learned from every next token, the others from the scored l
   }
 }
 
-TEST_CASE("exercises follow seed, split and number alone", "[mad]") {
+TEST_CASE("exercises follow every_seed, split and number alone", "[mad]") {
   for (const std::string& name : exercise_names()) {
     INFO(name);
     const Rules rules = baseline(exercise_from(name));
@@ -74,7 +74,7 @@ TEST_CASE("exercises of all allowed sizes can be made, others are refused", "[ma
     CHECK_NOTHROW(check(rules));
     for (std::uint64_t i = 0; i < 200; ++i) {
       for (const Split split : {Split::train, Split::test}) {
-        const Example example = make_example(rules, seed, split, i);
+        const Example example = make_example(rules, every_seed, split, i);
         REQUIRE(static_cast<std::int64_t>(example.tokens.size()) == rules.length);
         REQUIRE_FALSE(example.questions.empty());
         for (const std::int64_t token : example.tokens) {

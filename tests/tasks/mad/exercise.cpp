@@ -12,10 +12,10 @@ using attnbench::tasks::training::Question;
 
 namespace {
 
-constexpr std::uint64_t seed = 3;
+constexpr std::uint64_t exercise_seed = 3;
 
-Example example_of(const Rules& rules, std::uint64_t number, Split split = Split::test) {
-  return make_example(rules, seed, split, number);
+Example exercise_example(const Rules& rules, std::uint64_t number, Split split = Split::test) {
+  return make_example(rules, exercise_seed, split, number);
 }
 
 std::size_t index_of(std::int64_t place) { return static_cast<std::size_t>(place); }
@@ -43,7 +43,7 @@ TEST_CASE("in-context recall asks for each repeated key", "[mad]") {
   double asked = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
+    const Example example = exercise_example(rules, static_cast<std::uint64_t>(i));
     REQUIRE(example.tokens.size() == 128);
     std::map<std::int64_t, std::int64_t> value_of;
     std::vector<std::int64_t> wanted;
@@ -83,7 +83,7 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
   double noise = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
+    const Example example = exercise_example(rules, static_cast<std::uint64_t>(i));
     for (std::size_t t = 0; t < 128; t += 2) {
       const bool noisy = example.tokens[t] >= 16;
       REQUIRE(noisy == (example.tokens[t + 1] >= 16));
@@ -97,7 +97,7 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
   CHECK(std::abs(noise / pairs - 0.2) < bar(0.2, pairs));
   Rules loud = rules;
   loud.noise = 0.99;
-  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_match(example_of(loud, i)));
+  for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(answers_match(exercise_example(loud, i)));
 }
 
 TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest", "[mad]") {
@@ -107,7 +107,7 @@ TEST_CASE("fuzzy recall has motifs of different tokens, and asks by the longest"
   for (const Split split : {Split::train, Split::test}) {
     std::map<std::size_t, int> key_sizes, value_sizes;
     for (std::uint64_t i = 0; i < 2000; ++i) {
-      const Example example = example_of(rules, i, split);
+      const Example example = exercise_example(rules, i, split);
       REQUIRE(example.tokens.size() == 128);
       REQUIRE(answers_match(example));
       REQUIRE(example.questions.back().position == 126);
@@ -145,7 +145,7 @@ TEST_CASE("selective copying asks for the symbols in their order, at the blanks"
   double blanks_first = 0;
   const int examples = 4000;
   for (int i = 0; i < examples; ++i) {
-    const Example example = example_of(rules, static_cast<std::uint64_t>(i));
+    const Example example = exercise_example(rules, static_cast<std::uint64_t>(i));
     REQUIRE(example.tokens.size() == 256);
     REQUIRE(example.tokens[239] == 15);
     REQUIRE(example.tokens[238] < 14);  // no blank between the last symbol and the sign
@@ -175,7 +175,7 @@ TEST_CASE("compression asks the sign's position for every symbol", "[mad]") {
   CHECK(answers(rules) == 15);
   std::map<std::int64_t, double> symbols;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    const Example example = example_of(rules, i);
+    const Example example = exercise_example(rules, i);
     REQUIRE((example.tokens.size() == 32 && example.tokens[31] == 15));
     REQUIRE(example.questions.size() == 31);
     for (std::size_t q = 0; q < 31; ++q) {
@@ -198,7 +198,7 @@ TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad
   std::map<std::int64_t, std::int64_t> value_of;
   for (const Split split : {Split::train, Split::validation, Split::test}) {
     for (std::uint64_t i = 0; i < 256; ++i) {
-      const Example example = example_of(rules, i, split);
+      const Example example = exercise_example(rules, i, split);
       REQUIRE((example.tokens.size() == 32 && example.questions.size() == 16));
       for (const Question& question : example.questions) {
         REQUIRE((question.position % 2 == 1 && example.tokens[index_of(question.position)] == 255));
@@ -213,6 +213,6 @@ TEST_CASE("memorization has one map for all examples, splits and lengths", "[mad
   std::set<std::int64_t> values;
   for (const auto& [key, value] : value_of) values.insert(value);
   CHECK(values.size() == 127);
-  CHECK(make_example(rules, seed + 1, Split::test, 0).questions[0].answer !=
-        value_of[make_example(rules, seed + 1, Split::test, 0).tokens[0]]);
+  CHECK(make_example(rules, exercise_seed + 1, Split::test, 0).questions[0].answer !=
+        value_of[make_example(rules, exercise_seed + 1, Split::test, 0).tokens[0]]);
 }

@@ -10,7 +10,7 @@ using std::int64_t;
 
 namespace {
 
-tasks::Forecast forecast_of(const std::string& mechanism, const Settings& settings) {
+tasks::Forecast forecast_of_recall(const std::string& mechanism, const Settings& settings) {
   return tasks::find_task("mqar").forecast(
       registry(), make_cell("mqar", mechanism, "auto", settings, options_of(mechanism)));
 }
@@ -111,7 +111,7 @@ TEST_CASE("shapes of validation and test default to those of training", "[mqar]"
 TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   const auto refused = [](const Settings& more, const char* why) {
     INFO(why);
-    CHECK_THROWS_WITH(forecast_of("softmax", small(more)), Contains(why));
+    CHECK_THROWS_WITH(forecast_of_recall("softmax", small(more)), Contains(why));
   };
   refused({{"train_mix", std::string("15x2:20")}}, "even");
   refused({{"test_mix", std::string("16 pairs")}}, "LENGTHxPAIRS:EXAMPLES");
@@ -125,10 +125,10 @@ TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"dtype", std::string("bfloat16")}}),
                   UsageError);
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"learning_rate", -1.0}}), UsageError);
-  CHECK_FALSE(forecast_of("linformer", small()).support);
+  CHECK_FALSE(forecast_of_recall("linformer", small()).support);
   const Settings turned = small({{"positions", std::string("rotary")}});
-  CHECK_THAT(forecast_of("latte", turned).support.reason, Contains("query and a key"));
-  CHECK(forecast_of("softmax", turned).support);
+  CHECK_THAT(forecast_of_recall("latte", turned).support.reason, Contains("query and a key"));
+  CHECK(forecast_of_recall("softmax", turned).support);
 }
 
 TEST_CASE("the predicted memory of a training is near the measured one", "[mqar]") {

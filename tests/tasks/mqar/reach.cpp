@@ -100,7 +100,7 @@ TEST_CASE("the line of reach rises to 1 in small steps of whole keys", "[mqar]")
   }
   CHECK(line["reach"].back() == 1);
   // A window longer than the sequence keeps the sequence only.
-  CHECK(mqar::reach_line(look_back, model, 256, 1000, 256 * 64, 10)["state_bytes"][0] == 74);
+  CHECK(mqar::reach_line(look_back, model, 256, 1000, 256 * 64, 10).state_bytes[0] == 74);
 }
 
 TEST_CASE("records of windows agree on the line of reach", "[mqar]") {

@@ -15,10 +15,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr std::uint64_t seed = 11;
+constexpr std::uint64_t recall_seed = 11;
 
 Example example_of(const Recall& recall, const Segment& shape, std::uint64_t number) {
-  return make_example(recall, shape, seed, Split::train, 0, number);
+  return make_example(recall, shape, recall_seed, Split::train, 0, number);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ using namespace attnbench::tasks::mqar;
 
 namespace {
 
-constexpr std::uint64_t seed = 11;
+constexpr std::uint64_t statistics_seed = 11;
 
 /// Slot of each pair's question, in the order of the pairs, over many examples.
 struct Statistics {
@@ -43,7 +43,7 @@ Statistics statistics_of(const Segment& shape, std::int64_t examples) {
   const double one = 1.0 / static_cast<double>(examples);
   for (std::int64_t i = 0; i < examples; ++i) {
     const auto number = static_cast<std::uint64_t>(i);
-    const Example example = make_example(recall, shape, seed, Split::train, 0, number);
+    const Example example = make_example(recall, shape, statistics_seed, Split::train, 0, number);
     for (const Question& question : example.questions) {
       const std::int64_t slot = (question.position - context) / 2;
       const auto pair = static_cast<std::size_t>((question.position - question.distance - 1) / 2);

@@ -1,6 +1,6 @@
 #include "attention/torch/autocast.hpp"
 
-#include "tasks/training/trainer.hpp"
+#include "tasks/training/record.hpp"
 #include "tests/tasks/training/small_training.hpp"
 
 using namespace attnbench;

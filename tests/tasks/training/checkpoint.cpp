@@ -99,7 +99,7 @@ namespace {
 /// The two parts of a checkpoint's file.
 struct Parts {
   Json head;
-  NamedTensors tensors;
+  tasks::training::NamedTensors tensors;
 };
 
 Parts parts_of(const std::string& bytes) {
@@ -231,6 +231,25 @@ TEST_CASE("a checkpoint of another model is replaced by the previous one", "[che
   Checkpoints(folder.path(), identity).save(numbered(1));
   Checkpoints(folder.path(), wider).save(numbered(2));
   check_previous_is_loaded(folder, "of another training: width is \"128\" there and \"64\" here");
+}
+
+TEST_CASE("weights are read from a checkpoint of the same model, whatever else differs",
+          "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  Checkpoints(folder.path(), identity).save(numbered(1));
+  const auto file = Checkpoints(folder.path(), identity).newest();
+  Json some = identity;
+  REQUIRE(some.size() > 1);
+  some.erase(some.begin());
+  CHECK(read_checkpoint(file, some).facts["step"] == 1);
+  CHECK(read_checkpoint(file, Json::object()).tensors.size() == numbered(1).tensors.size());
+  Json wider = identity;
+  wider["settings"]["width"] = "128";
+  CHECK_THROWS_WITH(read_checkpoint(file, wider),
+                    Contains("of another training: width is \"64\" there and \"128\" here"));
+  CHECK_THROWS_WITH(read_checkpoint(folder / "none.pt", identity), Contains("cannot be read"));
+  test::write_file(file, test::read_file(file) + "x");
+  CHECK_THROWS_AS(read_checkpoint(file, identity), Error);
 }
 
 TEST_CASE("a bad checkpoint never replaces a good one", "[checkpoint]") {

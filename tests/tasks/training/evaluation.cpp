@@ -1,5 +1,6 @@
 #include "tasks/training/evaluation.hpp"
 
+#include "tasks/training/record.hpp"
 #include "tests/tasks/training/small_training.hpp"
 
 using namespace attnbench;

@@ -58,5 +58,5 @@ TEST_CASE("a gated convolution follows its definition", "[model]") {
     const at::Tensor want = x.select(1, t) + seen * gate;
     CHECK((got.select(1, t) - want).abs().max().item<double>() < 1e-12);
   }
-  CHECK(convolution.state_bytes(x.options()) == 2 * 8 * 8);
+  CHECK(convolution.empty_state(1, x.options()).bytes() == 2 * 8 * 8);
 }

@@ -92,7 +92,7 @@ inline std::pair<std::string, Json> trained(const std::string& mechanism,
     }
     CHECK(trainer.notes().empty());
     CHECK(trainer.resumed_from() == (steps.empty() ? 0 : steps.back()));
-    return {hash_of(weights_of(*model)), trainer.state().curve};
+    return {hash_of(weights_of(*model)), Json(trainer.state().curve)};
   }
   return {};
 }

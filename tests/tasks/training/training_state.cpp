@@ -1,5 +1,7 @@
 #include "tasks/training/training_state.hpp"
 
+#include "tasks/training/best_weights.hpp"
+
 #include <functional>
 #include <iterator>
 
@@ -33,7 +35,7 @@ TEST_CASE("every part of a checkpoint changes the resumed bits", "[trainer]") {
     const auto model = small_model("softmax", comparison());
     Trainer trainer(*model, data, quick(), &checkpoints);
     trainer.train();
-    return std::pair(hash_of(weights_of(*model)), trainer.state().curve);
+    return std::pair(hash_of(weights_of(*model)), Json(trainer.state().curve));
   };
   const auto want = trained("softmax", {});
   const auto whole = finish([](Checkpoint&) {});
@@ -100,7 +102,7 @@ TEST_CASE("a checkpoint that does not fit is replaced by the previous one, with 
     REQUIRE(trainer.notes().size() == 1);
     CHECK_THAT(trainer.notes()[0], Catch::Matchers::Contains("checkpoint.pt "));
     CHECK(hash_of(weights_of(*model)) == want.first);
-    CHECK(trainer.state().curve == want.second);
+    CHECK(Json(trainer.state().curve) == want.second);
   }
 }
 
@@ -109,7 +111,7 @@ TEST_CASE("training has converged when accuracy grows no more", "[trainer]") {
     TrainingState state;
     state.stopped = "epochs";
     for (const double one : accuracies) {
-      state.curve.push_back({{"validation_accuracy", one}});
+      state.curve.emplace_back().validation_accuracy = one;
     }
     return state;
   };
@@ -118,4 +120,22 @@ TEST_CASE("training has converged when accuracy grows no more", "[trainer]") {
   CHECK_FALSE(has_converged(curve({0.2, 0.4, 0.6, 0.8})));
   CHECK(has_converged(curve({0.2, 0.9, 0.9, 0.9, 0.9, 0.9, 0.905, 0.4})));
   CHECK_FALSE(has_converged(curve({0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.7, 0.72})));
+}
+
+TEST_CASE("training has converged when the loss falls no more", "[trainer]") {
+  const auto curve = [](const std::vector<double>& losses) {
+    TrainingState state;
+    for (const double one : losses) {
+      state.curve.emplace_back().validation_loss = one;
+      state.curve.back().step = static_cast<std::int64_t>(state.curve.size());
+    }
+    return state;
+  };
+  CHECK_FALSE(loss_has_converged(curve({2, 2, 2})));
+  CHECK(loss_has_converged(curve({5, 2, 1.99, 1.985})));
+  CHECK(loss_has_converged(curve({5, 2, 1.99, 3})));
+  CHECK_FALSE(loss_has_converged(curve({5, 4, 3, 2})));
+  // The best step is that of the least loss, the first of equal ones.
+  CHECK(best_step(curve({5, 2, 3, 2}), Measure::loss) == 2);
+  CHECK(best_step(TrainingState{}, Measure::loss) == 0);
 }

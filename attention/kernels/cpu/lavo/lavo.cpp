@@ -23,18 +23,18 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
     const std::int64_t rows = whole_units(tokens), stride = bases.rows;
     const BlockPlace place{b, h, t, tokens};
     const std::uint8_t* const mask = each || windows ? call.mask(b, t) : nullptr;
-    SpreadAhead ahead(tokens);
+    SpreadPrefetch prefetch(tokens);
     if (const std::int64_t next = t + tokens; next < parts.end(k)) {
-      ahead.add(call.in.query, b, h, next, sizes.head_dim);
-      if (each || windows) ahead.add(call.in.tokens, b, h, next, sizes.head_dim);
+      prefetch.add(call.in.query, b, h, next, sizes.head_dim);
+      if (each || windows) prefetch.add(call.in.tokens, b, h, next, sizes.head_dim);
     }
-    ahead.spread(FetchingProduct<R>::tiles(rows, stride) +
-                 FetchingProduct<R>::tiles(rows, bases.width));
+    prefetch.spread(FetchingProduct<R>::tiles(rows, stride) +
+                    FetchingProduct<R>::tiles(rows, bases.width));
     const auto coordinates = [&](const Operand<R>& x, R* to) ATTNBENCH_INLINE_LAMBDA {
       FetchingProduct<R>{
           rows, stride, sizes.head_dim, {x.data, x.stride, 1}, bases.along_of(h), stride, nullptr,
           0,    to,     stride}
-          .template run<Bytes>(ahead);
+          .template run<Bytes>(prefetch);
     };
     coordinates(
         open_units<T, Bytes>(call.in.query, nullptr, place, sizes.head_dim, s.query, bases.width),
@@ -50,7 +50,7 @@ ATTNBENCH_INLINE void read_part(const MemoryCall<T>& call, const MemoryScratch<C
     }
     weigh_memory<R, Bytes>(bases, s, each ? s.means : s.mean, each ? stride : 0,
                            static_cast<R>(sizes.scale * log2_of_e), tokens);
-    put_memory<T, Bytes>(call, s, place, empty, ahead);
+    put_memory<T, Bytes>(call, s, place, empty, prefetch);
     t += tokens;
     if (!windows) continue;
     begun += real_tokens(mask, tokens);
@@ -155,8 +155,6 @@ void lavo_forward(const LavoSizes& sizes, const LavoArguments<T>& arguments, Thr
   template std::size_t lavo_forward_bytes<T>(const LavoSizes&, int);                           \
   template void lavo_forward<T>(const LavoSizes&, const LavoArguments<T>&, ThreadTeam&, void*, \
                                 std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -255,8 +255,6 @@ void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
   template std::size_t lavo_backward_bytes<T>(const LavoSizes&, int);       \
   template void lavo_backward<T>(const LavoSizes&, const LavoArguments<T>&, \
                                  const LavoGradients<T>&, ThreadTeam&, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

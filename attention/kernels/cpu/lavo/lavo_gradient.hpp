@@ -81,11 +81,11 @@ ATTNBENCH_INLINE void differentiate_read(R* c, R* dm, const R* u, R* m, const R*
   for (std::int64_t j = 0; j < rows; j += S::lanes) {
     const auto a = S::load(m + j) * factor;
     const auto here = S::load(u + j);
-    const auto slope = S::load(dm + j);
-    const auto de = a * (slope * here - delta);
+    const auto grad = S::load(dm + j);
+    const auto de = a * (grad * here - delta);
     const auto logit = S::load(c + j);
     S::store(c + j, natural * de * here);
-    S::store(dm + j, slope * a + natural * de * logit);
+    S::store(dm + j, grad * a + natural * de * logit);
     S::store(m + j, a * here);
   }
 }

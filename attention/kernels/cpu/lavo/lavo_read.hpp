@@ -2,8 +2,8 @@
 // along the bases, u the mean's.
 #pragma once
 
-#include "attention/kernels/cpu/product/fetching_product.hpp"
 #include "attention/kernels/cpu/lavo/lavo_parts.hpp"
+#include "attention/kernels/cpu/product/fetching_product.hpp"
 
 namespace attnbench::kernels {
 
@@ -70,7 +70,7 @@ ATTNBENCH_INLINE void weigh_memory(const PackedBases<R>& bases, const MemoryScra
 /// Results of a block from the weighed s.logits.
 template <class T, int Bytes>
 ATTNBENCH_INLINE void put_memory(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
-                                 const BlockPlace& place, bool empty, SpreadAhead& ahead) {
+                                 const BlockPlace& place, bool empty, SpreadPrefetch& prefetch) {
   using R = Compute<T>;
   const auto& sizes = call.sizes;
   const auto& bases = call.shared.bases;
@@ -102,10 +102,10 @@ ATTNBENCH_INLINE void put_memory(const MemoryCall<T>& call, const MemoryScratch<
           s.factors[t] /= 2;
         }
       }
-      return product.template run<Bytes>(ahead);
+      return product.template run<Bytes>(prefetch);
     }
   }
-  product.template run<Bytes>(ahead);
+  product.template run<Bytes>(prefetch);
   store_block(call, s, place.b, place.h, place.t0, place.tokens, empty);
 }
 

@@ -3,8 +3,8 @@
 // of what is left, so the next head's are fetched while one head is computed.
 #pragma once
 
-#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/lavo/lavo_parts.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/simd/joined_rows.hpp"
 #include "attention/kernels/cpu/simd/stored.hpp"
 
@@ -18,7 +18,7 @@ class NextBases {
   template <class T>
   NextBases(const LavoSizes& sizes, const Rows<const T>& bases, std::int64_t h)
       : line_(reinterpret_cast<std::uintptr_t>(bases.at(0, h, 0))),
-        step_(bases.row_stride == sizes.head_dim ? Ahead::line : 0) {}
+        step_(bases.row_stride == sizes.head_dim ? Prefetch::line : 0) {}
   template <int Lines>
   ATTNBENCH_INLINE void fetch_some() {
 #pragma GCC unroll 8
@@ -59,7 +59,7 @@ struct BasisRows {
   template <int Bytes, int Part>
   ATTNBENCH_INLINE void project(const R* x, R* to, NextBases& next) const {
     using S = Simd<R, Bytes>;
-    constexpr int lines = S::lanes * Bytes / static_cast<int>(Ahead::line) / Part;
+    constexpr int lines = S::lanes * Bytes / static_cast<int>(Prefetch::line) / Part;
     for (std::int64_t j = 0; j < count; j += S::lanes) {
       const R* const rows = data + j * stride;
       typename S::Vector sums[S::lanes] = {};
@@ -82,7 +82,7 @@ struct BasisRows {
       typename S::Vector sums[2][N] = {};  // two, to hide the latency of the sums
       const R* row = data + first * S::lanes;
       for (std::int64_t j = 0; j < count; j += 2) {
-        next.fetch_some<N * Bytes / static_cast<int>(Ahead::line)>();
+        next.fetch_some<N * Bytes / static_cast<int>(Prefetch::line)>();
 #pragma GCC unroll 2
         for (int i = 0; i < 2; ++i) {
 #pragma GCC unroll 4

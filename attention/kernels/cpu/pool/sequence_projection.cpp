@@ -75,15 +75,15 @@ ATTNBENCH_INLINE void sum_part(const Call<T>& call, const Scratch<Compute<T>>& s
                                              R{0}, s.rows, cut.width);
     const Operand<R> e = open_units<R, Bytes>(weights_from(in.weights, t), nullptr,
                                               {0, h, first, slots}, tokens, s.weights, block);
-    SpreadAhead ahead(tokens);
+    SpreadPrefetch prefetch(tokens);
     if (const std::int64_t next = t + tokens; next < end) {
-      ahead.add(in.tokens, b, h, next, sizes.dim);
-      ahead.add(weights_from(in.weights, next), 0, h, first, block);
+      prefetch.add(in.tokens, b, h, next, sizes.dim);
+      prefetch.add(weights_from(in.weights, next), 0, h, first, block);
     }
-    ahead.spread(FetchingProduct<R>::tiles(rows, cut.width));
+    prefetch.spread(FetchingProduct<R>::tiles(rows, cut.width));
     FetchingProduct<R>{rows,      cut.width, tokens,   {e.data, e.stride, 1}, x.data, x.stride, sum,
                        cut.width, sum,       cut.width}
-        .template run<Bytes>(ahead);
+        .template run<Bytes>(prefetch);
   }
 }
 
@@ -175,8 +175,6 @@ void sequence_projection(const SequenceProjectionSizes& sizes,
   template void sequence_projection<T>(const SequenceProjectionSizes&,                            \
                                        const SequenceProjectionArguments<T>&, ThreadTeam&, void*, \
                                        std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

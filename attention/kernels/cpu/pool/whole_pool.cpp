@@ -32,16 +32,16 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T
       sizes.query == PoolQuery::logits ? call.shared.fence : call.shared.z_of(head);
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += pool_tokens) {
     const BlockPlace place{b, h, t, std::min(pool_tokens, parts.end(k) - t)};
-    SpreadAhead ahead(place.tokens);
-    ahead.add(call.in.out, b, h, t, n.value_dim);
+    SpreadPrefetch prefetch(place.tokens);
+    prefetch.add(call.in.out, b, h, t, n.value_dim);
     if (const std::int64_t next = t + place.tokens; next < parts.end(k)) {
-      ahead.add(call.in.query, b, h, next, dim != 0 ? dim : n.latents);
+      prefetch.add(call.in.query, b, h, next, dim != 0 ? dim : n.latents);
     }
-    ahead.spread(n.groups * FetchingProduct<R>::tiles(whole_units(place.tokens), n.width));
+    prefetch.spread(n.groups * FetchingProduct<R>::tiles(whole_units(place.tokens), n.width));
     if (sizes.query == PoolQuery::weights) {
       const Operand<R> given =
           open_units<T, Bytes>(call.in.query, nullptr, place, n.latents, s.logits, n.stride);
-      read_averages<T, Bytes>(n, &given, averages, s, call.in.out, place, ahead);
+      read_averages<T, Bytes>(n, &given, averages, s, call.in.out, place, prefetch);
       continue;
     }
     const Operand<R> from =
@@ -50,8 +50,8 @@ ATTNBENCH_INLINE void read_part(const Call<T>& call, const PoolReading<Compute<T
                                        static_cast<R>(sizes.scale * log2_of_e),
                                        -std::numeric_limits<R>::infinity(), s.logits, n.stride);
     weigh_queries<R, Bytes>(n, {from, dim, call.shared.directions_of(sizes, h)}, shift,
-                            place.tokens, s, ahead);
-    read_averages<T, Bytes>(n, nullptr, averages, s, call.in.out, place, ahead);
+                            place.tokens, s, prefetch);
+    read_averages<T, Bytes>(n, nullptr, averages, s, call.in.out, place, prefetch);
   }
 }
 
@@ -138,8 +138,6 @@ void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>
   template std::size_t whole_pool_forward_bytes<T>(const WholePoolSizes&, int);            \
   template void whole_pool_forward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, \
                                       ThreadTeam&, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -25,11 +25,11 @@ struct Call {
 template <class T>
 void prepare_head(const Call<T>& call, std::int64_t head) {
   const auto& n = call.shared.layout;
-  const auto turned = call.shared.turned_of(head);
+  const auto transposed = call.shared.transposed_of(head);
   const auto* const sum = call.shared.total(head).sum;
   for (std::int64_t d = 0; d < n.value_dim; ++d) {
     for (std::int64_t l = 0; l < n.stride; ++l) {
-      turned.average[d * n.stride + l] = l < n.latents ? sum[l * n.width + d] : 0;
+      transposed.average[d * n.stride + l] = l < n.latents ? sum[l * n.width + d] : 0;
     }
   }
 }
@@ -45,10 +45,10 @@ ATTNBENCH_INLINE void query_part(const Call<T>& call, const PoolGradientScratch<
   const std::int64_t head = b * sizes.heads + h;
   const bool logits = sizes.query != PoolQuery::weights;
   const R scale = logits ? static_cast<R>(sizes.scale) : R{1};
-  const auto turned = call.shared.turned_of(head);
-  R* const slope = call.shared.slope(head, k);
-  R* const through_z = slope + n.units * n.width;
-  std::fill_n(slope, call.shared.slope_size(), R{0});
+  const auto transposed = call.shared.transposed_of(head);
+  R* const grad = call.shared.grad(head, k);
+  R* const through_z = grad + n.units * n.width;
+  std::fill_n(grad, call.shared.grad_size(), R{0});
   for (std::int64_t t = parts.begin(k); t < parts.end(k); t += pool_tokens) {
     const std::int64_t tokens = std::min(pool_tokens, parts.end(k) - t);
     const BlockPlace place{b, h, t, tokens};
@@ -57,18 +57,18 @@ ATTNBENCH_INLINE void query_part(const Call<T>& call, const PoolGradientScratch<
     const Operand<R> upstream =
         open_units<T, Bytes>(call.out.d_out, nullptr, place, n.value_dim, s.rows, n.width);
     multiply<R, Bytes, false>(whole_units(tokens), n.stride, n.value_dim,
-                              {upstream.data, upstream.stride, 1}, turned.average, n.stride,
-                              s.slopes, n.stride);
+                              {upstream.data, upstream.stride, 1}, transposed.average, n.stride,
+                              s.grads, n.stride);
     multiply<R, Bytes, true>(n.units, n.width, tokens, {s.weights, 1, n.stride}, upstream.data,
-                             upstream.stride, slope, n.width);
+                             upstream.stride, grad, n.width);
     for (std::int64_t i = 0; i < tokens; ++i) {
-      R* const row = s.slopes + i * n.stride;
+      R* const row = s.grads + i * n.stride;
       if (logits) through_softmax<R, Bytes>(row, s.weights + i * n.stride, n.stride);
       for (std::int64_t l = 0; l < n.stride; l += S::lanes) {
         S::store(through_z + l, S::load(through_z + l) + S::load(row + l));
       }
     }
-    put_rows<T, Bytes>(s.slopes, n.stride, n.latents, scale, call.out.d_query, place);
+    put_rows<T, Bytes>(s.grads, n.stride, n.latents, scale, call.out.d_query, place);
   }
 }
 
@@ -77,21 +77,21 @@ template <class T>
 void finish_queries(const Call<T>& call, std::int64_t head) {
   using R = Compute<T>;
   const auto& n = call.shared.layout;
-  const auto turned = call.shared.turned_of(head);
+  const auto transposed = call.shared.transposed_of(head);
   const bool through_z = call.sizes.query == PoolQuery::logits_plus_z;
-  R* const whole = call.shared.slope(head, 0);
+  R* const whole = call.shared.grad(head, 0);
   for (std::int64_t k = 1; k < call.shared.queries.count; ++k) {
-    const R* const part = call.shared.slope(head, k);
-    for (std::int64_t i = 0; i < call.shared.slope_size(); ++i) whole[i] += part[i];
+    const R* const part = call.shared.grad(head, k);
+    for (std::int64_t i = 0; i < call.shared.grad_size(); ++i) whole[i] += part[i];
   }
   for (std::int64_t l = 0; l < n.stride; ++l) {
     R less = 0;
     for (std::int64_t d = 0; d < n.value_dim; ++d) {
-      const R slope = l < n.latents ? whole[l * n.width + d] : R{0};
-      turned.gradient[d * n.stride + l] = slope;
-      less += slope * turned.average[d * n.stride + l];
+      const R grad = l < n.latents ? whole[l * n.width + d] : R{0};
+      transposed.gradient[d * n.stride + l] = grad;
+      less += grad * transposed.average[d * n.stride + l];
     }
-    turned.less[l] = through_z ? less - whole[n.units * n.width + l] : less;
+    transposed.less[l] = through_z ? less - whole[n.units * n.width + l] : less;
   }
 }
 
@@ -104,8 +104,8 @@ ATTNBENCH_INLINE void key_part(const Call<T>& call, const PoolGradientScratch<Co
   const auto& n = call.shared.layout;
   const PoolParts& parts = call.shared.keys;
   const std::int64_t head = b * sizes.heads + h;
-  const auto turned = call.shared.turned_of(head);
-  const R* const d_average = call.shared.slope(head, 0);
+  const auto transposed = call.shared.transposed_of(head);
+  const R* const d_average = call.shared.grad(head, 0);
   const std::uint8_t* mask =
       call.in.key_mask == nullptr ? nullptr : call.in.key_mask + b * call.in.mask_stride;
   for (std::int64_t l = 0; l < n.stride; ++l) {
@@ -122,7 +122,7 @@ ATTNBENCH_INLINE void key_part(const Call<T>& call, const PoolGradientScratch<Co
     const Operand<R> values =
         open_units<T, Bytes>(call.in.values, mask, place, n.value_dim, s.rows, n.width);
     multiply<R, Bytes, false>(rows, n.stride, n.value_dim, {values.data, values.stride, 1},
-                              turned.gradient, n.stride, s.slopes, n.stride);
+                              transposed.gradient, n.stride, s.grads, n.stride);
     std::fill_n(s.weights + tokens * n.stride, (rows - tokens) * n.stride, R{0});
     for (std::int64_t i = 0; i < tokens; ++i) {
       for (std::int64_t l = 0; l < n.stride; l += S::lanes) {
@@ -130,13 +130,13 @@ ATTNBENCH_INLINE void key_part(const Call<T>& call, const PoolGradientScratch<Co
         const auto score = scores.factor * S::load(scores.data + i * scores.stride + l);
         const auto weight = S::exp2(score - S::load(s.z + l));
         S::store(s.weights + at, weight);
-        S::store(s.slopes + at, weight * (S::load(s.slopes + at) - S::load(turned.less + l)));
+        S::store(s.grads + at, weight * (S::load(s.grads + at) - S::load(transposed.less + l)));
       }
     }
     multiply<R, Bytes, false>(rows, n.width, n.latents, {s.weights, n.stride, 1}, d_average,
                               n.width, s.back, n.width);
-    put_rows<T, Bytes>(s.slopes, n.stride, n.latents, static_cast<R>(sizes.scale),
-                       call.out.d_scores, place);
+    put_rows<T, Bytes>(s.grads, n.stride, n.latents, static_cast<R>(sizes.scale), call.out.d_scores,
+                       place);
     put_rows<T, Bytes>(s.back, n.width, n.value_dim, R{1}, call.out.d_values, place);
   }
 }
@@ -222,8 +222,6 @@ void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
   template void whole_pool_backward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, \
                                        const PrefixPoolGradients<T>&, ThreadTeam&, void*,   \
                                        std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

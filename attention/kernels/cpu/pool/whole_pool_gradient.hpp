@@ -8,7 +8,7 @@ namespace attnbench::kernels {
 
 /// Of one head: M and dM transposed, and per latent what dk subtracts.
 template <class R>
-struct PoolTurned {
+struct PoolTransposed {
   R *average, *gradient;  ///< [value_dim, stride]
   R* less;                ///< [stride]
 };
@@ -16,26 +16,26 @@ struct PoolTurned {
 template <class R>
 struct PoolGradientShared : PoolShared<R> {
   std::int64_t heads;
-  R* slopes;  // [heads, queries.count, units * width + stride]: parts of dM, and of sum dq
-  R* turned;  // [heads, 2 value_dim * stride + stride]
+  R* grads;       // [heads, queries.count, units * width + stride]: parts of dM, and of sum dq
+  R* transposed;  // [heads, 2 value_dim * stride + stride]
 
   PoolGradientShared(Workspace& space, const WholePoolSizes& sizes)
       : PoolShared<R>(space, sizes),
         heads(sizes.batch * sizes.heads),
-        slopes(space.take<R>(heads * this->queries.count * slope_size())),
-        turned(space.take<R>(heads * turned_size())) {}
+        grads(space.take<R>(heads * this->queries.count * grad_size())),
+        transposed(space.take<R>(heads * transposed_size())) {}
 
-  std::int64_t slope_size() const {
+  std::int64_t grad_size() const {
     return this->layout.units * this->layout.width + this->layout.stride;
   }
-  std::int64_t turned_size() const {
+  std::int64_t transposed_size() const {
     return (2 * this->layout.value_dim + 1) * this->layout.stride;
   }
-  R* slope(std::int64_t head, std::int64_t k) const {
-    return slopes + (head * this->queries.count + k) * slope_size();
+  R* grad(std::int64_t head, std::int64_t k) const {
+    return grads + (head * this->queries.count + k) * grad_size();
   }
-  PoolTurned<R> turned_of(std::int64_t head) const {
-    R* const at = turned + head * turned_size();
+  PoolTransposed<R> transposed_of(std::int64_t head) const {
+    R* const at = transposed + head * transposed_size();
     const std::int64_t size = this->layout.value_dim * this->layout.stride;
     return {at, at + size, at + 2 * size};
   }
@@ -44,12 +44,12 @@ struct PoolGradientShared : PoolShared<R> {
 /// What one worker holds.
 template <class R>
 struct PoolGradientScratch : PoolScratch<R> {
-  R* slopes;  // [pool_tokens, stride]
-  R* back;    // [pool_tokens, width]
-  R* z;       // [stride]
+  R* grads;  // [pool_tokens, stride]
+  R* back;   // [pool_tokens, width]
+  R* z;      // [stride]
   PoolGradientScratch(Workspace& space, const PoolLayout<R>& layout)
       : PoolScratch<R>(space, layout),
-        slopes(space.take<R>(pool_tokens * layout.stride)),
+        grads(space.take<R>(pool_tokens * layout.stride)),
         back(space.take<R>(pool_tokens * layout.width)),
         z(space.take<R>(layout.stride)) {}
 };

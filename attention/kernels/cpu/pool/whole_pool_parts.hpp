@@ -140,7 +140,7 @@ struct PoolLogits {
   /// Makes them, unless they are there.
   template <int Bytes>
   ATTNBENCH_INLINE void make(const PoolLayout<R>& n, std::int64_t g, std::int64_t tokens, R* room,
-                             SpreadAhead& ahead) const {
+                             SpreadPrefetch& prefetch) const {
     if (dim == 0) return;
     FetchingProduct<R>{whole_units(tokens),
                        n.columns_in(g),
@@ -152,7 +152,7 @@ struct PoolLogits {
                        0,
                        room,
                        pool_group}
-        .template run<Bytes>(ahead);
+        .template run<Bytes>(prefetch);
   }
 };
 

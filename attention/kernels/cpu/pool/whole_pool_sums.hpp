@@ -95,11 +95,11 @@ template <class R, int Bytes>
 ATTNBENCH_INLINE void sum_block(const PoolLayout<R>& n, const PoolLogits<R>& logits, const R* less,
                                 const Operand<R>& values, std::int64_t tokens,
                                 const PoolSums<R>& sums, const PoolScratch<R>& s,
-                                SpreadAhead& ahead) {
+                                SpreadPrefetch& prefetch) {
   for (std::int64_t g = 0; g < n.groups; ++g) {
     const std::int64_t first = g * pool_group, columns = n.columns_in(g);
     R* const sum = sums.sum + first * n.width;
-    logits.template make<Bytes>(n, g, tokens, s.weights, ahead);
+    logits.template make<Bytes>(n, g, tokens, s.weights, prefetch);
     const Operand<R> of = logits.at(g, s.weights);
     R* const maximum = sums.maximum + first;
     R* const normaliser = sums.normaliser + first;
@@ -113,7 +113,7 @@ ATTNBENCH_INLINE void sum_block(const PoolLayout<R>& n, const PoolLogits<R>& log
     FetchingProduct<R>{n.units_in(g), n.width,       tokens, {s.weights, 1, pool_group},
                        values.data,   values.stride, sum,    n.width,
                        sum,           n.width,       s.decay}
-        .template run<Bytes>(ahead);
+        .template run<Bytes>(prefetch);
   }
 }
 
@@ -147,14 +147,14 @@ ATTNBENCH_INLINE void sum_part(const WholePoolSizes& sizes, const WholePoolArgum
                                       : open_rows<T, Bytes>(in.scores, mask, place, sizes.latents,
                                                             static_cast<R>(sizes.scale * log2_of_e),
                                                             none, s.logits, n.stride);
-    SpreadAhead ahead(tokens);
+    SpreadPrefetch prefetch(tokens);
     if (const std::int64_t next = t + tokens; next < shared.keys.end(k)) {
-      ahead.add(in.scores, b, h, next, dim != 0 ? dim : sizes.latents);
-      ahead.add(in.values, b, h, next, sizes.value_dim);
+      prefetch.add(in.scores, b, h, next, dim != 0 ? dim : sizes.latents);
+      prefetch.add(in.values, b, h, next, sizes.value_dim);
     }
-    ahead.spread(n.groups * FetchingProduct<R>::tiles(std::min(n.units, pool_group), n.width));
+    prefetch.spread(n.groups * FetchingProduct<R>::tiles(std::min(n.units, pool_group), n.width));
     sum_block<R, Bytes>(n, {given, dim, shared.directions_of(sizes, h)},
-                        dim != 0 ? s.less : nullptr, values, tokens, sums, s, ahead);
+                        dim != 0 ? s.less : nullptr, values, tokens, sums, s, prefetch);
   }
 }
 

@@ -86,13 +86,13 @@ ATTNBENCH_INLINE void weigh(const Operand<R>& q, const R* shift, const R* tops, 
 template <class R, int Bytes>
 ATTNBENCH_INLINE void weigh_queries(const PoolLayout<R>& n, const PoolLogits<R>& logits,
                                     const R* shift, std::int64_t tokens, const PoolReading<R>& s,
-                                    SpreadAhead& ahead) {
+                                    SpreadPrefetch& prefetch) {
   using S = Simd<R, Bytes>;
   constexpr R none = -std::numeric_limits<R>::infinity();
   const std::int64_t rows = whole_units(tokens);
   std::fill_n(s.lanes, pool_tokens * S::lanes, none);
   for (std::int64_t g = 0; g < n.groups; ++g) {
-    logits.template make<Bytes>(n, g, tokens, s.weights_of(g), ahead);
+    logits.template make<Bytes>(n, g, tokens, s.weights_of(g), prefetch);
     raise_tops<R, Bytes>(logits.at(g, s.weights_of(g)), shift + g * pool_group, tokens,
                          n.columns_in(g), s.lanes);
   }
@@ -117,7 +117,7 @@ template <class T, int Bytes>
 ATTNBENCH_INLINE void read_averages(const PoolLayout<Compute<T>>& n,
                                     const Operand<Compute<T>>* given, const Compute<T>* averages,
                                     const PoolReading<Compute<T>>& s, const Rows<T>& out,
-                                    const BlockPlace& place, SpreadAhead& ahead) {
+                                    const BlockPlace& place, SpreadPrefetch& prefetch) {
   using R = Compute<T>;
   const std::int64_t rows = whole_units(place.tokens);
   // The last product may write to where the results belong.
@@ -146,7 +146,7 @@ ATTNBENCH_INLINE void read_averages(const PoolLayout<Compute<T>>& n,
                        last ? to_stride : n.width,
                        nullptr,
                        last && given == nullptr ? s.factors : nullptr}
-        .template run<Bytes>(ahead);
+        .template run<Bytes>(prefetch);
   }
   if (to == s.out) put_rows<T, Bytes>(s.out, n.width, n.value_dim, R{1}, out, place);
 }

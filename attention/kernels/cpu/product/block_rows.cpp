@@ -136,12 +136,9 @@ void sum_parts(const R* parts, std::int64_t tokens, R* sums) {
   template void dot_rows<R, BYTES>(const Panels<R>&, const Panels<R>&, std::int64_t, std::int64_t, \
                                    bool, R*);                                                      \
   template void sum_parts<R, BYTES>(const R*, std::int64_t, R*);
-#define ATTNBENCH_FOR_WIDTHS(INSTANTIATE, T) \
-  INSTANTIATE(T, 16) INSTANTIATE(T, 32) INSTANTIATE(T, 64)
 ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE, float)
 ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE, double)
 ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE, BFloat16)
-ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE_DOTS, float)
-ATTNBENCH_FOR_WIDTHS(ATTNBENCH_INSTANTIATE_DOTS, double)
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE_DOTS)
 
 }  // namespace attnbench::kernels

@@ -7,7 +7,7 @@ namespace {
 /// column of a lie side by side.
 template <class R, int Bytes, bool Across, int M, int N>
 ATTNBENCH_INLINE void tile(const FetchingProduct<R>& p, std::int64_t i, std::int64_t j,
-                           SpreadAhead& ahead) {
+                           SpreadPrefetch& prefetch) {
   using S = Simd<R, Bytes>;
   typename S::Vector sums[M][N];
 #pragma GCC unroll 8
@@ -37,7 +37,7 @@ ATTNBENCH_INLINE void tile(const FetchingProduct<R>& p, std::int64_t i, std::int
     left += column_stride;
     right += step;
   };
-  SpreadAhead::Lines lines = ahead.next(p.b);
+  SpreadPrefetch::Lines lines = prefetch.next(p.b);
   // By twos: what counts steps takes the units that multiply.
   for (std::int64_t pairs = p.k / 2; pairs > 0; --pairs) {
     add();
@@ -58,7 +58,7 @@ ATTNBENCH_INLINE void tile(const FetchingProduct<R>& p, std::int64_t i, std::int
 }
 
 template <class R, int Bytes, bool Across>
-void run_as(const FetchingProduct<R>& given, SpreadAhead& ahead) {
+void run_as(const FetchingProduct<R>& given, SpreadPrefetch& prefetch) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
     constexpr int M = Bytes == 64 ? 6 : 4;
@@ -70,12 +70,12 @@ void run_as(const FetchingProduct<R>& given, SpreadAhead& ahead) {
                                    const std::int64_t j = first * lanes;
                                    std::int64_t i = 0;
                                    for (; i + M <= p.m; i += M)
-                                     tile<R, Bytes, Across, M, N>(p, i, j, ahead);
+                                     tile<R, Bytes, Across, M, N>(p, i, j, prefetch);
                                    if (i + 4 <= p.m) {
-                                     tile<R, Bytes, Across, 4, N>(p, i, j, ahead);
+                                     tile<R, Bytes, Across, 4, N>(p, i, j, prefetch);
                                      i += 4;
                                    }
-                                   if (i < p.m) tile<R, Bytes, Across, 2, N>(p, i, j, ahead);
+                                   if (i < p.m) tile<R, Bytes, Across, 2, N>(p, i, j, prefetch);
                                  });
   });
 }
@@ -84,18 +84,18 @@ void run_as(const FetchingProduct<R>& given, SpreadAhead& ahead) {
 
 template <class R>
 template <int Bytes>
-void FetchingProduct<R>::run(SpreadAhead& ahead) const {
+void FetchingProduct<R>::run(SpreadPrefetch& prefetch) const {
   if (a.row_stride == 1) {
-    run_as<R, Bytes, true>(*this, ahead);
+    run_as<R, Bytes, true>(*this, prefetch);
   } else {
-    run_as<R, Bytes, false>(*this, ahead);
+    run_as<R, Bytes, false>(*this, prefetch);
   }
 }
 
-#define ATTNBENCH_INSTANTIATE(R)                                 \
-  template void FetchingProduct<R>::run<16>(SpreadAhead&) const; \
-  template void FetchingProduct<R>::run<32>(SpreadAhead&) const; \
-  template void FetchingProduct<R>::run<64>(SpreadAhead&) const;
+#define ATTNBENCH_INSTANTIATE(R)                                    \
+  template void FetchingProduct<R>::run<16>(SpreadPrefetch&) const; \
+  template void FetchingProduct<R>::run<32>(SpreadPrefetch&) const; \
+  template void FetchingProduct<R>::run<64>(SpreadPrefetch&) const;
 ATTNBENCH_INSTANTIATE(float)
 ATTNBENCH_INSTANTIATE(double)
 

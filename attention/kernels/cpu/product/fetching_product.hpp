@@ -2,21 +2,22 @@
 // fetched on the way, and results go where they belong.
 #pragma once
 
-#include "attention/kernels/cpu/product/prefetch.hpp"
 #include "attention/kernels/cpu/product/multiply.hpp"
+#include "attention/kernels/cpu/product/prefetch.hpp"
 
 namespace attnbench::kernels {
 
 /// Rows that come next, fetched evenly over the tiles of a block's products: memory that is asked
 /// for too much at once holds the products up.
-class SpreadAhead {
+class SpreadPrefetch {
  public:
-  explicit SpreadAhead(std::int64_t tokens) : tokens_(tokens), lines_(tokens) {}
+  explicit SpreadPrefetch(std::int64_t tokens) : tokens_(tokens), lines_(tokens) {}
   template <class T>
   void add(const Rows<T>& rows, std::int64_t b, std::int64_t h, std::int64_t t,
            std::int64_t width) {
     lines_.add(rows, b, h, t, width);
-    columns_ += (width * static_cast<std::int64_t>(sizeof(T)) + Ahead::line - 1) / Ahead::line;
+    columns_ +=
+        (width * static_cast<std::int64_t>(sizeof(T)) + Prefetch::line - 1) / Prefetch::line;
   }
   /// There will be so many tiles at least.
   void spread(std::int64_t tiles) { halves_ = 2 * columns_ <= tiles; }
@@ -36,10 +37,10 @@ class SpreadAhead {
 
  private:
   std::int64_t tokens_;
-  Ahead lines_;
+  Prefetch lines_;
   std::int64_t columns_ = 0;
   bool halves_ = false, half_done_ = false;
-  Ahead::Column column_{};
+  Prefetch::Column column_{};
 };
 
 /// to = (decays from + a b) factors: m x n numbers, m in whole units of rows, n in whole vectors.
@@ -63,7 +64,7 @@ struct FetchingProduct {
   }
   /// For float and double, vectors of 16, 32 and 64 bytes.
   template <int Bytes>
-  void run(SpreadAhead& ahead) const;
+  void run(SpreadPrefetch& prefetch) const;
 };
 
 }  // namespace attnbench::kernels

@@ -31,11 +31,6 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a, const R
                                           const R*, std::int64_t, R*, std::int64_t);         \
   template void multiply<R, BYTES, true>(std::int64_t, std::int64_t, std::int64_t, Left<R>,  \
                                          const R*, std::int64_t, R*, std::int64_t);
-ATTNBENCH_INSTANTIATE(float, 16)
-ATTNBENCH_INSTANTIATE(float, 32)
-ATTNBENCH_INSTANTIATE(float, 64)
-ATTNBENCH_INSTANTIATE(double, 16)
-ATTNBENCH_INSTANTIATE(double, 32)
-ATTNBENCH_INSTANTIATE(double, 64)
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

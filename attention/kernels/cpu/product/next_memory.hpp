@@ -20,7 +20,7 @@ class NextMemory {
     const std::int64_t bytes = count * width * static_cast<std::int64_t>(sizeof(T));
     const std::int64_t step = (bytes + groups_ - 1) / groups_;
     areas_[count_++] = {reinterpret_cast<std::uintptr_t>(rows), bytes,
-                        (step + Ahead::line - 1) / Ahead::line * Ahead::line};
+                        (step + Prefetch::line - 1) / Prefetch::line * Prefetch::line};
   }
   /// Those of one head from t on, where they do.
   template <class T>
@@ -33,7 +33,7 @@ class NextMemory {
     for (int i = 0; i < count_; ++i) {
       const Area& area = areas_[i];
       const std::int64_t end = std::min(area.bytes, (group + 1) * area.step);
-      for (std::int64_t at = group * area.step; at < end; at += Ahead::line) {
+      for (std::int64_t at = group * area.step; at < end; at += Prefetch::line) {
         fetch(area.from + static_cast<std::uintptr_t>(at));
       }
     }

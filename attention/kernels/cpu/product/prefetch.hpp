@@ -12,10 +12,10 @@ namespace attnbench::kernels {
 /// The rows that come next, cut into columns of as many cache lines as a block has tokens: along
 /// the rows where they lie side by side, as the machine's own prefetcher likes it; else across
 /// them.
-class Ahead {
+class Prefetch {
  public:
   static constexpr std::int64_t line = 64;
-  explicit Ahead(std::int64_t tokens) : tokens_(tokens) {}
+  explicit Prefetch(std::int64_t tokens) : tokens_(tokens) {}
   std::int64_t tokens() const { return tokens_; }
   /// Addresses are `from`, from + step, ...: one for each token of the block.
   struct Column {

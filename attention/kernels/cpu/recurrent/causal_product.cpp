@@ -100,8 +100,6 @@ void causal_product_forward(const CausalProductSizes& sizes,
   template void causal_product_forward<T>(const CausalProductSizes&,                            \
                                           const CausalProductArguments<T>&, ThreadTeam&, void*, \
                                           std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

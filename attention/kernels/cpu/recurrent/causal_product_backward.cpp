@@ -97,14 +97,14 @@ struct ProductGradient {
     }
   }
 
-  /// J vectors of features, from f on. elu(x) + 1 has the slope min(phi, 1).
+  /// J vectors of features, from f on. elu(x) + 1 has the derivative min(phi, 1).
   template <int Bytes, ProductFeature Feature, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* deltas,
                                        std::int64_t f, std::int64_t column) const {
     using S = Simd<R, Bytes>;
-    // The slope times `factor`, which phi has been multiplied by.
-    const auto slope_of = [](typename S::Vector phi, R factor) ATTNBENCH_INLINE_LAMBDA {
+    // The derivative times `factor`, which phi has been multiplied by.
+    const auto grad_of = [](typename S::Vector phi, R factor) ATTNBENCH_INLINE_LAMBDA {
       const auto most = S::broadcast(factor);
       if (Feature == ProductFeature::identity) return most;
       return factor < 0 ? S::max(phi, most) : S::min(phi, most);
@@ -119,7 +119,7 @@ struct ProductGradient {
     const R* weights = block.weights.at(last, column);
     const R* scores = block.scores.at(last, column);
     const R* sums = block.sums.at(last, column);
-    const R* slopes = x.at(last, f);
+    const R* grads = x.at(last, f);
     const R* intra_block = z.at(last, column);
     const R* const factors = block.factors;
     T* dq = gradients.d_query.at(b, h, t0 + last) + f;
@@ -140,18 +140,17 @@ struct ProductGradient {
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
         const auto weight = S::load(weights + at);
-        const auto d_weight = S::load(slopes + at) + delta * S::load(sums + at);
+        const auto d_weight = S::load(grads + at) + delta * S::load(sums + at);
         later[j] += delta * weight;
         const auto d_score = real * (S::load(intra_block + at) + later[j]);
         const auto score = S::load(scores + at);
-        store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * slope_of(weight, factor),
-                                   features);
-        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score * slope_of(score, 1), features);
+        store_columns<T, Bytes, J>(dq + j * S::lanes, d_weight * grad_of(weight, factor), features);
+        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score * grad_of(score, 1), features);
       }
       weights -= panel_columns<R>;
       scores -= panel_columns<R>;
       sums -= panel_columns<R>;
-      slopes -= panel_columns<R>;
+      grads -= panel_columns<R>;
       intra_block -= panel_columns<R>;
       dq -= query_stride;
       dk -= key_stride;
@@ -217,8 +216,6 @@ void causal_product_backward(const CausalProductSizes& sizes,
   template void causal_product_backward<T>(                                              \
       const CausalProductSizes&, const CausalProductArguments<T>&,                       \
       const CausalProductGradients<T>&, ThreadTeam&, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -123,11 +123,6 @@ void close_product(const CausalProductSizes& sizes, const ProductBlock<R>& block
                                               const Opened<R>&, std::int64_t, std::int64_t);  \
   template void close_product<R, BYTES>(const CausalProductSizes&, const ProductBlock<R>&,    \
                                         std::int64_t);
-ATTNBENCH_INSTANTIATE(float, 16)
-ATTNBENCH_INSTANTIATE(float, 32)
-ATTNBENCH_INSTANTIATE(float, 64)
-ATTNBENCH_INSTANTIATE(double, 16)
-ATTNBENCH_INSTANTIATE(double, 32)
-ATTNBENCH_INSTANTIATE(double, 64)
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -35,7 +35,7 @@ struct Tile {
   }
   /// Adds tokens [t, t + M) of v times columns of `right` [width, stride].
   ATTNBENCH_INLINE void add_product(const Panels<const R>& v, std::int64_t width, std::int64_t t,
-                                    const R* right, std::int64_t stride, Ahead::Column lines,
+                                    const R* right, std::int64_t stride, Prefetch::Column lines,
                                     std::int64_t line_count) {
     std::int64_t beside[N];
 #pragma GCC unroll 4
@@ -68,11 +68,11 @@ constexpr int vectors_at_once = Bytes == 64 ? 4 : 2;
 
 template <class R, int Bytes, int M, int N>
 ATTNBENCH_INLINE void meet_tile(std::int64_t width, const Panels<const R>& v, std::int64_t s,
-                                std::int64_t t, const R* turned, std::int64_t stride,
+                                std::int64_t t, const R* transposed, std::int64_t stride,
                                 R* intra_block) {
   using S = Simd<R, Bytes>;
   Tile<R, Bytes, M, N> tile;
-  tile.add_product(v, width, s, turned + t, stride,
+  tile.add_product(v, width, s, transposed + t, stride,
                    {reinterpret_cast<std::uintptr_t>(intra_block), 0}, 0);
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
@@ -88,7 +88,7 @@ ATTNBENCH_INLINE void read_tile(const IntraBlockScores<R>& block, std::int64_t t
   using S = Simd<R, Bytes>;
   Tile<R, Bytes, M, N> tile;
   tile.add_product(block.v, block.width, t, block.room + l, block.latents,
-                   block.ahead->next(block.intra_block), block.ahead->tokens());
+                   block.prefetch->next(block.intra_block), block.prefetch->tokens());
 #pragma GCC unroll 8
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 4
@@ -167,11 +167,6 @@ void read_intra_block_scores(const IntraBlockScores<R>& given) {
   template void intra_block_scores<R, BYTES>(std::int64_t, std::int64_t, const Panels<const R>&, \
                                              const Panels<const R>&, R*, R*);                    \
   template void read_intra_block_scores<R, BYTES>(const IntraBlockScores<R>&);
-ATTNBENCH_INSTANTIATE(float, 16)
-ATTNBENCH_INSTANTIATE(float, 32)
-ATTNBENCH_INSTANTIATE(float, 64)
-ATTNBENCH_INSTANTIATE(double, 16)
-ATTNBENCH_INSTANTIATE(double, 32)
-ATTNBENCH_INSTANTIATE(double, 64)
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

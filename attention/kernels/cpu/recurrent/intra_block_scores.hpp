@@ -45,8 +45,8 @@ struct IntraBlockScores {
   const R* memory;       ///< [latents, width]: sum P g^T of the tokens after the block
   const R* decay;        ///< [latents]: what the block sees of it
   R* room;
-  Panels<R> z;   ///< [tokens, latents]
-  Ahead* ahead;  ///< what to fetch meanwhile
+  Panels<R> z;         ///< [tokens, latents]
+  Prefetch* prefetch;  ///< what to fetch meanwhile
 };
 
 /// For float and double, vectors of 16, 32 and 64 bytes.

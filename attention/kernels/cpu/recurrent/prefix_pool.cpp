@@ -110,8 +110,6 @@ void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments
   template std::size_t prefix_pool_forward_bytes<T>(const PrefixPoolSizes&, int);             \
   template void prefix_pool_forward<T>(const PrefixPoolSizes&, const PrefixPoolArguments<T>&, \
                                        ThreadTeam&, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -142,7 +142,7 @@ struct PoolGradient {
     const R* weights = block.weights.at(last, column);
     const R* sums = block.sums.at(last, column);
     const R* scores = block.scores.at(last, column);
-    const R* slopes = x.at(last, l);
+    const R* grads = x.at(last, l);
     const R* intra_block = z.at(last, column);
     T* dq = gradients.d_query.at(b, h, t0 + last) + l;
     T* dk = gradients.d_scores.at(b, h, t0 + last) + l;
@@ -160,15 +160,15 @@ struct PoolGradient {
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
         const auto weight = S::load(weights + at);
-        const auto slope = S::load(slopes + at);
+        const auto grad = S::load(grads + at);
         const auto sum = S::load(sums + at);
         typename S::Vector d_query;
         if constexpr (Kind == PoolQuery::weights) {
-          d_query = slope * S::reciprocal(sum);
+          d_query = grad * S::reciprocal(sum);
           later[j] += weight * d_query;
         } else {
-          d_query = scale * weight * (slope - sum * delta);
-          later[j] += weight * (Kind == PoolQuery::logits ? slope * S::reciprocal(sum) : delta);
+          d_query = scale * weight * (grad - sum * delta);
+          later[j] += weight * (Kind == PoolQuery::logits ? grad * S::reciprocal(sum) : delta);
         }
         const auto d_score = scale * S::load(scores + at) * (S::load(intra_block + at) - later[j]);
         store_columns<T, Bytes, J>(dq + j * S::lanes, d_query, latents);
@@ -177,7 +177,7 @@ struct PoolGradient {
       weights -= panel_columns<R>;
       sums -= panel_columns<R>;
       scores -= panel_columns<R>;
-      slopes -= panel_columns<R>;
+      grads -= panel_columns<R>;
       intra_block -= panel_columns<R>;
       dq -= query_stride;
       dk -= key_stride;
@@ -249,8 +249,6 @@ void prefix_pool_backward(const PrefixPoolSizes& sizes, const PrefixPoolArgument
   template void prefix_pool_backward<T>(const PrefixPoolSizes&, const PrefixPoolArguments<T>&, \
                                         const PrefixPoolGradients<T>&, ThreadTeam&, void*,     \
                                         std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -255,11 +255,6 @@ void close_pool(PoolQuery kind, const PoolBlock<R>& block, std::int64_t tokens) 
   template void weigh_pool<R, BYTES, true>(PoolQuery, const PoolBlock<R>&, const Opened<R>&,  \
                                            std::int64_t, std::int64_t);                       \
   template void close_pool<R, BYTES>(PoolQuery, const PoolBlock<R>&, std::int64_t);
-ATTNBENCH_INSTANTIATE(float, 16)
-ATTNBENCH_INSTANTIATE(float, 32)
-ATTNBENCH_INSTANTIATE(float, 64)
-ATTNBENCH_INSTANTIATE(double, 16)
-ATTNBENCH_INSTANTIATE(double, 32)
-ATTNBENCH_INSTANTIATE(double, 64)
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

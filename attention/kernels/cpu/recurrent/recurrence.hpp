@@ -102,15 +102,16 @@ void close_memory(const Memory<R>& memory, R* carried, std::int64_t carried_stri
 
 /// What to fetch of token t0 and those after it, if there are any: inputs, and where results go.
 template <class Family>
-Ahead inputs_ahead(const typename Family::Sizes& sizes, const typename Family::Arguments& arguments,
-                   const RecurrentItem& item, std::int64_t t0) {
-  Ahead ahead(block_tokens);
-  if (t0 >= sizes.length) return ahead;
-  ahead.add(Family::keys(arguments), item.b, item.h, t0, sizes.memory_rows());
-  ahead.add(arguments.query, item.b, item.h, t0, sizes.memory_rows());
-  ahead.add(arguments.values, item.b, item.h, t0, item.columns);
-  ahead.add(arguments.out, item.b, item.h, t0, item.columns);
-  return ahead;
+Prefetch inputs_ahead(const typename Family::Sizes& sizes,
+                      const typename Family::Arguments& arguments, const RecurrentItem& item,
+                      std::int64_t t0) {
+  Prefetch prefetch(block_tokens);
+  if (t0 >= sizes.length) return prefetch;
+  prefetch.add(Family::keys(arguments), item.b, item.h, t0, sizes.memory_rows());
+  prefetch.add(arguments.query, item.b, item.h, t0, sizes.memory_rows());
+  prefetch.add(arguments.values, item.b, item.h, t0, item.columns);
+  prefetch.add(arguments.out, item.b, item.h, t0, item.columns);
+  return prefetch;
 }
 
 /// Some columns of rows.
@@ -168,7 +169,7 @@ void recurrent_item(const typename Family::Sizes& sizes,
         open_values<T, Bytes>(arguments.values, mask, place, columns, s.values);
     Panels<R> out = lying_panels<R>(arguments.out, place, columns);
     if (out.data == nullptr) out = s.out;
-    Ahead ahead = inputs_ahead<Family>(sizes, arguments, item, t0 + place.tokens);
+    Prefetch prefetch = inputs_ahead<Family>(sizes, arguments, item, t0 + place.tokens);
     for (std::int64_t l = 0; l < s.rows; l += group_columns<R>) {
       const std::int64_t end = std::min(l + group_columns<R>, s.block.stride);
       Family::template weigh<Bytes>(sizes, s.block, opened, l, end);
@@ -184,13 +185,13 @@ void recurrent_item(const typename Family::Sizes& sizes,
                                memory.data + l * memory.stride,
                                memory.stride,
                                s.block.decay + l,
-                               &ahead,
+                               &prefetch,
                                l > 0,
                                last ? s.block.factors : nullptr};
       if (place.tokens == 1) {
         scan_token<R, Bytes>(block);
       } else {
-        scan<R, Bytes, Fade::rows, Order::forwards>(block);
+        scan<R, Bytes, Decay::rows, Order::forwards>(block);
       }
     }
     if (out.data == s.out.data) {

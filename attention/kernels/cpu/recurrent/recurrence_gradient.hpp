@@ -63,17 +63,17 @@ class GradientSweep {
                                  {0, f_.sizes.value_dim, s_.width}, room);
   }
   /// Calls the inputs of the tokens from t on.
-  void call(Ahead& ahead, std::int64_t t) const {
-    ahead.add(f_.keys(), f_.b, f_.h, t, f_.sizes.memory_rows());
-    ahead.add(f_.arguments.query, f_.b, f_.h, t, f_.sizes.memory_rows());
-    ahead.add(f_.arguments.values, f_.b, f_.h, t, f_.sizes.value_dim);
-    ahead.add(f_.gradients.d_out, f_.b, f_.h, t, f_.sizes.value_dim);
+  void call(Prefetch& prefetch, std::int64_t t) const {
+    prefetch.add(f_.keys(), f_.b, f_.h, t, f_.sizes.memory_rows());
+    prefetch.add(f_.arguments.query, f_.b, f_.h, t, f_.sizes.memory_rows());
+    prefetch.add(f_.arguments.values, f_.b, f_.h, t, f_.sizes.value_dim);
+    prefetch.add(f_.gradients.d_out, f_.b, f_.h, t, f_.sizes.value_dim);
   }
 
   /// Calls a block of X, which lies in one piece.
-  void call_x(Ahead& ahead, const R* x) const {
+  void call_x(Prefetch& prefetch, const R* x) const {
     const std::int64_t bytes = kept_.x_block / block_tokens * static_cast<std::int64_t>(sizeof(R));
-    ahead.add(x, bytes, bytes);
+    prefetch.add(x, bytes, bytes);
   }
 
   /// `body(begin, end)` for the groups of latents, in rising order.
@@ -92,15 +92,15 @@ class GradientSweep {
     const std::int64_t n = opened.tokens;
     const Panels<const R> values = open(f_.arguments.values, f_.mask(), t, n, s.values);
     const Panels<const R> upstream = open(f_.gradients.d_out, nullptr, t, n, s.upstream);
-    Ahead ahead(block_tokens);
-    if (t + n < f_.sizes.length) call(ahead, t + n);
-    if (t0 + block_tokens < f_.sizes.length) call_x(ahead, x_block.data + kept_.x_block);
+    Prefetch prefetch(block_tokens);
+    if (t + n < f_.sizes.length) call(prefetch, t + n);
+    if (t0 + block_tokens < f_.sizes.length) call_x(prefetch, x_block.data + kept_.x_block);
     for_groups([&](std::int64_t l, std::int64_t last) {
       f_.template weigh<Bytes, false>(s.block, opened, l, last);
       const Panels<R> x{x_block.at(t - t0, l), x_block.stride};
-      scan<R, Bytes, Fade::columns, Order::forwards>({n, s.height, last - l, values, upstream,
-                                                      s.block.scores, x, s.by_value + l * s.height,
-                                                      last - l, s.block.decay + l, &ahead});
+      scan<R, Bytes, Decay::columns, Order::forwards>({n, s.height, last - l, values, upstream,
+                                                       s.block.scores, x, s.by_value + l * s.height,
+                                                       last - l, s.block.decay + l, &prefetch});
       dot_rows<R, Bytes>(s.block.weights, x, n, last - l, l > 0, s.parts);
     });
     sum_parts<R, Bytes>(s.parts, n, own_.dot + t);
@@ -147,14 +147,14 @@ class GradientSweep {
     }
     const bool lying = dv.data != nullptr;
     if (!lying) dv = s.dv;
-    Ahead ahead(block_tokens);
+    Prefetch prefetch(block_tokens);
     const std::int64_t before = t - block_tokens;
     if (before >= 0) {
-      call(ahead, before);
-      call_x(ahead, x_block.data - kept_.x_block);
-      ahead.add(f_.gradients.d_query, f_.b, f_.h, before, f_.sizes.memory_rows());
-      ahead.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
-      ahead.add(f_.gradients.d_values, f_.b, f_.h, before, f_.sizes.value_dim);
+      call(prefetch, before);
+      call_x(prefetch, x_block.data - kept_.x_block);
+      prefetch.add(f_.gradients.d_query, f_.b, f_.h, before, f_.sizes.memory_rows());
+      prefetch.add(f_.key_gradient(), f_.b, f_.h, before, f_.sizes.memory_rows());
+      prefetch.add(f_.gradients.d_values, f_.b, f_.h, before, f_.sizes.value_dim);
     }
     const Panels<R> x{x_block.at(t - t0, 0), x_block.stride};
     if (s.by_products)
@@ -164,15 +164,15 @@ class GradientSweep {
       if (s.by_products) {
         read_intra_block_scores<R, Bytes>({n, last - l, s.width, values, s.intra_block,
                                            s.block.weights, s.by_latent + l * s.width, s.decay + l,
-                                           s.room, s.z, &ahead});
+                                           s.room, s.z, &prefetch});
       } else {
-        scan<R, Bytes, Fade::columns, Order::backwards>(
+        scan<R, Bytes, Decay::columns, Order::backwards>(
             {n, s.height, last - l, upstream, values, s.block.weights, s.z,
-             s.by_value + l * s.height, last - l, s.decay + l, &ahead});
+             s.by_value + l * s.height, last - l, s.decay + l, &prefetch});
       }
-      scan<R, Bytes, Fade::rows, Order::backwards>(
+      scan<R, Bytes, Decay::rows, Order::backwards>(
           {n, last - l, s.width, s.block.weights, s.block.scores, upstream, dv,
-           s.by_latent + l * s.width, s.width, s.decay + l, &ahead, l > 0});
+           s.by_latent + l * s.width, s.width, s.decay + l, &prefetch, l > 0});
       std::copy(s.block.decay + l, s.block.decay + last, s.decay + l);
       f_.template finish<Bytes>(s.block, t, n, x, s.z, s.deltas, l, last);
     });

@@ -18,7 +18,7 @@ namespace attnbench::kernels {
 constexpr std::int64_t latent_unit = 4;
 
 /// What the memory is multiplied by before the first token: a factor for each row or each column.
-enum class Fade { rows, columns };
+enum class Decay { rows, columns };
 /// The order in which the tokens of a block are taken in.
 enum class Order { forwards, backwards };
 
@@ -33,14 +33,14 @@ struct ScanBlock {
   R* state;  ///< [rows, columns]
   std::int64_t state_stride;
   const R* decay;
-  Ahead* ahead;                ///< what to fetch meanwhile
+  Prefetch* prefetch;          ///< what to fetch meanwhile
   bool continued = false;      ///< o is added to
   const R* factors = nullptr;  ///< what o is multiplied by at the end, one for each token; forwards
                                ///< with a decay of rows
 };
 
 /// For float and double, vectors of 16, 32 and 64 bytes.
-template <class R, int Bytes, Fade Fades, Order Time>
+template <class R, int Bytes, Decay Decays, Order Time>
 void scan(const ScanBlock<R>& block);
 
 /// The same of a single token, forwards with a decay of rows: then moving the memory is all the

@@ -250,3 +250,13 @@ Function pick(Function baseline, Function avx2, Function avx512) {
 }
 
 }  // namespace attnbench::kernels
+
+// Explicit instances of a kernel, INSTANTIATE being a macro of a type, or of one and a vector's
+// bytes.
+#define ATTNBENCH_FOR_TYPES(INSTANTIATE) \
+  INSTANTIATE(float) INSTANTIATE(double) INSTANTIATE(BFloat16)
+#define ATTNBENCH_FOR_WIDTHS(INSTANTIATE, T) \
+  INSTANTIATE(T, 16) INSTANTIATE(T, 32) INSTANTIATE(T, 64)
+#define ATTNBENCH_FOR_REALS(INSTANTIATE)   \
+  ATTNBENCH_FOR_WIDTHS(INSTANTIATE, float) \
+  ATTNBENCH_FOR_WIDTHS(INSTANTIATE, double)

@@ -27,7 +27,7 @@ struct Stored<BFloat16, Bytes> {
   /// To nearest, ties to even; NaN stays NaN.
   static ATTNBENCH_INLINE void store(BFloat16* to, typename S::Vector v) {
     const Wide bits = reinterpret_cast<const Wide&>(v);
-    const auto number = v == v;
+    const auto number = v == v;  // NOLINT(misc-redundant-expression): not of NaN
     const Wide real = reinterpret_cast<const Wide&>(number);
     const Wide rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     const Wide result = (rounded & real) | (~real & 0x7fc0u);

@@ -191,8 +191,6 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
   template std::size_t softmax_backward_bytes<T>(const SoftmaxSizes&, int);          \
   template void softmax_backward<T>(const SoftmaxSizes&, const SoftmaxArguments<T>&, \
                                     const SoftmaxGradients<T>&, ThreadTeam&, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

@@ -1,6 +1,6 @@
 // The backward pass of the tiled softmax on AMX. Scores are computed as keys times queries, so that
 // weights and gradients of scores are left sides as they are for dk and dv, and right sides once
-// neighbouring keys are paired for dq, which is summed turned.
+// neighbouring keys are paired for dq, which is summed transposed.
 #include "attention/kernels/cpu/softmax/amx.hpp"
 #include "attention/kernels/cpu/softmax/amx_units.hpp"
 
@@ -21,26 +21,26 @@ constexpr std::int64_t key_tile = 256;
 static_assert(run_length % query_tile == 0);
 
 struct Scratch {
-  std::int64_t dim, value_dim;                            // padded
-  Bits *keys, *values, *keys_turned;                      // left sides of one tile
-  float *dk, *dv;                                         // [key_tile, dim] and [.., value_dim]
-  Bits *q_turned, *d_out_turned, *q_pairs, *d_out_pairs;  // right sides of one tile
-  float *lse, *delta;                                     // [query_tile]
-  float *scores, *d_weights;                              // [block, block]: used at once
-  Bits *weights, *d_scores;                               // left sides: [block, query_tile]
-  Bits* d_scores_pairs;                                   // right: [key_tile, query_tile]
-  float* nowhere;                                         // [16, 16], for what is not wanted
+  std::int64_t dim, value_dim;            // padded
+  Bits *keys, *values, *keys_transposed;  // left sides of one tile
+  float *dk, *dv;                         // [key_tile, dim] and [.., value_dim]
+  Bits *q_transposed, *d_out_transposed, *q_pairs, *d_out_pairs;  // right sides of one tile
+  float *lse, *delta;                                             // [query_tile]
+  float *scores, *d_weights;                                      // [block, block]: used at once
+  Bits *weights, *d_scores;                                       // left sides: [block, query_tile]
+  Bits* d_scores_pairs;                                           // right: [key_tile, query_tile]
+  float* nowhere;  // [16, 16], for what is not wanted
 
   Scratch(Workspace& space, const SoftmaxSizes& sizes)
       : dim(rounded(sizes.head_dim, amx::depth)),
         value_dim(rounded(sizes.value_dim, amx::depth)),
         keys(space.take<Bits>(key_tile * dim)),
         values(space.take<Bits>(key_tile * value_dim)),
-        keys_turned(space.take<Bits>(key_tile * dim)),
+        keys_transposed(space.take<Bits>(key_tile * dim)),
         dk(space.take<float>(key_tile * dim)),
         dv(space.take<float>(key_tile * value_dim)),
-        q_turned(space.take<Bits>(query_tile * dim)),
-        d_out_turned(space.take<Bits>(query_tile * value_dim)),
+        q_transposed(space.take<Bits>(query_tile * dim)),
+        d_out_transposed(space.take<Bits>(query_tile * value_dim)),
         q_pairs(space.take<Bits>(query_tile * dim)),
         d_out_pairs(space.take<Bits>(query_tile * value_dim)),
         lse(space.take<float>(query_tile)),
@@ -139,11 +139,11 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
     const Range queries = seeing_blocks(sizes, s0 + k, t0);
     for (std::int64_t q = queries.begin; q < queries.end; q += block) {
       const std::int64_t group = q / amx::rows;
-      const Bits* const q_right = s.q_turned + group * key_blocks * amx::tile_numbers;
+      const Bits* const q_right = s.q_transposed + group * key_blocks * amx::tile_numbers;
       products.square<false>(key_blocks, s.keys + k * s.dim, s.dim, block, q_right,
                              q_right + key_blocks * amx::tile_numbers, 1,
                              Square::of(s.scores, block));
-      const Bits* const d_right = s.d_out_turned + group * value_blocks * amx::tile_numbers;
+      const Bits* const d_right = s.d_out_transposed + group * value_blocks * amx::tile_numbers;
       products.square<false>(value_blocks, s.values + k * s.value_dim, s.value_dim, block, d_right,
                              d_right + value_blocks * amx::tile_numbers, 1,
                              Square::of(s.d_weights, block));
@@ -177,7 +177,7 @@ ATTNBENCH_INLINE void differentiate_tile(const SoftmaxSizes& sizes, const std::u
         (seen.begin / block * (query_tile / amx::rows) + q / amx::rows) * amx::tile_numbers;
     for (std::int64_t d = 0; d < key_blocks; ++d) {
       products.square<true>((seen.end - seen.begin) / block,
-                            s.keys_turned + d * block * key_tile + seen.begin, key_tile, block,
+                            s.keys_transposed + d * block * key_tile + seen.begin, key_tile, block,
                             right, right + amx::tile_numbers, query_tile / amx::rows,
                             Square::of(dq + d * block * query_tile + q, query_tile));
     }
@@ -192,9 +192,10 @@ ATTNBENCH_INLINE void take_queries(const BackwardCall<BFloat16>& call, const Scr
   const std::int64_t rows = std::min(query_tile, sizes.length - t0);
   const BFloat16* const q = call.in.q.at(b, h, t0);
   const BFloat16* const d_out = call.out.d_out.at(b, h, t0);
-  amx::pack_right_transposed(q, call.in.q.row_stride, rows, sizes.head_dim, s.q_turned, query_tile);
+  amx::pack_right_transposed(q, call.in.q.row_stride, rows, sizes.head_dim, s.q_transposed,
+                             query_tile);
   amx::pack_right_transposed(d_out, call.out.d_out.row_stride, rows, sizes.value_dim,
-                             s.d_out_turned, query_tile);
+                             s.d_out_transposed, query_tile);
   amx::pack_right(q, call.in.q.row_stride, rows, sizes.head_dim, s.q_pairs, query_tile);
   amx::pack_right(d_out, call.out.d_out.row_stride, rows, sizes.value_dim, s.d_out_pairs,
                   query_tile);
@@ -223,7 +224,7 @@ ATTNBENCH_AMX void backward_amx(const BackwardCall<BFloat16>& call, void* scratc
     amx::pack_left(k, call.in.k.row_stride, keys, sizes.head_dim, 0, s.keys, key_tile, s.dim);
     amx::pack_left(call.in.v.at(item.b, item.kv, s0), call.in.v.row_stride, keys, sizes.value_dim,
                    0, s.values, key_tile, s.value_dim);
-    amx::pack_left_transposed(k, call.in.k.row_stride, keys, sizes.head_dim, s.keys_turned,
+    amx::pack_left_transposed(k, call.in.k.row_stride, keys, sizes.head_dim, s.keys_transposed,
                               key_tile);
     std::fill_n(s.dk, key_tile * s.dim, 0.0F);
     std::fill_n(s.dv, key_tile * s.value_dim, 0.0F);

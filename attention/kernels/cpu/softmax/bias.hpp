@@ -21,13 +21,14 @@ struct BiasRange {
 };
 
 /// Makes a table of the biases in powers of two, 0 beyond the reach, by distance s - t or, where
-/// `turned`, t - s. Returns where distance 0 lies; null without a bias.
+/// `transposed`, t - s. Returns where distance 0 lies; null without a bias.
 template <class R>
-const R* bias_table(const BiasRange& range, const R* bias, bool turned, R* table) {
+const R* bias_table(const BiasRange& range, const R* bias, bool transposed, R* table) {
   if (!range.any()) return nullptr;
   std::fill_n(table, range.size(), R{0});
   for (std::int64_t i = -range.reach; i <= range.reach; ++i) {
-    table[range.centre() + (turned ? -i : i)] = bias[i + range.reach] * static_cast<R>(log2_of_e);
+    table[range.centre() + (transposed ? -i : i)] =
+        bias[i + range.reach] * static_cast<R>(log2_of_e);
   }
   return table + range.centre();
 }

@@ -39,7 +39,7 @@ struct KeyTile {
 
 /// scores[k, i] for the keys of `range`, which begins at a multiple of 8, in groups of as many, and
 /// for the vectors of queries that see any key of the group: the tile has that many rows. They
-/// start from zero, or from the diagonals of `bias`, a turned table.
+/// start from zero, or from the diagonals of `bias`, a transposed table.
 template <class R, int Bytes, Start start>
 ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R>& p,
                                    const KeyTile<R>& tile, const R* bias, Range range, bool whole,
@@ -222,7 +222,7 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
 }
 
 /// The whole of it: adds one tile's keys to one panel's sums. `scores` holds tile.count rows,
-/// rounded up to 8, of `panel`; `decay` one row; `bias` a turned table, or null.
+/// rounded up to 8, of `panel`; `decay` one row; `bias` a transposed table, or null.
 template <class R, int Bytes>
 void take_tile(const SoftmaxSizes& sizes, const std::uint8_t* mask, const R* bias,
                const QueryPanel<R>& p, const KeyTile<R>& tile, std::int64_t value_dim, R* scores,

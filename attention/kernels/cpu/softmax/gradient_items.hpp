@@ -24,7 +24,7 @@ inline std::int64_t key_parts(const SoftmaxSizes& sizes, std::int64_t key_tile) 
 struct GradientLayout {
   std::int64_t query_tile, key_tile;  ///< tokens
   std::int64_t dim;                   ///< of the head, padded
-  bool turned;  ///< the dq of one tile of queries is [dim, query_tile], not [query_tile, dim]
+  bool transposed;  ///< the dq of one tile of queries is [dim, query_tile], not [query_tile, dim]
 };
 
 /// What all workers share: per query, sum_d d_out * out; and the partial dq and d_bias.
@@ -46,7 +46,7 @@ struct GradientShared {
         dq(space.take<R>(sizes.batch * sizes.heads * parts * rows * dim)),
         bias(space.take<R>(range.size())),
         d_bias(space.take<R>(sizes.batch * sizes.kv_heads * parts * range.size())) {}
-  /// The numbers of the queries from t on; a tile begins at t where they are turned.
+  /// The numbers of the queries from t on; a tile begins at t where they are transposed.
   R* dq_of(std::int64_t head, std::int64_t part, std::int64_t t) const {
     return dq + ((head * parts + part) * rows + t) * dim;
   }
@@ -122,8 +122,8 @@ void finish_gradients(const BackwardCall<T>& call, const QueryRun& run) {
       const R* const more = call.shared.dq_of(head, part, t0);
       for (std::int64_t i = 0; i < layout.query_tile * layout.dim; ++i) sum[i] += more[i];
     }
-    const std::int64_t d_stride = layout.turned ? layout.query_tile : 1;
-    const std::int64_t t_stride = layout.turned ? 1 : layout.dim;
+    const std::int64_t d_stride = layout.transposed ? layout.query_tile : 1;
+    const std::int64_t t_stride = layout.transposed ? 1 : layout.dim;
     for (std::int64_t i = 0; i < std::min(layout.query_tile, run.end - t0); ++i) {
       T* const dq = call.out.dq.at(run.b, run.h, t0 + i);
       for (std::int64_t d = 0; d < sizes.head_dim; ++d) {

@@ -64,7 +64,7 @@ struct ForwardCall {
   const SoftmaxArguments<T>& in;
   Cut cut;
   PartialSums<Compute<T>> partial;
-  const Compute<T>* bias;  ///< a turned table, or null
+  const Compute<T>* bias;  ///< a transposed table, or null
 };
 
 struct ForwardItem {

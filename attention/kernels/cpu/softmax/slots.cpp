@@ -13,7 +13,7 @@ bool keys_are_slots(const SoftmaxSizes& sizes) { return sizes.key_length <= most
 /// What one worker holds while it reads.
 template <class R>
 struct SlotReading : PoolReading<R> {
-  R* directions;  // [groups, head_dim, pool_group]: the slots turned, times scale and log2(e)
+  R* directions;  // [groups, head_dim, pool_group]: the slots transposed, times scale and log2(e)
   R* values;      // [keys, width], where they cannot be read as they lie
   R* fence;  // [groups, pool_group]: 0, and -infinity past the last slot and where it is hidden
 
@@ -63,16 +63,17 @@ ATTNBENCH_INLINE void read_slots(const ForwardCall<T>& call, void* scratch,
   const std::int64_t end = std::min(begin + cut.rows, sizes.length);
   for (std::int64_t t = begin; t < end; t += pool_tokens) {
     const BlockPlace place{item.b, item.h, t, std::min(pool_tokens, end - t)};
-    SpreadAhead ahead(place.tokens);
-    ahead.add(in.out, item.b, item.h, t, sizes.value_dim);
+    SpreadPrefetch prefetch(place.tokens);
+    prefetch.add(in.out, item.b, item.h, t, sizes.value_dim);
     if (const std::int64_t next = t + place.tokens; next < end) {
-      ahead.add(in.q, item.b, item.h, next, sizes.head_dim);
+      prefetch.add(in.q, item.b, item.h, next, sizes.head_dim);
     }
-    ahead.spread(n.groups * 2 * FetchingProduct<R>::tiles(whole_units(place.tokens), n.width));
+    prefetch.spread(n.groups * 2 * FetchingProduct<R>::tiles(whole_units(place.tokens), n.width));
     const Operand<R> q =
         open_units<T, Bytes>(in.q, nullptr, place, sizes.head_dim, s.logits, n.token_width);
-    weigh_queries<R, Bytes>(n, {q, sizes.head_dim, s.directions}, s.fence, place.tokens, s, ahead);
-    read_averages<T, Bytes>(n, nullptr, averages, s, in.out, place, ahead);
+    weigh_queries<R, Bytes>(n, {q, sizes.head_dim, s.directions}, s.fence, place.tokens, s,
+                            prefetch);
+    read_averages<T, Bytes>(n, nullptr, averages, s, in.out, place, prefetch);
     if (in.lse == nullptr) continue;
     R* const lse = in.lse + (item.b * sizes.heads + item.h) * sizes.length + t;
     for (std::int64_t i = 0; i < place.tokens; ++i) {
@@ -126,8 +127,6 @@ ForwardEngine<T> softmax_forward_slots(const SoftmaxSizes& sizes) {
 
 #define ATTNBENCH_INSTANTIATE(T) \
   template ForwardEngine<T> softmax_forward_slots<T>(const SoftmaxSizes&);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

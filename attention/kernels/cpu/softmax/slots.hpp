@@ -1,5 +1,6 @@
 // The tiled softmax where one side is so short that a mechanism calls it slots: its rows are the
-// latents of the whole pool, the tokens of the other side come in blocks, and no query is turned.
+// latents of the whole pool, the tokens of the other side come in blocks, and no query is
+// transposed.
 #pragma once
 
 #include "attention/kernels/cpu/softmax/items.hpp"

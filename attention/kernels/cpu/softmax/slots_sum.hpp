@@ -27,7 +27,7 @@ inline std::int64_t slots_of(const SoftmaxSizes& sizes, const Cut& cut, const Fo
 /// What one worker holds while it sums.
 template <class R>
 struct SlotSums : PoolScratch<R> {
-  R* directions;  // [head_dim, pool_group]: the slots turned, times scale and log2(e)
+  R* directions;  // [head_dim, pool_group]: the slots transposed, times scale and log2(e)
   R* sums;        // of the layout's size
   R* key_sums;    // [units, token_width], where keys are summed up, too
 
@@ -68,12 +68,12 @@ ATTNBENCH_INLINE void sum_slots(const ForwardCall<T>& call, const ForwardCall<T>
   const std::int64_t end = std::min(tiles.end * pool_tokens, sizes.key_length);
   for (std::int64_t t = tiles.begin * pool_tokens; t < end; t += pool_tokens) {
     const BlockPlace place{item.b, kv, t, std::min(pool_tokens, end - t)};
-    SpreadAhead ahead(place.tokens);
+    SpreadPrefetch prefetch(place.tokens);
     if (const std::int64_t next = t + place.tokens; next < end) {
-      ahead.add(in.k, item.b, kv, next, sizes.head_dim);
-      ahead.add(in.v, item.b, kv, next, sizes.value_dim);
+      prefetch.add(in.k, item.b, kv, next, sizes.head_dim);
+      prefetch.add(in.v, item.b, kv, next, sizes.value_dim);
     }
-    ahead.spread(2 * FetchingProduct<R>::tiles(n.units, n.width));
+    prefetch.spread(2 * FetchingProduct<R>::tiles(n.units, n.width));
     const Operand<R> k =
         open_units<T, Bytes>(in.k, mask, place, sizes.head_dim, s.logits, n.token_width);
     const Operand<R> v =
@@ -82,13 +82,13 @@ ATTNBENCH_INLINE void sum_slots(const ForwardCall<T>& call, const ForwardCall<T>
       s.less[i] = mask[t + i] != 0 ? R{0} : std::numeric_limits<R>::infinity();
     }
     sum_block<R, Bytes>(n, {k, sizes.head_dim, s.directions}, mask == nullptr ? nullptr : s.less, v,
-                        place.tokens, sums, s, ahead);
+                        place.tokens, sums, s, prefetch);
     if (of_keys == nullptr) continue;
     // The slots are one group: its weights and what sums shrink by are still there.
     FetchingProduct<R>{n.units,    n.token_width, place.tokens, {s.weights, 1, pool_group},
                        k.data,     k.stride,      s.key_sums,   n.token_width,
                        s.key_sums, n.token_width, s.decay}
-        .template run<Bytes>(ahead);
+        .template run<Bytes>(prefetch);
   }
   finish(call, item, {sums.sum, sums.maximum, sums.normaliser, n.width});
   if (of_keys == nullptr) return;

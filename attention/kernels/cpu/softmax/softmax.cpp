@@ -202,8 +202,6 @@ void softmax_forward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
   template std::size_t softmax_forward_bytes<T>(const SoftmaxSizes&, int);                       \
   template void softmax_forward<T>(const SoftmaxSizes&, const SoftmaxArguments<T>&, ThreadTeam&, \
                                    void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
-ATTNBENCH_INSTANTIATE(BFloat16)
+ATTNBENCH_FOR_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

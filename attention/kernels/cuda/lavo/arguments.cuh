@@ -35,10 +35,10 @@ template <class T>
 struct MemoryGradientArguments {
   Rows<const T> d_out;
   Rows<T> d_query, d_tokens;
-  bool d_out_pieces = false;    ///< as those of MemoryArguments
-  float* slopes = nullptr;      ///< [slots, length, count]: du / tokens read
-  float* slope_sums = nullptr;  ///< [slots, reading segments, count]
-  int* read = nullptr;          ///< [batch, length]: tokens that a query reads
+  bool d_out_pieces = false;   ///< as those of MemoryArguments
+  float* grads = nullptr;      ///< [slots, length, count]: du / tokens read
+  float* grad_sums = nullptr;  ///< [slots, reading segments, count]
+  int* read = nullptr;         ///< [batch, length]: tokens that a query reads
   /// The bases' gradient, of what queries read and of what tokens leave, a part for each segment:
   /// [slots, segments, count, dim].
   float* of_reading = nullptr;

@@ -28,9 +28,9 @@ __device__ inline void differentiate_row(float* c, float* dm, float* u, int coun
   for (int j = lane; j < count; j += 32) {
     const float own = u[j], asked = natural * c[j];
     const float weight = exp2f(scale * c[j] * own - top) * by;
-    const float slope = weight * (dm[j] * own - delta);
-    c[j] = natural * slope * own;
-    dm[j] = dm[j] * weight + slope * asked;
+    const float grad = weight * (dm[j] * own - delta);
+    c[j] = natural * grad * own;
+    dm[j] = dm[j] * weight + grad * asked;
     u[j] = weight * own;
   }
 }
@@ -81,10 +81,10 @@ __global__ void __launch_bounds__(memory_threads, 4)
   const int begin = plan.reading.begin(k), end = plan.reading.end(k);
   const std::int64_t place = static_cast<std::int64_t>(block.head) * plan.reading.count + k;
   float* const part = g.of_reading + place * a.count * a.dim;
-  float* const slopes =
-      g.slopes + static_cast<std::int64_t>(block.head) * plan.reading.tokens * a.count;
+  float* const grads =
+      g.grads + static_cast<std::int64_t>(block.head) * plan.reading.tokens * a.count;
   const int own = static_cast<int>(threadIdx.x);  // a thread's own coordinates, and one more
-  float slope_sums[most_memory_bases / memory_threads] = {};
+  float grad_sums[most_memory_bases / memory_threads] = {};
   if (begin < end) block.start(k);
   const bool gathers = a.windows && plan.windows.end(begin) < end;
   for (int t0 = begin, n = 0; t0 < end; t0 += n) {
@@ -97,10 +97,10 @@ __global__ void __launch_bounds__(memory_threads, 4)
     block.load(at.more, g.d_out, t0, below(n), [&](int t) {
       return alone && shared[at.read + t] == 0 ? 0.F : a.averaged ? 0.5F : 1.F;
     });
-    block.project(at.more, at.slope);
+    block.project(at.more, at.grad);
     for (int t = threadIdx.x / 32; t < n; t += memory_threads / 32) {
       const int row = t * at.narrow;
-      differentiate_row(shared + at.c + row, shared + at.slope + row, shared + at.u + row, a.count,
+      differentiate_row(shared + at.c + row, shared + at.grad + row, shared + at.u + row, a.count,
                         a.scale);
     }
     __syncthreads();
@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(memory_threads, 4)
       const int j = own + i * memory_threads;
       for (int t = 0; j < a.count && t < n; ++t) {
         const float tokens = shared[at.read + t];
-        const float x = tokens == 0 ? 0 : shared[at.slope + t * at.narrow + j] / tokens;
-        slopes[static_cast<std::int64_t>(t0 + t) * a.count + j] = x;
-        slope_sums[i] += x;
+        const float x = tokens == 0 ? 0 : shared[at.grad + t * at.narrow + j] / tokens;
+        grads[static_cast<std::int64_t>(t0 + t) * a.count + j] = x;
+        grad_sums[i] += x;
       }
     }
     if (h == 0 && own < n) {
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(memory_threads, 4)
 #pragma unroll
   for (int i = 0; i < most_memory_bases / memory_threads; ++i) {
     const int j = own + i * memory_threads;
-    if (j < a.count) g.slope_sums[place * a.count + j] = slope_sums[i];
+    if (j < a.count) g.grad_sums[place * a.count + j] = grad_sums[i];
   }
 }
 
@@ -147,14 +147,14 @@ __global__ void __launch_bounds__(memory_threads, 4)
   float* const part =
       g.of_tokens + (static_cast<std::int64_t>(block.head) * cut.count + k) * a.count * a.dim;
   if (begin >= end) return clear_part(a, part);
-  const float* const slopes = g.slopes + static_cast<std::int64_t>(block.head) * length * a.count;
+  const float* const grads = g.grads + static_cast<std::int64_t>(block.head) * length * a.count;
   // Of what reads this segment: `later` windows, and `inside` what will be one of them.
   float* const later = block.mean;
   float* const inside = block.begun_along;
   const int first = a.whole ? 0 : cut.first_of_unit(k) + cut.parts;
   for (int j = threadIdx.x; j < whole_fours(a.count); j += memory_threads) {
     const float* from =
-        g.slope_sums + static_cast<std::int64_t>(block.head) * plan.reading.count * a.count + j;
+        g.grad_sums + static_cast<std::int64_t>(block.head) * plan.reading.count * a.count + j;
     float sum = 0;
 #pragma unroll 4
     for (int i = plan.reading.count - 1; j < a.count && i >= first; --i) sum += from[i * a.count];
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(memory_threads, 4)
       const int t = i / width, j = i % width;
       const bool there = !a.whole && j < a.count;
       shared[at.c + t * at.narrow + j] =
-          there ? slopes[static_cast<std::int64_t>(t0 + t) * a.count + j] : 0;
+          there ? grads[static_cast<std::int64_t>(t0 + t) * a.count + j] : 0;
     }
     __syncthreads();
     for (int j = threadIdx.x; j < width; j += memory_threads) {

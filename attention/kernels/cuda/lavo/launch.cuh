@@ -193,7 +193,7 @@ void memory_backward(const LavoSizes& sizes, const LavoArguments<T>& given,
          static_cast<int>(sizes.batch));
 }
 
-#define ATTNBENCH_INSTANTIATE_MEMORY(T)                                                         \
+#define ATTNBENCH_LAVO(T)                                                                       \
   template void memory_forward<T>(const LavoSizes&, const LavoArguments<T>&, const MemoryPlan&, \
                                   Stream, void*, std::size_t);                                  \
   template void memory_backward<T>(const LavoSizes&, const LavoArguments<T>&,                   \

@@ -6,6 +6,7 @@
 #include "attention/kernels/cuda/lavo/calls.hpp"
 #include "attention/kernels/cuda/lavo/layout.hpp"
 #include "attention/kernels/cuda/lavo/space.cuh"
+#include "attention/kernels/cuda/numbers.cuh"
 
 namespace attnbench::kernels::cuda {
 namespace {
@@ -98,8 +99,6 @@ void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
   template std::size_t lavo_backward_bytes<T>(const LavoSizes&);                          \
   template void lavo_backward<T>(const LavoSizes&, const LavoArguments<T>&,               \
                                  const LavoGradients<T>&, Stream, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

@@ -15,7 +15,7 @@ constexpr int whole_fours(int n) { return (n + 3) / 4 * 4; }
 /// Where the arrays of a block lie in its shared memory, in floats.
 struct MemoryLayout {
   int wide, narrow;  ///< distance of rows of `dim` numbers, and of `count`
-  int bases, rows, more, c, u, slope, weight, share, read, past, floats;
+  int bases, rows, more, c, u, grad, weight, share, read, past, floats;
 
   constexpr MemoryLayout(int count, int dim, int tile, bool gradient)
       : wide(memory_stride(dim)),
@@ -25,8 +25,8 @@ struct MemoryLayout {
         more(rows + tile * wide),
         c(more + (gradient ? tile * wide : 0)),
         u(c + tile * narrow),
-        slope(u + tile * narrow),
-        weight(slope + (gradient ? tile * narrow : 0)),
+        grad(u + tile * narrow),
+        weight(grad + (gradient ? tile * narrow : 0)),
         share(weight + tile),
         read(share + tile),
         past(read + tile),

@@ -29,8 +29,8 @@ MemoryGradientArguments<T> memory_gradient_space(Workspace& space, const LavoSiz
                                                  const MemoryPlan& plan) {
   const std::int64_t heads = sizes.batch * sizes.heads, each = sizes.bases * sizes.head_dim;
   MemoryGradientArguments<T> g;
-  g.slopes = space.take<float>(heads * sizes.length * sizes.bases);
-  g.slope_sums = space.take<float>(heads * plan.reading.count * sizes.bases);
+  g.grads = space.take<float>(heads * sizes.length * sizes.bases);
+  g.grad_sums = space.take<float>(heads * plan.reading.count * sizes.bases);
   g.read = space.take<int>(sizes.batch * sizes.length);
   g.of_reading = space.take<float>(heads * plan.reading.count * each);
   g.of_tokens = space.take<float>(heads * plan.summing.count * each);

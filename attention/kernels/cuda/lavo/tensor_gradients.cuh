@@ -5,7 +5,7 @@
 #pragma once
 
 #include "attention/kernels/cuda/lavo/tensor.cuh"
-#include "attention/kernels/cuda/lavo/tensor_slopes.cuh"
+#include "attention/kernels/cuda/lavo/tensor_grads.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -18,8 +18,8 @@ struct MemoryGradientLayout {
   static constexpr int stage = 3 * tile;
   static constexpr int read = query + 2 * stage, asked = read + tile;
   static constexpr int totals = asked + tile;
-  static constexpr int slopes = totals + memory_threads / 32 * width * 4;
-  static constexpr int fence = slopes + memory_threads / 32 * width * 4;
+  static constexpr int grads = totals + memory_threads / 32 * width * 4;
+  static constexpr int fence = grads + memory_threads / 32 * width * 4;
   static constexpr int past = fence + width * 4;
   static constexpr int bytes = past + 5 * width * 4;  // see MemoryPast
 };
@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(memory_threads, 2)
     commit_copies();
   };
   Matrix d_bases = {};
-  float* const slopes = reinterpret_cast<float*>(shared + Layout::slopes) + warp * width;
-  for (int j = lane; j < width; j += 32) slopes[j] = 0;
+  float* const grads = reinterpret_cast<float*>(shared + Layout::grads) + warp * width;
+  for (int j = lane; j < width; j += 32) grads[j] = 0;
   if (begin < end) {
     copy_tile<width, false>(Tile<width>{shared}, a.bases.at(0, h, 0), a.bases.row_stride, a.dim,
                             a.base_pieces, all_rows_of_64(a.count));
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(memory_threads, 2)
       const std::int64_t count = past.remembered + own;
       there[half] = t < n;
       over[half] = count == 0 || t >= n ? 0 : 1 / static_cast<float>(count);
-      to[half] = g.slopes + (static_cast<std::int64_t>(past.head) * cut.tokens + t0 + t) * a.count;
+      to[half] = g.grads + (static_cast<std::int64_t>(past.head) * cut.tokens + t0 + t) * a.count;
       if (h == 0 && column == 0 && t < n) {
         g.read[static_cast<std::int64_t>(b) * cut.tokens + t0 + t] = static_cast<int>(count);
       }
@@ -132,13 +132,13 @@ __global__ void __launch_bounds__(memory_threads, 2)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int j = 8 * i + column + e;
-        const float slope0 = over[0] * dm[i][e], slope1 = over[1] * dm[i][2 + e];
-        if (there[0] && j < a.count) to[0][j] = slope0;
-        if (there[1] && j < a.count) to[1][j] = slope1;
-        float sum = slope0 + slope1;
+        const float grad0 = over[0] * dm[i][e], grad1 = over[1] * dm[i][2 + e];
+        if (there[0] && j < a.count) to[0][j] = grad0;
+        if (there[1] && j < a.count) to[1][j] = grad1;
+        float sum = grad0 + grad1;
 #pragma unroll
         for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(~0u, sum, step);
-        if (lane < 4) slopes[j] += sum;
+        if (lane < 4) grads[j] += sum;
         u[i][e] *= share;
         u[i][2 + e] *= share;
       }
@@ -179,12 +179,12 @@ __global__ void __launch_bounds__(memory_threads, 2)
     }
   }
   __syncthreads();
-  const float* const all = reinterpret_cast<float*>(shared + Layout::slopes);
+  const float* const all = reinterpret_cast<float*>(shared + Layout::grads);
   for (int j = threadIdx.x; j < a.count; j += memory_threads) {
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < memory_threads / 32; ++w) sum += all[w * width + j];
-    g.slope_sums[place * a.count + j] = sum;
+    g.grad_sums[place * a.count + j] = sum;
   }
 }
 

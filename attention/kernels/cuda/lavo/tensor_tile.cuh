@@ -1,10 +1,10 @@
 // Tiles of 16-bit rows for the running memory on the tensor cores: copies, products, results.
 #pragma once
 
-#include "attention/kernels/cuda/numbers.cuh"
-#include "attention/kernels/cuda/recurrent/tile.cuh"
 #include "attention/kernels/cuda/lavo/arguments.cuh"
 #include "attention/kernels/cuda/lavo/layout.hpp"
+#include "attention/kernels/cuda/numbers.cuh"
+#include "attention/kernels/cuda/recurrent/tile.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -87,7 +87,7 @@ __device__ inline void combine_tile(float (&to)[Width / 8][4], const float (&c)[
 #pragma unroll
     for (int n = 0; n < Width / 16; ++n) {
       Word right[4];
-      bases.right_turned(right, 16 * k, 16 * n);
+      bases.right_transposed(right, 16 * k, 16 * n);
       multiply_add<T>(to[2 * n], left, right[0], right[1]);
       multiply_add<T>(to[2 * n + 1], left, right[2], right[3]);
     }
@@ -106,7 +106,7 @@ __device__ inline void add_columns(float (&sums)[Width / 32][4], const Fragments
 #pragma unroll
     for (int n = 0; n < Width / 64; ++n) {
       Word right[4];
-      rows.right_turned(right, 16 * k, warp * (Width / 4) + 16 * n);
+      rows.right_transposed(right, 16 * k, warp * (Width / 4) + 16 * n);
       multiply_add<T>(sums[2 * n], ones, right[0], right[1]);
       multiply_add<T>(sums[2 * n + 1], ones, right[2], right[3]);
     }

@@ -4,7 +4,7 @@
 // accumulators: of them comes dx = B^T R, and dB += R x^T, which stays in registers.
 #pragma once
 
-#include "attention/kernels/cuda/lavo/tensor_slopes.cuh"
+#include "attention/kernels/cuda/lavo/tensor_grads.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(memory_threads, 3)
   // Of what reads a token: `later` windows, and `inside` what will be one of them.
   float* const later = reinterpret_cast<float*>(shared + Layout::later);
   float* const inside = later + width;
-  const float* const slopes = g.slopes + static_cast<std::int64_t>(head) * length * a.count;
+  const float* const grads = g.grads + static_cast<std::int64_t>(head) * length * a.count;
   const auto first_of = [&](int t1) {  // of the tile that ends with token t1 - 1
     const int t0 = max(begin, t1 - memory_tensor_tokens);
     return a.windows ? max(t0, a.plan.windows.begin(t1 - 1)) : t0;
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(memory_threads, 3)
     const int first = a.whole ? 0 : cut.first_of_unit(k) + cut.parts;
     for (int j = threadIdx.x; j < width; j += memory_threads) {
       const float* const from =
-          g.slope_sums + static_cast<std::int64_t>(head) * a.plan.reading.count * a.count + j;
+          g.grad_sums + static_cast<std::int64_t>(head) * a.plan.reading.count * a.count + j;
       float sum = 0;
 #pragma unroll 4
       for (int i = a.plan.reading.count - 1; j < a.count && i >= first; --i) {
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(memory_threads, 3)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int t = token_of(row + 8 * half + (lane >> 2));
-        const float* const from = slopes + static_cast<std::int64_t>(t0 + t) * a.count;
+        const float* const from = grads + static_cast<std::int64_t>(t0 + t) * a.count;
 #pragma unroll
         for (int i = 0; i < width / 8; ++i) {
 #pragma unroll

@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(32 * read_warps, 1) pool_directed(const Direct
 #pragma unroll
       for (int n = 0; n < Dim / 16; ++n) {
         Word right[4];
-        right_side.right_turned(right, 16 * k, n * 16);
+        right_side.right_transposed(right, 16 * k, n * 16);
         multiply_add<T>(o[2 * n], left, right[0], right[1]);
         multiply_add<T>(o[2 * n + 1], left, right[2], right[3]);
       }

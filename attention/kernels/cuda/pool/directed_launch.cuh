@@ -137,4 +137,10 @@ void directed_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments
   launch_directed<T, 128>(a, sizes, arguments, lent, stream);
 }
 
+// The instances: cmake/cuda_instances.cmake makes a file of each.
+#define ATTNBENCH_DIRECTED_POOL_FORWARD(T)                                                    \
+  template std::size_t directed_pool_forward_bytes<T>(const WholePoolSizes&);                 \
+  template void directed_pool_forward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, \
+                                         Stream, void*, std::size_t);
+
 }  // namespace attnbench::kernels::cuda

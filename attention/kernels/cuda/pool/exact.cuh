@@ -16,12 +16,12 @@ namespace attnbench::kernels::cuda {
 /// And what only gradients need.
 struct ExactGradients {
   float *results, *dots;  ///< y [heads, length, value_dim] and g.y [heads, length]
-  float *slopes, *less;   ///< dM [heads, latents, value_dim] and u [heads, latents]
+  float *grads, *less;    ///< dM [heads, latents, value_dim] and u [heads, latents]
 
   ExactGradients(Workspace& space, const WholePoolShape& s)
       : results(space.take<float>(s.heads * s.length * s.value_dim)),
         dots(space.take<float>(s.heads * s.length)),
-        slopes(space.take<float>(s.heads * s.latents * s.value_dim)),
+        grads(space.take<float>(s.heads * s.latents * s.value_dim)),
         less(space.take<float>(s.heads * s.latents)) {}
 };
 
@@ -134,7 +134,7 @@ struct ExactLaunch {
     launch_product(product, pool.shape.heads, stream);
   }
   /// dM and u.
-  void slopes(const PrefixPoolGradients<T>& gradients, const ExactGradients& more) const {
+  void grads(const PrefixPoolGradients<T>& gradients, const ExactGradients& more) const {
     PoolGather<T> gather;
     gather.logits = arguments.query;
     gather.columns = gradients.d_out;
@@ -146,7 +146,7 @@ struct ExactLaunch {
     launch_gather(gather, pool.shape, pool.queries, stream);
     PoolMerge<float> merge = merging(pool.queries);
     merge.from.maximum = nullptr;
-    merge.out = more.slopes;
+    merge.out = more.grads;
     merge.total = more.less;
     if (!with_normaliser()) merge.dotted = pool.averages;
     launch_merge(merge, stream);
@@ -158,7 +158,7 @@ struct ExactLaunch {
     product.left = rows;
     product.weights.given = true;
     product.right = matrix;
-    product.turned = true;
+    product.transposed = true;
     product.heads = heads();
     product.length = static_cast<int>(length);
     product.inner = static_cast<int>(pool.shape.value_dim);
@@ -218,12 +218,12 @@ void exact_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
                     more.dots, run.heads(), static_cast<int>(pool.shape.length),
                     static_cast<int>(pool.shape.value_dim));
   }
-  run.slopes(gradients, more);
+  run.grads(gradients, more);
 
   PoolProduct<T> queries =
       run.logit_gradient(gradients.d_out, pool.averages, pool.shape.length, gradients.d_query);
   if (!run.given()) {
-    queries.slope = static_cast<float>(sizes.scale);
+    queries.grad_scale = static_cast<float>(sizes.scale);
     queries.logits = arguments.query;
     queries.own = run.of_queries();
     queries.less_of_row = more.dots;
@@ -231,10 +231,10 @@ void exact_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
   launch_product(queries, pool.shape.heads, stream);
 
   PoolProduct<T> scores =
-      run.logit_gradient(arguments.values, more.slopes, pool.shape.key_length, gradients.d_scores);
+      run.logit_gradient(arguments.values, more.grads, pool.shape.key_length, gradients.d_scores);
   scores.mask = arguments.key_mask;
   scores.mask_stride = arguments.mask_stride;
-  scores.slope = static_cast<float>(sizes.scale);
+  scores.grad_scale = static_cast<float>(sizes.scale);
   scores.logits = arguments.scores;
   scores.own = run.of_scores();
   scores.less_of_latent = more.less;
@@ -245,7 +245,7 @@ void exact_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
   values.weights = run.of_scores();
   values.mask = arguments.key_mask;
   values.mask_stride = arguments.mask_stride;
-  values.right = more.slopes;
+  values.right = more.grads;
   values.heads = run.heads();
   values.length = static_cast<int>(pool.shape.key_length);
   values.inner = static_cast<int>(pool.shape.latents);
@@ -253,5 +253,14 @@ void exact_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
   values.out = gradients.d_values;
   launch_product(values, pool.shape.heads, stream);
 }
+
+// The instances: cmake/cuda_instances.cmake makes a file of each.
+#define ATTNBENCH_EXACT_POOL(T)                                                                    \
+  template std::size_t exact_pool_forward_bytes<T>(const WholePoolSizes&);                         \
+  template void exact_pool_forward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, Stream, \
+                                      void*, std::size_t);                                         \
+  template std::size_t exact_pool_backward_bytes<T>(const WholePoolSizes&);                        \
+  template void exact_pool_backward<T>(const WholePoolSizes&, const WholePoolArguments<T>&,        \
+                                       const PrefixPoolGradients<T>&, Stream, void*, std::size_t);
 
 }  // namespace attnbench::kernels::cuda

@@ -22,7 +22,7 @@ void pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& argu
                   Stream stream, void* workspace, std::size_t bytes);
 
 /// T of 16 bits, at most 128 columns of values.
-constexpr std::int64_t most_slope_columns = 128;
+constexpr std::int64_t most_grad_columns = 128;
 template <class T>
 std::size_t pool_backward_bytes(const WholePoolSizes& sizes);
 template <class T>

@@ -1,10 +1,10 @@
 // Host side of the whole pool's forward pass on the tensor cores: the workspace, the launches.
 #pragma once
 
-#include "attention/kernels/cuda/recurrent/forward.cuh"
 #include "attention/kernels/cuda/pool/averages.cuh"
 #include "attention/kernels/cuda/pool/forward.cuh"
 #include "attention/kernels/cuda/pool/read.cuh"
+#include "attention/kernels/cuda/recurrent/forward.cuh"
 #include "attention/kernels/workspace.hpp"
 
 namespace attnbench::kernels::cuda {
@@ -131,5 +131,13 @@ void pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& argu
     launch(pool_read<T, 128>, grid, dim3(32 * read_warps), shared, stream, read);
   }
 }
+
+// The instances: cmake/cuda_instances.cmake makes a file of each.
+#define ATTNBENCH_POOL_FORWARD(T)                                                            \
+  template std::size_t pool_forward_bytes<T>(const WholePoolSizes&);                         \
+  template void pool_forward<T>(const WholePoolSizes&, const WholePoolArguments<T>&, Stream, \
+                                void*, std::size_t);                                         \
+  template void pool_averages<T>(const WholePoolSizes&, const WholePoolArguments<T>&,        \
+                                 const ExactPool&, Stream);
 
 }  // namespace attnbench::kernels::cuda

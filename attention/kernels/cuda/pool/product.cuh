@@ -16,13 +16,13 @@ struct PoolProduct {
   const std::uint8_t* mask = nullptr;  ///< of the rows: those that are hidden give 0
   std::int64_t mask_stride = 0;
   const float* right = nullptr;  ///< of each head `inner * outer` numbers
-  bool turned = false;           ///< as [outer, inner], else as [inner, outer]
+  bool transposed = false;       ///< as [outer, inner], else as [inner, outer]
   int heads = 1, length = 0, inner = 0, outer = 0;
   Rows<T> out;            ///< [heads, length, outer]
   float* wide = nullptr;  ///< the same, dense; where it is null, `out` is written
-  /// Where `slope` is not 0: results are those of Y made gradients of the logits [heads, length,
-  /// outer] of the weights `own`, slope own (Y - less), `less` by row or by latent.
-  float slope = 0;
+  /// Where `grad_scale` is not 0: results are those of Y made gradients of the logits [heads,
+  /// length, outer] of the weights `own`, grad_scale own (Y - less), `less` by row or by latent.
+  float grad_scale = 0;
   Rows<const T> logits;
   PoolWeights own;
   const float *less_of_row = nullptr, *less_of_latent = nullptr;
@@ -60,11 +60,11 @@ __global__ void __launch_bounds__(256) pool_product(const PoolProduct<T> a) {
       }
       for (int i = tid; i < pool_square * product_depth; i += 256) {
         // Neighbours read what lies side by side.
-        const int k = a.turned ? i % product_depth : i / pool_square;
-        const int n = a.turned ? i / product_depth : i % pool_square;
+        const int k = a.transposed ? i % product_depth : i / pool_square;
+        const int n = a.transposed ? i / product_depth : i % pool_square;
         const bool there = k0 + k < a.inner && n0 + n < a.outer;
-        const std::int64_t at = a.turned ? std::int64_t{n0 + n} * a.inner + k0 + k
-                                         : std::int64_t{k0 + k} * a.outer + n0 + n;
+        const std::int64_t at = a.transposed ? std::int64_t{n0 + n} * a.inner + k0 + k
+                                             : std::int64_t{k0 + k} * a.outer + n0 + n;
         rights[k * stride + n] = there ? right[at] : 0.F;
       }
       __syncthreads();
@@ -90,11 +90,12 @@ __global__ void __launch_bounds__(256) pool_product(const PoolProduct<T> a) {
         const int n = n0 + 4 * tx + j;
         if (n >= a.outer) continue;
         float y = sums[i][j];
-        if (a.slope != 0) {
+        if (a.grad_scale != 0) {
           const std::int64_t latent = head * a.outer + n;
           const float less =
               a.less_of_row != nullptr ? a.less_of_row[row] : a.less_of_latent[latent];
-          y = a.slope * a.own.of(widen_number(a.logits.at(b, h, t)[n]), latent, row) * (y - less);
+          y = a.grad_scale * a.own.of(widen_number(a.logits.at(b, h, t)[n]), latent, row) *
+              (y - less);
         }
         if (hidden) y = 0;
         if (a.wide != nullptr) {

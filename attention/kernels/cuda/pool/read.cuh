@@ -4,8 +4,8 @@
 // and are the left operand as they are: which latent is which column of it, read_place says.
 #pragma once
 
-#include "attention/kernels/cuda/recurrent/chunks.cuh"
 #include "attention/kernels/cuda/pool/merge.cuh"
+#include "attention/kernels/cuda/recurrent/chunks.cuh"
 
 namespace attnbench::kernels::cuda {
 
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(32 * read_warps, Columns > 64 ? 1 : 2)
 #pragma unroll
         for (int n = 0; n < Columns / 16; ++n) {
           Word right[4];
-          right_side.right_turned(right, l0 + 16 * k, n * 16);
+          right_side.right_transposed(right, l0 + 16 * k, n * 16);
           multiply_add<T>(o[2 * n], left, right[0], right[1]);
           multiply_add<T>(o[2 * n + 1], left, right[2], right[3]);
         }

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/pool/forward.cuh"
 
 namespace attnbench::kernels::cuda {
@@ -94,7 +95,7 @@ template <class T>
 std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes) {
   require(backward_refusal(sizes));
   if constexpr (!std::is_same_v<T, float>) {
-    if (sizes.value_dim <= most_slope_columns) return pool_backward_bytes<T>(sizes);
+    if (sizes.value_dim <= most_grad_columns) return pool_backward_bytes<T>(sizes);
   }
   return exact_pool_backward_bytes<T>(sizes);
 }
@@ -105,7 +106,7 @@ void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
                          std::size_t workspace_bytes) {
   require(backward_refusal(sizes));
   if constexpr (!std::is_same_v<T, float>) {
-    if (sizes.value_dim <= most_slope_columns) {
+    if (sizes.value_dim <= most_grad_columns) {
       return pool_backward(sizes, arguments, gradients, stream, workspace, workspace_bytes);
     }
   }
@@ -119,8 +120,6 @@ void whole_pool_backward(const WholePoolSizes& sizes, const WholePoolArguments<T
   template std::size_t whole_pool_backward_bytes<T>(const WholePoolSizes&);                        \
   template void whole_pool_backward<T>(const WholePoolSizes&, const WholePoolArguments<T>&,        \
                                        const PrefixPoolGradients<T>&, Stream, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

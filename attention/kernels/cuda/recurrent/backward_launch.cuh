@@ -128,4 +128,10 @@ void recurrent_backward(RecurrentArguments<T> a, const RecurrentGradients<T>& gr
          stream, a, arrays, gradients.d_key, latents);
 }
 
+// The instances, as in launch.cuh.
+#define ATTNBENCH_RECURRENT_BACKWARD(Family, T)                                                    \
+  template std::size_t recurrent_backward_bytes<Family, T>(const RecurrentShape&);                 \
+  template void recurrent_backward<Family, T>(RecurrentArguments<T>, const RecurrentGradients<T>&, \
+                                              const RecurrentShape&, Stream, void*, std::size_t);
+
 }  // namespace attnbench::kernels::cuda

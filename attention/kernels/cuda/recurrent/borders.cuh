@@ -18,7 +18,7 @@ namespace attnbench::kernels::cuda {
 /// Each thread takes one number of a head's state through all borders: `alone.sum` [heads, borders,
 /// latents, value_dim] is replaced, totals and maxima, which many read, go to `through`. A grid of
 /// [heads, numbers / threads], numbers = latents * (value_dim + 1).
-template <bool Fades>
+template <bool Decays>
 __global__ void pass_borders(RecurrentState alone, RecurrentState through, int borders, int latents,
                              int value_dim) {
   constexpr int ahead = 8;  // loads under way at once
@@ -38,12 +38,12 @@ __global__ void pass_borders(RecurrentState alone, RecurrentState through, int b
     for (int j = 0; j < ahead; ++j) {
       if (j0 + j >= borders) continue;
       next[j] = from[(j0 + j) * stride];
-      if (Fades) maxima[j] = alone.maximum[(slot + j0 + j) * latents + l];
+      if (Decays) maxima[j] = alone.maximum[(slot + j0 + j) * latents + l];
     }
 #pragma unroll
     for (int j = 0; j < ahead; ++j) {
       if (j0 + j >= borders) continue;
-      if constexpr (Fades) {
+      if constexpr (Decays) {
         const float most = fmaxf(maximum, maxima[j]), base = most == -INFINITY ? 0.F : most;
         x = x * exp2_fast(maximum - base) + next[j] * exp2_fast(maxima[j] - base);
         maximum = most;
@@ -59,7 +59,7 @@ __global__ void pass_borders(RecurrentState alone, RecurrentState through, int b
 /// The same from the last border to the first, in place: `alone` are the states of the segments
 /// behind the borders, which decay by what the maxima before their first chunks, `maximum` [heads,
 /// chunks, latents], rise from one to the next.
-template <bool Fades>
+template <bool Decays>
 __global__ void pass_borders_back(RecurrentState alone, const float* maximum, int borders,
                                   int chunks, int segment_chunks, int latents, int value_dim) {
   const int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x);
@@ -73,7 +73,7 @@ __global__ void pass_borders_back(RecurrentState alone, const float* maximum, in
   float x = 0, next = -INFINITY;
   for (int j = borders - 1; j >= 0; --j) {
     float decay = 1;
-    if constexpr (Fades) {
+    if constexpr (Decays) {
       const std::int64_t chunk = head * chunks + std::int64_t{j + 1} * segment_chunks;
       const float most = maximum[chunk * latents + l];
       decay = next == -INFINITY ? 0.F : exp2_fast(most - next);

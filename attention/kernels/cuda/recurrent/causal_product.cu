@@ -1,5 +1,6 @@
 #include "attention/kernels/cuda/recurrent/causal_product.hpp"
 
+#include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/recurrent/backward.cuh"
 
 namespace attnbench::kernels::cuda {
@@ -82,8 +83,6 @@ void causal_product_backward(const CausalProductSizes& sizes,
   template void causal_product_backward<T>(                                                     \
       const CausalProductSizes&, const CausalProductArguments<T>&,                              \
       const CausalProductGradients<T>&, Stream, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

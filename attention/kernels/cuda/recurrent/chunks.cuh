@@ -265,7 +265,7 @@ __device__ inline void take_in(float (&s)[Latents / 8][4], const Word (&values)[
 #pragma unroll
     for (int n = 0; n < squares; ++n) {
       Word right[4];
-      keys.right_turned(right, k * 16, n * 16);
+      keys.right_transposed(right, k * 16, n * 16);
       multiply_add<Number>(s[2 * n], values[k], right[0], right[1]);
       multiply_add<Number>(s[2 * n + 1], values[k], right[2], right[3]);
       if (tracked && n % Warps == warp) {

@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(32 * Warps,
       Word v[4][4];
       const Fragments<columns> value_fragments(values);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) value_fragments.left_turned(v[k], k * 16, warp * 16);
+      for (int k = 0; k < 4; ++k) value_fragments.left_transposed(v[k], k * 16, warp * 16);
       if constexpr (Family::decays) {
 #pragma unroll
         for (int j = 0; j < Latents / 8; ++j) {

@@ -68,7 +68,7 @@ void lend_chunks(Workspace& space, const RecurrentShape& shape, const RecurrentP
   const std::int64_t rows = shape.heads * shape.length, latents = shape.heads * shape.latents;
   const std::int64_t chunks = (shape.length + chunk_tokens - 1) / chunk_tokens;
   gradients.whole = space.take<float>(rows);
-  gradients.slope = space.take<float>(rows);
+  gradients.grad = space.take<float>(rows);
   gradients.starts.total = space.take<float>(latents * chunks);
   gradients.starts.maximum = space.take<float>(latents * chunks);
   const std::int64_t states = plan.segments - 1;

@@ -102,16 +102,16 @@ __device__ inline void take_back(float (&o)[8][4], const float* factors, float u
 
 /// Factors of the rows of G V^T, [chunk_tokens] each; ends with a barrier.
 template <class T, int Columns, int Threads>
-__device__ inline void scale_slopes(const Tile<Columns>& slopes, const Tile<Columns>& values,
-                                    float* most_slopes, float* most_values, float* factors) {
-  greatest_of_rows<T, Columns, Threads>(slopes, false, most_slopes);
+__device__ inline void scale_grads(const Tile<Columns>& grads, const Tile<Columns>& values,
+                                   float* most_grads, float* most_values, float* factors) {
+  greatest_of_rows<T, Columns, Threads>(grads, false, most_grads);
   greatest_of_rows<T, Columns, Threads>(values, false, most_values);
   __syncthreads();
   if (threadIdx.x < chunk_tokens) {
     const int others = greatest_along<false>(
         [&](int s) { return exponent_of(most_values[s], least_half_exponent); });
     factors[threadIdx.x] =
-        row_factor<Columns>(exponent_of(most_slopes[threadIdx.x], least_half_exponent), others);
+        row_factor<Columns>(exponent_of(most_grads[threadIdx.x], least_half_exponent), others);
   }
   __syncthreads();
 }
@@ -120,18 +120,18 @@ __device__ inline void scale_slopes(const Tile<Columns>& slopes, const Tile<Colu
 /// of the greatest w. Those of a token have a unit of its own, since a later token may need nothing
 /// but small ones: one whose keys are all hidden has weights of 1 / epsilon.
 struct ChunkUnits {
-  int sums = 0, slopes = 0;
+  int sums = 0, grads = 0;
 };
 
 /// [chunk_tokens] each, of a chunk in shared memory.
 struct ChunkRanges {
-  float *slopes, *values, *queries, *keys;  ///< the greatest of each token
-  float *key_factors, *value_factors;       ///< of the rows of V G^T, and of E w^T
-  float* shares;                            ///< of their columns: the sums' unit in a token's own
+  float *grads, *values, *queries, *keys;  ///< the greatest of each token
+  float *key_factors, *value_factors;      ///< of the rows of V G^T, and of E w^T
+  float* shares;                           ///< of their columns: the sums' unit in a token's own
   static constexpr int floats = 7 * chunk_tokens;
 
   __device__ explicit ChunkRanges(float* at)
-      : slopes(at),
+      : grads(at),
         values(at + chunk_tokens),
         queries(at + 2 * chunk_tokens),
         keys(at + 3 * chunk_tokens),
@@ -144,21 +144,21 @@ struct ChunkRanges {
 /// arguments.
 template <class T, bool Keys, bool Values, bool Outputs, int Latents, int Columns, int Threads>
 __device__ inline void measure_chunk(const Tile<Latents>& query, const Tile<Latents>& key,
-                                     const Tile<Columns>& slopes, const Tile<Columns>& values,
+                                     const Tile<Columns>& grads, const Tile<Columns>& values,
                                      bool elu, const ChunkRanges& to) {
   greatest_of_rows<T, Latents, Threads>(query, elu, to.queries);
   if constexpr (Keys && Outputs) {
-    greatest_of_rows<T, Columns, Threads>(slopes, false, to.slopes);
+    greatest_of_rows<T, Columns, Threads>(grads, false, to.grads);
     greatest_of_rows<T, Columns, Threads>(values, false, to.values);
   }
   if constexpr (Values) greatest_of_rows<T, Latents, Threads>(key, elu, to.keys);
 }
 
 /// The second half, between barriers: units and factors. `by` holds 1 / n and is multiplied by a
-/// token's unit, `slope_of` by its share and the slopes' unit.
+/// token's unit, `grad_of` by its share and the grads' unit.
 template <class Family, bool Keys, bool Values, bool Outputs, int Latents, int Columns>
 __device__ inline ChunkUnits choose_units(const ChunkRanges& ranges, bool elu, float* by,
-                                          float* slope_of) {
+                                          float* grad_of) {
   constexpr int most_weight = 14;  // w times its unit is below 2^14
   const auto feature = [&](float x) { return elu ? Family::phi(x) : x; };
   const auto own = [&](int t) {
@@ -169,19 +169,19 @@ __device__ inline ChunkUnits choose_units(const ChunkRanges& ranges, bool elu, f
   units.sums = -static_cast<int>(greatest_of_tokens([&](int t) { return -own(t); }));
   const auto share = [&](int t) { return units.sums - own(t); };
   if constexpr (Keys) {
-    const float slope =
-        greatest_of_tokens([&](int t) { return fabsf(slope_of[t]) * power_of_two(share(t)); });
-    units.slopes = min(max(-1 - exponent_of(slope, -126), -100), 100);
+    const float grad =
+        greatest_of_tokens([&](int t) { return fabsf(grad_of[t]) * power_of_two(share(t)); });
+    units.grads = min(max(-1 - exponent_of(grad, -126), -100), 100);
   }
-  float next_by = 0, next_slope = 0;
+  float next_by = 0, next_grad = 0;
   if (threadIdx.x < chunk_tokens) {
     const int t = static_cast<int>(threadIdx.x);
     next_by = by[t] * power_of_two(own(t));
-    next_slope = slope_of[t] * power_of_two(share(t)) * power_of_two(units.slopes);
+    next_grad = grad_of[t] * power_of_two(share(t)) * power_of_two(units.grads);
     ranges.shares[t] = power_of_two(share(t));
     if constexpr (Keys && Outputs) {
       const int others = greatest_along<true>(
-          [&](int u) { return exponent_of(ranges.slopes[u], least_half_exponent) + share(u); });
+          [&](int u) { return exponent_of(ranges.grads[u], least_half_exponent) + share(u); });
       ranges.key_factors[t] =
           row_factor<Columns>(exponent_of(ranges.values[t], least_half_exponent), others);
     }
@@ -191,10 +191,10 @@ __device__ inline ChunkUnits choose_units(const ChunkRanges& ranges, bool elu, f
           row_factor<Latents>(exponent_of(feature(ranges.keys[t]), least_half_exponent), others);
     }
   }
-  __syncthreads();  // all have read `by` and `slope_of`
+  __syncthreads();  // all have read `by` and `grad_of`
   if (threadIdx.x < chunk_tokens) {
     by[threadIdx.x] = next_by;
-    slope_of[threadIdx.x] = next_slope;
+    grad_of[threadIdx.x] = next_grad;
   }
   __syncthreads();
   return units;

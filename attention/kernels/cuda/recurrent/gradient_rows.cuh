@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(32)
   }
 }
 
-/// elu(x) + 1 has the slope min(phi, 1).
-__device__ inline float elu_slope(float x) { return x > 0 ? 1.F : expf(x); }
+/// elu(x) + 1 has the derivative min(phi, 1).
+__device__ inline float elu_grad(float x) { return x > 0 ? 1.F : expf(x); }
 
 /// dLoss/dquery, and Y in the place of X. A warp a token; `rows` = batch * heads * length.
 template <class Family, class T>
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(256)
     } else {
       const float gamma = a.normalised ? -dot * by : 0.F;
       const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
-      dq = (x * by + gamma * total) * (elu ? elu_slope(widen_number(a.query.at(b, h, t)[l])) : 1.F);
+      dq = (x * by + gamma * total) * (elu ? elu_grad(widen_number(a.query.at(b, h, t)[l])) : 1.F);
       y = gamma * whole * w;
     }
     arrays.x[begin + l] = y;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(128)
     } else {
       later += arrays.x[at];
       const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
-      dk = (arrays.z[at] + later) * (elu ? elu_slope(widen_number(a.key.at(b, h, t)[l])) : 1.F);
+      dk = (arrays.z[at] + later) * (elu ? elu_grad(widen_number(a.key.at(b, h, t)[l])) : 1.F);
     }
     const bool seen = a.mask == nullptr || a.mask[b * a.mask_stride + t] != 0;
     narrow_number(seen ? dk : 0.F, d_key.at(b, h, t)[l]);

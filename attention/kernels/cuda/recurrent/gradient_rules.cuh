@@ -13,7 +13,7 @@ struct GradientRules;
 
 template <>
 struct GradientRules<ProductFamily> {
-  /// Sums over latents that decide n and the mean slope. X stays in `x`; returns what `d_query`
+  /// Sums over latents that decide n and the mean grad. X stays in `x`; returns what `d_query`
   /// is to be given again. `sum` is that of the keys' weights; `real`: whether there is such a
   /// latent.
   template <class T>
@@ -25,7 +25,7 @@ struct GradientRules<ProductFamily> {
     dot += p * x;
     return sum;
   }
-  /// From these sums: the factor and slope that `d_query` takes, and what to keep of a token.
+  /// From these sums: the factor and grad that `d_query` takes, and what to keep of a token.
   template <class T>
   __device__ static float2 row(const RecurrentArguments<T>& a, float whole, float dot, float,
                                float2& kept) {
@@ -46,22 +46,22 @@ struct GradientRules<ProductFamily> {
   template <class T>
   __device__ static float d_query(const RecurrentArguments<T>& a, float x, float sum, float query,
                                   float2 row) {
-    return (x * row.x + row.y * sum) * slope(a, query);
+    return (x * row.x + row.y * sum) * grad(a, query);
   }
   /// What dLoss/de has of a token beside Z, over its weight: Y.
   template <class T>
-  __device__ static float mean(const RecurrentArguments<T>&, float, float, float, float slope) {
-    return slope;
+  __device__ static float mean(const RecurrentArguments<T>&, float, float, float, float grad) {
+    return grad;
   }
   template <class T>
   __device__ static float d_key(const RecurrentArguments<T>& a, float z, float later, float key,
                                 float) {
-    return (z + later) * slope(a, key);
+    return (z + later) * grad(a, key);
   }
 
  private:
   template <class T>
-  __device__ static float slope(const RecurrentArguments<T>& a, float x) {
+  __device__ static float grad(const RecurrentArguments<T>& a, float x) {
     const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
     return !elu || x > 0 ? 1.F : exp2_fast(x * log2_of_e);
   }
@@ -119,16 +119,16 @@ struct GradientRules<PoolFamily> {
     if (a.kind == static_cast<int>(PoolQuery::weights)) return x;
     return a.scale * ln_of_2 * (p * row.x) * (x - row.y);
   }
-  /// dLoss/dp comes back of dLoss/dquery = p (dLoss/dp - slope): no more than that is kept.
+  /// dLoss/dp comes back of dLoss/dquery = p (dLoss/dp - grad): no more than that is kept.
   template <class T>
   __device__ static float mean(const RecurrentArguments<T>& a, float query, float d_query,
-                               float whole, float slope) {
+                               float whole, float grad) {
     const float scale = a.scale * ln_of_2;
     if (a.kind == static_cast<int>(PoolQuery::weights)) return -scale * d_query;
-    if (a.kind != static_cast<int>(PoolQuery::logits)) return -scale * slope;
+    if (a.kind != static_cast<int>(PoolQuery::logits)) return -scale * grad;
     // Where p is nothing, so is d_query.
     const float over = exp2_fast(fminf(whole - query * a.scale, 126));
-    return -(d_query * over + scale * slope);
+    return -(d_query * over + scale * grad);
   }
   template <class T>
   __device__ static float d_key(const RecurrentArguments<T>& a, float z, float later, float key,

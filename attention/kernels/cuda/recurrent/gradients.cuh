@@ -22,7 +22,7 @@ struct ChunkGradients {
   Rows<T> d_query, d_key, d_values;
   bool d_out_pieces = false, d_query_pieces = false, d_key_pieces = false, d_value_pieces = false;
   /// [heads, length]: 1 / n, or the logarithm to base 2 of n; and what Y needs of all latents.
-  float *whole = nullptr, *slope = nullptr;
+  float *whole = nullptr, *grad = nullptr;
   RecurrentState starts;  ///< [heads, chunks, latents]: totals and maxima before each chunk
   RecurrentState later;
 };
@@ -44,7 +44,7 @@ __device__ inline std::uint64_t load_gradient_chunk(const RecurrentArguments<T>&
                           a.latents, a.query_pieces, all);
   fetch<Latents, threads>(Tile<Latents>{at + Layout::key}, at_token(a.key), a.key.row_stride,
                           a.latents, a.key_pieces, seen);
-  fetch<Columns, threads>(Tile<Columns>{at + Layout::slopes}, at_token(gradients.d_out),
+  fetch<Columns, threads>(Tile<Columns>{at + Layout::grads}, at_token(gradients.d_out),
                           gradients.d_out.row_stride, a.value_dim, gradients.d_out_pieces, all);
   if constexpr (Layout::read_values) {
     fetch<Columns, threads>(Tile<Columns>{at + Layout::values}, at_token(a.values),

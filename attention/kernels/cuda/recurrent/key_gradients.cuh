@@ -17,8 +17,8 @@ struct KeyGradientLayout {
   static constexpr int row_tile = chunk_tokens * Latents * 2,
                        value_tile = chunk_tokens * Columns * 2;
   static constexpr int square = chunk_tokens * chunk_tokens * 2;
-  static constexpr int query = 0, key = row_tile, slopes = 2 * row_tile;
-  static constexpr int values = slopes + value_tile;
+  static constexpr int query = 0, key = row_tile, grads = 2 * row_tile;
+  static constexpr int values = grads + value_tile;
   static constexpr bool read_values = Keys && Outputs;
   static constexpr int stage = values + (read_values ? value_tile : 0);
   static constexpr int d_query = 2 * stage;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(
   const int column = 16 * (for_keys ? warp : warp - Layout::key_warps);  // latents, or values
   const int mine = column + (lane >> 2);  // the thread's: this, and + 8
   float* const vectors = reinterpret_cast<float*>(memory + Layout::vectors);
-  float* const slope_of = vectors + 3 * Latents + chunk_tokens;
+  float* const grad_of = vectors + 3 * Latents + chunk_tokens;
   const Tile<chunk_tokens> inner{memory + Layout::inner};  // the keys', or the only one
   const Tile<chunk_tokens> value_inner{memory + Layout::inner + (Keys ? Layout::square : 0)};
   const QueryGradients<Latents> asked{{memory + Layout::d_query},
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(
   view.top = vectors + 3 * Latents;
   view.scratch = reinterpret_cast<float*>(memory + Layout::inner);
   view.tops_given = true;
-  Tile<Columns> values, slopes;
+  Tile<Columns> values, grads;
   constexpr bool narrow = Operand<T>::narrow;
   const bool elu = a.kind == static_cast<int>(ProductFeature::elu_plus_one);
   const ChunkRanges ranges(reinterpret_cast<float*>(memory + Layout::ranges));
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(
     view.key.data = at + Layout::key;
     view.weights.data = Family::own_tiles ? memory + Layout::weights : view.query.data;
     view.keys.data = memory + Layout::keys;
-    slopes.data = at + Layout::slopes;
+    grads.data = at + Layout::grads;
     values.data = at + Layout::values;
     const auto restart = [&] {  // before the first token of the chunk
       if constexpr (Family::decays) {
@@ -163,17 +163,17 @@ __global__ void __launch_bounds__(
       const int t = static_cast<int>(threadIdx.x);
       const std::int64_t from = std::int64_t{place.head} * a.length + t0 + t;
       view.top[t] = t < view.rows ? gradients.whole[from] : 0.F;
-      slope_of[t] = t < view.rows ? gradients.slope[from] : 0.F;
+      grad_of[t] = t < view.rows ? gradients.grad[from] : 0.F;
     }
     if constexpr (narrow) {
       measure_chunk<T, Keys, Values, Outputs, Latents, Columns, threads>(
-          view.query, view.key, slopes, values, elu, ranges);
+          view.query, view.key, grads, values, elu, ranges);
     }
     restart();
     if constexpr (narrow) {
       const int before = units.sums;
       units = choose_units<Family, Keys, Values, Outputs, Latents, Columns>(ranges, elu, view.top,
-                                                                            slope_of);
+                                                                            grad_of);
       const float by = power_of_two(units.sums - before);
 #pragma unroll
       for (int j = 0; j < width / 8; ++j) {
@@ -197,13 +197,13 @@ __global__ void __launch_bounds__(
     }
     for (;;) {
       const Fragments<Latents> weights(view.weights), keys(view.keys);
-      const Fragments<Columns> value_fragments(values), slope_fragments(slopes);
+      const Fragments<Columns> value_fragments(values), grad_fragments(grads);
       if constexpr (Outputs) {
         if constexpr (Keys && Values) {
           const int square = warp & 3;
           if (for_keys) {
             ChunkView<Columns> none;
-            weigh<T, Columns, 4, true>(none, inner, value_fragments, slope_fragments, nullptr,
+            weigh<T, Columns, 4, true>(none, inner, value_fragments, grad_fragments, nullptr,
                                        square, square, 4, 0, false, key_factors, shares);
           } else {
             weigh<T, Latents, 4, true>(view, value_inner, keys, weights, nullptr, square, square, 4,
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(
         } else if constexpr (Keys) {
           ChunkView<Columns> product;
           product.weights = values;
-          product.keys = slopes;
+          product.keys = grads;
           weigh_all<T, Columns, Layout::warps, true>(product, inner, nullptr, false, key_factors,
                                                      shares);
         } else {
@@ -229,19 +229,19 @@ __global__ void __launch_bounds__(
       if (for_keys) {
         if constexpr (Keys) {
 #pragma unroll
-          for (int k = 0; k < 4; ++k) weights.left_turned(x[k], k * 16, column);
+          for (int k = 0; k < 4; ++k) weights.left_transposed(x[k], k * 16, column);
           if constexpr (Outputs) {
             read_out<T, width, true>(o, s, into_range<T, width>(s), x, value_fragments,
                                      Fragments<chunk_tokens>(inner), key_factors);
             if constexpr (narrow) take_back(o, key_factors, power_of_two(-units.sums));
           }
           if constexpr (narrow) scale_tokens<T>(x, shares);
-          take_in<T, width, 4>(s, x, slope_fragments, nullptr, false);
+          take_in<T, width, 4>(s, x, grad_fragments, nullptr, false);
           if constexpr (Family::decays) decay_rows<width>(s, view.decay, mine);
         }
       } else if constexpr (Values) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) slope_fragments.left_turned(x[k], k * 16, column);
+        for (int k = 0; k < 4; ++k) grad_fragments.left_transposed(x[k], k * 16, column);
         read_out<T, width, true>(o, s, into_range<T, width>(s), x, keys,
                                  Fragments<chunk_tokens>(value_inner), value_factors);
         if constexpr (narrow) take_back(o, value_factors, power_of_two(-units.sums));
@@ -253,13 +253,13 @@ __global__ void __launch_bounds__(
       __syncthreads();
       if (for_keys) {
         if constexpr (Keys) {
-          finish_keys<Family, T, Latents, Outputs>(a, view, slope_of, asked, units, x, column, o,
+          finish_keys<Family, T, Latents, Outputs>(a, view, grad_of, asked, units, x, column, o,
                                                    later);
           if constexpr (Outputs) leave_columns<T>(view.key, o, column, begin, end);
         }
       } else if constexpr (Values) {
         // In the place of what no warp reads any more.
-        leave_columns<T>(Layout::read_values ? values : slopes, o, column, begin, end);
+        leave_columns<T>(Layout::read_values ? values : grads, o, column, begin, end);
       }
       __syncthreads();
       if constexpr (Outputs && Keys) {
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(
       }
       if constexpr (Values) {
         store_rows<Columns, threads>(
-            Layout::read_values ? values : slopes, gradients.d_values.at(place.b, place.h, t0),
+            Layout::read_values ? values : grads, gradients.d_values.at(place.b, place.h, t0),
             gradients.d_values.row_stride, a.value_dim, gradients.d_value_pieces, begin, end);
       }
       if (begin == 0) break;

@@ -14,16 +14,16 @@ struct QueryGradients {
 };
 
 /// Y of 16 tokens in two halves of `T`, twice as many digits as one has. `weights` are w,
-/// with the slopes in units where `T` has few exponents.
+/// with the grads in units where `T` has few exponents.
 template <class Family, class T, int Latents>
-__device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
-                                    const float* slope_of, const QueryGradients<Latents>& d_query,
-                                    const Word (&weights)[4], int first, int column,
-                                    Word (&high)[4], Word (&low)[4]) {
+__device__ inline void weigh_grads(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
+                                   const float* grad_of, const QueryGradients<Latents>& d_query,
+                                   const Word (&weights)[4], int first, int column, Word (&high)[4],
+                                   Word (&low)[4]) {
   Word q[4] = {}, d[4] = {}, rest[4] = {};
-  if constexpr (Family::decays) Fragments<Latents>(view.query).left_turned(q, first, column);
-  if (d_query.needed) Fragments<Latents>(d_query.stored).left_turned(d, first, column);
-  if (d_query.rounded) Fragments<Latents>(d_query.rest).left_turned(rest, first, column);
+  if constexpr (Family::decays) Fragments<Latents>(view.query).left_transposed(q, first, column);
+  if (d_query.needed) Fragments<Latents>(d_query.stored).left_transposed(d, first, column);
+  if (d_query.rounded) Fragments<Latents>(d_query.rest).left_transposed(rest, first, column);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int token = first + 8 * h + 2 * static_cast<int>(threadIdx.x & 3);
@@ -36,7 +36,7 @@ __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkV
         y[i] = in_fragment<T>(weights, h, n) *
                GradientRules<Family>::mean(a, in_fragment<T>(q, h, n),
                                            in_fragment<T>(d, h, n) + in_fragment<T>(rest, h, n),
-                                           view.top[token + i], slope_of[token + i]);
+                                           view.top[token + i], grad_of[token + i]);
       }
       const Word rounded = pack_pair<T>(y[0], y[1]);
       high[2 * h + r] = rounded;
@@ -51,7 +51,7 @@ __device__ inline void weigh_slopes(const RecurrentArguments<T>& a, const ChunkV
 /// scaled.
 template <class Family, class T, int Latents, bool Outputs>
 __device__ inline void finish_keys(const RecurrentArguments<T>& a, const ChunkView<Latents>& view,
-                                   const float* slope_of, const QueryGradients<Latents>& d_query,
+                                   const float* grad_of, const QueryGradients<Latents>& d_query,
                                    const ChunkUnits& units, const Word (&weights)[4][4], int column,
                                    float (&o)[8][4], float (&later)[2]) {
   const int lane = threadIdx.x & 31, c = lane & 3, mine = column + (lane >> 2);
@@ -62,15 +62,15 @@ __device__ inline void finish_keys(const RecurrentArguments<T>& a, const ChunkVi
     Word high[4], low[4], k[4], w[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = weights[j][i];
-    if constexpr (narrow) Fragments<Latents>(view.weights).left_turned(w, 16 * j, column);
-    weigh_slopes<Family, T>(a, view, slope_of, d_query, w, 16 * j, column, high, low);
-    Fragments<Latents>(view.key).left_turned(k, 16 * j, column);
+    if constexpr (narrow) Fragments<Latents>(view.weights).left_transposed(w, 16 * j, column);
+    weigh_grads<Family, T>(a, view, grad_of, d_query, w, 16 * j, column, high, low);
+    Fragments<Latents>(view.key).left_transposed(k, 16 * j, column);
     const float begin0 = narrow ? 0.F : later[0], begin1 = narrow ? 0.F : later[1];
     float sum[2][4] = {{begin0, begin0, begin1, begin1}, {begin0, begin0, begin1, begin1}};
     add_tokens<T, true>(sum, high);
     add_tokens<T, true>(sum, low);
     if constexpr (narrow) {
-      const float unit = power_of_two(-units.sums - units.slopes);
+      const float unit = power_of_two(-units.sums - units.grads);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
 #pragma unroll

@@ -209,4 +209,18 @@ void recurrent_forward(RecurrentArguments<T> a, const RecurrentShape& shape, Str
   }
 }
 
+// The instances: cmake/cuda_instances.cmake makes a file of each, so that they compile side by
+// side.
+#define ATTNBENCH_RECURRENT_FORWARD(Family, T)                                                     \
+  template std::size_t recurrent_forward_bytes<Family, T>(const RecurrentShape&);                  \
+  template void recurrent_forward<Family, T>(RecurrentArguments<T>, const RecurrentShape&, Stream, \
+                                             void*, std::size_t);
+#define ATTNBENCH_RECURRENT_STATES(Family, T)                                             \
+  template void recurrent_states<Family, T>(RecurrentArguments<T>, const RecurrentShape&, \
+                                            const RecurrentPlan&, Stream);
+#define ATTNBENCH_RECURRENT_BORDERS(Family, T)                                                     \
+  template RecurrentState recurrent_borders<Family, T>(const RecurrentArguments<T>&,               \
+                                                       const RecurrentPlan&, std::int64_t, Stream, \
+                                                       const RecurrentState&);
+
 }  // namespace attnbench::kernels::cuda

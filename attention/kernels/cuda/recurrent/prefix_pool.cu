@@ -1,5 +1,6 @@
 #include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 
+#include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/recurrent/backward.cuh"
 
 namespace attnbench::kernels::cuda {
@@ -81,8 +82,6 @@ void prefix_pool_backward(const PrefixPoolSizes& sizes, const PrefixPoolArgument
   template void prefix_pool_backward<T>(const PrefixPoolSizes&, const PrefixPoolArguments<T>&, \
                                         const PrefixPoolGradients<T>&, Stream, void*,          \
                                         std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

@@ -13,9 +13,9 @@ struct QueryGradientLayout {
   static constexpr int row_tile = chunk_tokens * Latents * 2,
                        value_tile = chunk_tokens * Columns * 2;
   static constexpr int query = 0, key = row_tile, values = 2 * row_tile;
-  static constexpr int slopes = values + value_tile;  // g
+  static constexpr int grads = values + value_tile;  // g
   static constexpr bool read_values = true;
-  static constexpr int stage = slopes + value_tile;
+  static constexpr int stage = grads + value_tile;
   static constexpr int keys = 2 * stage;                                   // E
   static constexpr int inner = keys + (Family::own_tiles ? row_tile : 0);  // tril(G V^T)
   static constexpr int parts = inner + chunk_tokens * chunk_tokens * 2;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(2 * Latents,
     view.query.data = view.weights.data = at + Layout::query;
     view.key.data = at + Layout::key;
     view.keys.data = Family::own_tiles ? memory + Layout::keys : view.key.data;
-    product.weights.data = at + Layout::slopes;
+    product.weights.data = at + Layout::grads;
     product.keys.data = at + Layout::values;
     view.rows = min(chunk_tokens, last - t0);
     if constexpr (Family::decays) {
@@ -104,15 +104,15 @@ __global__ void __launch_bounds__(2 * Latents,
           Family::template prepare<T, true, Latents, threads, false>(a, view, begin, most);
       most = 2 * (end - begin);
       if constexpr (narrow) {
-        scale_slopes<T, Columns, threads>(product.weights, product.keys, ranges,
-                                          ranges + chunk_tokens, factors);
+        scale_grads<T, Columns, threads>(product.weights, product.keys, ranges,
+                                         ranges + chunk_tokens, factors);
       }
       weigh_all<T, Columns, warps>(product, inner, nullptr, false, factors);
       __syncthreads();
       Word e[4][4];
       const Fragments<Latents> keys(view.keys), queries(view.query);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) keys.left_turned(e[k], k * 16, column);
+      for (int k = 0; k < 4; ++k) keys.left_transposed(e[k], k * 16, column);
       if constexpr (Family::decays) decay_rows<Columns>(s, view.decay, mine);
       float x[8][4] = {}, kept[8][4];
       read_out<T, Columns>(x, s, into_range<T, Columns>(s), e, Fragments<Columns>(product.weights),
@@ -126,11 +126,11 @@ __global__ void __launch_bounds__(2 * Latents,
       for (int j = 0; j < 4; ++j) {
         float sum[2][4] = {{total0, total0, total1, total1}, {total0, total0, total1, total1}};
         Word q[4];
-        keys.left_turned(q, 16 * j, column);  // again: registers are dearer
+        keys.left_transposed(q, 16 * j, column);  // again: registers are dearer
         add_tokens<T, false>(sum, q);
         total0 = __shfl_sync(~0u, sum[1][1], lane | 3);
         total1 = __shfl_sync(~0u, sum[1][3], lane | 3);
-        queries.left_turned(q, 16 * j, column);
+        queries.left_transposed(q, 16 * j, column);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const int token = 16 * j + 8 * h + 2 * c;
@@ -178,14 +178,14 @@ __global__ void __launch_bounds__(2 * Latents,
         if (t >= begin && t < end) {
           const std::int64_t to = std::int64_t{place.head} * a.length + t0 + t;
           gradients.whole[to] = keep.x;
-          gradients.slope[to] = keep.y;
+          gradients.grad[to] = keep.y;
         }
       }
       __syncthreads();
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         Word q[4];
-        queries.left_turned(q, 16 * j, column);
+        queries.left_transposed(q, 16 * j, column);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           const float2* const rows = row_of + 16 * j + 8 * h + 2 * c;

@@ -105,7 +105,7 @@ class Fragments {
     load_matrices(to, step(straight_, row, column));
   }
   /// A left operand, X[row + k][column + i] at (i, k).
-  __device__ void left_turned(Word (&to)[4], int row, int column) const {
+  __device__ void left_transposed(Word (&to)[4], int row, int column) const {
     load_matrices_transposed(to, step(crossed_, row, column));
   }
   /// Two right operands [16, 8] side by side, X[row + n][column + k] at (k, n): words 0 and 1 are
@@ -114,7 +114,7 @@ class Fragments {
     load_matrices(to, step(crossed_, row, column));
   }
   /// The same, X[row + k][column + n] at (k, n).
-  __device__ void right_turned(Word (&to)[4], int row, int column) const {
+  __device__ void right_transposed(Word (&to)[4], int row, int column) const {
     load_matrices_transposed(to, step(straight_, row, column));
   }
 

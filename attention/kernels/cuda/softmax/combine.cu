@@ -83,8 +83,6 @@ void softmax_combine(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argum
 #define ATTNBENCH_INSTANTIATE(T)                                                 \
   template void softmax_combine(const SoftmaxSizes&, const SoftmaxArguments<T>&, \
                                 const SoftmaxSplit&, const SoftmaxPartial&, Stream);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/softmax/bias.hpp"
 #include "attention/kernels/cuda/softmax/call.hpp"
 #include "attention/kernels/cuda/softmax/forward_sm90.hpp"
@@ -166,8 +167,6 @@ void softmax_backward(const SoftmaxSizes& sizes, const SoftmaxArguments<T>& argu
   template std::size_t softmax_backward_bytes<T>(const SoftmaxSizes&);                             \
   template void softmax_backward<T>(const SoftmaxSizes&, const SoftmaxArguments<T>&,               \
                                     const SoftmaxGradients<T>&, Stream, void*, std::size_t);
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(BFloat16)
-ATTNBENCH_INSTANTIATE(Half)
+ATTNBENCH_FOR_CUDA_TYPES(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels::cuda

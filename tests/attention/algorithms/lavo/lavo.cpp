@@ -41,7 +41,7 @@ TEST_CASE("the slots of the memory are orthogonal and add up to the mean's part 
   }
 }
 
-TEST_CASE("what passes from piece to piece is the mean of all that came before") {
+TEST_CASE("the state between pieces is the mean of all earlier tokens") {
   const Tensor context = at::randn({2, 2, 40, 5}, at::kDouble);
   const Tensor query = at::randn({2, 2, 40, 5}, at::kDouble);
   const Memory memory{bases_of(3), 0.5};

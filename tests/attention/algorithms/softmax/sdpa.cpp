@@ -10,7 +10,7 @@ using namespace attnbench;
 
 namespace {
 
-const Registry& registry() {
+const Registry& sdpa_registry() {
   static const Registry builtins = Registry::with_builtins();
   return builtins;
 }
@@ -18,7 +18,7 @@ const Registry& registry() {
 /// Those of `mechanism` whose names begin so.
 std::set<std::string> sdpa_names(const char* mechanism) {
   std::set<std::string> names;
-  for (const Implementation& each : registry().entry(mechanism).implementations) {
+  for (const Implementation& each : sdpa_registry().entry(mechanism).implementations) {
     if (each.name.rfind("torch_sdpa", 0) == 0) names.insert(each.name);
   }
   return names;
@@ -35,14 +35,14 @@ Problem on_device() {
 }
 
 Options options_of(const char* mechanism, const Problem& problem) {
-  const Entry& entry = registry().entry(mechanism);
+  const Entry& entry = sdpa_registry().entry(mechanism);
   return entry.derive(Options::resolve(entry.options, {}), problem);
 }
 
 /// Why `backend` does not do it; empty where it does.
 std::string refusal(const char* mechanism, const std::string& backend, const Problem& problem) {
   const Implementation& implementation =
-      registry().entry(mechanism).implementation("torch_sdpa_" + backend);
+      sdpa_registry().entry(mechanism).implementation("torch_sdpa_" + backend);
   return implementation.supports(options_of(mechanism, problem), problem).reason;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a backend that LibTorch refuses is unsupported, with what LibTorch sa
   Problem problem = on_device();
   problem.device = "cpu";  // where LibTorch has neither
   problem.dtype = Dtype::float32;
-  const Entry& entry = registry().entry("softmax");
+  const Entry& entry = sdpa_registry().entry("softmax");
   const auto mechanism = entry.make(options_of("softmax", problem), problem);
   Inputs inputs;
   for (const Role& role : mechanism->roles()) {

@@ -20,14 +20,14 @@ TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward size
 
 TEST_CASE("kernels causal product: gradients equal finite differences of the definition") {
   for (const CausalProductSizes& kind : product_kinds()) {
-    check_slopes<Product>({70, 5, 6}, kind);
-    check_slopes<Product>({41, 5, 6, 2, 2, 1, true}, kind);
+    check_grads<Product>({70, 5, 6}, kind);
+    check_grads<Product>({41, 5, 6, 2, 2, 1, true}, kind);
   }
 }
 
 TEST_CASE("kernels causal product: gradients of large memories") {
   // The other features bend at 0, where differences of so many numbers are off by 2e-7.
-  check_slopes<Product>({70, 250, 70, 1, 1}, CausalProductSizes{});
+  check_grads<Product>({70, 250, 70, 1, 1}, CausalProductSizes{});
   for (const CausalProductSizes& kind : product_kinds()) {
     check_columns<Product>({101, 130, 130, 1, 2, 1, true}, kind, 2);
     compare<Product, float>({97, 250, 70, 1, 2}, kind);
@@ -113,6 +113,6 @@ TEST_CASE("kernels causal product: the features of a lone head are shared out am
     compare<Product, float>({131, 70, 43, 1, 1}, kind, 5);
     compare<Product, double>({131, 20, 24, 1, 1, 1, true}, kind, 3);
     compare<Product, BFloat16>({70, 40, 16, 1, 1}, kind, 2);
-    check_slopes<Product>({41, 20, 6, 1, 1, 1, true}, kind);
+    check_grads<Product>({41, 20, 6, 1, 1, 1, true}, kind);
   }
 }

@@ -61,15 +61,15 @@ void compare(const LavoSizes& sizes, double spread = 1, bool masked = false, int
 }
 
 /// Derivatives along random directions against central differences of the definition.
-void check_slopes(const LavoSizes& sizes, bool masked) {
+void check_grads(const LavoSizes& sizes, bool masked) {
   CAPTURE(static_cast<int>(sizes.order), sizes.window, sizes.phase, masked);
   MemoryProblem<double> problem(sizes, 1, masked);
   problem.backward(2);
   std::mt19937 engine(3);
   const auto loss = [&] { return inner(problem.define(), problem.d_out); };
-  check_slope(engine, loss, problem.query, problem.d_query);
-  check_slope(engine, loss, problem.tokens, problem.d_tokens);
-  check_slope(engine, loss, problem.bases, problem.d_bases);
+  check_grad(engine, loss, problem.query, problem.d_query);
+  check_grad(engine, loss, problem.tokens, problem.d_tokens);
+  check_grad(engine, loss, problem.bases, problem.d_bases);
 }
 
 }  // namespace
@@ -99,10 +99,10 @@ TEST_CASE("kernels running memory: many parts, and few long windows") {
   }
 }
 
-TEST_CASE("kernels running memory: gradients are slopes of the definition") {
+TEST_CASE("kernels running memory: gradients are grads of the definition") {
   for (const bool masked : {false, true}) {
-    for (const auto& sizes : kinds(37, 5, 4)) check_slopes(sizes, masked);
-    for (const auto& sizes : kinds(150, 3, 2)) check_slopes(sizes, masked);
+    for (const auto& sizes : kinds(37, 5, 4)) check_grads(sizes, masked);
+    for (const auto& sizes : kinds(150, 3, 2)) check_grads(sizes, masked);
   }
 }
 

@@ -21,15 +21,15 @@ TEMPLATE_TEST_CASE("kernels prefix pool: values and gradients at awkward sizes",
 
 TEST_CASE("kernels prefix pool: gradients equal finite differences of the definition") {
   for (const PoolQuery kind : pool_kinds) {
-    check_slopes<Pool>({70, 5, 6}, of(kind));
-    check_slopes<Pool>({41, 5, 6, 2, 2, 1, true}, of(kind, 0.7));
-    check_slopes<Pool>({41, 3, 6, 1, 1, 30}, of(kind));
+    check_grads<Pool>({70, 5, 6}, of(kind));
+    check_grads<Pool>({41, 5, 6, 2, 2, 1, true}, of(kind, 0.7));
+    check_grads<Pool>({41, 3, 6, 1, 1, 30}, of(kind));
   }
 }
 
 TEST_CASE("kernels prefix pool: gradients of large memories") {
   for (const PoolQuery kind : pool_kinds) {
-    check_slopes<Pool>({50, 250, 70, 1, 1}, of(kind));
+    check_grads<Pool>({50, 250, 70, 1, 1}, of(kind));
     check_columns<Pool>({101, 130, 130, 1, 2, 1, true}, of(kind), 2);
     check_columns<Pool>({97, 300, 64, 1, 1}, of(kind), 3);  // by slices of latents
     check_columns<Pool>({60, 260, 64, 1, 1, 30}, of(kind), 1);
@@ -49,7 +49,7 @@ TEST_CASE("kernels prefix pool: a scale below 0 is one like any other") {
     compare<Pool, float>({97, 16, 24}, of(kind, -0.7));  // rows whole as they are
     compare<Pool, double>({97, 7, 24, 2, 2, 1, true}, of(kind, -0.7));
     compare<Pool, float>({97, 16, 24}, of(kind, 0));
-    check_slopes<Pool>({41, 8, 6}, of(kind, -0.7));
+    check_grads<Pool>({41, 8, 6}, of(kind, -0.7));
   }
 }
 
@@ -75,12 +75,12 @@ TEST_CASE("kernels prefix pool: hidden tokens are as if they were not there") {
 
 TEST_CASE("kernels prefix pool: scores that rise without end stay right") {
   for (const PoolQuery kind : pool_kinds) {
-    for (const double slope : {30.0, -30.0, 2.0}) {
-      CAPTURE(static_cast<int>(kind), slope);
+    for (const double grad : {30.0, -30.0, 2.0}) {
+      CAPTURE(static_cast<int>(kind), grad);
       Recurrent<Pool, float> problem({97, 4, 8}, of(kind));
       for (std::size_t i = 0; i < problem.key.size(); ++i) {
         const auto t = static_cast<double>(i / 4 % 97);
-        problem.key[i] += static_cast<float>(i % 3 == 0 ? slope * t : 0);
+        problem.key[i] += static_cast<float>(i % 3 == 0 ? grad * t : 0);
       }
       problem.key[40] = 1000;
       problem.forward(2);
@@ -104,7 +104,7 @@ TEST_CASE("kernels prefix pool: latents that have seen nothing count in a softma
       blind(problem);
       problem.forward(2);
       CHECK(relative_rms(problem.out, problem.define()) < 1e-12);
-      check_slopes<Pool>(problem);
+      check_grads<Pool>(problem);
     }
   }
 }
@@ -169,7 +169,7 @@ TEST_CASE("kernels prefix pool: the latents of a lone head are shared out among 
     compare<Pool, double>({131, 20, 24, 1, 1, 1, true}, of(kind), 3);
     compare<Pool, BFloat16>({70, 40, 16, 1, 1}, of(kind), 2);
     compare<Pool, double>({97, 20, 8, 1, 1, 15}, of(kind), 4);
-    check_slopes<Pool>({41, 20, 6, 1, 1, 1, true}, of(kind, 0.7));
+    check_grads<Pool>({41, 20, 6, 1, 1, 1, true}, of(kind, 0.7));
   }
 }
 
@@ -219,8 +219,8 @@ std::int64_t served(const std::function<float(int)>& score, float before) {
 TEST_CASE(
     "kernels prefix pool: a block is cut where a maximum would rise too far, and only there") {
   const float none = -std::numeric_limits<float>::infinity();
-  const auto ramp = [](float slope) {
-    return [slope](int t) { return slope * static_cast<float>(t); };
+  const auto ramp = [](float grad) {
+    return [grad](int t) { return grad * static_cast<float>(t); };
   };
   const float range = pool_range<float>;
   CHECK(served(ramp(-43.3F), none) == 64);

@@ -60,7 +60,7 @@ TEST_CASE("kernels softmax: a query that sees no key has output 0, gradient 0 an
 }
 
 TEST_CASE("kernels softmax: ramps of 30 a token") {
-  for (const double slope : {-30.0, 30.0}) {
+  for (const double grad : {-30.0, 30.0}) {
     SoftmaxSizes sizes = square(150, 8, true);
     sizes.scale = 1;
     Problem<float> problem(sizes);
@@ -70,7 +70,7 @@ TEST_CASE("kernels softmax: ramps of 30 a token") {
         std::fill_n(problem.q.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
         std::fill_n(problem.k.begin() + static_cast<std::ptrdiff_t>(at), 8, 0.0F);
         problem.q[at] = 1;
-        problem.k[at] = static_cast<float>(slope * static_cast<double>(t));
+        problem.k[at] = static_cast<float>(grad * static_cast<double>(t));
       }
     }
     problem.forward(2);

@@ -30,15 +30,15 @@ void compare(const WholePoolSizes& sizes, double spread = 1, bool masked = false
 }
 
 /// Derivatives along random directions against central differences of the definition.
-void check_slopes(const WholePoolSizes& sizes, bool masked) {
+void check_grads(const WholePoolSizes& sizes, bool masked) {
   CAPTURE(static_cast<int>(sizes.query), sizes.length, sizes.key_length, masked);
   WholePool<double> problem(sizes, 1, masked);
   problem.backward(2);
   std::mt19937 engine(3);
   const auto loss = [&] { return inner(problem.define(), problem.d_out); };
-  check_slope(engine, loss, problem.query, problem.d_query);
-  check_slope(engine, loss, problem.scores, problem.d_scores);
-  check_slope(engine, loss, problem.values, problem.d_values);
+  check_grad(engine, loss, problem.query, problem.d_query);
+  check_grad(engine, loss, problem.scores, problem.d_scores);
+  check_grad(engine, loss, problem.values, problem.d_values);
 }
 
 }  // namespace
@@ -56,11 +56,11 @@ TEMPLATE_TEST_CASE("kernels whole pool: every kind at odd sizes", "", float, dou
   }
 }
 
-TEST_CASE("kernels whole pool: gradients are slopes of the definition") {
+TEST_CASE("kernels whole pool: gradients are grads of the definition") {
   for (const PoolQuery kind : kinds) {
     for (const bool masked : {false, true}) {
-      check_slopes(sized(kind, 23, 31, 5, 4), masked);
-      check_slopes(sized(kind, 70, 150, 3, 2), masked);
+      check_grads(sized(kind, 23, 31, 5, 4), masked);
+      check_grads(sized(kind, 70, 150, 3, 2), masked);
     }
   }
 }
@@ -90,11 +90,11 @@ TEST_CASE("kernels whole pool: hidden tokens may hold anything, and a hidden row
 
 TEST_CASE("kernels whole pool: scores that rise by 30 a token stay right") {
   for (const PoolQuery kind : kinds) {
-    for (const double slope : {30.0, -30.0}) {
-      CAPTURE(static_cast<int>(kind), slope);
+    for (const double grad : {30.0, -30.0}) {
+      CAPTURE(static_cast<int>(kind), grad);
       WholePool<float> problem(sized(kind, 50, 97, 4, 8));
       for (std::size_t i = 0; i < problem.scores.size(); ++i) {
-        problem.scores[i] += static_cast<float>(i % 3 == 0 ? slope * double(i / 4 % 97) : 0);
+        problem.scores[i] += static_cast<float>(i % 3 == 0 ? grad * double(i / 4 % 97) : 0);
       }
       problem.scores[40] = 1000;
       problem.forward(2);

@@ -138,14 +138,14 @@ TEST_CASE("cuda causal product: gradients whose parts leave the range of fp16") 
       return std::ldexp(g, static_cast<int>(i / row % 19) - 9);
     });
     check("gradients of results that change from token to token", x);
-    for (const float slope : {30.F, -30.F}) {
+    for (const float grad : {30.F, -30.F}) {
       for (const bool of_keys : {false, true}) {
         x = plain;
         // Not of the same latents all the time: what rises alike cancels in dLoss/dquery.
         change(of_keys ? x.key : x.query, [&](std::size_t i, float k) {
-          return (i / row + i % row) % 3 == 0 ? k + slope * static_cast<float>(i / row) : k;
+          return (i / row + i % row) % 3 == 0 ? k + grad * static_cast<float>(i / row) : k;
         });
-        check((slope > 0 ? "a rise of " : "a fall of ") + std::string(of_keys ? "keys" : "queries"),
+        check((grad > 0 ? "a rise of " : "a fall of ") + std::string(of_keys ? "keys" : "queries"),
               x);
       }
     }

@@ -40,15 +40,15 @@ using Problem = OnDevice<DevicePool, kernels::test::Pool, T>;
 template <class T>
 using Numbers = Recurrent<kernels::test::Pool, T>;
 
-/// Adds scores that rise or fall by `slope` a token to those of every third latent or so, and one
+/// Adds scores that rise or fall by `grad` a token to those of every third latent or so, and one
 /// that outweighs all.
 template <class T>
-void tilt(Numbers<T>& numbers, double slope) {
+void tilt(Numbers<T>& numbers, double grad) {
   const auto length = static_cast<std::size_t>(numbers.shape.length);
   const auto latents = static_cast<std::size_t>(numbers.shape.latents);
   for (std::size_t i = 0; i < numbers.key.size(); i += 3) {
     const auto t = static_cast<double>(i / latents % length);
-    numbers.key[i] = kernels::test::stored<T>(double{widen(numbers.key[i])} + slope * t);
+    numbers.key[i] = kernels::test::stored<T>(double{widen(numbers.key[i])} + grad * t);
   }
   numbers.key[40] = kernels::test::stored<T>(1000);
 }
@@ -159,12 +159,12 @@ TEMPLATE_TEST_CASE("cuda prefix pool: scores that rise without end stay right", 
   NEEDS_DEVICE();
   using T = TestType;
   for (const PoolQuery kind : pool_kinds) {
-    for (const double slope : {30.0, -30.0, 2.0}) {
+    for (const double grad : {30.0, -30.0, 2.0}) {
       for (const std::int64_t latents : {4, 64}) {
-        if (emulated && latents > 4 && (slow<T> || slope > 0)) continue;
-        CAPTURE(static_cast<int>(kind), slope, latents);
+        if (emulated && latents > 4 && (slow<T> || grad > 0)) continue;
+        CAPTURE(static_cast<int>(kind), grad, latents);
         Numbers<T> numbers({100, latents, 24, 1, emulated ? 1 : 2}, of(kind));
-        tilt(numbers, slope);
+        tilt(numbers, grad);
         const Problem<T> problem(numbers);
         CHECK(problem.sample(problem.forward()).error() < std::max(bar<T>, 2e-4));
       }
@@ -179,12 +179,12 @@ TEMPLATE_TEST_CASE("cuda prefix pool: scores that rise without end stay right", 
 TEST_CASE("cuda prefix pool: gradients of scores that rise without end stay right") {
   NEEDS_DEVICE();
   for (const PoolQuery kind : pool_kinds) {
-    for (const double slope : {30.0, -30.0, 2.0}) {
+    for (const double grad : {30.0, -30.0, 2.0}) {
       for (const std::int64_t latents : {4, 64}) {
         if (emulated && latents > 4 && kind != PoolQuery::logits) continue;
-        CAPTURE(static_cast<int>(kind), slope, latents);
+        CAPTURE(static_cast<int>(kind), grad, latents);
         Numbers<BFloat16> numbers({150, latents, 24, 1, 1}, of(kind));
-        tilt(numbers, slope);
+        tilt(numbers, grad);
         // Where one token outweighs all others, what it adds to its own gradient by its weight and
         // by the normaliser cancel, but for their rounding.
         const Problem<BFloat16> problem(numbers);

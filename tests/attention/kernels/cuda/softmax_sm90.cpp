@@ -146,7 +146,7 @@ bool no_hopper() {
 
 }  // namespace
 
-TEST_CASE("what the Hopper kernel does not do it refuses with the reason") {
+TEST_CASE("the Hopper kernel refuses unsupported calls with the reason") {
   SoftmaxArguments<BFloat16> a;
   const auto z = sizes_of(1, 1, 1, 8, 8, 64);
   a.q = a.k = a.v = Rows<const BFloat16>{nullptr, 512, 512, 64};

@@ -152,14 +152,14 @@ TEMPLATE_TEST_CASE("cuda whole pool: huge logits and scores that rise by 30 a to
   NEEDS_DEVICE();
   using T = TestType;
   for (const PoolQuery kind : pool_kinds) {
-    for (const double slope : {30.0, -30.0}) {
+    for (const double grad : {30.0, -30.0}) {
       for (const int latents : {4, 70}) {
-        CAPTURE(static_cast<int>(kind), slope, latents);
+        CAPTURE(static_cast<int>(kind), grad, latents);
         WholePool<T> problem(one_head(kind, 50, 197, latents, 8));
         for (std::size_t i = 0; i < problem.scores.size(); ++i) {
           const auto t = static_cast<double>(i / static_cast<std::size_t>(latents));
           if (i % 3 == 0) {
-            problem.scores[i] = stored<T>(double{widen(problem.scores[i])} + slope * t);
+            problem.scores[i] = stored<T>(double{widen(problem.scores[i])} + grad * t);
           }
         }
         problem.scores[40] = stored<T>(1000);

@@ -22,7 +22,7 @@ using kernels::test::WholePool;
 
 /// Gradients are the tensor cores' up to 128 columns of values, and as exact as results.
 template <class T>
-double slope_bar(const WholePoolSizes& sizes) {
+double grad_bar(const WholePoolSizes& sizes) {
   return sizes.value_dim <= 128 && !std::is_same_v<T, float> ? bar<T> : gradient_bar<T>;
 }
 
@@ -151,9 +151,9 @@ void compare_gradients(const WholePool<T>& problem, std::int64_t gap = 0, double
   exact.backward(1);
   const auto& large = exact.d_values;
   CHECK(gradient_error(found.d_query, exact.d_query, large) <
-        std::max(slope_bar<T>(sizes), 2 * naive));
-  CHECK(gradient_error(found.d_scores, exact.d_scores, large) < slope_bar<T>(sizes));
-  CHECK(gradient_error(found.d_values, exact.d_values, large) < slope_bar<T>(sizes));
+        std::max(grad_bar<T>(sizes), 2 * naive));
+  CHECK(gradient_error(found.d_scores, exact.d_scores, large) < grad_bar<T>(sizes));
+  CHECK(gradient_error(found.d_values, exact.d_values, large) < grad_bar<T>(sizes));
 }
 
 /// The error of queries' gradients, of one head that hides none, where each array of the textbook's

@@ -48,7 +48,7 @@ TEST_CASE("a short launch is timed by a graph, without the gaps between launches
   CHECK(timing.launches % 7 == 0);
 }
 
-TEST_CASE("what cannot be captured is timed by events") {
+TEST_CASE("a body that cannot be captured is timed by events") {
   Known known(4e-6);
   pretend::behaviour().captures = false;
   const Timing timing = measure(known.work);

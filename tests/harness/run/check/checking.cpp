@@ -9,12 +9,16 @@ using namespace attnbench::run;
 namespace {
 
 suite::Catalogue catalogue() {
+  suite::MechanismSpec softmax, window;
+  softmax.name = "softmax";
+  softmax.patterns = {"bidirectional", "causal", "cross"};
+  softmax.implementations = {{"composite", "", {}, true}, {"tiled", "", {}, true}};
+  softmax.aliases = {{"flash", "tiled", {}, ""}, {"standard", "auto", {}, ""}};
+  window.name = "window";
+  window.patterns = {"causal"};
+  window.implementations = {{"composite", "", {}, true}};
   suite::Catalogue out;
-  out.mechanisms["softmax"] = {
-      "softmax", "Softmax", {"bidirectional", "causal", "cross"}, {"composite", "tiled"}, {}, {}};
-  out.mechanisms["window"] = {"window", "Window", {"causal"}, {"composite"}, {}, {}};
-  out.aliases["flash"] = {"flash", "softmax", "tiled", Json::object()};
-  out.aliases["standard"] = {"standard", "softmax", "auto", Json::object()};
+  out.mechanisms = {softmax, window};
   return out;
 }
 
@@ -84,23 +88,26 @@ TEST_CASE("a row is counted, asked for in one child, and a crash is its failure 
               {{"name", "cross"}, {"status", "not_applicable"}},
               {{"name", "last_row"}, {"status", "held"}}}}};
   };
-  const Json checked = check_row(answers, row, 30);
+  const protocol::CheckedRow checked = check_row(answers, row, 30);
   CHECK(asked.at("type") == "check");
   CHECK(asked.at("dtypes") == Json({"float32"}));
   CHECK(asked.at("limits").at("seconds") == 30);
-  CHECK(checked.at("held") == 2);
-  CHECK(checked.at("broken") == 1);
-  CHECK(checked.at("not_applicable") == 1);
-  CHECK(checked.at("dtype") == "float32");
-  CHECK(failed(checked));
+  const Json written = checked;
+  CHECK(written.at("held") == 2);
+  CHECK(written.at("broken") == 1);
+  CHECK(written.at("not_applicable") == 1);
+  CHECK(written.at("dtype") == "float32");
+  CHECK(checked.failed());
 
   const Ask crashes = [](const Json&) -> Json {
     return {{"status", "crashed"}, {"reason", "signal 11 (SIGSEGV)"}};
   };
-  const Json crashed = check_row(crashes, row, 30);
-  CHECK(failed(crashed));
-  CHECK(crashed.at("mechanism") == "flash");
-  CHECK(crashed.at("properties").empty());
-  CHECK_FALSE(failed({{"status", "unsupported"}}));
-  CHECK_FALSE(failed({{"status", "ok"}}));
+  protocol::CheckedRow crashed = check_row(crashes, row, 30);
+  CHECK(crashed.failed());
+  CHECK(crashed.mechanism == "flash");
+  CHECK(Json(crashed).at("properties").empty());
+  for (const result::Status status : {result::Status::unsupported, result::Status::ok}) {
+    crashed.status = status;
+    CHECK_FALSE(crashed.failed());
+  }
 }

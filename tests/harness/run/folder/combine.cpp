@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/run/folder/disturbance.hpp"
-#include "harness/run/folder/combine.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
-using attnbench::result::combine;
+using attnbench::test::combined;
 using Json = nlohmann::json;
 
 namespace {
@@ -71,9 +71,9 @@ Json failed(int index, const std::string& status, const std::string& reason) {
 }  // namespace
 
 TEST_CASE("combine takes the median over the rounds' medians", "[result]") {
-  const Json record = combine(cell(), forecast(),
-                              {round(2, 0.012, 0.01), round(0, 0.010, 0.01), round(1, 0.013, 0.01)},
-                              Json::object());
+  const Json record = combined(
+      cell(), forecast(), {round(2, 0.012, 0.01), round(0, 0.010, 0.01), round(1, 0.013, 0.01)},
+      Json::object());
   const Json& timing = record["timing"]["forward"];
   CHECK(record["status"] == "ok");
   CHECK(record["primary"] == "forward");
@@ -90,20 +90,20 @@ TEST_CASE("combine takes the median over the rounds' medians", "[result]") {
 TEST_CASE("six rounds give an order-statistic interval, one gives its samples'", "[result]") {
   std::vector<Json> rounds;
   for (int i = 0; i < 6; ++i) rounds.push_back(round(i, 0.010 + 0.001 * i, 0.01));
-  const Json six = combine(cell(), forecast(), rounds, Json::object())["timing"]["forward"];
+  const Json six = combined(cell(), forecast(), rounds, Json::object())["timing"]["forward"];
   CHECK(six["interval"] == "order");
   CHECK(six["low_seconds"].get<double>() == Approx(0.010));
   CHECK(six["high_seconds"].get<double>() == Approx(0.015));
-  const Json one = combine(cell(), forecast(), {rounds[0]}, Json::object())["timing"]["forward"];
+  const Json one = combined(cell(), forecast(), {rounds[0]}, Json::object())["timing"]["forward"];
   CHECK(one["interval"] == "samples");
   CHECK(one["low_seconds"].get<double>() == Approx(0.0099));
 }
 
 TEST_CASE("calibration takes a slow moment of the machine out of the median", "[result]") {
   // The second and third rounds ran on a machine half as fast: so did their probe.
-  const Json record = combine(cell(), forecast(),
-                              {round(0, 0.010, 0.01), round(1, 0.020, 0.02), round(2, 0.020, 0.02)},
-                              Json::object());
+  const Json record = combined(
+      cell(), forecast(), {round(0, 0.010, 0.01), round(1, 0.020, 0.02), round(2, 0.020, 0.02)},
+      Json::object());
   const Json& timing = record["timing"]["forward"];
   CHECK(timing["median_seconds"].get<double>() == Approx(0.020));
   CHECK(timing["calibrated_median_seconds"].get<double>() == Approx(0.020));
@@ -114,15 +114,15 @@ TEST_CASE("calibration takes a slow moment of the machine out of the median", "[
 TEST_CASE("one missing probe leaves the times uncalibrated", "[result]") {
   Json bare = round(1, 0.020, 0.02);
   bare["measured"].erase("calibration_seconds");
-  const Json record = combine(cell(), forecast(), {round(0, 0.010, 0.01), bare}, Json::object());
+  const Json record = combined(cell(), forecast(), {round(0, 0.010, 0.01), bare}, Json::object());
   CHECK_FALSE(record["timing"]["forward"].contains("calibrated_median_seconds"));
 }
 
 TEST_CASE("the first round that fails speaks for the cell", "[result]") {
-  const Json record = combine(cell(), forecast(),
-                              {round(0, 0.01, 0.01), failed(1, "timeout", "no answer in 60 s"),
-                               failed(2, "crashed", "signal 11")},
-                              Json::object());
+  const Json record = combined(cell(), forecast(),
+                               {round(0, 0.01, 0.01), failed(1, "timeout", "no answer in 60 s"),
+                                failed(2, "crashed", "signal 11")},
+                               Json::object());
   CHECK(record["status"] == "timeout");
   CHECK(record["reason"] == "no answer in 60 s");
   CHECK(record["detail"] == "tail of the log");
@@ -133,7 +133,7 @@ TEST_CASE("a wrong cell has no time", "[result]") {
   Json round_0 = round(0, 0.01, 0.01);
   SECTION("by its status") { round_0["status"] = "wrong"; }
   SECTION("by its check") { round_0["measured"]["check"] = {{"verdict", "wrong"}}; }
-  const Json record = combine(cell(), forecast(), {round_0, round(1, 0.01, 0.01)}, Json::object());
+  const Json record = combined(cell(), forecast(), {round_0, round(1, 0.01, 0.01)}, Json::object());
   CHECK(record["status"] == "wrong");
   CHECK_FALSE(record.contains("timing"));
   CHECK_FALSE(record.contains("primary"));
@@ -143,16 +143,16 @@ TEST_CASE("without rounds the plan speaks", "[result]") {
   Json refused = forecast();
   refused["supported"] = false;
   refused["reason"] = "linformer: causal is undefined";
-  const Json record = combine(cell(), refused, {}, Json::object());
+  const Json record = combined(cell(), refused, {}, Json::object());
   CHECK(record["status"] == "unsupported");
   CHECK(record["reason"] == "linformer: causal is undefined");
-  const Json never = combine(cell(), forecast(), {}, Json::object());
+  const Json never = combined(cell(), forecast(), {}, Json::object());
   CHECK(never["status"] == "skipped");
   CHECK(never["reason"].get<std::string>().find("ended") != std::string::npos);
 }
 
 TEST_CASE("derived sizes are in the record", "[result]") {
-  const Json record = combine(cell(), forecast(), {}, Json::object());
+  const Json record = combined(cell(), forecast(), {}, Json::object());
   CHECK(record["options"]["latents_per_head"] == 16);
   CHECK(record["settings"]["head_dim"] == 32);
   CHECK(record["settings"]["width"] == 128);
@@ -171,7 +171,7 @@ TEST_CASE("decode shows its step first and the median of its metrics", "[result]
   }
   Json decode = cell();
   decode["settings"].erase("pass");
-  const Json record = combine(decode, forecast(), rounds, Json::object());
+  const Json record = combined(decode, forecast(), rounds, Json::object());
   CHECK(record["primary"] == "step");
   CHECK(record["metrics"]["tokens_per_second"] == 101.0);
   CHECK(record["metrics"]["state_bytes"] == 4096);
@@ -183,16 +183,16 @@ TEST_CASE("the share of the floor needs the ceilings", "[result]") {
                          {"exp_float32_per_second", 1e9},
                          {"bandwidth_l1_bytes_per_second", 1e12},
                          {"bandwidth_dram_bytes_per_second", 1e10}};
-  const Json record = combine(cell(), forecast(), {round(0, 0.02, 0.01)}, ceilings);
+  const Json record = combined(cell(), forecast(), {round(0, 0.02, 0.01)}, ceilings);
   REQUIRE(record.contains("roofline"));
   CHECK(record["roofline"]["bound"] == "compute");
   CHECK(record["roofline"]["share"].get<double>() == Approx(0.5));
   CHECK_FALSE(
-      combine(cell(), forecast(), {round(0, 0.02, 0.01)}, Json::object()).contains("roofline"));
+      combined(cell(), forecast(), {round(0, 0.02, 0.01)}, Json::object()).contains("roofline"));
 }
 
 TEST_CASE("disturbed rounds are listed and do not count", "[result][disturbance]") {
-  const Json record = combine(
+  const Json record = combined(
       cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 8.0), round(2, 0.012, 0.01)}, {});
   const Json& timing = record["timing"]["forward"];
   CHECK(record["status"] == "ok");
@@ -206,26 +206,26 @@ TEST_CASE("disturbed rounds are listed and do not count", "[result][disturbance]
 TEST_CASE("a cell of which fewer than half of the rounds count is disturbed",
           "[result][disturbance]") {
   const Json half =
-      combine(cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 8.0)}, Json::object());
+      combined(cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 8.0)}, Json::object());
   CHECK(half["status"] == "ok");
   const Json most =
-      combine(cell(), forecast(), {round(0, 0.010, 0.01), disturbed(1, 0.011), disturbed(2, 0.012)},
-              Json::object());
+      combined(cell(), forecast(),
+               {round(0, 0.010, 0.01), disturbed(1, 0.011), disturbed(2, 0.012)}, Json::object());
   CHECK(most["status"] == "disturbed");
   CHECK_THAT(most["reason"].get<std::string>(),
              Catch::Contains("other processes took the CPU from 2 of 3 rounds of forward") &&
                  Catch::Contains("--retry disturbed"));
   CHECK(most["timing"]["forward"]["disturbed"] == true);
   CHECK(most["timing"]["forward"]["median_seconds"].get<double>() == Approx(0.011));
-  CHECK(combine(cell(), forecast(), {disturbed(0, 0.01)}, {})["status"] == "disturbed");
+  CHECK(combined(cell(), forecast(), {disturbed(0, 0.01)}, {})["status"] == "disturbed");
 }
 
 TEST_CASE("an interval of more than a factor of two on a side is disturbed",
           "[result][disturbance]") {
   const auto status = [](double low, double middle, double high) {
-    return combine(cell(), forecast(),
-                   {round(0, low, 0.01), round(1, middle, 0.01), round(2, high, 0.01)},
-                   Json::object())["status"];
+    return combined(cell(), forecast(),
+                    {round(0, low, 0.01), round(1, middle, 0.01), round(2, high, 0.01)},
+                    Json::object())["status"];
   };
   CHECK(status(0.006, 0.010, 0.019) == "ok");
   CHECK(status(0.009, 0.010, 0.021) == "disturbed");
@@ -237,27 +237,28 @@ TEST_CASE("one disturbed timing makes the cell disturbed", "[result][disturbance
   record["measured"]["timing"]["step"] = record["measured"]["timing"]["forward"];
   record["measured"]["timing"]["forward"]["disturbed"] = true;
   record["measured"]["timing"]["forward"]["disturbed_by"] = "stolen";
-  const Json combined = combine(cell(), forecast(), {record}, Json::object());
-  CHECK(combined["status"] == "disturbed");
-  CHECK_THAT(combined["reason"].get<std::string>(), Catch::Contains("hypervisor"));
-  CHECK_FALSE(combined["timing"]["step"].contains("disturbed"));
+  const Json joined = combined(cell(), forecast(), {record}, Json::object());
+  CHECK(joined["status"] == "disturbed");
+  CHECK_THAT(joined["reason"].get<std::string>(), Catch::Contains("hypervisor"));
+  CHECK_FALSE(joined["timing"]["step"].contains("disturbed"));
 }
 
 TEST_CASE("a round on a slower machine than the run's is disturbed", "[result][disturbance]") {
   const std::vector<Json> rounds{sampled(0, 0.010, 0.010), sampled(1, 0.014, 0.014),
                                  sampled(2, 0.010, 0.0101)};
-  const double usual = attnbench::result::usual_calibration({{"a", rounds}});
+  const double usual =
+      attnbench::result::usual_calibration({{"a", attnbench::test::rounds(rounds)}});
   CHECK(usual == Approx(0.010));
-  const Json record = combine(cell(), forecast(), rounds, Json::object(), usual);
+  const Json record = combined(cell(), forecast(), rounds, Json::object(), usual);
   CHECK(record["status"] == "ok");
   const Json& timing = record["timing"]["forward"];
   CHECK(timing["rounds"][1]["disturbed_by"] == "slow");
   CHECK(timing["median_seconds"].get<double>() == Approx(0.010));
-  CHECK(combine(cell(), forecast(), {rounds[1]}, {}, usual)["status"] == "disturbed");
+  CHECK(combined(cell(), forecast(), {rounds[1]}, {}, usual)["status"] == "disturbed");
   // Older results, and other devices, have no such rounds.
   const std::vector<Json> older{round(0, 0.010, 0.010), round(1, 0.014, 0.014)};
-  CHECK(attnbench::result::usual_calibration({{"a", older}}) == 0);
-  CHECK(combine(cell(), forecast(), {older[1]}, {}, usual)["status"] == "ok");
+  CHECK(attnbench::result::usual_calibration({{"a", attnbench::test::rounds(older)}}) == 0);
+  CHECK(combined(cell(), forecast(), {older[1]}, {}, usual)["status"] == "ok");
 }
 
 TEST_CASE("metrics are of rounds that nothing disturbed", "[result][disturbance]") {
@@ -265,7 +266,7 @@ TEST_CASE("metrics are of rounds that nothing disturbed", "[result][disturbance]
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     rounds[i]["measured"]["metrics"] = {{"tokens_per_second", i == 0 ? 100.0 : 1.0}};
   }
-  CHECK(combine(cell(), forecast(), rounds, {})["metrics"]["tokens_per_second"] == 100.0);
+  CHECK(combined(cell(), forecast(), rounds, {})["metrics"]["tokens_per_second"] == 100.0);
 }
 
 TEST_CASE("a training beside others is ok, and its time is marked", "[result][disturbance]") {
@@ -274,11 +275,19 @@ TEST_CASE("a training beside others is ok, and its time is marked", "[result][di
         {"round", 0},
         {"status", "ok"},
         {"measured",
-         {{"training", {{"steps", 3}}}, {"metrics", {{"accuracy", 0.5}}}, {"lost_share", lost}}}};
-    return combine(cell(), forecast(), {record}, Json::object());
+         // Of a classification: no answer stands in a sequence.
+         {{"training",
+           {{"steps", 3},
+            {"curve", Json::array()},
+            {"test", {{{"segment", "test"}, {"questions", 4}, {"accuracy", 0.5}}}}}},
+          {"metrics", {{"accuracy", 0.5}}},
+          {"lost_share", lost}}}};
+    return combined(cell(), forecast(), {record}, Json::object());
   };
   CHECK(trained(0.4)["status"] == "ok");
   CHECK(trained(0.4)["training"]["disturbed"] == true);
+  CHECK_FALSE(trained(0.4)["training"].contains("look_back"));
+  CHECK_FALSE(trained(0.4)["training"]["test"][0].contains("wrong_from_context"));
   CHECK_FALSE(trained(0.01)["training"].contains("disturbed"));
 }
 
@@ -298,9 +307,9 @@ TEST_CASE("a search whose lengths were mostly disturbed does not count", "[resul
     return Json{{"round", index}, {"status", "ok"}, {"measured", {{"crossover", crossover}}}};
   };
   const Json calm = searched(0, "decided");
-  CHECK(combine(cell(), forecast(), {calm, searched(1, "disturbed")}, {})["status"] == "ok");
+  CHECK(combined(cell(), forecast(), {calm, searched(1, "disturbed")}, {})["status"] == "ok");
   const Json record =
-      combine(cell(), forecast(), {calm, searched(1, "disturbed"), searched(2, "disturbed")}, {});
+      combined(cell(), forecast(), {calm, searched(1, "disturbed"), searched(2, "disturbed")}, {});
   CHECK(record["status"] == "disturbed");
   CHECK_THAT(record["reason"].get<std::string>(), Catch::Contains("2 of 3 rounds of the search"));
 }
@@ -311,7 +320,7 @@ TEST_CASE("a time below the floor of its own work is wrong and no time", "[resul
                          {"calibration_seconds", 0.01}};
   // 2e9 FLOPs take 10 ms.
   const auto at = [&](double median, double calibration) {
-    return combine(cell(), forecast(), {round(0, median, calibration)}, ceilings);
+    return combined(cell(), forecast(), {round(0, median, calibration)}, ceilings);
   };
   CHECK(at(0.0095, 0.01)["status"] == "ok");
   const Json wrong = at(2e-7, 0.01);
@@ -328,7 +337,7 @@ TEST_CASE("a time below the floor of its own work is wrong and no time", "[resul
 
 TEST_CASE("a timed call that was wrong speaks for the cell in its own words", "[result]") {
   Json wrong = failed(1, "wrong", "a timed call changed its input \"key\" in place");
-  const Json record = combine(cell(), forecast(), {round(0, 0.01, 0.01), wrong}, Json::object());
+  const Json record = combined(cell(), forecast(), {round(0, 0.01, 0.01), wrong}, Json::object());
   CHECK(record["status"] == "wrong");
   CHECK(record["reason"] == "a timed call changed its input \"key\" in place");
   CHECK_FALSE(record.contains("timing"));

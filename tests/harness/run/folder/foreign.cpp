@@ -7,6 +7,7 @@
 #include "core/schema/result_check.hpp"
 #include "reports/tables/layout.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
 using result::Json;
@@ -37,9 +38,13 @@ Json foreign_beside(const std::string& id) {
              {"seconds", {{"forward", {{0.3, 0.1, 0.2}, {0.4, 0.4, 0.4}}}}}}}}};
 }
 
+Json joined_with(const Json& foreign) {
+  return result::with_foreign(ours().get<result::Result>(), foreign, "peers.json");
+}
+
 std::string refusal(const Json& foreign) {
   try {
-    result::with_foreign(ours(), foreign, "peers.json");
+    joined_with(foreign);
   } catch (const UsageFailure& failure) {
     return failure.what();
   }
@@ -51,7 +56,7 @@ std::string refusal(const Json& foreign) {
 TEST_CASE("a foreign record stands beside the cell whose problem it solved", "[foreign]") {
   const Json before = ours();
   const Json beside = timed_cell(before);
-  const Json joined = result::with_foreign(before, foreign_beside(beside.at("id")), "peers.json");
+  const Json joined = joined_with(foreign_beside(beside.at("id")));
   result::check_form(joined, "joined");
   const Json& cells = joined.at("attnbench").at("cells");
   REQUIRE(cells.size() == before.at("attnbench").at("cells").size() + 1);
@@ -71,28 +76,27 @@ TEST_CASE("a foreign record stands beside the cell whose problem it solved", "[f
 
 TEST_CASE("a foreign line is drawn in the panel of the cells beside it", "[foreign]") {
   const Json before = ours();
-  const Json joined =
-      result::with_foreign(before, foreign_beside(timed_cell(before).at("id")), "peers.json");
-  CHECK(result::panels(joined).size() == result::panels(before).size());
+  const Json joined = joined_with(foreign_beside(timed_cell(before).at("id")));
+  CHECK(test::panels(joined).size() == test::panels(before).size());
 }
 
 TEST_CASE("a foreign time that was disturbed is kept and marked", "[foreign]") {
   Json foreign = foreign_beside(timed_cell(ours()).at("id"));
   foreign["records"][0]["status"] = "disturbed";
   foreign["records"][0]["reason"] = "the machine was busy";
-  const Json joined = result::with_foreign(ours(), foreign, "peers.json");
+  const Json joined = joined_with(foreign);
   const Json& cell = joined.at("attnbench").at("cells").back();
   CHECK(cell.at("status") == "disturbed");
   CHECK(cell.at("reason") == "the machine was busy");
   CHECK(cell.at("timing").at("forward").at("median_seconds").get<double>() == Approx(0.3));
 }
 
-TEST_CASE("what a foreign program could not do says why", "[foreign]") {
+TEST_CASE("a cell that a foreign program could not measure has a reason", "[foreign]") {
   Json foreign = foreign_beside(timed_cell(ours()).at("id"));
   foreign["records"][0].erase("seconds");
   foreign["records"][0]["status"] = "out_of_memory";
   foreign["records"][0]["reason"] = "3 GiB wanted";
-  const Json joined = result::with_foreign(ours(), foreign, "peers.json");
+  const Json joined = joined_with(foreign);
   const Json& cell = joined.at("attnbench").at("cells").back();
   CHECK(cell.at("status") == "out_of_memory");
   CHECK(cell.at("reason") == "3 GiB wanted");
@@ -111,11 +115,12 @@ TEST_CASE("a bad foreign file is refused with the place", "[foreign]") {
     bad.erase(key);
     return refusal(bad);
   };
-  CHECK_THAT(without("schema"), Catch::Contains("peers.json: /schema: expected the integer 1"));
+  CHECK_THAT(without("schema"),
+             Catch::Contains("peers.json: /schema: expected a value, found nothing"));
   CHECK_THAT(with("/schema", 2), Catch::Contains("/schema: expected 1, found 2"));
-  CHECK_THAT(without("program"), Catch::Contains("/program: expected an object, found nothing"));
-  CHECK_THAT(without("threads"), Catch::Contains("/threads: expected a count"));
-  CHECK_THAT(without("command"), Catch::Contains("/command: expected a string"));
+  CHECK_THAT(without("program"), Catch::Contains("/program: expected a value, found nothing"));
+  CHECK_THAT(without("threads"), Catch::Contains("/threads: expected a value"));
+  CHECK_THAT(without("command"), Catch::Contains("/command: expected a value"));
   CHECK_THAT(with("/records", 1), Catch::Contains("/records: expected an array"));
   CHECK_THAT(with("/more", 1), Catch::Contains("/more: expected one of command, program"));
   CHECK_THAT(with("/records/0/beside", "none"),
@@ -131,10 +136,10 @@ TEST_CASE("a bad foreign file is refused with the place", "[foreign]") {
   for (const Json& samples : {Json(0.1), Json::array(), Json({0.0}), Json({-1.0}), Json({"1"})}) {
     INFO(samples.dump());
     CHECK_THAT(with("/records/0/seconds/forward/1", samples),
-               Catch::Contains("/records/0/seconds/forward/1: expected"));
+               Catch::Contains("/records/0/seconds/forward/1"));
   }
   Json twice = good;
   twice["records"].push_back(good["records"][0]);
   CHECK(refusal(twice) == "accepted");  // the same line may have many points
-  CHECK(refusal(Json(3)) == "peers.json: /: expected an object");
+  CHECK(refusal(Json(3)) == "peers.json: /: expected an object, found 3");
 }

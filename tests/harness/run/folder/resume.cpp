@@ -6,14 +6,23 @@ using namespace attnbench::run;
 
 namespace {
 
-Identity usual() { return {"b1", "host, cpu", 2, 0, {{"relative_interval", 0.01}}}; }
+Identity usual() {
+  Identity identity;
+  identity.binary = "b1";
+  identity.machine = "host, cpu";
+  identity.threads = 2;
+  identity.measure = {{"relative_interval", 0.01}};
+  return identity;
+}
 
 JournalContents journal_of(const std::string& last_status) {
   JournalContents journal;
   for (const char* id : {"a", "b"}) {
-    journal.identities[id] = to_json(usual());
-    journal.rounds[id] = {{{"round", 0}, {"status", "ok"}},
-                          {{"round", 1}, {"status", last_status}}};
+    journal.identities[id] = usual();
+    journal.rounds[id].resize(2);
+    journal.rounds[id][0].status = attnbench::result::Status::ok;
+    journal.rounds[id][1].round = 1;
+    journal.rounds[id][1].status = *attnbench::result::status_from(last_status);
   }
   return journal;
 }
@@ -21,7 +30,7 @@ JournalContents journal_of(const std::string& last_status) {
 }  // namespace
 
 TEST_CASE("records hold under the identity they were made under", "[resume]") {
-  const Resumed resumed = resumed_records(journal_of("ok"), {"a", "c"}, to_json(usual()), {});
+  const Resumed resumed = resumed_records(journal_of("ok"), {"a", "c"}, usual(), {});
   CHECK(resumed.records.size() == 1);
   CHECK(resumed.records.at("a").size() == 2);
   CHECK(resumed.repeated.empty());
@@ -36,7 +45,7 @@ TEST_CASE("each part of the identity can end them, and is named", "[resume]") {
   others[4].measure["relative_interval"] = 0.05;
   std::set<std::string> reasons;
   for (const Identity& other : others) {
-    const Resumed resumed = resumed_records(journal_of("ok"), {"a", "b"}, to_json(other), {});
+    const Resumed resumed = resumed_records(journal_of("ok"), {"a", "b"}, other, {});
     CHECK(resumed.records.empty());
     reasons.insert(resumed.repeated.at("a"));
   }
@@ -45,8 +54,8 @@ TEST_CASE("each part of the identity can end them, and is named", "[resume]") {
 
 TEST_CASE("records hold on the device that they were measured on alone", "[resume]") {
   const auto on = [](const char* card) {
-    Json identity = to_json(usual());
-    identity["devices"]["cuda"] = {{"name", card}, {"driver_cuda", "13.0"}};
+    Identity identity = usual();
+    identity.devices["cuda"] = {{"name", card}, {"driver_cuda", "13.0"}};
     return identity;
   };
   JournalContents journal = journal_of("ok");
@@ -57,15 +66,13 @@ TEST_CASE("records hold on the device that they were measured on alone", "[resum
   CHECK_THAT(resumed.repeated.at("a"), Catch::Contains("another device"));
   // What ran on the CPU alone says nothing of a device that comes later.
   CHECK(resumed_records(journal_of("ok"), {"a"}, on("one"), {}).records.size() == 1);
-  CHECK(resumed_records(journal, {"a"}, to_json(usual()), {}).records.size() == 1);
+  CHECK(resumed_records(journal, {"a"}, usual(), {}).records.size() == 1);
 }
 
 TEST_CASE("cells of a status are repeated on demand", "[resume]") {
-  CHECK(
-      resumed_records(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed"}).records.size() ==
-      1);
+  CHECK(resumed_records(journal_of("timeout"), {"a"}, usual(), {"crashed"}).records.size() == 1);
   const Resumed resumed =
-      resumed_records(journal_of("timeout"), {"a"}, to_json(usual()), {"crashed", "timeout"});
+      resumed_records(journal_of("timeout"), {"a"}, usual(), {"crashed", "timeout"});
   CHECK(resumed.repeated.at("a") == "--retry timeout");
 }
 
@@ -73,23 +80,24 @@ TEST_CASE("exactly the disturbed cells are repeated on demand", "[resume]") {
   const auto round = [](int index, bool disturbed) {
     Json timing = {{"median_seconds", 0.01}, {"samples_seconds", {0.01}}};
     if (disturbed) timing["disturbed"] = true;
-    return Json{
+    const Json record = {
         {"round", index}, {"status", "ok"}, {"measured", {{"timing", {{"forward", timing}}}}}};
+    return record.get<attnbench::result::RoundRecord>();
   };
   JournalContents journal = journal_of("ok");
   journal.rounds["a"] = {round(0, true), round(1, true), round(2, false)};
   journal.rounds["b"] = {round(0, false), round(1, true), round(2, false)};
-  const Resumed resumed = resumed_records(journal, {"a", "b"}, to_json(usual()), {"disturbed"});
+  const Resumed resumed = resumed_records(journal, {"a", "b"}, usual(), {"disturbed"});
   CHECK(resumed.repeated == std::map<std::string, std::string>{{"a", "--retry disturbed"}});
   CHECK(resumed.records.count("b") == 1);
-  CHECK(resumed_records(journal, {"a", "b"}, to_json(usual()), {"crashed"}).repeated.empty());
+  CHECK(resumed_records(journal, {"a", "b"}, usual(), {"crashed"}).repeated.empty());
 }
 
 TEST_CASE("a cell whose journal is damaged is repeated, with the line that says so", "[resume]") {
   JournalContents journal = journal_of("ok");
   journal.rounds.erase("a");
   journal.faults["a"] = "journal.jsonl:7: round: expected a whole number";
-  const Resumed resumed = resumed_records(journal, {"a", "b"}, to_json(usual()), {});
+  const Resumed resumed = resumed_records(journal, {"a", "b"}, usual(), {});
   CHECK(resumed.records.size() == 1);
   CHECK(resumed.repeated.at("a") == journal.faults.at("a"));
 }

@@ -1,5 +1,6 @@
 #include "harness/run/folder/run_result.hpp"
 
+#include "core/text/format.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
@@ -18,13 +19,18 @@ RunFacts facts_of_a_run() {
   RunFacts facts;
   facts.state = "interrupted";
   facts.reason = "Ctrl-C";
-  facts.started_at = now_text();
+  facts.started_at = attnbench::result::now_text();
   facts.reproduce = "attnbench run x.json";
   facts.rounds = 1;
-  facts.suite = {{"name", "x"}};
-  facts.machine = {{"environment", {{"OPENBLAS_CORETYPE", "Haswell"}}},
-                   {"spoilers", {"OPENBLAS_CORETYPE is set", "another process is busy"}}};
+  facts.suite.name = "x";
+  facts.machine.environment = std::map<std::string, std::string>{{"OPENBLAS_CORETYPE", "Haswell"}};
+  facts.machine.spoilers =
+      std::vector<std::string>{"OPENBLAS_CORETYPE is set", "another process is busy"};
   return facts;
+}
+
+attnbench::result::RoundRecord round_from(const Json& json) {
+  return json.get<attnbench::result::RoundRecord>();
 }
 
 Json cells_of(const Json& result) { return result.at("attnbench").at("cells"); }
@@ -41,7 +47,8 @@ TEST_CASE("every planned cell is in the result, with what became of it", "[run_r
                       {"reason", "signal 9"},
                       {"round", 0},
                       {"reused_from", "runs/y"}};
-  const Json cells = cells_of(run_result(facts_of_a_run(), planned, {{"a", {round}}}, {}));
+  const Json cells =
+      cells_of(run_result(facts_of_a_run(), planned, {{"a", {round_from(round)}}}, {}));
   REQUIRE(cells.size() == 3);
   CHECK(cells[0]["status"] == "crashed");
   CHECK(cells[0]["reused_from"] == "runs/y");
@@ -51,9 +58,9 @@ TEST_CASE("every planned cell is in the result, with what became of it", "[run_r
   CHECK(cells[2]["status"] == "skipped");
 }
 
-TEST_CASE("what was kept from the worker spoils nothing, and is said", "[run_result]") {
+TEST_CASE("variables kept from the worker are no noise, and are listed", "[run_result]") {
   RunFacts facts = facts_of_a_run();
-  const auto machine = [&] { return run_result(facts, {}, {}, {}).at("attnbench").at("machine"); };
+  const auto machine = [&] { return Json(run_result(facts, {}, {}, {}).machine); };
   CHECK(machine()["spoilers"] == Json{"another process is busy"});
   CHECK(machine()["kept_from_worker"] == Json{"OPENBLAS_CORETYPE"});
   facts.blas_core_kept = true;
@@ -64,13 +71,16 @@ TEST_CASE("what was kept from the worker spoils nothing, and is said", "[run_res
 TEST_CASE("card and provenance name the BLAS that the worker had, and who chose it",
           "[run_result]") {
   RunFacts facts = facts_of_a_run();
-  facts.machine["blas"] = {{"kind", "openblas"},
-                           {"library", "/then.so"},
-                           {"core_type", "SkylakeX"},
-                           {"chosen_by", "attnbench"},
-                           {"tried", {{"Prescott", 29e9}, {"SkylakeX", 193e9}}}};
-  const Json probe = {{"machine", {{"blas", {{"library", "/now.so"}, {"config", "0.3.21"}}}}}};
-  const Json ours = run_result(facts, {}, {}, {{"cpu", probe}, {"cuda", probe}}).at("attnbench");
+  facts.machine.blas = Json{{"kind", "openblas"},
+                            {"library", "/then.so"},
+                            {"core_type", "SkylakeX"},
+                            {"chosen_by", "attnbench"},
+                            {"tried", {{"Prescott", 29e9}, {"SkylakeX", 193e9}}}}
+                           .get<attnbench::result::Blas>();
+  ProbeAnswer probe;
+  probe.machine["blas"] = {{"library", "/now.so"}, {"config", "0.3.21"}};
+  const Json whole = run_result(facts, {}, {}, {{"cpu", probe}, {"cuda", probe}});
+  const Json& ours = whole.at("attnbench");
   const Json& blas = ours.at("machine").at("blas");
   CHECK(blas.at("library") == "/now.so");
   CHECK(blas.at("core_type") == "SkylakeX");
@@ -88,7 +98,7 @@ TEST_CASE("a run says how threads waited, and for how long it waited for quiet",
     first["waiting"] = a;
     second["waiting"] = b;
     const Json result = run_result(facts, {planned_cell("a"), planned_cell("b")},
-                                   {{"a", {first}}, {"b", {second}}}, {});
+                                   {{"a", {round_from(first)}}, {"b", {round_from(second)}}}, {});
     CHECK(cells_of(result)[0]["waiting"] == a);
     return result.at("attnbench").at("run");
   };

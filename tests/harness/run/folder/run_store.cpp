@@ -12,13 +12,17 @@ using attnbench::test::write_file;
 namespace {
 
 const Json identity = {{"binary", "b1"}, {"machine", "host"}};
-const Json header = {{"type", "header"}, {"schema", journal_schema}, {"identity", identity}};
+const Json store_header = {{"type", "header"}, {"schema", journal_schema}, {"identity", identity}};
 
-Json record(const std::string& cell, int round, const char* status = "timeout") {
-  return {{"type", "record"}, {"cell", cell}, {"round", round}, {"status", status}};
+Json stored_record(const std::string& cell, int round, const char* status = "timeout") {
+  return {{"type", "record"},
+          {"cell", cell},
+          {"round", round},
+          {"status", status},
+          {"measured", Json::object()}};
 }
 
-std::vector<Planned> planned(const std::vector<std::string>& ids) {
+std::vector<Planned> stored_plan(const std::vector<std::string>& ids) {
   std::vector<Planned> cells;
   for (const std::string& id : ids) {
     Planned one;
@@ -34,43 +38,56 @@ std::vector<Planned> planned(const std::vector<std::string>& ids) {
 RunFolder earlier_run(const TemporaryFolder& folder) {
   const RunFolder run = make_run_folder("x", folder / "earlier");
   RunStore store(run);
-  store.begin(header);
-  store.add_probe("cpu", {{"type", "probe"},
-                          {"device", "cpu"},
-                          {"ceilings", {{"fma", 1}}},
-                          {"machine", Json::object()}});
-  store.add(record("a", 0, "ok"));
-  store.add(record("b", 0));
+  store.begin(store_header);
+  store.add_probe({"cpu", {{"fma", 1}}, {}});
+  store.add(stored_record("a", 0, "ok").get<attnbench::result::RoundRecord>());
+  store.add(stored_record("b", 0).get<attnbench::result::RoundRecord>());
   return run;
 }
 
 }  // namespace
 
+TEST_CASE("checkpoints of a cell that ended well go, unless they are to be kept", "[run_store]") {
+  const TemporaryFolder folder;
+  for (const bool keep : {false, true}) {
+    const RunFolder run = make_run_folder("x", folder / (keep ? "kept" : "gone"));
+    RunStore store(run, keep);
+    store.begin(store_header);
+    for (const char* id : {"a", "b"}) std::filesystem::create_directories(run.checkpoints(id));
+    store.add(stored_record("a", 0, "ok").get<attnbench::result::RoundRecord>());
+    store.add(stored_record("b", 0).get<attnbench::result::RoundRecord>());
+    CHECK(std::filesystem::exists(run.checkpoints("a")) == keep);
+    CHECK(std::filesystem::exists(run.checkpoints("b")));
+  }
+}
+
 TEST_CASE("a store gives back what was added, and so does the next start", "[run_store]") {
   const TemporaryFolder folder;
   const RunFolder run = earlier_run(folder);
   RunStore store(run);
-  const Resumed resumed = store.resume(header, planned({"a", "b", "c"}), {identity, {}});
+  const Resumed resumed =
+      store.resume(store_header, stored_plan({"a", "b", "c"}), {identity.get<Identity>(), {}});
   CHECK(resumed.records.size() == 2);
   CHECK(resumed.repeated.empty());
-  CHECK(store.records().at("b") == std::vector<Json>{record("b", 0)});
+  CHECK(Json(store.records().at("b")) == Json::array({stored_record("b", 0)}));
   CHECK(store.has_probe("cpu"));
   CHECK_FALSE(store.has_probe("cuda"));
   store.add_no_probe("cuda");
   CHECK(store.has_probe("cuda"));
-  CHECK(store.resume_command() == "attnbench run --resume " + run.path.string());
+  CHECK(store.resume_command("run") == "attnbench run --resume " + run.path.string());
 }
 
-TEST_CASE("what does not hold is repeated, and the journal says so", "[run_store]") {
+TEST_CASE("records that no longer hold are repeated, and the journal says so", "[run_store]") {
   const TemporaryFolder folder;
   const RunFolder run = earlier_run(folder);
   Json other = identity;
   other["binary"] = "b2";
-  Json second = header;
+  Json second = store_header;
   second["identity"] = other;
   {
     RunStore store(run);
-    const Resumed resumed = store.resume(second, planned({"a", "b"}), {other, {}});
+    const Resumed resumed =
+        store.resume(second, stored_plan({"a", "b"}), {other.get<Identity>(), {}});
     CHECK(resumed.records.empty());
     CHECK(resumed.repeated.size() == 2);
     CHECK_FALSE(store.has_probe("cpu"));
@@ -82,7 +99,8 @@ TEST_CASE("what does not hold is repeated, and the journal says so", "[run_store
 TEST_CASE("a status of --retry is repeated", "[run_store]") {
   const TemporaryFolder folder;
   RunStore store(earlier_run(folder));
-  const Resumed resumed = store.resume(header, planned({"a", "b"}), {identity, {"timeout"}});
+  const Resumed resumed =
+      store.resume(store_header, stored_plan({"a", "b"}), {identity.get<Identity>(), {"timeout"}});
   CHECK(resumed.records.count("a") == 1);
   CHECK(resumed.repeated.at("b") == "--retry timeout");
 }
@@ -91,12 +109,13 @@ TEST_CASE("records of another run are copied where there are none", "[run_store]
   const TemporaryFolder folder;
   const RunFolder other = earlier_run(folder);
   RunStore store(make_run_folder("x", folder / "new"));
-  store.begin(header);
-  store.add(record("b", 1));
-  const Resumed copied = store.copy_from(other, planned({"a", "b"}), {identity, {}});
+  store.begin(store_header);
+  store.add(stored_record("b", 1).get<attnbench::result::RoundRecord>());
+  const Resumed copied =
+      store.copy_from(other, stored_plan({"a", "b"}), {identity.get<Identity>(), {}});
   CHECK(copied.records.size() == 1);
-  CHECK(store.records().at("a").front().at("reused_from") == other.path.string());
-  CHECK(store.records().at("b") == std::vector<Json>{record("b", 1)});
+  CHECK(store.records().at("a").front().reused_from == other.path.string());
+  CHECK(Json(store.records().at("b")) == Json::array({stored_record("b", 1)}));
   CHECK(read_journal(store.folder().journal()).rounds.at("a").size() == 1);
 }
 
@@ -105,7 +124,8 @@ TEST_CASE("lines of a damaged journal that name no cell are told", "[run_store]"
   const RunFolder run = earlier_run(folder);
   write_file(run.journal(), read_file(run.journal()) + "{\"type\":\"record\"}\n");
   RunStore store(run);
-  const Resumed resumed = store.resume(header, planned({"a", "b"}), {identity, {}});
+  const Resumed resumed =
+      store.resume(store_header, stored_plan({"a", "b"}), {identity.get<Identity>(), {}});
   CHECK(resumed.records.size() == 2);
   REQUIRE(resumed.skipped.size() == 1);
   CHECK_THAT(resumed.skipped.front(), Catch::Contains(":5: the record names no cell"));
@@ -114,14 +134,14 @@ TEST_CASE("lines of a damaged journal that name no cell are told", "[run_store]"
 TEST_CASE("a cell that ended well leaves neither checkpoints nor an empty log", "[run_store]") {
   const TemporaryFolder folder;
   RunStore store(make_run_folder("x", folder / "run"));
-  store.begin(header);
+  store.begin(store_header);
   for (const char* cell : {"a", "b"}) {
     std::filesystem::create_directories(store.folder().checkpoints(cell));
     write_file(store.folder().cell_log(cell), cell[0] == 'b' ? "a word" : "");
     store.drop_empty_log(cell);
   }
-  store.add(record("a", 0, "ok"));
-  store.add(record("b", 0));
+  store.add(stored_record("a", 0, "ok").get<attnbench::result::RoundRecord>());
+  store.add(stored_record("b", 0).get<attnbench::result::RoundRecord>());
   CHECK_FALSE(std::filesystem::exists(store.folder().checkpoints("a")));
   CHECK(std::filesystem::exists(store.folder().checkpoints("b")));
   CHECK_FALSE(std::filesystem::exists(store.folder().cell_log("a")));

@@ -36,7 +36,7 @@ Forecast failed(Status status, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("what is supported and fits runs", "[planning]") {
+TEST_CASE("a cell that is supported and fits is run", "[planning]") {
   CHECK(plan_one(of_bytes(100), 100).runs());
   CHECK(plan_one({}, 100).runs());
   CHECK(plan_one(of_bytes(1e15), 0).runs());
@@ -50,7 +50,7 @@ TEST_CASE("a training has one round, whatever the run has", "[planning]") {
   CHECK(plan_one({}).rounds(5) == 5);
 }
 
-TEST_CASE("what is not supported carries the reason", "[planning]") {
+TEST_CASE("an unsupported cell carries the reason", "[planning]") {
   Forecast forecast;
   forecast.supported = false;
   forecast.reason = "causal is undefined";
@@ -58,7 +58,7 @@ TEST_CASE("what is not supported carries the reason", "[planning]") {
         Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});
 }
 
-TEST_CASE("what will not fit is skipped aloud", "[planning]") {
+TEST_CASE("a cell that will not fit in memory is skipped with the reason", "[planning]") {
   const double gibibyte = 1 << 30;
   const Planned planned = plan_one(of_bytes(34 * gibibyte), std::int64_t{20} << 30);
   REQUIRE(planned.settled);
@@ -96,8 +96,9 @@ TEST_CASE("a cell that makes no sense stops everything, each sentence told once"
 
 TEST_CASE("cells that are none are refused by their label and place", "[planning]") {
   Json cell = one_cell();
-  CHECK(cells_from({cell}).front().label == "latte, scan");
+  CHECK(cells_from(Json::array({cell})).front().label == "latte, scan");
   cell["settings"] = {{"length", nullptr}};
-  CHECK_THROWS_WITH(cells_from({cell}), Contains("latte, scan: settings.length: expected"));
-  CHECK_THROWS_AS(cells_from({Json::array()}), CellsRefused);
+  CHECK_THROWS_WITH(cells_from(Json::array({cell})),
+                    Contains("latte, scan: /settings/length: expected"));
+  CHECK_THROWS_AS(cells_from(Json::array({Json::array()})), CellsRefused);
 }

@@ -19,7 +19,9 @@ class FakeWorker {
     const auto program = folder_ / "worker";
     attnbench::test::write_file(program,
                                 "#!/bin/bash\nexec 8<&$2\nread -r line <&8\n"
-                                "echo '{\"type\":\"hello\",\"protocol\":1,\"plugins\":[]}' >&8\n" +
+                                "echo '{\"type\":\"hello\",\"protocol\":1,\"pid\":1,\"plugins\":[],"
+                                "\"stamp\":{\"attnbench\":\"\",\"abi\":1,\"torch\":\"\","
+                                "\"compiler\":\"\"}}' >&8\n" +
                                     script);
     chmod(program.c_str(), 0755);
     options.program = program;
@@ -110,7 +112,7 @@ TEST_CASE("a worker that is silent past the limit is killed", "[measurer]") {
   CHECK(record.at("status") == "timeout");
 }
 
-TEST_CASE("an interrupt is told to the worker, which may still stop by itself", "[measurer]") {
+TEST_CASE("an interrupt is sent to the worker, which may still stop by itself", "[measurer]") {
   const FakeWorker worker(
       "read -r line <&8; read -r line <&8; echo \"$line\" > $0.told\n"
       "echo '{\"type\":\"cancelled\",\"cell\":\"a\"}' >&8; read -r line <&8\n");
@@ -157,8 +159,8 @@ TEST_CASE("a probe has an answer of its schema, or a reason", "[measurer]") {
   };
   const auto good = probed("{\"type\":\"probe\",\"ceilings\":{},\"machine\":{\"cores\":2}}");
   CHECK(good.failure.empty());
-  CHECK(good.answer.at("machine").at("cores") == 2);
+  CHECK(good.answer.machine.at("cores") == 2);
   const auto odd = probed("{\"type\":\"probe\",\"ceilings\":[]}");
   CHECK_THAT(odd.failure, Contains("not of its form"));
-  CHECK(odd.answer.empty());
+  CHECK(odd.answer.machine.empty());
 }

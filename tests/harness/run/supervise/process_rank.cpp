@@ -24,7 +24,7 @@ run::ProcessRank rank_of(const Variables& variables) {
 
 }  // namespace
 
-TEST_CASE("a program that nobody started together with others is alone", "[process_rank]") {
+TEST_CASE("a program that was started by itself is alone", "[process_rank]") {
   CHECK(rank_of({}).alone());
   CHECK(rank_of({{"WORLD_SIZE", "1"}}).alone());
   CHECK(rank_of({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).alone());
@@ -46,7 +46,7 @@ TEST_CASE("torchrun and srun say who meets where", "[process_rank]") {
   Variables srun{
       {"SLURM_STEP_NUM_TASKS", "2"},
       {"SLURM_PROCID", "1"},
-      {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.5"},  // a login node, perhaps: nobody is there
+      {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.5"},  // perhaps a login node, where no process listens
       {"SLURM_STEP_NODELIST", "node[03-05,9],other"},
       {"SLURM_JOB_ID", "12345"}};
   process = rank_of(srun);

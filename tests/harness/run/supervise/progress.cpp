@@ -25,12 +25,12 @@ std::string written(ProgressStyle style) {
     Progress progress(style, 4, stream);
     progress.begin("a", "latte length=8", 0);
     progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 1}});
-    progress.end(ok);
+    progress.end(ok.get<attnbench::result::RoundRecord>());
     progress.begin("b", "softmax length=8", 0);
-    progress.end(crashed, 1);
+    progress.end(crashed.get<attnbench::result::RoundRecord>(), 1);
     progress.say("a note");
     progress.begin("a", "latte length=8", 1);
-    progress.end(ok);
+    progress.end(ok.get<attnbench::result::RoundRecord>());
   }
   std::fclose(stream);
   const std::string out(text, size);
@@ -78,7 +78,7 @@ TEST_CASE("a disturbed round says so, once for each cell", "[progress]") {
       Progress progress(style, 3, stream);
       for (const Json& record : {ok, disturbed, disturbed}) {
         progress.begin("a", "latte length=8", 0);
-        progress.end(record);
+        progress.end(record.get<attnbench::result::RoundRecord>());
       }
     }
     std::fclose(stream);
@@ -91,4 +91,29 @@ TEST_CASE("a disturbed round says so, once for each cell", "[progress]") {
                  Contains("[2/3] latte length=8  forward 12.3 ms, disturbed: other processes took "
                           "the CPU\n"));
   CHECK_THAT(told(ProgressStyle::json), Contains("\"disturbed\":true"));
+}
+
+TEST_CASE("plain progress is not silent for long", "[progress]") {
+  for (const double silent : {0.0, 1000.0}) {
+    char* text = nullptr;
+    std::size_t size = 0;
+    std::FILE* stream = open_memstream(&text, &size);
+    {
+      Progress progress(ProgressStyle::plain, 4, stream, silent);
+      progress.begin("a", "latte length=8", 1);
+      progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 42}});
+      progress.event({{"type", "progress"}, {"what", "epoch"}, {"done", 1}, {"total", 4}});
+      progress.show("waiting for a quiet machine");
+      progress.end(ok);
+    }
+    std::fclose(stream);
+    const std::string out(text, size);
+    std::free(text);
+    if (silent > 0) {
+      CHECK(out.empty());
+      continue;
+    }
+    CHECK_THAT(out, Contains("[1/4] latte length=8  0:42\n") && Contains("epoch 25 %\n") &&
+                        Contains("waiting for a quiet machine") && Contains("round 2 done"));
+  }
 }

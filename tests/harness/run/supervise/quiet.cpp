@@ -42,7 +42,7 @@ struct Stage {
 
 }  // namespace
 
-TEST_CASE("on a quiet machine nothing is said and nobody waits", "[quiet]") {
+TEST_CASE("on a quiet machine there is no message and no wait", "[quiet]") {
   Stage stage;
   const Quiet quiet = wait_for_quiet(stage.surroundings(), calm, 2, 2, INFINITY);
   CHECK(stage.said.empty());
@@ -50,7 +50,7 @@ TEST_CASE("on a quiet machine nothing is said and nobody waits", "[quiet]") {
   CHECK(quiet.waited_seconds == 0);
 }
 
-TEST_CASE("who is busy is said by name, with what it does to times", "[quiet]") {
+TEST_CASE("busy processes are named, with their effect on times", "[quiet]") {
   Stage stage;
   const Quiet quiet = wait_for_quiet(stage.surroundings(), busy, 2, 2, 0);
   CHECK_THAT(stage.said, Contains("1.9 of 2 CPUs busy: cc1plus (4711) 100 %, ninja (812) 90 %"));
@@ -60,7 +60,7 @@ TEST_CASE("who is busy is said by name, with what it does to times", "[quiet]") 
   CHECK(quiet.waited_seconds == 0);
 }
 
-TEST_CASE("where there is room for the threads, nobody waits for others", "[quiet]") {
+TEST_CASE("with enough free CPUs for the threads there is no wait", "[quiet]") {
   Stage stage;
   wait_for_quiet(stage.surroundings(), busy, 2, 64, INFINITY);
   CHECK_THAT(stage.said, Contains("There is room for the 2 threads"));

@@ -109,7 +109,7 @@ TEST_CASE("trainings share the machine, and what is timed does not", "[schedule]
   CHECK_FALSE(schedule.shares(schedule.planned()[0]));
   CHECK_FALSE(schedule.shares(schedule.planned()[5]));
   schedule.add("a", 0, true);
-  CHECK(schedule.side_by_side().empty());  // one alone shares with nobody
+  CHECK(schedule.side_by_side().empty());  // a single one shares with no other
 }
 
 TEST_CASE("several jobs need trainings, unless other shards have them", "[schedule]") {
@@ -152,7 +152,7 @@ TEST_CASE("lanes are at work at the same time", "[jobs]") {
   CHECK(together);
 }
 
-TEST_CASE("where a lane fails nothing more is begun, and its failure is told", "[jobs]") {
+TEST_CASE("after a lane has failed no cell is started, and the failure is reported", "[jobs]") {
   Lanes shared(1000);
   std::atomic<int> begun{0};
   const auto lane = [&] {
@@ -165,4 +165,40 @@ TEST_CASE("where a lane fails nothing more is begun, and its failure is told", "
   CHECK_THROWS_WITH(shared.run(2, lane), "piece 3 is broken");
   CHECK(begun <= 6);
   CHECK(shared.failed());
+}
+
+TEST_CASE("further rounds are those of some cells, after all others", "[schedule][ab]") {
+  Sharing sharing = rounds(2);
+  sharing.in_turns = true;
+  Schedule schedule({cell("a"), cell("b"), cell("c")}, sharing);
+  CHECK(order(schedule) == "a0 b0 c0 c1 b1 a1");
+  REQUIRE(schedule.go_on({{"a", "c"}, 2, 4, false}));
+  CHECK(schedule.steps_left() == 4);
+  CHECK(order(schedule) == "a2 c2 c3 a3");
+  CHECK_FALSE(schedule.go_on({{"a", "c"}, 2, 4, false}));
+  SECTION("in an order that is drawn, and the same where the run is resumed") {
+    std::string first;
+    for (int i = 0; i < 2; ++i) {
+      Schedule drawn({cell("a"), cell("b")}, sharing);
+      CHECK(order(drawn) == "a0 b0 b1 a1");
+      REQUIRE(drawn.go_on({{"a", "b"}, 48, 60, true}));
+      CHECK(drawn.is_drawn());
+      const std::string text = order(drawn);
+      CHECK_THAT(text, Contains("a48") && Contains("b59"));
+      if (i == 1) CHECK(text == first);
+      first = text;
+    }
+    // Neither of the two is always the first.
+    int a_first = 0;
+    for (int round = 48; round < 60; ++round) {
+      a_first += first.find("a" + std::to_string(round)) < first.find("b" + std::to_string(round));
+    }
+    CHECK(a_first > 0);
+    CHECK(a_first < 12);
+  }
+  SECTION("of a cell that failed meanwhile there are none") {
+    schedule.add("a", 1, false);
+    REQUIRE(schedule.go_on({{"a", "c"}, 4, 5, false}));
+    CHECK(order(schedule) == "c4");
+  }
 }

@@ -8,9 +8,11 @@ namespace {
 
 ExitCode verdict_of(const std::vector<std::string>& statuses,
                     const std::set<std::string>& fail_on = {}, bool interrupted = false) {
-  run::Json cells = run::Json::array();
-  for (const std::string& status : statuses) cells.push_back({{"status", status}});
-  run::RunOutcome outcome{{{"attnbench", {{"cells", cells}}}}, "folder", interrupted};
+  run::RunOutcome outcome;
+  outcome.interrupted = interrupted;
+  for (const std::string& status : statuses) {
+    outcome.result.cells.emplace_back().status = *result::status_from(status);
+  }
   return run::verdict(outcome, fail_on);
 }
 
@@ -31,4 +33,16 @@ TEST_CASE("crashes, errors and wrong cells are", "[verdict]") {
   CHECK(verdict_of({"ok", "error"}) == ExitCode::cells);
   CHECK(verdict_of({"crashed", "wrong"}) == ExitCode::failed);
   CHECK(verdict_of({"crashed", "wrong"}, {}, true) == ExitCode::interrupted);
+}
+
+TEST_CASE("a run that measured nothing does not end well", "[verdict]") {
+  CHECK(verdict_of({"skipped", "skipped"}) == ExitCode::environment);
+  CHECK(verdict_of({"unsupported", "out_of_memory", "timeout"}) == ExitCode::environment);
+  CHECK(verdict_of({"unsupported", "unsupported"}) == ExitCode::usage);
+  CHECK(verdict_of({"skipped"}, {"skipped"}) == ExitCode::cells);
+  CHECK(verdict_of({"skipped", "disturbed"}) == ExitCode::done);
+  CHECK(verdict_of({}) == ExitCode::done);
+  const run::Json shard = {
+      {"attnbench", {{"cells", {{{"status", "skipped"}}}}, {"run", {{"shard", "1/2"}}}}}};
+  CHECK(run::verdict({shard, "folder", false}, {}) == ExitCode::done);
 }

@@ -43,7 +43,7 @@ TEST_CASE("a message larger than the socket's buffer gets through", "[channel]")
   CHECK(message->at("text").get<std::string>() == large);
 }
 
-TEST_CASE("what is not a message is an error that shows it", "[channel]") {
+TEST_CASE("a line that is no message is an error that shows it", "[channel]") {
   for (const char* text : {"nonsense\n", "[1,2]\n", "3\n", "{\"a\":}\n", "\n"}) {
     auto [here, there] = Channel::pair();
     write_raw(there, text);
@@ -73,7 +73,7 @@ TEST_CASE("text that is not UTF-8 is sent mended", "[channel]") {
   CHECK(here.receive(1)->at("log").get<std::string>().find("byte") != std::string::npos);
 }
 
-TEST_CASE("who does not know the seal cannot speak for the other end", "[channel]") {
+TEST_CASE("a message without the seal is refused", "[channel]") {
   auto [here, there] = Channel::pair();
   here.seal("secret");
   there.seal("secret");

@@ -30,7 +30,8 @@ class FakeWorker {
 };
 
 const std::string greet =
-    "read -r line <&8; echo '{\"type\":\"hello\",\"protocol\":1,\"plugins\":[]}' >&8\n";
+    "read -r line <&8; echo '{\"type\":\"hello\",\"protocol\":1,\"pid\":1,\"plugins\":[],"
+    "\"stamp\":{\"attnbench\":\"\",\"abi\":1,\"torch\":\"\",\"compiler\":\"\"}}' >&8\n";
 
 }  // namespace
 
@@ -48,7 +49,7 @@ TEST_CASE("a worker answers, with events in between", "[worker_client]") {
   CHECK(worker.log() == "noise\n");
 }
 
-TEST_CASE("a worker that dies is told from one that refuses and one that is silent",
+TEST_CASE("a worker that dies, one that refuses and one that is silent give different errors",
           "[worker_client]") {
   {
     FakeWorker worker(greet + "read -r line <&8; kill -9 $$\n");

@@ -56,7 +56,7 @@ TEST_CASE("a BLAS that the user puts in LD_LIBRARY_PATH comes first where it is 
         Entries{"LD_LIBRARY_PATH=/blas:/other", huge});
 }
 
-TEST_CASE("threads of a worker wait passively where it is asked to, and nobody says otherwise",
+TEST_CASE("threads of a worker wait passively if asked to, unless the environment says otherwise",
           "[environment]") {
   using run::Waiting;
   run::WorkerSurroundings wanted;

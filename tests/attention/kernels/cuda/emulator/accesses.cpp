@@ -20,16 +20,16 @@ using Address = std::uintptr_t;
 /// Two bytes: threads may write neighbouring numbers of 16 bits.
 constexpr Address granule = 2, page_bytes = 4096;
 
-/// Lanes of a warp that read, between the same two of its meetings.
+/// Lanes of a warp that read, between the same two of its syncs.
 struct Readers {
   int warp;
-  unsigned meetings, lanes;
+  unsigned syncs, lanes;
 };
 
 /// Who was last at a granule. A generation is what lies between two barriers of a block; they are
 /// numbered through all blocks and launches.
 struct Cell {
-  unsigned written = 0, meetings = 0;
+  unsigned written = 0, syncs = 0;
   int writer = 0;
   bool on_the_way = false;
   unsigned read = 0;          ///< the generation of `readers`
@@ -38,7 +38,7 @@ struct Cell {
 };
 
 struct Warp {
-  unsigned meetings = 0, ordered = 0;  ///< the meeting that ordered all accesses
+  unsigned syncs = 0, ordered = 0;  ///< the sync that ordered all accesses
 };
 
 struct Watch {
@@ -113,7 +113,7 @@ class Check {
     if (const std::string why = behind_readers(cell); !why.empty()) return "writes " + why;
     cell.written = watch_.generation;
     cell.writer = thread_.number;
-    cell.meetings = warp_.meetings;
+    cell.syncs = warp_.syncs;
     return {};
   }
 
@@ -129,7 +129,7 @@ class Check {
     if (cell.written != watch_.generation || cell.writer == thread_.number || watch_.unknown) {
       return {};
     }
-    const bool ordered = cell.writer / 32 == thread_.warp() && cell.meetings < warp_.ordered;
+    const bool ordered = cell.writer / 32 == thread_.warp() && cell.syncs < warp_.ordered;
     if (ordered) return {};
     return "what thread " + std::to_string(cell.writer) + " wrote since the last barrier";
   }
@@ -141,7 +141,7 @@ class Check {
     for (const Readers& each : cell.readers) {
       const bool mine = each.warp == thread_.warp();
       const unsigned others = mine ? each.lanes & ~(1u << thread_.lane()) : each.lanes;
-      if (others == 0 || (mine && each.meetings < warp_.meetings)) continue;
+      if (others == 0 || (mine && each.syncs < warp_.syncs)) continue;
       return "what warp " + std::to_string(each.warp) + " read since the last barrier";
     }
     return {};
@@ -156,11 +156,11 @@ class Check {
     bool known = false;
     for (Readers& each : cell.readers) {
       if (each.warp != thread_.warp()) continue;
-      const bool same = each.meetings == warp_.meetings;
+      const bool same = each.syncs == warp_.syncs;
       each.lanes = same ? each.lanes | lane : each.lanes & ~lane;
       known = known || same;
     }
-    if (!known) cell.readers.push_back({thread_.warp(), warp_.meetings, lane});
+    if (!known) cell.readers.push_back({thread_.warp(), warp_.syncs, lane});
   }
 
   Watch& watch_;
@@ -246,8 +246,8 @@ void block_synchronised() { ++state().generation; }
 
 void warp_met(int warp, bool memory) {
   Warp& each = state().warps[static_cast<std::size_t>(warp) % 32];
-  ++each.meetings;
-  if (memory) each.ordered = each.meetings;
+  ++each.syncs;
+  if (memory) each.ordered = each.syncs;
 }
 
 void order_unknown() { state().unknown = true; }

@@ -1,6 +1,6 @@
 // Watching what threads read and write, for the emulator. Sources that are compiled with the flags
 // of CMakeLists.txt (attnbench_watched) call this at every access to memory, as they would call the
-// runtime of a sanitizer; what the emulated instructions copy is told here by them.
+// runtime of a sanitizer; the emulated copy instructions report their own accesses here.
 //
 // A race is found whatever the order in which the emulator happens to run threads: two accesses of
 // two threads to the same bytes, one of them a write, that no barrier orders. Threads of a block
@@ -34,7 +34,7 @@ void note_copy(const void* to, std::size_t bytes, bool begins);
 void launch_begins();
 void block_begins(const void* shared, std::size_t bytes);
 void block_synchronised();
-/// A meeting of a warp; `memory`: it orders all accesses, else reads before what follows.
+/// A sync of a warp; `memory`: it orders all accesses, else reads before what follows.
 void warp_met(int warp, bool memory);
 /// The block has barriers that the watch does not follow.
 void order_unknown();

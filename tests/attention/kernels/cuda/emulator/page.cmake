@@ -1,14 +1,14 @@
 # attnbench_page_file(OUT FILE): writes to the folder OUT the block of attention/README.md that stands
-# under "`retention/FILE`:", a kernel launch of CUDA's turned into one of the emulator's.
+# under "`fading/FILE`:", a kernel launch of CUDA's turned into one of the emulator's.
 function(attnbench_page_file out file)
   set(page ${PROJECT_SOURCE_DIR}/attention/README.md)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
   file(READ ${page} text)
   set(rest "")
-  foreach(mark "`retention/${file}`:" "```" "\n")
+  foreach(mark "`fading/${file}`:" "```" "\n")
     string(FIND "${text}" "${mark}" begin)
     if(begin EQUAL -1)
-      message(FATAL_ERROR "${page} has no block for retention/${file}")
+      message(FATAL_ERROR "${page} has no block for fading/${file}")
     endif()
     string(LENGTH "${mark}" length)
     math(EXPR begin "${begin} + ${length}")
@@ -19,7 +19,7 @@ function(attnbench_page_file out file)
   string(REGEX REPLACE "([a-z_]+)<<<([a-z]+), ([a-z]+), 0,[^;]*>>>\\(([^;]*)\\);"
          "attnbench::emulated::run({\\2.x, \\2.y, \\2.z}, {\\3, 1, 1}, 0, [&] { \\1(\\4); });" text "${text}")
   if(text MATCHES "<<<")
-    message(FATAL_ERROR "${page}: the launch in retention/${file} is not understood")
+    message(FATAL_ERROR "${page}: the launch in fading/${file} is not understood")
   endif()
   file(CONFIGURE OUTPUT ${out}/${file} CONTENT "${text}" @ONLY)
 endfunction()

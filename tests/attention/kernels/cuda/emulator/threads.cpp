@@ -124,47 +124,46 @@ class Block {
     if (number < 1 || number > 15) throw Fault(where() + "there is no barrier of this number");
     if (threads < 32 || threads % 32 != 0) throw Fault(where() + "a barrier of part of a warp");
     order_unknown();
-    Meeting& meeting = named_[number];
-    const std::uint64_t before = meeting.times;
+    Meeting& sync = named_[number];
+    const std::uint64_t before = sync.times;
     happened();
-    if (meeting.arrived == 0) meeting.expected = threads;
-    if (meeting.expected != threads) {
+    if (sync.arrived == 0) sync.expected = threads;
+    if (sync.expected != threads) {
       throw Fault(where() + "threads disagree on how many a barrier is for");
     }
-    if (++meeting.arrived > threads)
-      throw Fault(where() + "more threads at a barrier than it says");
-    if (meeting.arrived == threads) {
-      meeting.arrived = 0;
-      ++meeting.times;
+    if (++sync.arrived > threads) throw Fault(where() + "more threads at a barrier than it says");
+    if (sync.arrived == threads) {
+      sync.arrived = 0;
+      ++sync.times;
     } else if (stay) {
-      wait_until([&] { return meeting.times != before; }, "a named barrier");
+      wait_until([&] { return sync.times != before; }, "a named barrier");
     }
   }
 
   using Together = std::function<void(const std::vector<void*>&)>;
-  void meet(std::vector<Meeting>& meetings, int width, const char* kind, void* operands,
+  void meet(std::vector<Meeting>& syncs, int width, const char* kind, void* operands,
             const Together& together) {
     const int number = running_->thread.number;
-    Meeting& meeting = meetings[static_cast<std::size_t>(number / width)];
+    Meeting& sync = syncs[static_cast<std::size_t>(number / width)];
     const int first = number / width * width;
     const int members = std::min(width, static_cast<int>(fibers_.size()) - first);
     if (width == 128 && members < 128) throw Fault(where() + "a warpgroup has four whole warps");
-    if (meeting.arrived == 0) {
-      meeting.kind = kind;
-      meeting.operands.assign(static_cast<std::size_t>(members), nullptr);
-    } else if (std::string(meeting.kind) != kind) {
-      throw Fault(where() + kind + " meets " + meeting.kind + " in one warp");
+    if (sync.arrived == 0) {
+      sync.kind = kind;
+      sync.operands.assign(static_cast<std::size_t>(members), nullptr);
+    } else if (std::string(sync.kind) != kind) {
+      throw Fault(where() + kind + " meets " + sync.kind + " in one warp");
     }
-    meeting.operands[static_cast<std::size_t>(number - first)] = operands;
+    sync.operands[static_cast<std::size_t>(number - first)] = operands;
     happened();
-    if (++meeting.arrived < members) {
-      const std::uint64_t before = meeting.times;
-      wait_until([&] { return meeting.times != before; }, kind);
+    if (++sync.arrived < members) {
+      const std::uint64_t before = sync.times;
+      wait_until([&] { return sync.times != before; }, kind);
       return;
     }
-    together(meeting.operands);
-    meeting.arrived = 0;
-    ++meeting.times;
+    together(sync.operands);
+    sync.arrived = 0;
+    ++sync.times;
     if (width == 32) warp_met(number / 32, std::string(kind) == "__syncwarp");
   }
   std::vector<Meeting>& warps() { return warps_; }

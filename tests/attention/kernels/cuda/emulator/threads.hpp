@@ -5,7 +5,7 @@
 // It is stricter than a card where a card forgives: shared memory begins as NaN, what is copied or
 // multiplied asynchronously happens as late as the program permits, and what it will overwrite is
 // NaN from the beginning; all lanes of a warp must take part in what is a warp's, threads run now
-// in one order, now in the other, and a program that cannot go on is told so.
+// in one order, now in the other, and a deadlock is an error.
 #pragma once
 
 #include <cstddef>

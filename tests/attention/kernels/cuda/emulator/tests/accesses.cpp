@@ -120,7 +120,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(run_watched(4, 1, read_then_write), Contains("another block of the launch"));
 }
 
-TEST_CASE("what leaves device or shared memory is found") {
+TEST_CASE("accesses beyond device or shared memory are found") {
   const Floats numbers(5);
   float* const data = numbers.data;
   for (const int wrong : {5, 6, 500, -1}) {

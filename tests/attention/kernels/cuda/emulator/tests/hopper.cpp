@@ -109,7 +109,7 @@ void multiply(int columns, bool transposed) {
               false);
       }
     }
-    if (!std::isnan(mine[0])) throw Fault("a product that nobody closed is there");
+    if (!std::isnan(mine[0])) throw Fault("an uncommitted product is there");
     wgmma_commit();
     wgmma_wait(0);
     for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -157,7 +157,7 @@ TEST_CASE("products without a fence, and what is read before the wait, are found
   CHECK(late);
 }
 
-TEST_CASE("barriers that nobody made, that too many come to or too few, are found") {
+TEST_CASE("barriers without initialisation, or with too many or too few arrivals, are found") {
   const auto with_barrier = [](const std::function<void(std::uint32_t)>& use) {
     run(one, {1, 1, 1}, 64, [&] { use(shared_address(shared_memory())); });
   };

@@ -112,7 +112,7 @@ TEST_CASE("operands that are not as their descriptors say are found") {
   CHECK_THROWS_WITH(with(zeros() | std::uint64_t{1} << 49), Catch::Contains("base offset"));
 }
 
-TEST_CASE("products that nobody waits for, and warps that order different ones, are found") {
+TEST_CASE("products that are never waited for, and warps that issue different ones, are found") {
   FINDS("ended before its products", {
     wgmma_fence();
     x.order();
@@ -133,7 +133,7 @@ TEST_CASE("products that nobody waits for, and warps that order different ones, 
   });
 }
 
-TEST_CASE("a copy that nobody waits for, and what is read before it has come, are found") {
+TEST_CASE("a copy that is never waited for, and a read before it has arrived, are found") {
   alignas(16) static std::uint16_t array[8 * 64];
   std::fill(std::begin(array), std::end(array), std::uint16_t{0x3f80});
   const TensorMap map =

@@ -28,7 +28,7 @@ std::vector<T> random_numbers(std::int64_t count, unsigned seed) {
 }
 
 template <class T>
-void compare(const retention::Sizes& sizes, double tolerance) {
+void compare(const fading::Sizes& sizes, double tolerance) {
   const std::int64_t sequences = sizes.batch * sizes.heads;
   const auto query = random_numbers<T>(sequences * sizes.length * sizes.width, 1);
   const auto key = random_numbers<T>(sequences * sizes.length * sizes.width, 2);
@@ -37,8 +37,8 @@ void compare(const retention::Sizes& sizes, double tolerance) {
   auto memory_of_gpu = memory;
   std::vector<T> out(value.size()), out_of_gpu(value.size());
   attnbench::kernels::SerialTeam team;
-  retention::scan(sizes, query.data(), key.data(), value.data(), memory.data(), out.data(), team);
-  retention::scan_on_cuda(sizes, query.data(), key.data(), value.data(), memory_of_gpu.data(),
+  fading::scan(sizes, query.data(), key.data(), value.data(), memory.data(), out.data(), team);
+  fading::scan_on_cuda(sizes, query.data(), key.data(), value.data(), memory_of_gpu.data(),
                           out_of_gpu.data(), 0, nullptr);
   const auto check = [&](const std::vector<T>& one, const std::vector<T>& other) {
     double worst = 0;
@@ -56,7 +56,7 @@ void compare(const retention::Sizes& sizes, double tolerance) {
 TEST_CASE("the page's CUDA kernel computes what its CPU kernel does") {
   for (const bool from_the_end : {false, true}) {
     for (const std::int64_t value_dim : {1, 17, 64, 100}) {
-      const retention::Sizes sizes{2, 3, 7, 5, value_dim, 1.5, 0.4, from_the_end};
+      const fading::Sizes sizes{2, 3, 7, 5, value_dim, 1.5, 0.4, from_the_end};
       INFO("value_dim " << value_dim << ", from_the_end " << from_the_end);
       compare<double>(sizes, 1e-13);
       compare<float>(sizes, 3e-5);
@@ -67,6 +67,6 @@ TEST_CASE("the page's CUDA kernel computes what its CPU kernel does") {
 TEST_CASE("the page's CUDA kernel says what CUDA complains of") {
   std::vector<float> one(1);
   float* const x = one.data();
-  CHECK_THROWS_WITH(retention::scan_on_cuda({}, x, x, x, x, x, 1, nullptr),
-                    Catch::Contains("retention on CUDA: no such device"));
+  CHECK_THROWS_WITH(fading::scan_on_cuda({}, x, x, x, x, x, 1, nullptr),
+                    Catch::Contains("fading on CUDA: no such device"));
 }

@@ -1,0 +1,111 @@
+// Recurrences of a matrix-valued state with gates: what retention, gated linear attention, the
+// state space duality of Mamba-2 and the delta rule have in common.
+//   S_t = (I - beta_t k_t k_t^T) diag(exp g_t) S_{t-1} + k_t v_t^T,   y_t = S_t^T q_t,
+// with S_t [D, Dv] and log decays g_t <= 0, one for each row of the state or one for all of them.
+// Yang et al. 2024 (GLA, arXiv:2312.06635), Yang et al. 2024 (DeltaNet, arXiv:2406.06484).
+//
+// Every form is right for gates of any strength: exponentials are taken only of sums of log decays
+// between two tokens, which are not positive, and such sums are never differences of longer ones.
+// Keys are expected to have a norm of at most 1 where beta erases, and beta to lie in [0, 2]: then
+// no erasure lengthens the state. 16-bit inputs are computed in float32.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attention/mechanism.hpp"
+
+namespace attnbench::gated_state {
+
+struct Call {
+  at::Tensor query, key;  ///< [B, H, T, D]
+  at::Tensor value;       ///< [B, H, T, Dv], times beta where the mechanism has one
+  at::Tensor log_decay;   ///< [B, H, T, D or 1]; undefined = no decay
+  at::Tensor beta;        ///< [B, H, T, 1]; undefined = nothing is erased
+  at::Tensor added;       ///< [B, H, T, Dv], added to the output; undefined = nothing
+  /// The read is of columns, y_t = S_t q_t [B, H, T, D], for a query [B, H, T, Dv]: which key is
+  /// like it? Only with a log decay for each row, and without beta.
+  bool reads_columns = false;
+};
+
+/// The forms. Each returns y in the dtype of `value`, with gradients by autograd. If
+/// `state` [B, H, D, Dv] is defined they continue from it, advance it in place and record no
+/// gradients.
+
+/// All tokens at once by a [T, T] matrix.
+at::Tensor parallel(const Call& call, at::Tensor state = {});
+/// Token by token.
+at::Tensor scan(const Call& call, at::Tensor state = {});
+/// By chunks of `chunk` tokens side by side, then the state from chunk to chunk. An erasure is
+/// solved for within a chunk: the WY form of Yang et al. 2024 (DeltaNet), section 3.2.
+at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
+
+/// Token by token in one kernel on the CPU. In float32 for 16-bit inputs; its gradients are a
+/// kernel, too.
+at::Tensor fused(const Call& call, at::Tensor state = {});
+
+// ---- entries
+
+struct StateSizes {
+  double heads = 1;   ///< batch times heads
+  double tokens = 1;  ///< T
+  double rows = 1;    ///< D
+  double width = 1;   ///< Dv
+  double gates = 0;   ///< log decays of a token that are inputs: 0, 1 or D
+  double shared = 1;  ///< heads that share a query and a key
+  bool decays = true;
+  bool erases = false;
+  double bytes = 4;  ///< of one element of the inputs
+  double wide_bytes() const { return bytes > 4 ? bytes : 4; }
+};
+StateSizes sizes_of(const Problem& problem, std::int64_t rows);
+
+Cost parallel_cost(const StateSizes& sizes);
+Cost scan_cost(const StateSizes& sizes);
+Cost chunked_cost(const StateSizes& sizes, double chunk);
+
+// ---- what is done with a head's output, as the option `output` says
+
+/// The option `output`: plain, the mix alone; normalised, each token's output y of a head divided
+/// by sqrt(mean(y^2) + 1e-5); gated, that times silu of a role of its own.
+Option output_option();
+/// The roles, and "output_gate" [B, H, T, Dv] where the output is gated.
+std::vector<Role> with_output_gate(std::vector<Role> roles, const Mechanism& mechanism);
+/// y [B, H, T, Dv] as the option says, in float32 at least where it is not plain.
+at::Tensor finished_output(const Mechanism& mechanism, const Inputs& inputs, const at::Tensor& y);
+/// The cost of a mix and of that.
+Cost finished_cost(Cost mix, const Options& options, const Problem& problem);
+/// How the published layers differ in it.
+inline constexpr const char* kOutputSaid =
+    "output=gated (or normalised); its norm has no weights, which the output projection can hold";
+
+/// What a mechanism of this kind says: how its inputs, from position `first` on, become a call, and
+/// its sizes.
+struct Recipe {
+  std::string mechanism;
+  std::function<Call(const Mechanism&, const Inputs&, std::int64_t first)> call;
+  std::function<StateSizes(const Options&, const Problem&)> sizes;
+};
+
+/// composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv]; the mechanism has the
+/// options `chunk` and `output`.
+std::vector<Implementation> implementations(const Recipe& recipe);
+/// The state before the first token, in float32 for 16-bit inputs.
+State empty_state(const Mechanism& mechanism, std::int64_t batch, std::int64_t rows,
+                  const at::TensorOptions& tensor);
+/// log(1 + e^x), exact for any x.
+at::Tensor stable_softplus(const at::Tensor& x);
+/// Log decays -exp(a_log) softplus(x + bias), for x [B, H, T, w] and parameters a_log [H, 1] and
+/// bias [H, w]: Dao, Gu 2024 (Mamba-2). 0 at padding.
+at::Tensor learned_decay(const at::Tensor& x, const at::Tensor& a_log, const at::Tensor& bias,
+                         const at::Tensor& key_mask);
+/// Draws those parameters as Mamba-2 does: a_log so that exp(a_log) is uniform in [1, 16], bias so
+/// that softplus(bias) is uniform in its logarithm between 0.001 and 0.1.
+void draw_decay_parameters(std::uint64_t seed, const at::Tensor& a_log, const at::Tensor& bias,
+                           const Problem& problem);
+/// Refuses patterns other than causal, with the reason.
+Support looks_back_only(const std::string& mechanism, const Problem& problem);
+
+}  // namespace attnbench::gated_state

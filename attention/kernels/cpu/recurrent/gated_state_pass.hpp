@@ -1,0 +1,182 @@
+// One pass over the tokens of a head with a state of `rows` times `columns` numbers,
+//   s_ij = decay s_ij + b_ti c_tj,   out_tj = sum_i e_ti s_ij,
+// where the decay is one of the token, of the row i or of the column j; and the same from the last
+// token to the first, where a token's decay acts after its output. Forward it is the gated state
+// itself; its gradients are three more passes, two of them with a state that is transposed.
+//
+// Some rows of the state stay in registers for a block of tokens.
+#pragma once
+
+#include <algorithm>
+
+#include "attention/kernels/cpu/product/multiply.hpp"
+#include "attention/kernels/cpu/simd/stored.hpp"
+#include "attention/kernels/rows.hpp"
+#include "attention/kernels/workspace.hpp"
+
+namespace attnbench::kernels {
+
+enum class Gate { none, token, row, column };
+
+template <class R>
+struct GatedPass {
+  std::int64_t heads, length, rows, columns;
+  Gate gate = Gate::none;
+  bool backwards = false;
+  bool writes = false;      ///< of an erasure: the output is what each token wrote
+  Rows<const R> b, e;       ///< [., ., length, rows]
+  Rows<const R> c;          ///< [., ., length, columns]
+  Rows<const R> log_decay;  ///< [., ., length, 1, rows or columns]
+  Rows<const R> beta;       ///< of an erasure, [., ., length, 1]
+  Rows<R> out;              ///< [., ., length, columns]
+  R* memory;                ///< [batch, heads, rows, columns]; null = none
+};
+
+/// Tokens of a block: with their columns of c and out they fit the first cache.
+constexpr std::int64_t gated_block = 32;
+/// Rows of the state that are in registers at once.
+constexpr std::int64_t gated_rows = 4;
+/// Columns of an item: those of four of the widest vectors.
+template <class R>
+constexpr std::int64_t gated_columns = 256 / static_cast<std::int64_t>(sizeof(R));
+
+/// A block's numbers, padded: rows to `gated_rows`, columns to whole vectors.
+template <class R>
+struct GatedBlock {
+  std::int64_t rows;
+  R* b;      ///< [tokens, rows]
+  R* e;      ///< [tokens, rows]
+  R* c;      ///< [tokens, gated_columns]
+  R* out;    ///< [tokens, gated_columns]
+  R* decay;  ///< [tokens, rows], [tokens, gated_columns] or [tokens]
+  R* state;  ///< [rows, gated_columns]
+
+  GatedBlock(Workspace& space, std::int64_t state_rows)
+      : rows((state_rows + gated_rows - 1) / gated_rows * gated_rows),
+        b(space.take<R>(gated_block * rows)),
+        e(space.take<R>(gated_block * rows)),
+        c(space.take<R>(gated_block * gated_columns<R>)),
+        out(space.take<R>(gated_block * gated_columns<R>)),
+        decay(space.take<R>(gated_block * std::max(rows, gated_columns<R>))),
+        state(space.take<R>(rows * gated_columns<R>)) {}
+};
+
+/// e^x for x <= 0, rounded about as well as the library's: a state may be decayed thousands of
+/// times by numbers near 1, where a biased error of simd.hpp's faster form would add up.
+template <class R, int Bytes>
+ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector decay_of(typename Simd<R, Bytes>::Vector x) {
+  using S = Simd<R, Bytes>;
+  using E = Exponential<R>;
+  const auto y = x * static_cast<R>(log2_of_e);
+  const auto shifted = y + E::to_integer;
+  const auto fraction = y - (shifted - E::to_integer);
+  auto power = S::broadcast(E::coefficients[0]);
+  for (std::size_t i = 1; i < sizeof E::coefficients / sizeof(R); ++i) {
+    power = power * fraction + E::coefficients[i];
+  }
+  using Integers = typename S::Integers;
+  const Integers scaled = reinterpret_cast<const Integers&>(power) +
+                          (reinterpret_cast<const Integers&>(shifted) << E::mantissa);
+  const auto tiny = y < E::least;
+  const Integers result = scaled & ~reinterpret_cast<const Integers&>(tiny);
+  return reinterpret_cast<const typename S::Vector&>(result);
+}
+
+/// `count` decays of logarithms, followed by 1 up to `stride`, which need not be whole vectors.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void open_decays(const R* logs, std::int64_t count, R* to, std::int64_t stride) {
+  using S = Simd<R, Bytes>;
+  for (std::int64_t i = 0; i < stride; i += S::lanes) {
+    R part[S::lanes] = {};
+    std::copy_n(logs + i, std::clamp<std::int64_t>(count - i, 0, S::lanes), part);
+    S::store(part, decay_of<R, Bytes>(S::load(part)));
+    std::copy_n(part, std::min<std::int64_t>(stride - i, S::lanes), to + i);
+  }
+}
+
+/// gated_rows rows and V vectors of the state, for `tokens` tokens.
+template <class R, int Bytes, int V, Gate gate, bool backwards>
+ATTNBENCH_INLINE void gated_tile(const GatedBlock<R>& block, std::int64_t tokens, std::int64_t row,
+                                 std::int64_t column, R* state, std::int64_t stride) {
+  using S = Simd<R, Bytes>;
+  constexpr std::int64_t columns = gated_columns<R>;
+  const std::int64_t rows = block.rows;
+  const R* const b = block.b + row;
+  const R* const e = block.e + row;
+  const R* const c = block.c + column;
+  R* const out = block.out + column;
+  const R* const decay = block.decay + (gate == Gate::row      ? row
+                                        : gate == Gate::column ? column
+                                                               : 0);
+  typename S::Vector s[gated_rows][V];
+#pragma GCC unroll 4
+  for (int m = 0; m < gated_rows; ++m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) s[m][v] = S::load(state + m * stride + v * S::lanes);
+  }
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    const std::int64_t t = backwards ? tokens - 1 - i : i;
+    typename S::Vector x[V], y[V], a[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      x[v] = S::load(c + t * columns + v * S::lanes);
+      y[v] = S::load(out + t * columns + v * S::lanes);
+      if constexpr (gate == Gate::column) a[v] = S::load(decay + t * columns + v * S::lanes);
+      if constexpr (gate == Gate::token) a[v] = S::broadcast(decay[t]);
+    }
+#pragma GCC unroll 4
+    for (int m = 0; m < gated_rows; ++m) {
+      const R written = b[t * rows + m];
+      const R read = e[t * rows + m];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        if constexpr (gate == Gate::row) a[v] = S::broadcast(decay[t * rows + m]);
+        if constexpr (gate != Gate::none && !backwards) s[m][v] *= a[v];
+        s[m][v] += written * x[v];
+        y[v] += read * s[m][v];
+        if constexpr (gate != Gate::none && backwards) s[m][v] *= a[v];
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) S::store(out + t * columns + v * S::lanes, y[v]);
+  }
+#pragma GCC unroll 4
+  for (int m = 0; m < gated_rows; ++m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) S::store(state + m * stride + v * S::lanes, s[m][v]);
+  }
+}
+
+/// What one item computes: `count` columns of a head from `column` on.
+struct GatedItem {
+  std::int64_t b, h, column, count;
+};
+
+/// Reads a block's numbers, with outputs of 0.
+template <class R, int Bytes>
+ATTNBENCH_INLINE void open_gated(const GatedPass<R>& pass, const GatedItem& item, std::int64_t t0,
+                                 std::int64_t tokens, const GatedBlock<R>& block) {
+  constexpr std::int64_t columns = gated_columns<R>;
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const auto row = [&](const auto& from) { return from.at(item.b, item.h, t0 + t); };
+    widen_row<R, Bytes>(row(pass.b), pass.rows, R{1}, block.b + t * block.rows, block.rows, R{0});
+    widen_row<R, Bytes>(row(pass.e), pass.rows, R{1}, block.e + t * block.rows, block.rows, R{0});
+    widen_row<R, Bytes>(row(pass.c) + item.column, item.count, R{1}, block.c + t * columns, columns,
+                        R{0});
+    if (pass.gate == Gate::token) block.decay[t] = row(pass.log_decay)[0];
+    if (pass.gate == Gate::row) {
+      open_decays<R, Bytes>(row(pass.log_decay), pass.rows, block.decay + t * block.rows,
+                            block.rows);
+    }
+    if (pass.gate == Gate::column) {
+      open_decays<R, Bytes>(row(pass.log_decay) + item.column, item.count,
+                            block.decay + t * columns, columns);
+    }
+  }
+  if (pass.gate == Gate::token) {
+    open_decays<R, Bytes>(block.decay, tokens, block.decay, gated_block);
+  }
+  std::fill_n(block.out, tokens * columns, R{0});
+}
+
+}  // namespace attnbench::kernels

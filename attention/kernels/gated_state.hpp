@@ -1,0 +1,69 @@
+// GS, the gated state, on the CPU: what retention, gated linear attention, Mamba-2 and the delta
+// rule are made of,
+//   S_t = (I - beta_t k_t k_t^T) diag(exp g_t) S_{t-1} + k_t v_t^T,   y_t = S_t^T q_t,
+// with S_t [rows, width]. The forms are those of attention/algorithms/gated_state/gated_state.hpp.
+// Every token is computed by this recurrence, so that gates of any strength are right. See
+// softmax.hpp for the shape of a kernel family.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "attention/kernels/rows.hpp"
+#include "attention/kernels/team.hpp"
+
+namespace attnbench::kernels {
+
+struct GatedStateSizes {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t length = 0;
+  std::int64_t rows = 0;   ///< of the state: the width of queries and keys
+  std::int64_t width = 0;  ///< of values and outputs
+  std::int64_t gates = 0;  ///< log decays of a token: none, 1 or `rows`
+  bool erases = false;     ///< whether there is a beta
+};
+
+/// For float and double.
+template <class R>
+struct GatedStateArguments {
+  Rows<const R> query;      ///< [batch, heads, length, rows]
+  Rows<const R> key;        ///< [batch, heads, length, rows]
+  Rows<const R> values;     ///< [batch, heads, length, width]
+  Rows<const R> log_decay;  ///< [batch, heads, length, gates], at most 0; may be -inf
+  Rows<const R> beta;       ///< [batch, heads, length, 1]
+  Rows<R> out;              ///< [batch, heads, length, width], apart from the inputs
+  /// [batch, heads, rows, width], dense; continued from and advanced in place. Null: nothing came
+  /// before, and nothing is kept.
+  R* memory = nullptr;
+};
+
+template <class R>
+std::size_t gated_state_forward_bytes(const GatedStateSizes& sizes, int threads);
+template <class R>
+void gated_state_forward(const GatedStateSizes& sizes, const GatedStateArguments<R>& arguments,
+                         ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
+
+/// Gradients with respect to query, key, values and beta, from that of `out`, without a memory.
+/// Those of the log decays follow from them: with e_t = q_t dq_t - k_t dk_t or, of an erasure,
+/// e_t = q_t dq_t + k_t (2 r_t - dk_t), row by row, that of g_t is the sum of e_s over s >= t.
+/// Gradients are written, not added to, apart from the inputs.
+template <class R>
+struct GatedStateGradients {
+  Rows<const R> d_out;
+  Rows<R> d_query;
+  Rows<R> d_key;
+  Rows<R> d_values;
+  Rows<R> d_beta = {};  ///< of an erasure, as `d_read`
+  Rows<R> d_read =
+      {};  ///< r, the part of d_key by what the key finds; [batch, heads, length, rows]
+};
+
+template <class R>
+std::size_t gated_state_backward_bytes(const GatedStateSizes& sizes, int threads);
+template <class R>
+void gated_state_backward(const GatedStateSizes& sizes, const GatedStateArguments<R>& arguments,
+                          const GatedStateGradients<R>& gradients, ThreadTeam& team,
+                          void* workspace, std::size_t workspace_bytes);
+
+}  // namespace attnbench::kernels

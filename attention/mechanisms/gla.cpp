@@ -1,0 +1,80 @@
+// Gated linear attention, Yang et al. 2024: a state whose rows decay at rates that each token says,
+//   S_t = diag(e^g_t) S_{t-1} + k_t v_t^T,  y_t = S_t^T q_t / sqrt(D),  g_t = log sigmoid(x_t) /
+//   tau.
+#include <cmath>
+
+#include "attention/algorithms/gated_state/gated_state.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/entry_parts.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+class Gla : public Mechanism {
+ public:
+  using Mechanism::Mechanism;
+
+  std::vector<Role> roles() const override {
+    std::vector<Role> roles = query_key_value(problem);
+    roles.push_back({"gate", Source::key_tokens, problem.head_dim});
+    return gated_state::with_output_gate(std::move(roles), *this);
+  }
+
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& tensor) const override {
+    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
+  }
+};
+
+gated_state::Call gla_call(const Mechanism& mechanism, const Inputs& inputs, std::int64_t) {
+  const auto type = compute_type(inputs["value"].scalar_type());
+  const at::Tensor& mask = inputs.key_mask;
+  gated_state::Call call;
+  call.query =
+      inputs["query"].to(type) / std::sqrt(static_cast<double>(mechanism.problem.head_dim));
+  call.key = without_padding(inputs["key"], mask).to(type);
+  call.value = without_padding(inputs["value"], mask);
+  const at::Tensor gate = at::log_sigmoid(without_padding(inputs["gate"], mask).to(type));
+  call.log_decay = without_padding(gate / mechanism.options.number("gate_temperature"), mask);
+  return call;
+}
+
+gated_state::StateSizes gla_sizes(const Options&, const Problem& problem) {
+  gated_state::StateSizes sizes = gated_state::sizes_of(problem, problem.head_dim);
+  sizes.gates = static_cast<double>(problem.head_dim);
+  return sizes;
+}
+
+}  // namespace
+
+Entry gla() {
+  Entry entry;
+  entry.name = "gla";
+  entry.title = "Gated linear attention: a decay for each channel of the key";
+  entry.citation =
+      "Yang, Wang, Shen, Panda, Kim 2024, Gated Linear Attention Transformers with "
+      "Hardware-Efficient Training, arXiv:2312.06635";
+  entry.options = {
+      Option::number("gate_temperature", 16,
+                     "the paper's tau: log decays are log sigmoid(x) divided by it", 1e-3),
+      gated_state::output_option(), chunk_option()};
+  entry.differs_from = {
+      {"the paper projects the gates by a product of rank 16 with a bias; here they are a "
+       "projection of full rank",
+       "not available; which gates can be said does not change the mix"},
+      {"the paper normalises the output and gates it by swish(x W)", gated_state::kOutputSaid}};
+  entry.claims.rows_sum_to_one = false;
+  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::causal};
+  entry.supports = [](const Options&, const Problem& problem) {
+    const Support support = gated_state::looks_back_only("gla", problem);
+    return support ? unshared_heads("gla", problem) : support;
+  };
+  entry.make = maker<Gla>("gla");
+  entry.implementations = gated_state::implementations({"gla", gla_call, gla_sizes});
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms

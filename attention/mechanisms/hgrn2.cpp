@@ -1,0 +1,89 @@
+// HGRN2, Qin et al. 2024: a gated recurrence whose state is a matrix, written with what its gates
+// let go,
+//   S_t = diag(f_t) S_{t-1} + (1 - f_t) v_t^T,  y_t = S_t^T silu(q_t) / sqrt(D),
+//   f_t = b + (1 - b) sigmoid(x_t),
+// with b the lower bound of the layer's forget gates.
+#include <cmath>
+
+#include "attention/algorithms/gated_state/gated_state.hpp"
+#include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/entry_parts.hpp"
+
+namespace attnbench::mechanisms {
+namespace {
+
+using at::Tensor;
+
+class Hgrn2 : public Mechanism {
+ public:
+  using Mechanism::Mechanism;
+
+  std::vector<Role> roles() const override {
+    return gated_state::with_output_gate({{"query", Source::query_tokens, problem.head_dim},
+                                          {"gate", Source::key_tokens, problem.head_dim},
+                                          {"value", Source::key_tokens, problem.value_dim}},
+                                         *this);
+  }
+
+  State empty_state(std::int64_t batch, std::int64_t,
+                    const at::TensorOptions& tensor) const override {
+    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
+  }
+};
+
+gated_state::Call hgrn2_call(const Mechanism& mechanism, const Inputs& inputs, std::int64_t) {
+  const auto type = compute_type(inputs["value"].scalar_type());
+  const Tensor& mask = inputs.key_mask;
+  const double bound = mechanism.options.number("lower_bound");
+  const Tensor logit = without_padding(inputs["gate"], mask).to(type);
+  gated_state::Call call;
+  call.query = at::silu(inputs["query"].to(type)) /
+               std::sqrt(static_cast<double>(mechanism.problem.head_dim));
+  // 1 - f, which keeps its digits where f is near 1.
+  call.key = without_padding(at::sigmoid(-logit) * (1 - bound), mask);
+  call.value = without_padding(inputs["value"], mask);
+  // log f by the number that is exact: near 1 by 1 - f, near 0 by the logarithm of the sigmoid.
+  const Tensor decay =
+      bound > 0 ? at::log1p(-at::sigmoid(-logit) * (1 - bound)) : at::log_sigmoid(logit);
+  call.log_decay = without_padding(decay, mask);
+  return call;
+}
+
+gated_state::StateSizes hgrn2_sizes(const Options&, const Problem& problem) {
+  gated_state::StateSizes sizes = gated_state::sizes_of(problem, problem.head_dim);
+  sizes.gates = static_cast<double>(problem.head_dim);
+  return sizes;
+}
+
+}  // namespace
+
+Entry hgrn2() {
+  Entry entry;
+  entry.name = "hgrn2";
+  entry.title = "HGRN2: a gated recurrence whose keys are what its gates let go";
+  entry.citation =
+      "Qin, Yang, Sun, Shen, Li, Sun, Zhong 2024, HGRN2: Gated Linear RNNs with State Expansion, "
+      "arXiv:2404.07904";
+  entry.options = {Option::number("lower_bound", 0,
+                                  "of the forget gates; the paper learns one for each layer, 0 "
+                                  "for the first",
+                                  0, 0.999),
+                   gated_state::output_option(), chunk_option()};
+  entry.differs_from = {{"the paper learns the lower bounds, growing from layer to layer",
+                         "not available: lower_bound is a number that all heads share"},
+                        {"the published layer normalises the output", gated_state::kOutputSaid}};
+  entry.claims.rows_sum_to_one = false;
+  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::causal};
+  entry.supports = [](const Options&, const Problem& problem) {
+    const Support support = gated_state::looks_back_only("hgrn2", problem);
+    return support ? unshared_heads("hgrn2", problem) : support;
+  };
+  entry.make = maker<Hgrn2>("hgrn2");
+  entry.implementations = gated_state::implementations({"hgrn2", hgrn2_call, hgrn2_sizes});
+  return entry;
+}
+
+}  // namespace attnbench::mechanisms

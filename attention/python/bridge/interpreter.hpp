@@ -1,0 +1,56 @@
+// The interpreter of this process: its start, its lock, its exceptions and the glue in Python.
+#pragma once
+
+// Python's header wants to be the first.
+#include "attention/torch/python.hpp"
+//
+#include <string>
+
+#include "core/problem.hpp"
+
+namespace attnbench::python {
+
+namespace py = pybind11;
+
+/// The module glue.py. The caller holds the lock.
+py::object glue(const char* function);
+
+/// Holds Python's lock, and makes Python's exceptions those of Instance (bridge.hpp): see
+/// `guarded`.
+[[noreturn]] void rethrow(const py::error_already_set& error);
+
+/// Runs `work` with Python's lock.
+template <class Work>
+auto guarded(const Work& work) {
+  const py::gil_scoped_acquire lock;
+  try {
+    return work();
+  } catch (const py::error_already_set& error) {
+    rethrow(error);
+  }
+}
+
+/// What a call must leave as it was.
+class Surroundings {
+ public:
+  /// As they are now.
+  Surroundings();
+  /// What has changed since, in words; empty where nothing has.
+  std::string changes() const;
+  /// Puts back all of these, the working folder and the handlers of signals.
+  void restore() const;
+
+ private:
+  int threads_;
+  at::ScalarType dtype_;
+  bool gradients_;
+};
+
+/// Starts Python; the lock is free afterwards. Throws UnsupportedError, with what to do.
+void start_interpreter();
+
+/// Ends a copy of this process that a call has forked and returned from: its answer is the
+/// original's to give.
+void end_if_forked();
+
+}  // namespace attnbench::python

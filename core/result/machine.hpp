@@ -1,0 +1,103 @@
+// The machine card: what cells were measured on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json_object.hpp"
+
+namespace attnbench::result {
+
+/// The library of matrix products.
+struct Blas {
+  std::string kind;     ///< openblas, mkl, reference, …
+  std::string library;  ///< its file
+  std::string core_type;
+  std::string chosen_by;                               ///< user, library or attnbench
+  std::optional<std::map<std::string, double>> tried;  ///< FLOP/s on one thread by core type
+  Values further;
+};
+
+/// A device with memory of its own.
+struct DeviceCard {
+  std::string name;
+  std::string compute_capability;
+  std::string driver;
+  std::string driver_cuda;
+  std::optional<std::int64_t> memory_bytes;
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> multiprocessors;
+  Values further;
+};
+
+/// Of one core, and the last level's of all together.
+struct Caches {
+  std::optional<std::int64_t> l1_bytes;
+  std::optional<std::int64_t> l2_bytes;
+  std::optional<std::int64_t> l3_bytes;
+};
+
+/// How busy the machine was.
+struct Load {
+  std::optional<double> average_1_minute;
+  std::optional<double> average_5_minutes;
+  std::optional<double> average_15_minutes;
+  Values further;  ///< who else ran, as harness/measure/neighbours.hpp has it
+};
+
+/// What the supervisor knows; the worker adds its own part (version, build, allocator, blas, …),
+/// which is among `further` but for the BLAS.
+struct MachineCard {
+  std::string host;
+  std::string os;
+  std::string kernel;
+  std::string architecture;
+  std::string cpu_model;
+  std::optional<std::int64_t> cores;
+  std::optional<std::int64_t> threads;
+  std::optional<std::vector<int>> allowed_cpus;
+  std::optional<double> cpu_quota;  ///< CPUs that a container may use
+  std::optional<Caches> caches;
+  std::optional<std::int64_t> memory_bytes;
+  std::string governor;
+  std::optional<double> clock_hz;
+  std::optional<bool> virtualised;
+  std::optional<std::vector<std::string>> isa;
+  std::optional<Load> load;
+  std::optional<std::map<std::string, std::string>> environment;
+  std::optional<Blas> blas;
+  std::map<std::string, DeviceCard> devices;         ///< by the word that cells name them with
+  std::optional<std::vector<std::string>> spoilers;  ///< sources of noise that were found
+  std::optional<std::vector<std::string>> kept_from_worker;  ///< variables of the environment
+  Values further;
+
+  const std::vector<std::string>& noise() const;  ///< `spoilers`, or none
+};
+
+// to_json writes a part as the schema has it; from_json throws FormError. Results from before the
+// card had an object for the BLAS have its kind there, and its other parts beside it.
+ATTNBENCH_JSON(Blas);
+ATTNBENCH_JSON(DeviceCard);
+ATTNBENCH_JSON(Caches);
+ATTNBENCH_JSON(Load);
+ATTNBENCH_JSON(MachineCard);
+
+/// A float32 product's rate over that of multiply-adds from registers, of the CPU's `ceilings`:
+/// with all threads, and with one, which no neighbour stalls. Nothing where it was not measured.
+struct ProductShares {
+  std::optional<double> all_threads;
+  std::optional<double> one_thread;
+};
+ProductShares product_shares(const Values& ceilings);
+
+/// Where products reach less than half of the multiply-adds: a sentence with the library, its core
+/// type and what to install or set. Empty elsewhere.
+std::string blas_warning(const Values& ceilings, const MachineCard& machine);
+
+/// "openblas SkylakeX (the fastest of those tried) /usr/lib/…/libblas.so.3".
+std::string blas_text(const MachineCard& machine);
+
+}  // namespace attnbench::result

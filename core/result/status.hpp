@@ -1,0 +1,35 @@
+// Status: how a cell ended.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attnbench::result {
+
+/// Every cell of a plan has one. A disturbed cell keeps its timing, but other processes took the
+/// CPU from most of its rounds: it is never ranked and enters no verdict. Trainings are not
+/// disturbed: what they learn is the same bit for bit.
+enum class Status {
+  ok,
+  wrong,
+  disturbed,
+  unsupported,
+  skipped,
+  out_of_memory,
+  timeout,
+  crashed,
+  error
+};
+
+const char* to_string(Status status);
+std::optional<Status> status_from(const std::string& word);
+/// All words, in the order above.
+const std::vector<std::string>& status_words();
+
+/// As its word. from_json throws FormError.
+void to_json(nlohmann::json& json, Status status);
+void from_json(const nlohmann::json& json, Status& status);
+
+}  // namespace attnbench::result

@@ -1,0 +1,137 @@
+// The training section of a record: how far it went, its curve, its test and which weights were
+// scored.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/json_object.hpp"
+
+namespace attnbench::result {
+
+/// How many examples a segment of the training or validation data has.
+struct SegmentExamples {
+  std::string segment;
+  std::int64_t examples = 0;
+  Values further;
+};
+
+/// A segment of the test.
+struct Segment {
+  std::string segment;
+  std::optional<std::int64_t> length;
+  std::optional<std::int64_t> examples;
+  std::int64_t questions = 0;
+  std::optional<double> accuracy;
+  std::optional<double> loss;
+  /// Shares of the questions; absent where answers do not stand in the sequences.
+  std::optional<double> wrong_from_context;
+  std::optional<double> wrong_from_elsewhere;
+  Values further;
+};
+
+/// Questions, and those answered right, by distance in tokens.
+struct LookBack {
+  std::vector<std::int64_t> distances;
+  std::vector<std::int64_t> questions;
+  std::vector<std::int64_t> right;
+};
+
+/// The accuracy of one look-up into windows of so many keys.
+struct ReachLine {
+  std::vector<std::int64_t> keys;
+  std::vector<std::int64_t> state_bytes;
+  std::vector<double> reach;
+};
+
+/// One evaluation of a training. loss and train_accuracy are means over the steps since the one
+/// before.
+struct CurvePoint {
+  double epoch = 0;  ///< epochs trained until then; a fraction where steps are counted
+  std::optional<std::int64_t> step;
+  std::optional<double> learning_rate;
+  double loss = 0;
+  double train_accuracy = 0;
+  std::optional<double> validation_loss;
+  double validation_accuracy = 0;
+  std::optional<double> test_accuracy;  ///< where each evaluation scores the test, too
+  std::optional<double> test_loss;      ///< likewise
+  Values further;
+};
+
+/// The weights that a rule of selection chooses. Losses are there where the loss decides.
+struct Selected {
+  std::int64_t step = 0;
+  double validation_accuracy = 0;
+  std::optional<double> test_accuracy;
+  std::optional<double> validation_loss;
+  std::optional<double> test_loss;
+};
+
+/// What a language model is held against: the mean bits of a byte of the test, predicted by counts
+/// of the training text from so many bytes before it.
+struct CountedLevel {
+  std::int64_t context = 0;
+  double bits_per_byte = 0;
+};
+
+/// The weights that all metrics are of, and what other rules of selection give.
+struct WeightSelection {
+  std::string keep;  ///< last or best_validation
+  std::int64_t step = 0;
+  Selected last;
+  Selected best_validation;
+  std::optional<Selected> best_test;  ///< selected on the test itself
+  Values further;
+};
+
+struct Training {
+  /// What selects learning rates and weights, and what reports show: "loss" of language models;
+  /// empty: accuracy.
+  std::string judged_by;
+  std::optional<std::int64_t> steps;
+  std::optional<double> epochs;
+  std::optional<std::int64_t> examples_unique;
+  std::optional<double> examples_seen;
+  std::vector<SegmentExamples> train;
+  std::vector<SegmentExamples> validation;
+  std::string stopped;  ///< epochs, steps or accuracy
+  std::optional<WeightSelection> selection;
+  std::optional<bool> converged;
+  bool disturbed = false;
+  std::optional<double> guess;
+  std::optional<double> chance;
+  std::optional<double> reach;
+  std::optional<std::int64_t> stacked;  ///< blocks that hold the window
+  std::vector<CurvePoint> curve;
+  std::vector<Segment> test;
+  std::optional<LookBack> look_back;  ///< absent where answers do not stand in the sequences
+  std::optional<ReachLine> reach_line;
+  std::vector<CountedLevel> levels;                  ///< of language models
+  std::vector<std::vector<std::int64_t>> confusion;  ///< a row for each true class
+  std::string attention_dropout;
+  Json parameters;   ///< a number, or numbers by part
+  Json state_bytes;  ///< likewise
+  Json rules;        ///< sizes that the task derived
+  Json data;         ///< of prepared data: source, hashes, splits
+  std::string weights_hash;
+  std::optional<std::int64_t> resumed_from_step;
+  std::optional<std::int64_t> processes;      ///< that trained together
+  std::vector<std::string> checkpoint_notes;  ///< why it did not resume from one that was there
+  Values further;
+};
+
+// to_json writes a part as the schema has it; from_json throws FormError.
+ATTNBENCH_JSON(SegmentExamples);
+ATTNBENCH_JSON(Segment);
+ATTNBENCH_JSON(LookBack);
+ATTNBENCH_JSON(ReachLine);
+ATTNBENCH_JSON(CurvePoint);
+ATTNBENCH_JSON(Selected);
+ATTNBENCH_JSON(WeightSelection);
+ATTNBENCH_JSON(CountedLevel);
+ATTNBENCH_JSON(Training);
+
+}  // namespace attnbench::result

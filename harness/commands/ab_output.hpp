@@ -1,0 +1,30 @@
+// What `attnbench ab` leaves for pull requests and CI, and says of cells that became slower.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/compare/publish.hpp"
+#include "harness/compare/sides.hpp"
+#include "harness/run/supervise/settings.hpp"
+
+namespace attnbench::commands {
+
+/// Empty = not written.
+struct AbFiles {
+  std::string markdown;
+  std::string junit;
+};
+
+/// What is said of one suite in the files.
+compare::Published published_ab(const run::RunOutcome& outcome, const compare::SidesPlan& plan,
+                                const compare::Comparison& comparison);
+
+/// Throws EnvironmentFailure where a file cannot be written.
+void publish_ab(const AbFiles& files, const std::vector<compare::Published>& all);
+
+/// A line for each cell that is SLOW: its ratio, and how to run it alone. `reproduce` is the
+/// command of the run without what chooses cells.
+void print_slow(const compare::Comparison& comparison, const std::string& reproduce);
+
+}  // namespace attnbench::commands

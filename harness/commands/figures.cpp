@@ -1,0 +1,347 @@
+// attnbench figures [PAPER | FIGURE | SUITE]…: the index of the papers' figures, the runs behind
+// them, and what is written from it.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
+#include "core/result/document.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/planned.hpp"
+#include "harness/commands/recall.hpp"
+#include "harness/commands/suite_arguments.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/commands/worker_arguments.hpp"
+#include "harness/gallery/index.hpp"
+#include "harness/gallery/markdown.hpp"
+#include "harness/run/folder/run_folder.hpp"
+#include "harness/run/plan/planning.hpp"
+#include "harness/run/supervise/supervisor.hpp"
+#include "reports/report.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+namespace fs = std::filesystem;
+using gallery::IndexedSuite;
+using gallery::State;
+
+struct FiguresArguments {
+  SuiteArguments suites;
+  MeasureArguments measure;
+  std::string gallery;
+  std::vector<std::string> retry;
+  int jobs = 1;
+  bool json = false;
+  bool run = false;
+  bool again = false;
+  bool draw = false;
+  bool estimate = false;
+  bool readme = false;
+
+  fs::path runs() const { return measure.out.empty() ? "runs/figures" : measure.out; }
+};
+
+void print_index(const gallery::Index& index, const std::vector<const suite::PaperFigure*>& figures,
+                 const std::vector<const IndexedSuite*>& suites) {
+  std::vector<Row> rows{{"figure", "suite", "quick", "paper", "stored result", "missing"}};
+  for (const suite::PaperFigure* figure : figures) {
+    const auto followers = index.of_figure(figure->name);
+    if (followers.empty()) rows.push_back({figure->name, "", "", "", "", figure->missing});
+    for (const IndexedSuite* suite : followers) {
+      rows.push_back({figure->name, suite->name, quick_time(*suite), full_time(*suite),
+                      stored_words(*suite), figure->missing});
+    }
+  }
+  const std::size_t width = terminal_width(whole_lines);
+  if (!figures.empty()) print_columns(std::cout, rows, "", width);
+  std::vector<Row> others{{"no paper's figure", "quick", "in full", "stored result", "what it is"}};
+  for (const IndexedSuite* suite : suites) {
+    if (!suite->figure.empty()) continue;
+    others.push_back(
+        {suite->name, quick_time(*suite), full_time(*suite), stored_words(*suite), suite->title});
+  }
+  if (others.size() > 1) {
+    if (!figures.empty()) std::cout << "\n";
+    print_columns(std::cout, others, "", width);
+  }
+  if (!index.estimates.machine.empty()) {
+    std::cout << "\"about\" is an estimate, for " << index.estimates.machine << "\n";
+  }
+  for (const IndexedSuite* suite : suites) {
+    if (suite->state_reason.empty()) continue;
+    std::cout << suite->name << ": " << word_of(suite->state) << ", since "
+              << result::quotable(suite->state_reason, 300) << "\n";
+  }
+}
+
+/// The newest folder of a run of the suite as it is now, complete or not; empty where there is
+/// none.
+fs::path earlier_run(const fs::path& runs, const IndexedSuite& suite) {
+  const std::string begin = suite.name + "-" + suite.hash.substr(0, 8) + "-";
+  fs::path newest;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs, ignored)) {
+    const bool ours = entry.path().filename().string().rfind(begin, 0) == 0 &&
+                      fs::exists(run::RunFolder{entry.path()}.journal(), ignored);
+    if (ours && (newest.empty() || newest.filename() < entry.path().filename())) {
+      newest = entry.path();
+    }
+  }
+  return newest;
+}
+
+fs::path new_run_folder(const fs::path& runs, const IndexedSuite& suite) {
+  std::string time;
+  for (const char letter : result::now_text()) {
+    if (letter != '-' && letter != ':') time += letter;
+  }
+  return runs / (suite.name + "-" + suite.hash.substr(0, 8) + "-" + time);
+}
+
+run::RunSettings figure_settings(FiguresArguments& arguments, const IndexedSuite& suite) {
+  run::RunSettings settings = settings_of(arguments.measure);
+  settings.retry = statuses_from("--retry", arguments.retry);
+  settings.jobs = arguments.jobs;
+  settings.plugins = arguments.suites.plugins;
+  if (!arguments.again) settings.resume = earlier_run(arguments.runs(), suite);
+  if (!settings.resume.empty()) {
+    recall(settings, "run", *arguments.measure.command);
+    return settings;
+  }
+  settings.retry.clear();
+  suite::Choices choices = arguments.suites.choices;
+  choices.profile = suite::gallery_profile(suite.name);
+  SuiteArguments own = arguments.suites;  // the modules of one suite are not those of the next
+  const suite::Document document = load_suite(suite.file.string(), own);
+  settings.plugins = own.plugins;
+  settings.suite = suite::expand(document, catalogue_with(settings.plugins), choices);
+  settings.reproduce = "attnbench run " + suite.file.string() +
+                       (choices.profile.empty() ? "" : " --profile " + choices.profile);
+  settings.out = new_run_folder(arguments.runs(), suite);
+  return settings;
+}
+
+/// Measures what a suite has not measured yet and stores its result.
+ExitCode run_figure(FiguresArguments& arguments, const gallery::Index& index,
+                    const IndexedSuite& suite) {
+  run::Supervisor supervisor(figure_settings(arguments, suite));
+  const run::RunOutcome outcome = supervisor.run();
+  print_table(outcome.result);
+  if (outcome.interrupted) return ExitCode::interrupted;
+  if (!arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
+  std::cout << "stored  " << gallery::store(outcome.result, index.gallery, index.suites).string()
+            << "\n"
+            << std::flush;
+  return run::verdict(outcome, {});
+}
+
+bool is_wanted(const FiguresArguments& arguments, const IndexedSuite& suite) {
+  return arguments.again || !arguments.retry.empty() || suite.state != State::current;
+}
+
+/// A suite that fails does not keep the others from being measured.
+ExitCode run_figures(FiguresArguments& arguments, const gallery::Index& index,
+                     const std::vector<const IndexedSuite*>& suites) {
+  std::vector<const IndexedSuite*> wanted;
+  for (const IndexedSuite* suite : suites) {
+    if (is_wanted(arguments, *suite)) wanted.push_back(suite);
+  }
+  if (wanted.empty()) std::cout << "every stored result is current; --again measures again\n";
+  ExitCode worst = ExitCode::done;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const IndexedSuite& suite = *wanted[i];
+    std::cout << i + 1 << " of " << wanted.size() << ": " << suite.name << ", " << quick_time(suite)
+              << "\n"
+              << std::flush;
+    ExitCode code = ExitCode::done;
+    try {
+      code = run_figure(arguments, index, suite);
+    } catch (const Failure& failure) {
+      std::cerr << "attnbench: " << result::bounded_message(failure.what()) << "\n";
+      code = failure.code();
+    }
+    if (code == ExitCode::interrupted) {
+      std::cerr << "attnbench: interrupted; the same command goes on\n";
+      return code;
+    }
+    if (worst == ExitCode::done || code == ExitCode::failed) worst = code;
+  }
+  return worst;
+}
+
+/// Draws the pictures of one suite from its stored result.
+void draw_figure(const FiguresArguments& arguments, const gallery::Index& index,
+                 const IndexedSuite& suite) {
+  reports::ReportOptions options;
+  options.out = arguments.runs() / "drawn" / suite.name;
+  options.formats = {"svg"};
+  const reports::Report report = reports::write_report({suite.stored->file}, options);
+  for (const std::string& message : report.messages) {
+    std::cerr << suite.name << ": " << result::bounded_message(message) << "\n";
+  }
+  for (const suite::Picture& picture : suite::gallery_pictures()) {
+    if (picture.suite != suite.name) continue;
+    const fs::path drawn = options.out / "figures" / (picture.figure + ".svg");
+    std::error_code ignored;
+    if (!fs::exists(drawn, ignored)) {
+      throw EnvironmentFailure(suite.name + ": no picture " + picture.file +
+                               ".svg: " + drawn.string() + " was not drawn");
+    }
+    const fs::path kept = index.gallery / (picture.file + ".svg");
+    result::write_atomically(kept, result::read_file(drawn, "a picture", 4 * result::mebibyte));
+    std::cout << kept.string() << "\n";
+  }
+}
+
+ExitCode draw_figures(const FiguresArguments& arguments, const gallery::Index& index,
+                      const std::vector<const IndexedSuite*>& suites) {
+  ExitCode worst = ExitCode::done;
+  for (const IndexedSuite* suite : suites) {
+    if (!suite->stored) continue;
+    if (suite->state == State::stale) {
+      std::cerr << suite->name << ": drawn from a stale result: " << suite->state_reason << "\n";
+    }
+    try {
+      draw_figure(arguments, index, *suite);
+    } catch (const Failure& failure) {
+      std::cerr << "attnbench: " << result::bounded_message(failure.what()) << "\n";
+      worst = failure.code();
+    }
+  }
+  return worst;
+}
+
+gallery::Estimate estimate_of(const FiguresArguments& arguments, const IndexedSuite& suite,
+                              const std::string& profile, const suite::Catalogue& catalogue,
+                              const run::Pace& pace) {
+  suite::Choices choices;
+  choices.profile = profile;
+  SuiteArguments own = arguments.suites;
+  const suite::Document document = load_suite(suite.file.string(), own);
+  const bool has_modules = own.plugins != arguments.suites.plugins;
+  const Totals totals =
+      planned_suite(document, has_modules ? catalogue_with(own.plugins) : catalogue, choices,
+                    own.plugins, pace)
+          .of_all();
+  return {totals.seconds, totals.peak_bytes, static_cast<int>(totals.cells)};
+}
+
+/// Of all suites, whatever was selected, at the rates that `plan` assumes of a machine where
+/// nothing was run yet: the same wherever they are written.
+void write_all_estimates(const FiguresArguments& arguments, const gallery::Index& index) {
+  const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
+  const run::Pace pace;
+  gallery::Estimates estimates;
+  estimates.machine = "an assumed machine of " +
+                      result::human_count(pace.machine().flops_per_second) + "FLOP/s and " +
+                      result::human_count(pace.machine().bytes_per_second) + "B/s";
+  for (const IndexedSuite& suite : index.all) {
+    const auto& profiles = suite.profiles;
+    const auto has = [&](const char* name) {
+      return std::find(profiles.begin(), profiles.end(), name) != profiles.end();
+    };
+    const auto estimated = [&](const std::string& profile) {
+      return estimate_of(arguments, suite, profile, catalogue, pace);
+    };
+    if (has("quick")) estimates.quick[suite.name] = estimated("quick");
+    estimates.full[suite.name] = estimated(has("paper") ? "paper" : "");
+  }
+  gallery::write_estimates(index.suites, estimates);
+}
+
+void write_readmes(const gallery::Index& index) {
+  for (const gallery::Readme& readme : gallery::readmes(index)) {
+    const bool same = readme.present == readme.wanted;
+    if (!same) result::write_atomically(readme.file, readme.wanted);
+    std::cout << readme.file.string() << (same ? ": as it was\n" : ": written\n");
+  }
+}
+
+fs::path gallery_folder(const FiguresArguments& arguments, const fs::path& suites) {
+  if (!arguments.gallery.empty()) return fs::absolute(arguments.gallery);
+  return suites.parent_path() / "reports" / "gallery";
+}
+
+int figures(FiguresArguments& arguments) {
+  const std::vector<std::string> words = take_names(arguments.suites);
+  if (!arguments.suites.choices.set.empty()) {
+    throw UsageFailure(
+        "figures are measured as their suites say; change a setting with: attnbench "
+        "run SUITE --set " +
+        arguments.suites.choices.set.front());
+  }
+  const fs::path found = suites_folder();
+  if (found.empty()) {
+    throw EnvironmentFailure(
+        "there is no folder of suites here or above the program; call it in the repository");
+  }
+  const fs::path suites = fs::absolute(found).lexically_normal();
+  const fs::path folder = gallery_folder(arguments, suites);
+  gallery::Index index = gallery::read_index(suites, folder);
+  ExitCode code = ExitCode::done;
+  if (arguments.run) {
+    code = run_figures(arguments, index, select(index, words));
+    if (code == ExitCode::interrupted) return static_cast<int>(code);
+    index = gallery::read_index(suites, folder);
+  }
+  if (arguments.draw) {
+    const ExitCode drawn = draw_figures(arguments, index, select(index, words));
+    if (code == ExitCode::done) code = drawn;
+  }
+  if (arguments.estimate) {
+    write_all_estimates(arguments, index);
+    index = gallery::read_index(suites, folder);
+  }
+  if (arguments.readme) write_readmes(index);
+  const bool shows = !arguments.run && !arguments.draw && !arguments.estimate && !arguments.readme;
+  const auto figures = select_figures(index, words);
+  const auto chosen = select(index, words);
+  if (arguments.json) {
+    std::cout << gallery::as_json(index, figures, chosen).dump(2) << "\n";
+  } else if (shows) {
+    print_index(index, figures, chosen);
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+void add_figures(CommandLine& line) {
+  Command& command = line.add("figures", "The papers' figures: what is here, runs and pictures");
+  const auto arguments = std::make_shared<FiguresArguments>();
+  add_setting_arguments(command, arguments->suites, "[PAPER | FIGURE | SUITE]…");
+  add_measure_arguments(command, arguments->measure);
+  command.flag("--json", arguments->json, "The index as JSON");
+  command.flag("--run", arguments->run,
+               "Measure the quick profiles whose stored result is missing or stale; repeated after "
+               "Ctrl-C, it goes on");
+  command.flag("--again", arguments->again,
+               "With --run: measure those that are current, too, anew");
+  command.option("--retry", arguments->retry, "With --run: statuses whose cells are measured again")
+      .comma_separated()
+      .repeatable();
+  command.option("--jobs", arguments->jobs, "Trainings at a time, which share the threads")
+      .within(1, 256);
+  command.flag("--draw", arguments->draw, "Draw the gallery from the stored results");
+  command.flag("--estimate", arguments->estimate,
+               "Write the suites' times, as `plan` estimates them before anything was run");
+  command.flag("--readme", arguments->readme, "Write the index and the gallery into the READMEs");
+  command.option("--gallery", arguments->gallery,
+                 "Folder of stored results and pictures (default: reports/gallery beside suites)");
+  command.footer(
+      "Examples:\n"
+      "  attnbench figures\n"
+      "  attnbench figures latte_v1 --json\n"
+      "  attnbench figures --run latte_v1.figure_2 lavo_table_10\n"
+      "  attnbench figures --run --draw --readme\n"
+      "--out is the folder of the runs, runs/figures by default.");
+  command.runs([arguments] { return figures(*arguments); });
+}
+
+}  // namespace attnbench::commands

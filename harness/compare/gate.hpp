@@ -1,0 +1,47 @@
+// The gate: what counts as a change of speed, and how many rounds may be spent to tell. A suite
+// names it under "gate".
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/json_object.hpp"
+
+namespace attnbench::compare {
+
+struct Gate {
+  double relative_change = 0.03;  ///< a change must be greater to count
+  double absolute_seconds = 0;    ///< and greater than this
+  double confidence = 0.95;       ///< of all verdicts together
+  int rounds = 12;                ///< before the first look
+  int rounds_most = 48;           ///< of a cell that stays unclear
+  double seconds_most = 0;        ///< no rounds but the first that would end later; 0 = no limit
+  int confirm = 12;               ///< rounds in fresh processes of what is SLOW; 0 = none
+
+  bool operator==(const Gate&) const = default;
+};
+ATTNBENCH_JSON(Gate);
+
+/// Throws UsageFailure for values of which no verdict follows: fewer rounds in all than at first, a
+/// confidence that is none, a confirmation of so few rounds that it can never succeed.
+void expect_sense(const Gate& gate);
+
+/// The rounds after which it is looked whether a cell is clear: rounds, twice as many, … and
+/// rounds_most.
+std::vector<int> looks(const Gate& gate);
+
+/// The rounds within the first look after which it is asked which cells seconds_most still lets
+/// end it: the first, a third, two thirds and all. All alone where time has no limit.
+std::vector<int> stages(const Gate& gate);
+
+/// The confidence of each interval: the error is shared equally by all pairs and looks, so that all
+/// verdicts together are wrong as seldom as the gate says.
+double confidence_of_each(const Gate& gate, std::size_t pairs);
+
+/// Rounds below which no interval has that confidence.
+int rounds_needed(double confidence);
+
+/// The relative change that counts for a cell of that time: the greater of both bars.
+double bar_of(const Gate& gate, double base_seconds);
+
+}  // namespace attnbench::compare

@@ -1,0 +1,45 @@
+// Results that are kept beside the pictures of the gallery: without samples, logs and paths, small
+// enough for the repository, and whole enough for every figure.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "core/result/document.hpp"
+
+namespace attnbench::gallery {
+
+constexpr std::size_t most_stored_bytes = 200'000;
+
+/// What the index shows of a stored result.
+struct Stored {
+  std::filesystem::path file;
+  std::string fault;  ///< why it cannot be read: all below is then empty
+  std::string suite_hash;
+  std::string profile;
+  std::string commit;
+  std::string finished_at;
+  std::string cpu_model;
+  std::optional<int> threads;
+  std::optional<double> wall_seconds;
+  std::optional<double> load;  ///< average over a minute when it began
+};
+
+/// Without the samples of timings, logs, commands that repeat cells, names of host and folders, and
+/// the rows for Google Benchmark's tools. `published` names the file of published numbers as seen
+/// from the stored result's folder; it stays empty where the suite has none.
+result::Result stripped(result::Result result, const std::string& published);
+
+/// Writes FOLDER/SUITE.json, stripped. `suites` is the folder with the suite's published numbers.
+/// Throws UsageFailure where the result is not of a complete run, has no measured cell, or is
+/// larger than `most_stored_bytes`; EnvironmentFailure where the disk refuses.
+std::filesystem::path store(const result::Result& result, const std::filesystem::path& folder,
+                            const std::filesystem::path& suites);
+
+/// What is stored of `suite`; nothing where there is no such file. Reads neither cells nor schema:
+/// the index has to be quick.
+std::optional<Stored> look_up(const std::filesystem::path& folder, const std::string& suite);
+
+}  // namespace attnbench::gallery

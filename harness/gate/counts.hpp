@@ -1,0 +1,66 @@
+// Counts that do not depend on the machine's mood: instructions of kernels, by valgrind, and the
+// workspace that plans predict. A file in the tree holds them, a line each, so that a change of a
+// count is read in its diff.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json_object.hpp"
+
+namespace attnbench::gate {
+
+constexpr int counts_version = 1;
+/// Instructions of one call repeat within this share from run to run.
+constexpr double instructions_repeat_within = 0.001;
+
+struct Counts {
+  int version = counts_version;
+  std::string program;          ///< whose calls are counted
+  std::string compiler;         ///< "GNU 12.2.0"
+  std::string flags;            ///< of the whole build
+  std::string instruction_set;  ///< that valgrind shows to programs: others were not counted
+  std::map<std::string, std::int64_t> instructions;     ///< by call
+  std::map<std::string, std::int64_t> workspace_bytes;  ///< predicted, by cell
+  std::string device_toolkit;  ///< that compiled `device_code`; see device_code.hpp
+  std::map<std::string, std::string> device_code;  ///< by CUDA kernel; empty where none was built
+};
+ATTNBENCH_JSON(Counts);
+
+/// Throws UsageFailure naming the file: not JSON, cut short, a key twice, another version.
+Counts read_counts(const std::filesystem::path& file);
+/// As the file has it, sorted, a count a line.
+std::string counts_text(const Counts& counts);
+
+/// Why instructions of two builds do not compare; empty where they do.
+std::string not_comparable(const Counts& stored, const Counts& now);
+
+struct Finding {
+  enum class Kind { more, fewer, added, gone };
+  Kind kind = Kind::more;
+  std::string name;
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+
+  /// Only `fewer` is no reason to fail.
+  bool fails() const { return kind != Kind::fewer; }
+};
+/// What differs by more than the share `tolerance`.
+std::vector<Finding> findings_of(const std::map<std::string, std::int64_t>& stored,
+                                 const std::map<std::string, std::int64_t>& now, double tolerance);
+/// "softmax.float32.forward: 1000 to 1080 instructions (+8.00 %)".
+std::string finding_text(const Finding& finding, const std::string& unit);
+
+/// The number of callgrind's line "Collected : 12345"; throws EnvironmentFailure where there is
+/// none.
+std::int64_t collected_from(std::string_view output);
+
+/// Counts the calls of `program` (attnbench-counts) under valgrind: instructions and the
+/// instruction set. Throws EnvironmentFailure where either is not here.
+Counts count_instructions(const std::filesystem::path& program);
+
+}  // namespace attnbench::gate

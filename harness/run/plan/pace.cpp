@@ -1,0 +1,122 @@
+#include "harness/run/plan/pace.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "core/text/format.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+
+namespace attnbench::run {
+namespace {
+
+/// What is kept of older experience when a run adds its own.
+constexpr double kept_share = 0.5;
+
+/// From the narrowest to the widest.
+std::array<std::string, 3> groups_of(const Cell& cell, const Forecast& forecast) {
+  const std::string kind = cell.device + (forecast.once ? " trained" : " timed");
+  const std::string task = kind + " " + cell.task;
+  return {task + " " + cell.mechanism + " " + forecast.implementation, task, kind};
+}
+
+/// Before any experience is applied.
+double naive_seconds(const Forecast& forecast, const Json& measure,
+                     const suite::AssumedMachine& machine) {
+  const double once = suite::estimated_call_seconds(forecast.cost, machine);
+  return forecast.once ? once : suite::estimated_cell_seconds(once, measure);
+}
+
+bool is_positive(double value) { return std::isfinite(value) && value > 0; }
+
+}  // namespace
+
+void Pace::learn_rates(const result::Values& ceilings) {
+  const auto flops = result::number_of(ceilings, "gemm_float32_flops_per_second");
+  const auto bytes = result::number_of(ceilings, "bandwidth_dram_bytes_per_second");
+  if (!flops || !bytes || !is_positive(*flops) || !is_positive(*bytes)) return;
+  machine_ = {*flops, *bytes};
+  own_rates_ = true;
+}
+
+void Pace::learn(const Cell& cell, const Forecast& forecast, const Json& measure, int rounds,
+                 double wall_seconds) {
+  Json done = measure;
+  done["rounds"] = rounds;
+  const double estimated = naive_seconds(forecast, done, machine_);
+  if (!is_positive(estimated) || !is_positive(wall_seconds)) return;
+  for (const std::string& group : groups_of(cell, forecast)) {
+    Spent& spent = spent_[group];
+    spent.estimated += estimated;
+    spent.measured += wall_seconds;
+  }
+}
+
+double Pace::cell_seconds(const Cell& cell, const Forecast& forecast, const Json& measure) const {
+  const double naive = naive_seconds(forecast, measure, machine_);
+  for (const std::string& group : groups_of(cell, forecast)) {
+    const auto found = spent_.find(group);
+    if (found != spent_.end()) return naive * found->second.measured / found->second.estimated;
+  }
+  return naive;
+}
+
+void Pace::age() {
+  for (auto& [group, spent] : spent_) {
+    spent.estimated *= kept_share;
+    spent.measured *= kept_share;
+  }
+}
+
+void to_json(Json& json, const Pace& pace) {
+  json = {{"flops_per_second", pace.machine_.flops_per_second},
+          {"bytes_per_second", pace.machine_.bytes_per_second},
+          {"own_rates", pace.own_rates_},
+          {"spent", Json::object()}};
+  for (const auto& [group, spent] : pace.spent_) {
+    json["spent"][group] = {spent.estimated, spent.measured};
+  }
+}
+
+void from_json(const Json& json, Pace& pace) {
+  pace.machine_ = {json.at("flops_per_second"), json.at("bytes_per_second")};
+  pace.own_rates_ = json.at("own_rates");
+  for (const auto& [group, numbers] : json.at("spent").items()) {
+    const Spent spent{numbers.at(0), numbers.at(1)};
+    if (is_positive(spent.estimated) && is_positive(spent.measured)) pace.spent_[group] = spent;
+  }
+}
+
+std::string human_duration(double seconds) {
+  constexpr double minute = 60, hour = 3600;
+  if (seconds < 10) return result::human_seconds(seconds);
+  std::array<char, 32> text{};
+  if (seconds < 2 * minute) {
+    std::snprintf(text.data(), text.size(), "%.0f s", seconds);
+  } else if (seconds < 2 * hour) {
+    std::snprintf(text.data(), text.size(), "%.0f min", seconds / minute);
+  } else {
+    std::snprintf(text.data(), text.size(), seconds < 10 * hour ? "%.1f h" : "%.0f h",
+                  seconds / hour);
+  }
+  return text.data();
+}
+
+std::filesystem::path pace_file(const std::string& cpu_model) {
+  return cache_file("pace-" + result::hash_text(cpu_model) + ".json");
+}
+
+Pace remembered_pace(const std::filesystem::path& file) {
+  try {
+    if (const auto known = recalled(file)) return known->get<Pace>();
+  } catch (const Json::exception&) {
+    // A damaged cache is as good as none.
+  }
+  return {};
+}
+
+void remember_pace(const std::filesystem::path& file, const Pace& pace) { remember(file, pace); }
+
+}  // namespace attnbench::run

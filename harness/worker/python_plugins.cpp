@@ -1,0 +1,176 @@
+#include "harness/worker/python_plugins.hpp"
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "attention/python/bridge.hpp"
+#include "core/hash.hpp"
+#include "core/json_object.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/run/folder/python_word.hpp"
+#include "harness/worker/catalogue.hpp"
+#include "harness/worker/child.hpp"
+
+namespace attnbench::python {
+
+ATTNBENCH_JSON_CODEC(RoleDescription) { JSON_AT(name, source, width); }
+
+ATTNBENCH_JSON_CODEC(Description) {
+  JSON_AT(place, title, citation, reference, patterns, options, roles, claims, growth, dtypes,
+          devices, differentiable, shares_heads, key_mask, state, cost, python, torch, packages,
+          files);
+}
+
+}  // namespace attnbench::python
+
+namespace attnbench::worker {
+namespace {
+
+using python::Description;
+
+/// Beyond this share of a call the cost of getting into Python is said aloud.
+constexpr double loud_share = 0.05;
+
+std::string hash_of(const std::string& file) {
+  try {
+    return result::hash_file(file);
+  } catch (const std::exception&) {
+    return "missing";
+  }
+}
+
+std::string build_text() {
+  const suite::Stamp build = stamp();
+  return build.attnbench + " " + std::to_string(build.abi) + " " + build.torch;
+}
+
+std::map<std::string, std::string> hashes_of(const Description& description) {
+  std::map<std::string, std::string> hashes;
+  for (const std::string& file : description.files) hashes[file] = hash_of(file);
+  return hashes;
+}
+
+/// What the word declared the last time, where nothing that it depends on has changed.
+std::optional<Description> remembered(const std::string& word) {
+  const auto known = run::recalled(run::declaration_file(word));
+  if (!known || !known->is_object() || known->value("build", "") != build_text()) {
+    return std::nullopt;
+  }
+  try {
+    auto description = known->at("description").get<Description>();
+    if (known->at("hashes").get<std::map<std::string, std::string>>() != hashes_of(description)) {
+      return std::nullopt;
+    }
+    return description;
+  } catch (const std::exception&) {
+    return std::nullopt;  // of an older form
+  }
+}
+
+void remember(const std::string& word, const Description& description) {
+  run::remember(run::declaration_file(word), {{"word", word},
+                                              {"build", build_text()},
+                                              {"description", description},
+                                              {"hashes", hashes_of(description)}});
+}
+
+/// Takes one answer of the child: {description} or a failure.
+void take(PythonPlugin& plugin, const Json& message) {
+  if (message.value("type", "") == "told") {
+    plugin.description = message.at("description").get<Description>();
+    plugin.outcome = {};
+    remember(plugin.word, plugin.description);
+  } else {
+    plugin.outcome = outcome_from(message.at("outcome"));
+  }
+}
+
+Json asked(const std::string& word) {
+  try {
+    return {{"type", "told"}, {"description", Json::parse(python::bridge().describe(word))}};
+  } catch (...) {
+    return {{"type", "untold"}, {"outcome", to_json(outcome_of(std::current_exception()))}};
+  }
+}
+
+void ask(const std::vector<PythonPlugin*>& plugins, double limit_seconds) {
+  ChildSetup setup;
+  setup.limit_seconds = limit_seconds;
+  for (std::size_t next = 0; next < plugins.size();) {
+    const Outcome end = run_child(
+        setup,
+        [&](run::Channel& channel) {
+          for (std::size_t i = next; i < plugins.size(); ++i) channel.send(asked(plugins[i]->word));
+        },
+        [&](const Json& message) {
+          if (next < plugins.size()) take(*plugins[next++], message);
+        });
+    if (end.status == result::Status::ok) break;
+    if (next >= plugins.size()) break;
+    PythonPlugin& guilty = *plugins[next++];
+    guilty.outcome = end;
+    guilty.outcome.reason = "while " + guilty.word + " was imported: " + end.reason;
+  }
+}
+
+double shortest_median(const std::map<std::string, result::TimingRound>& timing) {
+  double shortest = 0;
+  for (const auto& [what, round] : timing) {
+    if (shortest == 0 || round.median_seconds < shortest) shortest = round.median_seconds;
+  }
+  return shortest;
+}
+
+}  // namespace
+
+std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
+                                         double limit_seconds) {
+  std::vector<PythonPlugin> plugins;
+  for (const std::string& word : words) {
+    if (run::is_python(word)) plugins.push_back({word, run::mechanism_of(word), {}, {}});
+  }
+  std::vector<PythonPlugin*> unknown;
+  for (PythonPlugin& plugin : plugins) {
+    if (auto known = remembered(plugin.word)) {
+      plugin.description = std::move(*known);
+    } else {
+      unknown.push_back(&plugin);
+    }
+  }
+  ask(unknown, limit_seconds);
+  return plugins;
+}
+
+Json python_section(const PythonPlugin& plugin,
+                    const std::map<std::string, result::TimingRound>& timing) {
+  python::Bridge* const bridge = python::started_bridge();
+  if (bridge == nullptr) return nullptr;
+  const Description& said = plugin.description;
+  Json section = {{"word", plugin.word},
+                  {"python", said.python},
+                  {"torch", said.torch},
+                  {"packages", said.packages}};
+  if (const auto file = run::file_of(plugin.word); !file.empty()) {
+    section["file_hash"] = hash_of(file.string());
+  }
+  const python::Observed seen = bridge->observed();
+  std::vector<std::string> notes = seen.notes;
+  if (seen.compile_seconds) section["compile_seconds"] = *seen.compile_seconds;
+  if (seen.call_seconds) {
+    section["call_seconds"] = *seen.call_seconds;
+    const double median = shortest_median(timing);
+    if (median > 0) {
+      const double share = *seen.call_seconds / median;
+      section["call_share"] = share;
+      if (share > loud_share) {
+        notes.push_back("getting into Python takes " + std::to_string(std::lround(100 * share)) +
+                        " % of the call");
+      }
+    }
+  }
+  if (!notes.empty()) section["notes"] = notes;
+  return section;
+}
+
+}  // namespace attnbench::worker

@@ -1,0 +1,37 @@
+// Mechanisms in Python as the worker has them: what they declare is asked of Python in a child,
+// once, and remembered until a file on which it depends changes. The worker itself never starts
+// Python.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "attention/python/description.hpp"
+#include "core/result/record.hpp"
+#include "harness/worker/status.hpp"
+
+namespace attnbench::worker {
+
+/// What a word names, and what it declares where that could be had.
+struct PythonPlugin {
+  std::string word;
+  std::string mechanism;
+  python::Description description;
+  Outcome outcome;  ///< ok, or why it cannot be used
+};
+
+/// Those of `words` that are in Python, in order. Words whose declarations are not remembered, or
+/// whose files have changed, are asked in one child; where that one crashes, or does not come back
+/// within `limit_seconds`, the word that it was at is to blame, and another child asks for the
+/// rest.
+std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
+                                         double limit_seconds);
+
+/// Of a cell in this process: versions, the hash of its file, what a call costs beside it, and
+/// notes (docs/python.md). Null where Python was not started.
+nlohmann::json python_section(const PythonPlugin& plugin,
+                              const std::map<std::string, result::TimingRound>& timing);
+
+}  // namespace attnbench::worker

@@ -1,0 +1,86 @@
+"""Figures of a result as Altair charts, from the Vega-Lite specifications of the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import altair
+import pandas
+
+from attnbench.errors import BadResult
+from attnbench.program import Program, ask, find_program
+from attnbench.results import result_file
+
+Chart = (
+    altair.Chart
+    | altair.LayerChart
+    | altair.HConcatChart
+    | altair.VConcatChart
+    | altair.ConcatChart
+    | altair.FacetChart
+    | altair.RepeatChart
+)
+Result = pandas.DataFrame | str | os.PathLike[str]
+
+_ENDING = ".vl.json"
+
+
+def figures(result: Result, *, program: Program = None) -> list[str]:
+    """Names of the figures of a result, as attnbench.figure takes them."""
+    return sorted(_specifications(result, program))
+
+
+def figure(result: Result, name: str, *, program: Program = None) -> Chart:
+    """The figure `name` of a result as an Altair chart, its numbers inside, to be restyled.
+
+    result: a table of attnbench.read or attnbench.run, a run's folder, or a result.json. Figures
+    that the run has stored (figures/*.vl.json) are read; else the program draws them.
+    Raises BadResult, ProgramNotFound, ProgramFailed, and ValueError for a name that is no figure.
+    """
+    found = _specifications(result, program)
+    if name not in found:
+        near = get_close_matches(name, found, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        there = ", ".join(sorted(found)) or "none"
+        raise ValueError(f"no figure {name!r}; there are: {there}.{meant}")
+    # Altair's own check knows another minor version of Vega-Lite than the program writes.
+    chart: Chart = altair.Chart.from_dict(found[name], validate=False)
+    return chart
+
+
+def _specifications(result: Result, program: Program) -> dict[str, Any]:
+    file = _file_of(result)
+    stored = _stored(file.parent / "figures") if file.name == "result.json" else {}
+    if stored:
+        return stored
+    with tempfile.TemporaryDirectory(prefix="attnbench-") as folder:
+        ask(find_program(program), ["report", str(file), "--no-render", "--out", folder])
+        return _stored(Path(folder) / "figures")
+
+
+def _file_of(result: Result) -> Path:
+    if not isinstance(result, pandas.DataFrame):
+        return result_file(result)
+    source = result.attrs.get("attnbench_result")
+    if not source:
+        raise BadResult(
+            "this table does not say which result it is of (attrs were lost); pass the run's folder"
+        )
+    return result_file(source)
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    found = {}
+    for file in folder.glob("*" + _ENDING):
+        try:
+            found[file.name[: -len(_ENDING)]] = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BadResult(
+                f"{file}: no JSON: {error}; `attnbench report` writes it anew"
+            ) from error
+    return found

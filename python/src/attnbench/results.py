@@ -1,0 +1,270 @@
+"""Results as tables: the columns of docs/results.md, from a result.json alone."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas
+
+from attnbench.errors import BadResult
+
+Object = dict[str, Any]
+
+# Columns of every table, in order, by kind.
+_SIZES = (
+    "batch heads kv_heads length key_length head_dim value_dim latents_total latents_per_head"
+).split()
+_FORMS = ["pattern", "scope", "dtype", "autocast"]
+_TIMES = (
+    "median_seconds low_seconds high_seconds interval minimum_seconds calibrated_median_seconds"
+).split()
+_OF_PARTS = {
+    "input_bytes": "memory",
+    "output_bytes": "memory",
+    "saved_bytes": "memory",
+    "workspace_bytes": "memory",
+    "peak_bytes": "memory",
+    "state_bytes": "metrics",
+    "crossover_length": "metrics",
+    "crossover_length_low": "metrics",
+    "crossover_length_high": "metrics",
+    "efficiency_length": "metrics",
+    "verdict": "crossover",
+    "against": "crossover",
+    "model_flops": "cost",
+    "floor_seconds": "roofline",
+    "share": "roofline",
+    "bound": "roofline",
+}
+_FIXED = [
+    *("id", "label", "task", "mechanism", "implementation", "device"),
+    *_SIZES,
+    *_FORMS,
+    *("options", "status", "reason", "timing"),
+    *_TIMES,
+    "rounds",
+    *_OF_PARTS,
+    "primary",
+]
+_OF_TRAININGS = (
+    "converged disturbed stopped steps epochs chance guess reach examples_unique"
+).split()
+
+_TEXTS = {
+    *("id", "label", "task", "mechanism", "implementation", "device", "options", "status"),
+    *("reason", "timing", "interval", "verdict", "against", "bound"),
+    *_FORMS,
+}
+_COUNTS = {*_SIZES, "rounds", "round", "sample"}
+_FLAGS = {"primary", "preempted", "round_disturbed"}
+
+_SAMPLES = ("id label task timing round sample seconds cpu_share preempted round_disturbed").split()
+
+
+def read(path: str | os.PathLike[str], *, samples: bool = False) -> pandas.DataFrame:
+    """The tidy table of a result: a row for each cell and each of its timings.
+
+    path: a run's folder or a result.json. Columns, with their units in their names, are those of
+    docs/results.md; a cell without a timing has one row. Times are in seconds, sizes in bytes;
+    what was not measured is missing. Whole numbers are Int64, truths boolean, others float64;
+    `options` is JSON. With samples=True: the table of attnbench.samples.
+
+    The table's attrs["attnbench_result"] is the file, which attnbench.figure reads.
+    Raises BadResult.
+    """
+    file = result_file(path)
+    cells: list[Object] = load(file)["attnbench"]["cells"]
+    rows, columns = (_sample_rows(cells), _SAMPLES) if samples else _cell_rows(cells)
+    table = _typed(rows, columns)
+    table.attrs["attnbench_result"] = str(file)
+    return table
+
+
+def samples(path: str | os.PathLike[str]) -> pandas.DataFrame:
+    """A row for each sample of each timing of a result; `seconds` is its time.
+
+    preempted ones are left out of medians, round_disturbed says that the whole round is.
+    Raises BadResult.
+    """
+    return read(path, samples=True)
+
+
+def result_file(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of a result.json; `path` may be a run's folder."""
+    given = Path(path)
+    file = given / "result.json" if given.is_dir() else given
+    if not file.is_file():
+        if given.is_dir() and (given / "journal.jsonl").exists():
+            raise BadResult(
+                f"{given}: the run is not finished; go on with: attnbench run --resume {given}"
+            )
+        raise BadResult(f"{file}: no such file; expected a run's folder or a result.json")
+    return file.absolute()
+
+
+def load(file: Path) -> Object:
+    """A result.json that keeps to the published schema."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (OSError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BadResult(f"{file}: no JSON: {error}") from error
+    if not isinstance(document, dict) or "attnbench" not in document:
+        raise BadResult(f'{file}: no result of attnbench: expected an object with "attnbench"')
+    broken = jsonschema.exceptions.best_match(_validator().iter_errors(document))
+    if broken is not None:
+        place = "".join(f"/{part}" for part in broken.absolute_path) or "/"
+        raise BadResult(
+            f"{file}: {place}: {_complaint(broken)}; `attnbench schema result` is the schema"
+        )
+    return document
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft7Validator:
+    text = (importlib.resources.files("attnbench") / "result.schema.json").read_text("utf-8")
+    return jsonschema.Draft7Validator(json.loads(text))
+
+
+def _complaint(error: jsonschema.ValidationError) -> str:
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    words = error.message if len(error.message) <= 200 else error.message[:200] + " …"
+    expected = schema.get("title") or schema.get("description")
+    return f"{words} (expected {expected})" if expected else words
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _object(cell: Object, part: str) -> Object:
+    found = cell.get(part)
+    return found if isinstance(found, dict) else {}
+
+
+def _flat(value: Any) -> Any:
+    """A field: lists and objects as JSON."""
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return value
+
+
+def _size(cell: Object, name: str) -> Any:
+    for part in ("problem", "settings", "options"):
+        value = _object(cell, part).get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def _keys(cells: list[Object], part: str) -> list[str]:
+    """Names of the plain values that any cell has there."""
+    return sorted(
+        {
+            key
+            for cell in cells
+            for key, value in _object(cell, part).items()
+            if not isinstance(value, (dict, list))
+        }
+    )
+
+
+def _found_columns(cells: list[Object]) -> dict[str, tuple[str, str]]:
+    """What some cells have: part and key, by the name of the column."""
+    found: dict[str, tuple[str, str]] = {}
+    for key in _keys(cells, "metrics"):
+        if key not in _FIXED:
+            found[key] = ("metrics", key)
+    for key in _OF_TRAININGS:
+        if any(key in _object(cell, "training") for cell in cells):
+            found[f"training_{key}"] = ("training", key)
+    for key in _keys(cells, "settings"):
+        if key not in _SIZES and key not in _FORMS:
+            taken = key in _FIXED or key in found
+            found[f"setting_{key}" if taken else key] = ("settings", key)
+    return found
+
+
+def _cell_rows(cells: list[Object]) -> tuple[list[Object], list[str]]:
+    found = _found_columns(cells)
+    rows: list[Object] = []
+    for cell in cells:
+        whole = _of_cell(cell, found)
+        timings = cell.get("timing") or {}
+        for name, timing in sorted(timings.items()):
+            times = {key: timing.get(key) for key in _TIMES}
+            primary = name == cell.get("primary")
+            rounds = len(timing["rounds"])
+            rows.append({**whole, "timing": name, **times, "rounds": rounds, "primary": primary})
+        if not timings:
+            rows.append(whole)
+    return rows, [*_FIXED, *found]
+
+
+def _of_cell(cell: Object, found: dict[str, tuple[str, str]]) -> Object:
+    row: Object = {key: cell.get(key) for key in ("id", "label", "mechanism", "status", "reason")}
+    row["task"] = cell.get("task_label") or cell["task"]
+    row["implementation"] = _object(cell, "chosen").get("implementation") or cell.get(
+        "implementation"
+    )
+    row["device"] = cell.get("device", "cpu")
+    row["options"] = _flat(cell["options"])
+    row.update({key: _flat(_size(cell, key)) for key in [*_SIZES, *_FORMS]})
+    row.update({key: _flat(_object(cell, part).get(key)) for key, part in _OF_PARTS.items()})
+    row.update({name: _flat(_object(cell, part).get(key)) for name, (part, key) in found.items()})
+    return row
+
+
+def _sample_rows(cells: list[Object]) -> list[Object]:
+    rows: list[Object] = []
+    for cell in cells:
+        own = {
+            "id": cell["id"],
+            "label": cell["label"],
+            "task": cell.get("task_label") or cell["task"],
+        }
+        for name, timing in sorted((cell.get("timing") or {}).items()):
+            for one in timing["rounds"]:
+                shares = one.get("samples_cpu_share", [])
+                preempted = set(one.get("preempted", []))
+                for index, seconds in enumerate(one.get("samples_seconds", [])):
+                    rows.append(
+                        {
+                            **own,
+                            "timing": name,
+                            "round": one.get("round"),
+                            "sample": index,
+                            "seconds": seconds,
+                            "cpu_share": shares[index] if index < len(shares) else None,
+                            "preempted": index in preempted,
+                            "round_disturbed": one.get("disturbed", False),
+                        }
+                    )
+    return rows
+
+
+def _typed(rows: list[Object], columns: Iterable[str]) -> pandas.DataFrame:
+    return pandas.DataFrame(
+        {name: _series(name, [row.get(name) for row in rows]) for name in columns}
+    )
+
+
+def _series(name: str, values: list[Any]) -> pandas.Series[Any]:
+    present = [value for value in values if value is not None]
+    if name in _TEXTS:
+        return pandas.Series(values, dtype=object)
+    if name in _FLAGS or (present and all(isinstance(value, bool) for value in present)):
+        return pandas.Series(values, dtype="boolean")
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in present):
+        return pandas.Series(values, dtype=object)
+    whole = all(float(value).is_integer() and abs(value) < 2**63 for value in present)
+    counted = name in _COUNTS or (name not in _FIXED and all(type(v) is int for v in present))
+    if whole and counted:
+        return pandas.Series([None if v is None else int(v) for v in values], dtype="Int64")
+    return pandas.Series(values, dtype="float64")

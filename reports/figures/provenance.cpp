@@ -1,0 +1,56 @@
+#include "reports/figures/provenance.hpp"
+
+#include <vector>
+
+#include "reports/figures/spec.hpp"
+
+namespace attnbench::reports {
+namespace {
+
+std::string joined_parts(const std::vector<std::string>& parts, const std::string& between) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!text.empty()) text += between;
+    text += part;
+  }
+  return text;
+}
+
+/// "2026-11-23"; empty where the run does not say.
+std::string day_of(const result::Result& result) { return result.run.started_at.substr(0, 10); }
+
+}  // namespace
+
+std::string machine_text(const result::Result& result) {
+  std::vector<std::string> parts;
+  for (const auto& [word, card] : result.machine.devices) {
+    parts.push_back(card.name.empty() ? word : card.name);
+  }
+  parts.push_back(result.machine.cpu_model);
+  if (const auto threads = result.run.threads) {
+    parts.push_back(std::to_string(*threads) + (*threads == 1 ? " thread" : " threads"));
+  }
+  return joined_parts(parts, ", ");
+}
+
+std::string alternative_text(const Figure& figure, const result::Result& result) {
+  return joined_parts({figure.title, figure.subtitle, machine_text(result), figure.caption}, ". ");
+}
+
+void add_provenance(Figure& figure, const result::Result& result) {
+  figure.spec["description"] = alternative_text(figure, result);
+  if (!figure.spec.contains("title")) return;
+  Json& title = figure.spec["title"];
+  if (!title.is_object()) title = {{"text", title}};
+  if (const auto& suite = result.suite.title; suite && title["text"].is_string()) {
+    title["text"] = Json::array({*suite, title["text"]});
+  }
+  Json& subtitle = title["subtitle"];
+  if (subtitle.is_string()) subtitle = Json::array({subtitle});
+  if (!subtitle.is_array()) subtitle = Json::array();
+  const std::string line = joined_parts({machine_text(result), day_of(result)}, ", ");
+  for (const Json& each : wrapped_lines(line)) subtitle.push_back(each);
+}
+
+}  // namespace attnbench::reports

@@ -1,0 +1,23 @@
+// What a figure needs to stand alone, on a slide or in a mail: where and when it was measured, and
+// a description for readers who do not see it.
+#pragma once
+
+#include <string>
+
+#include "core/result/document.hpp"
+#include "reports/figures/figure.hpp"
+
+namespace attnbench::reports {
+
+/// "NVIDIA H100, Intel Xeon, 2 threads"; empty where it names nothing.
+std::string machine_text(const result::Result& result);
+
+/// Adds the suite's title above the picture's own, a line to its subtitle with machine, threads and
+/// date, and the specification's
+/// `description`, which readers of SVG and page hear: title, conditions, machine and caption.
+void add_provenance(Figure& figure, const result::Result& result);
+
+/// That description.
+std::string alternative_text(const Figure& figure, const result::Result& result);
+
+}  // namespace attnbench::reports

@@ -1,0 +1,57 @@
+(function () {
+  "use strict";
+  var units = { s: 1, ms: 1e-3, "µs": 1e-6, us: 1e-6, ns: 1e-9, B: 1, KiB: 1024, MiB: 1048576,
+    GiB: 1073741824, TiB: 1099511627776, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+  // The number that a cell begins with, in its unit; null for words and for nothing.
+  function valueOf(text) {
+    var found = /^(-?[\d.,]+(?:e[-+]?\d+)?)\s*([A-Za-zµ]*)/.exec(text.trim());
+    if (!found) return null;
+    var number = parseFloat(found[1].replace(/,/g, ""));
+    return isNaN(number) ? null : number * (units[found[2]] || 1);
+  }
+  function compare(a, b, column) {
+    var left = a.cells[column].textContent, right = b.cells[column].textContent;
+    if (column === 0) return left.localeCompare(right, undefined, { numeric: true });
+    var x = valueOf(left), y = valueOf(right);
+    if (x === null || y === null) return (x === null) - (y === null);  // numbers first
+    return x - y;
+  }
+  function sort(table, head, column) {
+    var down = head.getAttribute("aria-sort") === "ascending";
+    var rows = Array.prototype.slice.call(table.rows, 1);
+    rows.sort(function (a, b) { return compare(a, b, column) * (down ? -1 : 1); });
+    Array.prototype.forEach.call(table.rows[0].cells, function (other) {
+      other.removeAttribute("aria-sort");
+    });
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    rows.forEach(function (row) { row.parentNode.appendChild(row); });
+  }
+  function makeSortable(table) {
+    Array.prototype.forEach.call(table.rows[0].cells, function (head, column) {
+      var button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      button.title = "Sort by this column";
+      head.textContent = "";
+      head.appendChild(button);
+      button.addEventListener("click", function () { sort(table, head, column); });
+    });
+  }
+  function makeFilter(place) {
+    var field = document.createElement("input");
+    field.type = "search";
+    field.placeholder = "Filter the tables by name";
+    field.setAttribute("aria-label", "Filter the tables by name");
+    place.appendChild(field);
+    field.addEventListener("input", function () {
+      var wanted = field.value.toLowerCase();
+      place.parentNode.querySelectorAll("table.sortable").forEach(function (table) {
+        Array.prototype.slice.call(table.rows, 1).forEach(function (row) {
+          row.hidden = row.cells[0].textContent.toLowerCase().indexOf(wanted) < 0;
+        });
+      });
+    });
+  }
+  document.querySelectorAll("table.sortable").forEach(makeSortable);
+  document.querySelectorAll("[data-filter]").forEach(makeFilter);
+})();

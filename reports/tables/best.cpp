@@ -1,0 +1,63 @@
+#include "reports/tables/best.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/result/record.hpp"
+
+namespace attnbench::result {
+namespace {
+
+struct Entries {
+  std::vector<std::size_t> rows;
+  std::vector<measure::Estimate> values;
+};
+
+/// The column of `x`; the last one, "any", for a cell without a place.
+std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& x,
+                      const std::size_t columns) {
+  for (std::size_t i = 0; x && i < axis.size(); ++i) {
+    if (axis[i] == *x) return i;
+  }
+  return columns - 1;
+}
+
+}  // namespace
+
+std::optional<measure::Estimate> ranked_time(const CellRecord& cell) {
+  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
+  if (timing == nullptr || timing->rounds.size() - timing->disturbed_rounds() < 2) {
+    return std::nullopt;
+  }
+  return measure::Estimate{timing->median_seconds, timing->low_seconds, timing->high_seconds};
+}
+
+Ranked exact_bytes(Values CellRecord::*part, const char* key) {
+  return [part, key](const CellRecord& cell) -> std::optional<measure::Estimate> {
+    if (!is_ok(cell) && !is_disturbed(cell)) return std::nullopt;
+    const auto bytes = number_of(cell.*part, key);
+    if (!bytes) return std::nullopt;
+    return measure::Estimate{*bytes, *bytes, *bytes};
+  };
+}
+
+void mark_least(Grid& grid, const Panel& panel, const Ranked& value) {
+  if (panel.axis == state_bytes || grid.columns.empty()) return;  // those have a row for each size
+  const std::vector<Json> axis = axis_values(panel);
+  std::map<std::size_t, Entries> columns;
+  for (const Placed& placed : panel.cells) {
+    const auto number = value(*placed.cell);
+    const auto series = std::find(panel.series.begin(), panel.series.end(), placed.series);
+    if (!number || series == panel.series.end()) continue;
+    Entries& entries = columns[column_of(axis, placed.x, grid.columns.size())];
+    entries.rows.push_back(static_cast<std::size_t>(series - panel.series.begin()));
+    entries.values.push_back(*number);
+  }
+  for (const auto& [column, entries] : columns) {
+    const std::vector<std::size_t> least = measure::least_of(entries.values);
+    if (least.size() == entries.values.size()) continue;
+    for (const std::size_t i : least) grid.best.emplace(entries.rows[i], column);
+  }
+}
+
+}  // namespace attnbench::result

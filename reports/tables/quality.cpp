@@ -1,0 +1,70 @@
+#include "reports/tables/quality.hpp"
+
+#include <cmath>
+
+namespace attnbench::result {
+namespace {
+
+constexpr Quality by_accuracy{"accuracy",
+                              "accuracy",
+                              "validation_accuracy",
+                              "train_accuracy",
+                              "accuracy",
+                              "Accuracy on the test",
+                              "accuracy on the validation split",
+                              "best mean validation accuracy",
+                              "most accurate",
+                              false,
+                              1};
+constexpr Quality by_loss{"bits_per_byte",
+                          "bits_per_byte",
+                          "validation_bits_per_byte",
+                          "train_bits_per_byte",
+                          "bits per byte",
+                          "Bits per byte of the test",
+                          "bits per byte of the validation split",
+                          "least mean validation loss",
+                          "fewest bits per byte",
+                          true,
+                          0};
+
+bool same_levels(const std::vector<CountedLevel>& a, const std::vector<CountedLevel>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].context != b[i].context || a[i].bits_per_byte != b[i].bits_per_byte) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const Quality& quality_of(const Training& training) {
+  return training.judged_by == "loss" ? by_loss : by_accuracy;
+}
+
+const Quality& quality_of(const Panel& panel) {
+  for (const Placed& placed : panel.cells) {
+    if (placed.cell->training) return quality_of(*placed.cell->training);
+  }
+  return by_accuracy;
+}
+
+std::vector<CountedLevel> counted_levels(const Panel& panel) {
+  const std::vector<CountedLevel>* levels = nullptr;
+  for (const Placed& placed : panel.cells) {
+    if (!placed.cell->training) continue;
+    const auto& own = placed.cell->training->levels;
+    if (levels != nullptr && !same_levels(*levels, own)) return {};
+    levels = &own;
+  }
+  return levels == nullptr ? std::vector<CountedLevel>{} : *levels;
+}
+
+std::string level_words(const CountedLevel& level) {
+  if (level.context == 0) return "counts of bytes";
+  return level.context == 1 ? "counts after one byte" : "counts after two bytes";
+}
+
+double bits_of(double loss) { return loss / std::log(2.0); }
+
+}  // namespace attnbench::result

@@ -1,0 +1,41 @@
+// What trainings are judged by: the accuracy of answers, or the bits per byte of a language model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/tables/layout.hpp"
+
+namespace attnbench::result {
+
+struct Quality {
+  const char* name;               ///< what names of figures begin with
+  const char* metric;             ///< of the test, among a record's metrics
+  const char* validation_metric;  ///< it selects the learning rate
+  const char* train_metric;
+  const char* words;       ///< "accuracy", in running text
+  const char* title;       ///< "Accuracy on the test"
+  const char* validation;  ///< "accuracy on the validation split"
+  const char* selected;    ///< "best mean validation accuracy"
+  const char* best;        ///< what the verdict calls the best one: "most accurate"
+  bool less_is_better;
+  double perfect;  ///< what cannot be bettered
+
+  bool better(double a, double b) const { return less_is_better ? a < b : a > b; }
+};
+
+/// That of a training; accuracy unless its record says that the loss decides.
+const Quality& quality_of(const Training& training);
+/// That of a panel's trainings, which are of one task; accuracy without any.
+const Quality& quality_of(const Panel& panel);
+
+/// The levels that language models of the panel are held against, where all share them; else empty.
+std::vector<CountedLevel> counted_levels(const Panel& panel);
+/// "counts after two bytes".
+std::string level_words(const CountedLevel& level);
+
+/// Bits of a byte from the cross-entropy in nats.
+double bits_of(double loss);
+
+}  // namespace attnbench::result

@@ -1,0 +1,108 @@
+#include "reports/verdict/input.hpp"
+
+#include <algorithm>
+
+#include "core/result/crossover.hpp"
+#include "core/text/format.hpp"
+#include "reports/figures/points.hpp"
+#include "reports/figures/provenance.hpp"
+#include "reports/tables/layout.hpp"
+#include "reports/tables/selection.hpp"
+
+namespace attnbench::reports::verdict {
+namespace {
+
+/// The mechanism that is exact attention, by any implementation.
+constexpr const char* exact_mechanism = "softmax";
+
+std::optional<double> place_of(const std::optional<result::Json>& x) {
+  return x && x->is_number() ? std::optional(x->get<double>()) : std::nullopt;
+}
+
+/// "latte/fused, 32 latents per head"; without the latents where `conditions` names them.
+std::string implementation_text(const result::CellRecord& cell, const std::string& conditions) {
+  std::string text =
+      cell.mechanism + "/" + (cell.chosen ? cell.chosen->implementation : cell.implementation);
+  if (conditions.find("latents per head") != std::string::npos) return text;
+  const auto latents = result::value_of(cell, "latents_per_head");
+  if (latents && *latents != 0) text += ", " + result::human_value(*latents) + " latents per head";
+  return text;
+}
+
+Cell cell_of(const result::Placed& placed, const std::string& conditions) {
+  const result::CellRecord& record = *placed.cell;
+  Cell cell;
+  cell.label = placed.series;
+  cell.implementation = implementation_text(record, conditions);
+  cell.exact = record.mechanism == exact_mechanism;
+  cell.x = place_of(placed.x);
+  cell.status = record.status;
+  if (const result::Timing* const timing = result::timing_of(record)) {
+    cell.time = Time{timing->median_seconds, timing->low_seconds, timing->high_seconds};
+    cell.over_rounds = timing->rounds.size() - timing->disturbed_rounds() > 1;
+  }
+  cell.workspace_bytes = result::number_of(record.memory, "workspace_bytes");
+  cell.state_bytes = result::number_of(record.metrics, "state_bytes");
+  if (result::is_ok(record) && record.crossover) {
+    cell.crossover = result::crossover_text(*record.crossover);
+  }
+  return cell;
+}
+
+Accuracy accuracy_of(const result::Selection& selection) {
+  const result::Rate& choice = selection.choice();
+  Accuracy one;
+  one.label = selection.series;
+  one.x = place_of(selection.x);
+  one.mean = one.low = one.high = choice.test;
+  one.seeds = choice.cells.size();
+  for (const result::CellRecord* cell : choice.cells) {
+    const double own =
+        result::number_of(cell->metrics, selection.quality->metric).value_or(choice.test);
+    one.low = std::min(one.low, own);
+    one.high = std::max(one.high, own);
+    one.state_bytes = result::number_of(cell->metrics, "state_bytes");
+  }
+  return one;
+}
+
+Question question_of(const result::Panel& panel) {
+  Question question;
+  question.task = panel.task_label;
+  if (!panel.facet.empty()) question.task += ", " + panel.facet_text();
+  question.axis = panel.axis;
+  question.conditions = shared_settings(panel);
+  for (const result::Placed& placed : panel.cells) {
+    question.cells.push_back(cell_of(placed, question.conditions));
+    const std::string& primary = placed.cell->primary;
+    if (question.what.empty()) question.what = primary;
+    if (question.what != primary && !primary.empty()) question.what = "time";
+  }
+  if (result::has_trainings(panel)) {
+    const result::Quality& quality = result::quality_of(panel);
+    if (quality.less_is_better) {
+      question.measure = {quality.words, quality.words, quality.best, true};
+    }
+    for (const result::Selection& selection : result::selections(panel)) {
+      question.accuracies.push_back(accuracy_of(selection));
+    }
+    // A training's own time is not what it is judged by.
+    for (Cell& cell : question.cells) cell.time.reset();
+  }
+  return question;
+}
+
+}  // namespace
+
+Input input_of(const result::Result& result) {
+  Input input;
+  input.machine = machine_text(result);
+  for (const result::Panel& panel : result::panels(result)) {
+    input.questions.push_back(question_of(panel));
+  }
+  return input;
+}
+
+Verdict verdict_of(const result::Result& result) { return judge(input_of(result)); }
+
+}  // namespace attnbench::reports::verdict

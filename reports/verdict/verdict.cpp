@@ -1,0 +1,229 @@
+#include "reports/verdict/verdict.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/verdict/words.hpp"
+
+namespace attnbench::reports::verdict {
+namespace {
+
+/// Ascending; the first is empty where cells have no place.
+std::vector<std::optional<double>> places_of(const Question& question) {
+  std::set<std::optional<double>> places;
+  for (const Cell& cell : question.cells) places.insert(cell.x);
+  return {places.begin(), places.end()};
+}
+
+bool is_ranked(const Cell& cell) {
+  return cell.status == result::Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
+}
+
+std::vector<const Cell*> ranked_at(const Question& question, const std::optional<double>& x) {
+  std::vector<const Cell*> cells;
+  for (const Cell& cell : question.cells) {
+    if (is_ranked(cell) && cell.x == x) cells.push_back(&cell);
+  }
+  return cells;
+}
+
+std::vector<Fastest> rank(const Question& question) {
+  std::vector<Fastest> all;
+  for (const std::optional<double>& x : places_of(question)) {
+    const std::vector<const Cell*> cells = ranked_at(question, x);
+    if (cells.size() < 2) continue;
+    std::vector<Time> times;
+    for (const Cell* cell : cells) times.push_back(*cell->time);
+    Fastest fastest;
+    fastest.x = x;
+    for (const std::size_t i : measure::least_of(times)) {
+      if (fastest.labels.empty()) {
+        fastest.seconds = times[i].median;
+        fastest.implementation = cells[i]->implementation;
+      }
+      fastest.labels.push_back(cells[i]->label);
+    }
+    all.push_back(fastest);
+  }
+  return all;
+}
+
+/// The fastest exact attention at a length: the least of each bound.
+struct Exact {
+  Time time;
+  std::string implementation;
+};
+
+std::map<double, Exact> exact_lines(const Question& question) {
+  std::map<double, Exact> lines;
+  for (const Cell& cell : question.cells) {
+    if (!cell.exact || !cell.x || !is_ranked(cell)) continue;
+    const auto [at, is_new] = lines.try_emplace(*cell.x, Exact{*cell.time, cell.implementation});
+    if (is_new) continue;
+    Exact& exact = at->second;
+    if (cell.time->median < exact.time.median) exact.implementation = cell.implementation;
+    exact.time.median = std::min(exact.time.median, cell.time->median);
+    exact.time.low = std::min(exact.time.low, cell.time->low);
+    exact.time.high = std::min(exact.time.high, cell.time->high);
+  }
+  return lines;
+}
+
+std::vector<std::string> labels_of(const Question& question) {
+  std::vector<std::string> labels;
+  for (const Cell& cell : question.cells) {
+    if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
+      labels.push_back(cell.label);
+    }
+  }
+  return labels;
+}
+
+std::vector<Crossover> crossings_of(const Question& question) {
+  if (question.axis != "length") return {};
+  const std::map<double, Exact> exact = exact_lines(question);
+  std::vector<Crossover> all;
+  for (const std::string& label : labels_of(question)) {
+    std::map<double, const Cell*> own;
+    for (const Cell& cell : question.cells) {
+      const bool usable = cell.label == label && !cell.exact && cell.x && is_ranked(cell);
+      if (usable && exact.count(*cell.x) != 0) own[*cell.x] = &cell;
+    }
+    if (own.size() < 2) continue;
+    std::vector<double> lengths;
+    std::vector<Time> times, lines;
+    for (const auto& [length, cell] : own) {
+      lengths.push_back(length);
+      times.push_back(*cell->time);
+      lines.push_back(exact.at(length).time);
+    }
+    Crossover crossover = cross(lengths, times, lines);
+    const double place =
+        crossover.crossing == Crossing::found
+            ? *std::lower_bound(lengths.begin(), std::prev(lengths.end()), crossover.high)
+            : lengths.back();
+    crossover.label = label;
+    crossover.implementation = own.at(place)->implementation;
+    crossover.against = exact.at(place).implementation;
+    all.push_back(crossover);
+  }
+  return all;
+}
+
+/// Bytes of `member` at the greatest place where at least two cells have them, ascending.
+std::vector<Amount> amounts(const Question& question, std::optional<double> Cell::*member,
+                            const std::optional<double>& x) {
+  std::vector<Amount> all;
+  for (const Cell& cell : question.cells) {
+    const bool known = cell.status == result::Status::ok ||
+                       cell.status == result::Status::disturbed;  // bytes are not disturbed
+    if (known && cell.x == x && cell.*member) all.push_back({cell.label, *(cell.*member)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Amount& a, const Amount& b) { return a.bytes < b.bytes; });
+  return all.size() < 2 ? std::vector<Amount>{} : all;
+}
+
+void add_bytes(const Question& question, Answer& answer) {
+  const auto places = places_of(question);
+  for (auto x = places.rbegin(); x != places.rend(); ++x) {
+    answer.workspaces = amounts(question, &Cell::workspace_bytes, *x);
+    answer.states = amounts(question, &Cell::state_bytes, *x);
+    if (answer.workspaces.empty() && answer.states.empty()) continue;
+    answer.bytes_at = *x;
+    return;
+  }
+}
+
+bool is_better(const Measure& measure, double a, double b) {
+  return measure.less_is_better ? a < b : a > b;
+}
+
+/// Of each label the best training, or that at the end of an axis which is no choice of its own.
+std::vector<Accuracy> best_of_each(const Question& question) {
+  std::map<std::string, Accuracy> best;
+  const bool by_size = question.axis == "state_bytes";
+  for (const Accuracy& one : question.accuracies) {
+    const auto [at, is_new] = best.try_emplace(one.label, one);
+    if (is_new) continue;
+    const bool better =
+        by_size ? is_better(question.measure, one.mean, at->second.mean) : one.x > at->second.x;
+    if (better) at->second = one;
+  }
+  std::vector<Accuracy> all;
+  for (auto& [label, one] : best) all.push_back(one);
+  std::stable_sort(all.begin(), all.end(), [&](const Accuracy& a, const Accuracy& b) {
+    return is_better(question.measure, a.mean, b.mean);
+  });
+  return all;
+}
+
+void add_accuracies(const Question& question, Answer& answer) {
+  answer.accuracies = best_of_each(question);
+  answer.measure = question.measure;
+  if (answer.accuracies.size() < 2) return;
+  const bool seeds = std::all_of(answer.accuracies.begin(), answer.accuracies.end(),
+                                 [](const Accuracy& one) { return one.seeds > 1; });
+  if (!seeds) return;
+  const Accuracy& best = answer.accuracies.front();
+  for (const Accuracy& one : answer.accuracies) {
+    const bool overlaps =
+        answer.measure.less_is_better ? one.low <= best.high : one.high >= best.low;
+    if (overlaps) answer.most_accurate.push_back(one.label);
+  }
+}
+
+Answer answer_to(const Question& question) {
+  Answer answer;
+  answer.task = question.task;
+  answer.what = question.what;
+  answer.axis = question.axis;
+  answer.conditions = question.conditions;
+  answer.fastest = rank(question);
+  answer.crossings = crossings_of(question);
+  for (const Cell& cell : question.cells) {
+    if (cell.crossover.empty()) continue;
+    const std::string place =
+        cell.x ? ", " + question.axis + " " + place_text(question.axis, *cell.x) : "";
+    answer.searched.emplace_back(cell.label + place, cell.crossover);
+  }
+  add_bytes(question, answer);
+  add_accuracies(question, answer);
+  answer.one_process_each =
+      answer.fastest.empty() &&
+      std::count_if(question.cells.begin(), question.cells.end(), [](const Cell& cell) {
+        return cell.status == result::Status::ok && cell.time && !cell.over_rounds;
+      }) > 1;
+  return answer;
+}
+
+std::vector<Exception> exceptions_of(const Input& input) {
+  std::map<result::Status, Exception> all;
+  for (const Question& question : input.questions) {
+    for (const Cell& cell : question.cells) {
+      if (cell.status == result::Status::ok) continue;
+      Exception& one = all.try_emplace(cell.status, Exception{cell.status, 0, {}}).first->second;
+      ++one.count;
+      const std::string label = cell.label + " (" + question.task + ")";
+      if (std::find(one.labels.begin(), one.labels.end(), label) == one.labels.end()) {
+        one.labels.push_back(label);
+      }
+    }
+  }
+  std::vector<Exception> list;
+  for (auto& [status, one] : all) list.push_back(one);
+  return list;
+}
+
+}  // namespace
+
+Verdict judge(const Input& input) {
+  Verdict verdict;
+  for (const Question& question : input.questions) verdict.answers.push_back(answer_to(question));
+  verdict.exceptions = exceptions_of(input);
+  verdict.sentence = sentence_of(input.machine, verdict.answers);
+  return verdict;
+}
+
+}  // namespace attnbench::reports::verdict

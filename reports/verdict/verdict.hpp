@@ -1,0 +1,144 @@
+// The verdict of a result: for each task what is fastest, smallest and most accurate, and from
+// which length on a mechanism is faster than exact attention.
+//
+// It is computed from the small structs of the first half, which reports/verdict/input.hpp fills
+// from a result.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ranking.hpp"
+#include "core/result/record.hpp"
+
+namespace attnbench::reports::verdict {
+
+/// Seconds over rounds.
+using Time = measure::Estimate;
+
+struct Cell {
+  std::string label;           ///< its line in tables and figures
+  std::string implementation;  ///< "latte/fused, 32 latents per head"
+  bool exact = false;          ///< exact attention, whatever computes it
+  std::optional<double> x;     ///< its place on the axis
+  result::Status status = result::Status::ok;
+  std::optional<Time> time;
+  bool over_rounds = true;  ///< false where one process alone was timed, which ranks nothing
+  std::optional<double> workspace_bytes;
+  std::optional<double> state_bytes;
+  std::string crossover;  ///< what a search for a crossover found, in words; else empty
+};
+
+/// How the trainings of a question are judged: by accuracy, or by bits per byte.
+struct Measure {
+  std::string words = "accuracy";
+  std::string plural = "accuracies";
+  std::string best = "most accurate";
+  bool less_is_better = false;
+};
+
+/// The trainings of one label at one place of the axis, at the learning rate that validation chose,
+/// in what they are judged by.
+struct Accuracy {
+  std::string label;
+  std::optional<double> x;
+  double mean = 0;  ///< over seeds
+  double low = 0;   ///< the least of a seed
+  double high = 0;
+  std::size_t seeds = 1;
+  std::optional<double> state_bytes;
+};
+
+/// Cells that may be compared with each other: a panel of the result.
+struct Question {
+  std::string task;        ///< "forward", or "kernel, batch=4" where a task has several panels
+  std::string what;        ///< what is timed: "forward", "step", …
+  std::string axis;        ///< "length"; empty where the cells share none
+  std::string conditions;  ///< "B=1, H=4, D=64, causal, scope mix, float32, cpu"
+  std::vector<Cell> cells;
+  std::vector<Accuracy> accuracies;
+  Measure measure = {};
+};
+
+struct Input {
+  std::string machine;  ///< "Intel Xeon, 2 threads"
+  std::vector<Question> questions;
+};
+
+/// What is fastest at one place of the axis.
+struct Fastest {
+  std::optional<double> x;
+  std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
+  std::string implementation;       ///< of the first
+  double seconds = 0;               ///< of the first
+};
+
+enum class Crossing {
+  found,      ///< slower at shorter lengths, faster from `length` on
+  below,      ///< faster at every measured length
+  none,       ///< not faster at any
+  reverse,    ///< faster at short lengths alone
+  several,    ///< the order changes more than once
+  undecided,  ///< the intervals overlap at the longest length
+};
+
+/// From which length on a mechanism is faster than the fastest exact attention.
+struct Crossover {
+  std::string label;
+  std::string implementation;  ///< its own, at the end of the interval (or at the longest length)
+  std::string against;         ///< the exact one's, there
+  Crossing crossing = Crossing::undecided;
+  double length = 0;          ///< where the medians meet, of `found`
+  std::optional<double> low;  ///< before it the mechanism is slower; absent where that is not known
+  double high = 0;            ///< from it on the mechanism is faster
+  double shortest = 0;        ///< measured
+  double longest = 0;
+};
+
+struct Amount {
+  std::string label;
+  double bytes = 0;
+};
+
+struct Answer {
+  std::string task;
+  std::string what;
+  std::string axis;
+  std::string conditions;
+  std::vector<Fastest> fastest;      ///< ascending; none where fewer than two cells may be ranked
+  std::vector<Crossover> crossings;  ///< for the axis "length"
+  std::vector<std::pair<std::string, std::string>> searched;  ///< label, what a search found
+  std::optional<double> bytes_at;                             ///< where on the axis both lists are
+  std::vector<Amount> workspaces;                             ///< ascending
+  std::vector<Amount> states;                                 ///< ascending
+  std::vector<Accuracy> accuracies;                           ///< best first
+  Measure measure;
+  std::vector<std::string> most_accurate;  ///< more than one where seeds overlap; none of one seed
+  bool one_process_each = false;           ///< times that rank nothing
+};
+
+/// Cells that are not ok, by status.
+struct Exception {
+  result::Status status;
+  std::size_t count = 0;
+  std::vector<std::string> labels;  ///< "softmax (decode)", without duplicates
+};
+
+struct Verdict {
+  std::vector<Answer> answers;
+  std::vector<Exception> exceptions;
+  std::string sentence;  ///< one to repeat, with machine, dtype and scope; may be empty
+};
+
+/// Ranks cells that are ok and timed over rounds; two whose intervals overlap are not told apart.
+Verdict judge(const Input& input);
+
+/// The crossover of two lines of times over lengths, both ascending and of the same lengths, at
+/// least one. Ends of the interval lie where the ratio's bounds (of intervals: low/high, high/low)
+/// reach 1 between two measured lengths; a ratio in between is taken as a power of the length.
+Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& times,
+                const std::vector<Time>& exact);
+
+}  // namespace attnbench::reports::verdict

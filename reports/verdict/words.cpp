@@ -1,0 +1,265 @@
+#include "reports/verdict/words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+
+namespace attnbench::reports::verdict {
+namespace {
+
+constexpr std::size_t most_listed = 8;
+
+/// Labels may hold commas, so that long lists are separated by semicolons.
+std::string listed(const std::vector<std::string>& words, const std::string& last = " and ",
+                   const std::string& between = ", ") {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? last : between;
+    text += words[i];
+  }
+  return text;
+}
+
+/// The first few, and how many more.
+std::string shortened(std::vector<std::string> words) {
+  if (words.size() > most_listed) {
+    const std::size_t left = words.size() - most_listed + 1;
+    words.resize(most_listed - 1);
+    words.push_back(std::to_string(left) + " more");
+  }
+  return listed(words, "; ", "; ");
+}
+
+/// Two significant digits: no interval supports more of a length.
+std::string rounded_length(double length) {
+  if (!(length >= 1)) return "1";
+  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(length)) - 1));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f", std::round(length / unit) * unit);
+  return text.data();
+}
+
+/// "window at 256 to 1024; cannot tell between flash and window at 2048".
+std::string fastest_text(const Answer& answer) {
+  std::vector<std::string> parts;
+  const std::vector<Fastest>& all = answer.fastest;
+  for (std::size_t begin = 0; begin < all.size();) {
+    std::size_t end = begin + 1;
+    while (end < all.size() && all[end].labels == all[begin].labels) ++end;
+    std::string text = all[begin].labels.size() == 1
+                           ? all[begin].labels.front()
+                           : "cannot tell between " + listed(all[begin].labels);
+    if (all[begin].x) {
+      text += " at " + place_text(answer.axis, *all[begin].x);
+      if (end > begin + 1) text += " to " + place_text(answer.axis, *all[end - 1].x);
+    }
+    parts.push_back(text);
+    begin = end;
+  }
+  return listed(parts, "; ", "; ");
+}
+
+std::vector<std::string> amounts_text(const std::vector<Amount>& amounts) {
+  std::vector<std::string> parts;
+  for (const Amount& one : amounts) {
+    parts.push_back(one.label + " " + result::human_bytes(one.bytes));
+  }
+  return parts;
+}
+
+std::string three_digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", value);
+  return text.data();
+}
+
+std::string accuracy_text(const Accuracy& one) {
+  std::string text = one.label + " " + three_digits(one.mean);
+  if (one.state_bytes) text += " (" + result::human_bytes(*one.state_bytes) + ")";
+  return text;
+}
+
+void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
+  if (answer.accuracies.empty()) return;
+  std::vector<std::string> parts;
+  for (const Accuracy& one : answer.accuracies) parts.push_back(accuracy_text(one));
+  const std::string& best = answer.measure.best;
+  lines.push_back({answer.measure.words + " (state)", shortened(parts)});
+  const bool alone = answer.accuracies.size() < 2;
+  if (answer.most_accurate.size() == 1) {
+    lines.push_back({best, answer.most_accurate.front()});
+  } else if (answer.most_accurate.size() > 1) {
+    lines.push_back(
+        {best, "cannot tell between " + listed(answer.most_accurate) + ": their seeds overlap"});
+  } else if (!alone) {
+    lines.push_back({best, "not ranked: that takes two seeds or more of each (model_seed)"});
+  }
+}
+
+/// "fastest forward pass", "fastest step".
+std::string timed_words(const Answer& answer) {
+  if (answer.what == "forward" || answer.what == "backward") return answer.what + " pass";
+  if (answer.what == "forward+backward") return "forward and backward pass";
+  return answer.what.empty() ? "time" : answer.what;
+}
+
+/// The first crossover of `label`, or of any with an empty one: if possible one that has a slower
+/// length before it. Without one the next run may find no crossover at all.
+const Crossover* crossing_found(const Answer& answer, const std::string& label) {
+  const Crossover* unbounded = nullptr;
+  for (const Crossover& one : answer.crossings) {
+    if (one.crossing != Crossing::found || (!label.empty() && one.label != label)) continue;
+    if (one.low) return &one;
+    if (unbounded == nullptr) unbounded = &one;
+  }
+  return unbounded;
+}
+
+std::string spoken(const Answer& answer) {
+  const Fastest& last = answer.fastest.back();
+  std::string text;
+  if (last.x) text += "at " + answer.axis + " " + place_text(answer.axis, *last.x) + " ";
+  const std::string timed = timed_words(answer);
+  if (last.labels.size() == 1) {
+    text += last.labels.front() + " (" + last.implementation + ") has the fastest " + timed + ", " +
+            result::human_seconds(last.seconds);
+  } else {
+    text += "the fastest " + timed + " is that of " + listed(last.labels, " or ") +
+            ", which these intervals cannot tell apart";
+  }
+  const Crossover* crossing =
+      last.labels.size() == 1 ? crossing_found(answer, last.labels.front()) : nullptr;
+  if (crossing == nullptr) crossing = crossing_found(answer, "");
+  if (crossing == nullptr) return text;
+  return text + "; " + crossing->label + " (" + crossing->implementation +
+         ") is faster than exact attention (" + crossing->against + ") " + text_of(*crossing);
+}
+
+/// The answer that says most: with a crossover, else with a fastest.
+const Answer* telling(const std::vector<Answer>& answers) {
+  const Answer* found = nullptr;
+  for (const Answer& answer : answers) {
+    if (answer.fastest.empty()) continue;
+    if (crossing_found(answer, "") != nullptr) return &answer;
+    if (found == nullptr) found = &answer;
+  }
+  return found;
+}
+
+/// `text` behind a topic, in lines of at most `width` columns.
+std::string hanging(const std::string& topic, const std::string& text, std::size_t width) {
+  const std::string head = "    " + topic + ": ";
+  std::string out;
+  for (const std::string& line : result::wrap(head.substr(4) + text, width > 30 ? width - 6 : 24)) {
+    out += (out.empty() ? "    " : "      ") + line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string place_text(const std::string& axis, double x) {
+  if (axis == "state_bytes") return result::human_bytes(x);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.10g", x);
+  return text.data();
+}
+
+std::string text_of(const Crossover& crossover) {
+  switch (crossover.crossing) {
+    case Crossing::found:
+      return "from " + rounded_length(crossover.length) + " tokens on (" +
+             (crossover.low ? rounded_length(*crossover.low) + " to " : "at most ") +
+             rounded_length(crossover.high) + ")";
+    case Crossing::below:
+      return "at all measured lengths, from " + place_text("length", crossover.shortest) + " on";
+    case Crossing::none:
+      return "not up to " + place_text("length", crossover.longest);
+    case Crossing::reverse:
+      return "at short lengths alone";
+    case Crossing::several:
+      return "at some lengths: the order changes more than once";
+    case Crossing::undecided:
+      return "cannot tell at " + place_text("length", crossover.longest);
+  }
+  return "";
+}
+
+std::vector<Line> lines_of(const Answer& answer) {
+  std::vector<Line> lines;
+  if (!answer.fastest.empty()) lines.push_back({"fastest", fastest_text(answer)});
+  if (answer.one_process_each) {
+    lines.push_back({"fastest", "not ranked: one process timed each; --rounds 3 or more ranks"});
+  }
+  for (const Crossover& one : answer.crossings) {
+    lines.push_back({one.label + " (" + one.implementation + ") faster than exact attention (" +
+                         one.against + ")",
+                     text_of(one)});
+  }
+  for (const auto& [label, found] : answer.searched) {
+    lines.push_back({label + " faster than exact attention from (tokens)", found});
+  }
+  const std::string at =
+      answer.bytes_at ? " at " + answer.axis + " " + place_text(answer.axis, *answer.bytes_at) : "";
+  if (!answer.workspaces.empty()) {
+    lines.push_back({"smallest workspace" + at, shortened(amounts_text(answer.workspaces))});
+  }
+  if (!answer.states.empty() && answer.accuracies.empty()) {
+    lines.push_back({"smallest state" + at, shortened(amounts_text(answer.states))});
+  }
+  add_accuracy_lines(answer, lines);
+  return lines;
+}
+
+std::vector<Line> lines_of(const std::vector<Exception>& exceptions) {
+  std::vector<Line> lines;
+  for (const Exception& one : exceptions) {
+    const std::string count = std::to_string(one.count) + " " + result::to_string(one.status);
+    lines.push_back({count, shortened(one.labels)});
+  }
+  return lines;
+}
+
+std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers) {
+  const Answer* answer = telling(answers);
+  std::string said;
+  if (answer != nullptr) {
+    said = spoken(*answer);
+  } else {
+    for (const Answer& one : answers) {
+      if (one.accuracies.empty() || answer != nullptr) continue;
+      answer = &one;
+      std::vector<std::string> parts;
+      for (const Accuracy& each : one.accuracies) parts.push_back(accuracy_text(each));
+      said = "after training the " + one.measure.plural + " (with the bytes of the state) are " +
+             shortened(parts);
+    }
+  }
+  if (answer == nullptr) return "";
+  std::string where = machine;
+  if (!answer->conditions.empty()) where += (where.empty() ? "" : ", ") + answer->conditions;
+  return (where.empty() ? "" : "On " + where + ": ") + said + ".";
+}
+
+std::string text_of(const Verdict& verdict, std::size_t width) {
+  std::string text;
+  for (const Answer& answer : verdict.answers) {
+    const std::vector<Line> lines = lines_of(answer);
+    if (lines.empty()) continue;
+    text += "  " + answer.task + "\n";
+    for (const Line& line : lines) text += hanging(line.topic, line.text, width);
+  }
+  for (const Line& line : lines_of(verdict.exceptions)) {
+    text += hanging(line.topic, line.text, width).substr(2);
+  }
+  for (const std::string& line : result::wrap(verdict.sentence, width > 30 ? width - 2 : 28)) {
+    text += "  " + line + "\n";
+  }
+  return text.empty() ? "" : "Verdict\n" + text;
+}
+
+}  // namespace attnbench::reports::verdict

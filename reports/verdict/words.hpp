@@ -1,0 +1,37 @@
+// The verdict in words, for the terminal and the page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/verdict/verdict.hpp"
+
+namespace attnbench::reports::verdict {
+
+/// One line of an answer: "fastest" and what is.
+struct Line {
+  std::string topic;
+  std::string text;
+};
+
+/// What there is to say of one task, without what was not measured.
+std::vector<Line> lines_of(const Answer& answer);
+
+/// "softmax (decode), 2 more" for each status that is not ok, with its number of cells.
+std::vector<Line> lines_of(const std::vector<Exception>& exceptions);
+
+/// "from 1100 tokens on (900 to 1300)", "not up to 8192", …
+std::string text_of(const Crossover& crossover);
+
+/// A value of the axis: 1024, or 16.0 KiB of states.
+std::string place_text(const std::string& axis, double x);
+
+/// One sentence to repeat: machine, conditions, the fastest and its crossover, or the accuracy
+/// that trainings reached. Empty where nothing was ranked.
+std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers);
+
+/// For the terminal, at most `width` columns; ends with a newline, and is empty where there is
+/// nothing to say.
+std::string text_of(const Verdict& verdict, std::size_t width);
+
+}  // namespace attnbench::reports::verdict

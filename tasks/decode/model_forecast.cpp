@@ -1,0 +1,75 @@
+// Settings and forecast of the scope `model`.
+#include "attention/layer.hpp"
+#include "tasks/call/settings.hpp"
+#include "tasks/decode/model_decode.hpp"
+#include "tasks/forecast.hpp"
+#include "tasks/training/model_options.hpp"
+
+namespace attnbench::tasks::decode {
+namespace {
+
+using training::ModelOptions;
+
+/// Weights of the projections around one mix.
+double projection_weights(const Mechanism& mechanism) {
+  const Problem& problem = mechanism.problem;
+  auto weights = static_cast<double>(problem.width() * problem.heads * problem.value_dim);
+  for (const Role& role : mechanism.roles()) {
+    if (role.feed == Feed::slice || role.source == Source::latent_stream) continue;
+    const std::int64_t heads = role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
+    weights += static_cast<double>(problem.width() * heads * role.width);
+  }
+  return weights;
+}
+
+}  // namespace
+
+bool decodes_model(const Cell& cell) { return cell.settings.text("scope") == "model"; }
+
+std::vector<Option> model_decode_settings() {
+  std::vector<Option> wanted;
+  for (Option& one : call::declared_kinds()) {
+    for (const char* name : {"layers", "vocabulary", "mlp", "mlp_width", "norm", "tied_head"}) {
+      if (one.name == name) wanted.push_back(one);
+    }
+  }
+  return wanted;
+}
+
+Forecast forecast_model_decode(const Registry& registry, const Cell& cell, Forecast mix) {
+  const ModelOptions options = training::model_options_from(cell.settings);
+  Problem whole = mix.problem;
+  whole.length = whole.key_length = mix.problem.length + cell.settings.integer("steps");
+  training::require_consistent(options, whole);
+  double projections = 0;
+  {
+    const SingleThread alone;
+    const auto mechanism = make_on_cpu(registry, cell, mix);
+    if (options.positions == training::Positions::rotary) mix.support = rotary_support(*mechanism);
+    if (!mix.support) return mix;
+    projections = projection_weights(*mechanism);
+  }
+  const auto layers = static_cast<double>(options.layers);
+  const auto batch = static_cast<double>(mix.problem.batch);
+  const auto bytes = static_cast<double>(bytes_of(mix.problem.dtype));
+  const auto width = static_cast<double>(whole.width());
+  const auto vocabulary = static_cast<double>(options.vocabulary);
+  const double products = options.mlp == training::Mlp::gated ? 3 : 2;
+  const auto hidden = static_cast<double>(training::mlp_width(options, whole));
+  const double weights =
+      layers * projections + static_cast<double>(training::weights_around(options, whole));
+  const double multiplied = layers * (projections + products * width * hidden) + width * vocabulary;
+  const double context = batch * static_cast<double>(mix.problem.length);
+  // The caller's cost is that of one mix's step.
+  mix.cost.model_flops = layers * mix.cost.model_flops + 2 * batch * multiplied;
+  mix.cost.executed_flops = layers * mix.cost.executed_flops + 2 * batch * multiplied;
+  mix.cost.state_bytes *= layers;
+  // The state is read, and so is every weight; logits are written.
+  mix.cost.minimal_bytes = mix.cost.state_bytes + (weights + batch * vocabulary) * bytes;
+  // A saved state, its home and a prefill's own; one block's tensors of the whole context.
+  mix.peak_bytes = weights * bytes + 3 * mix.cost.state_bytes + mix.peak_bytes +
+                   context * (5 * width + products * hidden) * bytes;
+  return mix;
+}
+
+}  // namespace attnbench::tasks::decode

@@ -1,0 +1,137 @@
+// The task lm: bits per byte of a language model over the bytes of a text, at the length of
+// training and at longer ones. The text is prepared by `attnbench data lm`; a cell without it is
+// skipped.
+#include <nlohmann/json.hpp>
+
+#include "tasks/lm/sequences.hpp"
+#include "tasks/prepared/data_task.hpp"
+#include "tasks/settings.hpp"
+#include "tasks/training/task.hpp"
+
+namespace attnbench::tasks {
+namespace lm {
+namespace {
+
+/// The only text of `folder` that is wanted. Throws MissingData, and UsageError where it may be one
+/// of several.
+std::shared_ptr<const prepared::Cache> the_text(const prepared::Wanted& wanted) {
+  const std::filesystem::path folder = prepared::data_folder();
+  std::shared_ptr<const prepared::Cache> found = prepared::find_cache(folder, wanted);
+  for (const prepared::PreparedFile& file : prepared::caches_in(folder)) {
+    if (!file.cache || !difference(*file.cache, wanted).empty()) continue;
+    if (file.cache->content_hash() == found->content_hash()) continue;
+    const auto name = [](const prepared::Cache& cache) {
+      return cache.description().settings.value("text", "");
+    };
+    throw UsageError(folder.string() + ": several texts are prepared, among them " + name(*found) +
+                     " and " + name(*file.cache) + ": set text to the name of one");
+  }
+  return found;
+}
+
+class LmTask final : public training::TrainingTask {
+ public:
+  std::string name() const override { return "lm"; }
+  std::string title() const override {
+    return "The next byte of a text, after training: bits per byte";
+  }
+  std::vector<std::string> figures() const override {
+    return {"bits_per_byte",
+            "bits_per_byte_over_length",
+            "bits_per_byte_over_steps",
+            "bits_per_byte_over_state",
+            "bits_per_byte_over_time",
+            "bits_per_byte_over_memory",
+            "bits_per_byte_over_learning_rate"};
+  }
+  std::vector<std::string> further_figures() const override {
+    return {"loss_curves", "learning_curves"};
+  }
+  std::vector<Departure> differs_from() const override {
+    return {
+        {"tokens are bytes; language models of the papers have tokens of some four letters, whose "
+         "perplexity cannot be compared with that of a byte",
+         "not offered: no tokeniser"},
+        {"a sequence sees nothing of the one before, in training and in the test",
+         "not offered in a run; a state goes on through a whole text in `attnbench generate`"}};
+  }
+  std::vector<Option> settings() const override;
+  std::vector<Option> data_settings() const override;
+  std::unique_ptr<training::DataSet> data_set(const Options& settings,
+                                              std::uint64_t run_seed) const override;
+  void fit(const Options& settings, training::ModelOptions& model) const override;
+  void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
+                 const training::StateBytes& state, result::Training& record) const override;
+  /// Prepared in the program, not written by the worker.
+  const TaskData* data() const override { return nullptr; }
+};
+
+std::vector<Option> LmTask::settings() const {
+  std::vector<Option> declared = TrainingTask::settings();
+  const auto set = [&](const char* name, OptionValue fallback) {
+    for (Option& one : declared) {
+      if (one.name == name) one.fallback = std::move(fallback);
+    }
+  };
+  set("batch", std::int64_t{16});
+  set("heads", std::int64_t{2});
+  set("order", std::string("fresh"));
+  set("steps", std::int64_t{2000});
+  set("evaluate_every", std::int64_t{200});
+  return declared;
+}
+
+std::vector<Option> LmTask::data_settings() const {
+  std::vector<Option> settings = prepared::find_data_task("lm")->settings;
+  append(settings,
+         {Option::integer("vocabulary", 256, "ids of tokens: the bytes", 256, 256),
+          integer_setting("length", 256, "tokens T of a training sequence"),
+          text_setting("segments", "1, 1.5, 2, 4",
+                       "lengths that the test is scored at, as multiples of the training length"),
+          integer_setting("validation_bytes", 0, "the first of the split; 0 = all", 0),
+          integer_setting("test_bytes", 0, "the first of the split; 0 = all", 0),
+          text_setting("positions_beyond", "refused",
+                       "of learned positions in segments longer than training: refused, or "
+                       "untrained, as they were drawn",
+                       {"refused", "untrained"})});
+  return settings;
+}
+
+std::unique_ptr<training::DataSet> LmTask::data_set(const Options& settings,
+                                                    std::uint64_t run_seed) const {
+  Cutting cutting;
+  cutting.length = settings.integer("length");
+  cutting.segments = segments_from(settings.text("segments"));
+  cutting.validation_bytes = settings.integer("validation_bytes");
+  cutting.test_bytes = settings.integer("test_bytes");
+  cutting.seed = training::data_seed(settings, run_seed);
+  return std::make_unique<Sequences>(the_text(wanted_of(*prepared::find_data_task("lm"), settings)),
+                                     cutting);
+}
+
+void LmTask::fit(const Options& settings, training::ModelOptions& model) const {
+  const bool longer = segments_from(settings.text("segments")).size() > 1;
+  if (model.positions == training::Positions::learned && longer &&
+      settings.text("positions_beyond") == "refused") {
+    throw UsageError("learned positions end with the training length, " +
+                     std::to_string(settings.integer("length")) +
+                     ", and segments go beyond it: set segments to \"1\", or positions_beyond to "
+                     "untrained");
+  }
+}
+
+void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+                       const training::StateBytes&, result::Training& record) const {
+  const auto& sequences = dynamic_cast<const Sequences&>(data);
+  record.data = sequences.facts();
+  for (const Level& level : counted_levels(sequences.text(), sequences.cutting().test_bytes)) {
+    record.levels.push_back({level.context, level.bits_per_byte});
+  }
+}
+
+}  // namespace
+}  // namespace lm
+
+std::unique_ptr<Task> make_lm() { return std::make_unique<lm::LmTask>(); }
+
+}  // namespace attnbench::tasks

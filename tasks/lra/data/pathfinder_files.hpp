@@ -1,0 +1,34 @@
+// Reader of published Pathfinder images: PNGs and their metadata, in a folder or inside
+// lra_release.gz, of which no byte is unpacked to disk.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tasks/prepared/rows.hpp"
+
+namespace attnbench::tasks::lra {
+
+using namespace prepared;
+
+struct PathfinderFileRules {
+  int side = 32;
+  std::string difficulty = "hard";  ///< chooses curv_contour_length_14 where there are several
+  std::uint64_t seed = 0;           ///< of the split: 80 % train, 10 % validation, 10 % test
+};
+
+/// imgs/K/sample_I.png and metadata/K.npy under curv_baseline, curv_contour_length_9 or _14. A
+/// row's place follows from K, I and the seed, not from the order of the files; everybody else's
+/// split follows from the order in which a system listed them.
+///
+/// Throws UsageError "FROM, member NAME: …": no such files; a PNG without a line of metadata, or a
+/// line without a PNG; what read_grey_png refuses; a label other than 0 and 1. The empty PNG that
+/// the published easy set of 32 pixels is known to hold (curv_baseline/imgs/0/sample_172.png) is
+/// skipped, and notes.skipped names it.
+std::unique_ptr<RowSource> read_pathfinder(const std::filesystem::path& from,
+                                           const PathfinderFileRules& rules = {},
+                                           const ProgressCall& progress = {});
+
+}  // namespace attnbench::tasks::lra

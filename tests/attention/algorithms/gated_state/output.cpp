@@ -1,0 +1,114 @@
+// What the option `output` does with the outputs of the mechanisms with a gated state, and of ABC.
+#include "tests/attention/held.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/registry.hpp"
+
+namespace attnbench {
+namespace {
+
+using test::Held;
+using test::relative_error;
+using test::Said;
+
+const std::vector<std::string> with_output{"delta", "gla", "retention", "mamba2", "abc"};
+
+Held with_kind(const std::string& mechanism, const char* kind, Pattern pattern = Pattern::causal) {
+  Problem problem;
+  problem.batch = problem.heads = 2;
+  problem.length = 37;
+  problem.key_length = pattern == Pattern::cross ? 29 : 37;
+  problem.head_dim = 5;
+  problem.value_dim = 7;
+  problem.pattern = pattern;
+  return {mechanism, problem, {{"output", test::word(kind)}, {"chunk", test::count(8)}}};
+}
+
+}  // namespace
+
+TEST_CASE("output: normalised and gated are those of the definition, in every form") {
+  for (const std::string& mechanism : with_output) {
+    for (const char* kind : {"normalised", "gated"}) {
+      const Held held = with_kind(mechanism, kind);
+      const at::Tensor expected = held.expected();
+      for (const auto& name : test::implementations_of(mechanism)) {
+        CAPTURE(mechanism, kind, name);
+        CHECK(relative_error(held.output(name), expected) < 1e-12);
+        CHECK(relative_error(held.output(name, at::kFloat), expected) < 2e-5);
+        if (!held.entry.implementation(name).differentiable) continue;
+        test::check_gradients(held, name);
+        std::vector<std::string> roles{"key", "value"};
+        if (mechanism == "abc") roles.emplace_back("slots");
+        test::check_padding(held, name, {30, 37, roles});
+      }
+      test::check_steps(held, test::implementations_of(mechanism), {1, 20});
+    }
+  }
+  for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
+    const Held held = with_kind("abc", "gated", pattern);
+    CHECK(relative_error(held.output("composite"), held.expected()) < 1e-12);
+    test::check_gradients(held, "composite");
+  }
+}
+
+TEST_CASE("output: a norm of 1 whatever the size of the values, and silu of the gate") {
+  for (const std::string& mechanism : with_output) {
+    CAPTURE(mechanism);
+    Held plain = with_kind(mechanism, "plain");
+    Held held = with_kind(mechanism, "normalised");
+    Held gated = with_kind(mechanism, "gated");
+    for (Held* each : {&held, &gated}) {
+      for (const auto& [role, tensor] : plain.inputs.tensors) each->inputs.tensors[role] = tensor;
+    }
+    held.inputs.tensors["value"] = plain.inputs["value"] * 1e6;
+    const at::Tensor y = plain.output("chunked");
+    const at::Tensor want = y * at::rsqrt((y * y).mean(-1, true));
+    CHECK(relative_error(held.output("chunked"), want) < 1e-9);
+    // Where a plain output is small, the added 1e-5 shows: the rows are shorter, never longer.
+    held.inputs.tensors["value"] = plain.inputs["value"];
+    const at::Tensor normed = held.output("chunked");
+    CHECK((normed * normed).mean(-1).max().item<double>() < 1);
+    gated.inputs.tensors["output_gate"].fill_(2);
+    CHECK(relative_error(gated.output("chunked"), normed * (2 / (1 + std::exp(-2.0)))) < 1e-12);
+    gated.inputs.tensors["output_gate"].fill_(-1000);
+    CHECK(gated.output("chunked").abs().max().item<double>() == 0);
+    CHECK(at::isfinite(gated.gradients("chunked")["output_gate"]).all().item<bool>());
+  }
+}
+
+TEST_CASE("output: plain is the default, linear in the values, and unknown words are refused") {
+  for (const std::string& mechanism : with_output) {
+    CAPTURE(mechanism);
+    const Entry& entry = test::registry().entry(mechanism);
+    CHECK(Options::resolve(entry.options, {}).text("output") == "plain");
+    CHECK_THROWS_AS(Options::resolve(entry.options, {{"output", test::word("swish")}}), UsageError);
+    const Held held = with_kind(mechanism, "plain");
+    Held other = held, sum = held;
+    other.inputs.tensors["value"] = at::randn_like(held.inputs["value"]);
+    sum.inputs.tensors["value"] = held.inputs["value"] * 2 - other.inputs["value"] * 0.5;
+    for (const auto& name : test::implementations_of(mechanism)) {
+      CAPTURE(name);
+      const at::Tensor want = held.output(name) * 2 - other.output(name) * 0.5;
+      CHECK(relative_error(sum.output(name), want) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("output: the cost counts the norm and the gate, and reads the gate") {
+  for (const std::string& mechanism : with_output) {
+    CAPTURE(mechanism);
+    const Held plain = with_kind(mechanism, "plain");
+    const Held normed = with_kind(mechanism, "normalised");
+    const Held gated = with_kind(mechanism, "gated");
+    for (const Implementation& each : plain.entry.implementations) {
+      CAPTURE(each.name);
+      const auto cost = [&](const Held& held) { return each.cost(held.options, held.problem); };
+      CHECK(cost(normed).model_flops > cost(plain).model_flops);
+      CHECK(cost(gated).model_flops > cost(normed).model_flops);
+      CHECK(cost(normed).minimal_bytes == cost(plain).minimal_bytes);
+      CHECK(cost(gated).minimal_bytes - cost(plain).minimal_bytes == 2.0 * 2 * 37 * 7 * 4);
+      CHECK(cost(gated).exponentials - cost(plain).exponentials == 2.0 * 2 * 37 * 7);
+    }
+  }
+}
+
+}  // namespace attnbench

@@ -1,0 +1,289 @@
+"""The cases of agree.py: mechanisms of ours, and the packages' functions that they are held to.
+
+What a published layer does around the function (unit keys, sigmoids, rotations) is done here, as our
+mechanism does it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional
+
+# Batch, heads, tokens, width of keys, width of values: odd ones, and more tokens than our chunks.
+SIZES = ((2, 3, 37, 5, 7), (1, 2, 129, 33, 16), (1, 4, 200, 16, 31))
+
+
+def plain_widths(keys, values):
+    return {"query": keys, "key": keys, "value": values}
+
+
+@dataclasses.dataclass
+class Case:
+    """One mechanism of ours against one function of a package.
+
+    inputs: widths of the roles, as a function of the widths of keys and values.
+    parameters: the mechanism's, what apply calls them: their shapes as functions of a size.
+    theirs: takes the same tensors, [B, H, T, width], and parameters, and returns [B, H, T, Dv].
+    """
+
+    name: str
+    mechanism: str
+    against: str
+    theirs: Callable
+    inputs: Callable = plain_widths
+    parameters: dict = dataclasses.field(default_factory=dict)
+    options: dict = dataclasses.field(default_factory=dict)
+    constants: tuple = ()  # parameters that are not trained: without a gradient
+    pattern: str = "causal"
+    sizes: tuple = SIZES
+
+
+def by_token(*heads_first):
+    """[B, T, H, …] of [B, H, T, …]; both ways."""
+    turned = tuple(x.transpose(1, 2) for x in heads_first)
+    return turned[0] if len(turned) == 1 else turned
+
+
+def unit(x, epsilon=1e-6):
+    return x / ((x * x).sum(-1, keepdim=True) + epsilon).sqrt()
+
+
+def turned(x):
+    """Pairs of channels rotated by their position, as RetNet does; an odd last one is not."""
+    even = x.size(-1) // 2 * 2
+    place = torch.arange(x.size(2), dtype=x.dtype)
+    rate = 10000.0 ** (-torch.arange(0, even, 2, dtype=x.dtype) / max(even, 1))
+    angle = place[:, None] * rate
+    first, second = x[..., 0:even:2], x[..., 1:even:2]
+    pairs = (
+        first * angle.cos() - second * angle.sin(),
+        first * angle.sin() + second * angle.cos(),
+    )
+    return torch.cat([torch.stack(pairs, -1).flatten(-2), x[..., even:]], -1)
+
+
+def log_decay(gate, a_log, bias):
+    """-exp(a_log) softplus(gate + bias), a_log and bias of each head."""
+    return -a_log.exp()[:, None] * functional.softplus(gate + bias[:, None])
+
+
+# ---- the packages' functions, fed as their layers feed them
+
+
+def retention(query, key, value):
+    from fla.ops.retention.naive import naive_retention
+
+    return naive_retention(turned(query), turned(key), value)
+
+
+def lightning(query, key, value):
+    from fla.ops.simple_gla.naive import naive_recurrent_simple_gla
+
+    heads, tokens = query.shape[1:3]
+    decay = -8.0 * torch.arange(heads, dtype=query.dtype) / heads
+    decay = decay[:, None].expand(query.size(0), heads, tokens)
+    return by_token(naive_recurrent_simple_gla(*by_token(query, key, value, decay))[0])
+
+
+def delta(query, key, value, beta):
+    from fla.ops.delta_rule.naive import delta_rule_recurrence
+
+    return delta_rule_recurrence(unit(query), unit(key), value, beta.sigmoid())[0]
+
+
+def gated_delta(query, key, value, beta, gate, a_log, bias):
+    from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule
+
+    decay = log_decay(gate, a_log, bias)[..., 0]
+    parts = by_token(unit(query), unit(key), value, beta.sigmoid()[..., 0], decay)
+    return by_token(naive_recurrent_gated_delta_rule(*parts)[0])
+
+
+def gated_delta_chunks(query, key, value, beta, gate, a_log, bias):
+    from fla.ops.gated_delta_rule.naive import naive_chunk_gated_delta_rule
+
+    decay = log_decay(gate, a_log, bias)[..., 0]
+    parts = by_token(unit(query), unit(key), value, decay, beta.sigmoid()[..., 0])
+    return by_token(naive_chunk_gated_delta_rule(*parts)[0])
+
+
+def kda(query, key, value, beta, gate, a_log, bias):
+    from fla.ops.kda.naive import naive_recurrent_kda
+
+    decay = log_decay(gate, a_log, bias)
+    parts = by_token(unit(query), unit(key), value, decay, beta.sigmoid()[..., 0])
+    return by_token(naive_recurrent_kda(*parts)[0])
+
+
+def gla(query, key, value, gate):
+    from fla.ops.gla.naive import naive_recurrent_gla
+
+    decay = functional.logsigmoid(gate) / 16
+    return by_token(naive_recurrent_gla(*by_token(query, key, value, decay))[0])
+
+
+def mamba2(query, key, value, time_step, a_log, bias, skip):
+    from fla.ops.simple_gla.naive import naive_recurrent_simple_gla
+
+    step = functional.softplus(time_step + bias[:, None])
+    decay = (-a_log.exp()[:, None] * step)[..., 0]
+    parts = by_token(query, key, step * value, decay)
+    return by_token(naive_recurrent_simple_gla(*parts, scale=1.0)[0]) + skip[:, None] * value
+
+
+def abc(query, key, value, slots):
+    from fla.ops.abc.naive import naive_recurrent_abc
+
+    return naive_recurrent_abc(query, key, value, slots)[0]
+
+
+def gsa(query, key, value, slots):
+    from fla.ops.gsa.naive import naive_recurrent_gsa
+
+    decay = functional.logsigmoid(slots) / 8
+    parts = by_token(query, key, value, -torch.expm1(decay), decay)
+    return by_token(naive_recurrent_gsa(*parts)[0])
+
+
+def linear(query, key, value):
+    from fla.ops.linear_attn.naive import naive_recurrent_linear_attn
+
+    # Their own normalisation is a Triton kernel: a column of ones carries the sum of weights.
+    values = torch.cat([value, torch.ones_like(value[..., :1])], -1)
+    parts = by_token(functional.elu(query) + 1, functional.elu(key) + 1, values)
+    mixed = by_token(naive_recurrent_linear_attn(*parts, scale=1.0)[0])
+    return mixed[..., :-1] / (mixed[..., -1:] + 1e-6)
+
+
+def nystromformer(query, key, value):
+    from nystrom_attention import NystromAttention
+
+    width = query.size(-1)
+    layer = NystromAttention(width, width, 1, num_landmarks=7, pinv_iterations=6, residual=False)
+    layer.to_qkv = layer.to_out = torch.nn.Identity()  # the mixing alone
+    # A head at a time: it scales the first step of its inverse by the greatest sum of all heads.
+    heads = [
+        [
+            layer(torch.cat([x[b, h] for x in (query, key, value)], -1)[None])[0]
+            for h in range(query.size(1))
+        ]
+        for b in range(query.size(0))
+    ]
+    return torch.stack([torch.stack(row) for row in heads])
+
+
+def linformer(query, key, value, E, F):
+    from linformer import LinformerSelfAttention
+
+    batch, heads, length, width = query.shape
+
+    class Slice(torch.nn.Module):
+        def __init__(self, part):
+            super().__init__()
+            self.part = part
+
+        def forward(self, x):
+            return x.chunk(3, -1)[self.part]
+
+    layer = LinformerSelfAttention(heads * width, length, k=E.size(0), heads=heads)
+    layer.to_q, layer.to_k, layer.to_v = Slice(0), Slice(1), Slice(2)
+    layer.to_out = torch.nn.Identity()
+    del layer.proj_k, layer.proj_v
+    layer.proj_k, layer.proj_v = E.T, F.T
+    tokens = torch.cat([by_token(x).reshape(batch, length, -1) for x in (query, key, value)], -1)
+    return by_token(layer(tokens).reshape(batch, length, heads, width))
+
+
+def performer(query, key, value, omega):
+    from performer_pytorch import FastAttention
+
+    layer = FastAttention(query.size(-1), nb_features=omega.size(-2))
+    layer.projection_matrix = omega
+    return layer(query, key, value)
+
+
+def with_gate(width):
+    def widths(keys, values):
+        return {**plain_widths(keys, values), "beta": 1, "gate": width or keys}
+
+    return widths
+
+
+EVEN = ((2, 3, 35, 5, 5), (1, 2, 133, 33, 33))  # as many tokens in each of 7 segments
+
+
+def of_head(size):
+    return size[1], 1
+
+
+def of_channel(size):
+    return size[1], size[3]
+
+
+def of_projection(size):
+    return 9, size[2]
+
+
+def of_features(size):
+    return 32, size[3]
+
+
+DECAY = {"a_log": of_head, "bias": of_head}
+CASES = [
+    Case("retention", "retention", "fla naive_retention", retention),
+    Case(
+        "retention, Lightning's decays", "retention", "fla naive_recurrent_simple_gla", lightning,
+        options={"decay": "fixed"},
+    ),
+    Case(
+        "DeltaNet", "delta", "fla delta_rule_recurrence", delta,
+        lambda keys, values: {**plain_widths(keys, values), "beta": 1},
+    ),
+    Case(
+        "Gated DeltaNet", "gated_delta", "fla naive_recurrent_gated_delta_rule", gated_delta,
+        with_gate(1), DECAY,
+    ),
+    Case(
+        "Gated DeltaNet", "gated_delta", "fla naive_chunk_gated_delta_rule", gated_delta_chunks,
+        with_gate(1), DECAY,
+    ),
+    Case(
+        "Kimi Delta Attention", "kda", "fla naive_recurrent_kda", kda,
+        with_gate(0), {"a_log": of_head, "bias": of_channel},
+    ),
+    Case(
+        "GLA", "gla", "fla naive_recurrent_gla", gla,
+        lambda keys, values: {**plain_widths(keys, values), "gate": keys},
+    ),
+    Case(
+        "Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
+        lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
+        {**DECAY, "skip": of_head},
+    ),
+    Case(
+        "ABC", "abc", "fla naive_recurrent_abc", abc,
+        lambda keys, values: {**plain_widths(keys, values), "slots": 9},
+        options={"latents_per_head": 9},
+    ),
+    Case(
+        "GSA", "gsa", "fla naive_recurrent_gsa", gsa,
+        lambda keys, values: {**plain_widths(keys, values), "slots": 9},
+        options={"latents_per_head": 9},
+    ),
+    Case("linear", "linear", "fla naive_recurrent_linear_attn", linear),
+    Case(
+        "Nyströmformer", "nystromformer", "nystrom-attention NystromAttention", nystromformer,
+        options={"landmarks": 7}, pattern="bidirectional", sizes=EVEN,
+    ),
+    Case(
+        "Linformer", "linformer", "linformer LinformerSelfAttention", linformer,
+        parameters={"E": of_projection, "F": of_projection}, options={"projected_length": 9},
+        pattern="bidirectional", sizes=EVEN,
+    ),
+    Case(
+        "Performer, published form", "performer", "performer-pytorch FastAttention", performer,
+        parameters={"omega": of_features}, constants=("omega",), options={"features": 32, "form": "published"},
+        pattern="bidirectional",
+    ),
+]  # fmt: skip

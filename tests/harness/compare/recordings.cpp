@@ -1,0 +1,113 @@
+// The verdict over stored recordings of machines, made by `harness/compare/study.py record`: rounds
+// of one side against itself, or against the plugin `slowed`.
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/compare/paired.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using compare::Match;
+using compare::Verdict;
+using Json = nlohmann::json;
+
+namespace {
+
+std::vector<std::filesystem::path> recordings() {
+  std::vector<std::filesystem::path> files;
+  const auto folder =
+      std::filesystem::path(ATTNBENCH_SOURCE_DIR) / "tests/harness/compare/recordings";
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (entry.path().extension() == ".gz") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Json unpacked(const std::filesystem::path& file) {
+  gzFile stream = gzopen(file.c_str(), "rb");
+  REQUIRE(stream != nullptr);
+  std::string text;
+  std::array<char, 65536> part{};
+  int count = 0;
+  while ((count = gzread(stream, part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(count));
+  }
+  gzclose(stream);
+  REQUIRE(count == 0);
+  return Json::parse(text);
+}
+
+result::CellRecord recorded_side(const std::string& id, const Json& rounds, std::size_t begin,
+                                 std::size_t count, std::size_t side) {
+  result::CellRecord cell;
+  cell.id = id;
+  cell.status = result::Status::ok;
+  result::Timing& timing = cell.timing["forward"];
+  for (std::size_t i = 0; i < count; ++i) {
+    result::TimingRound one;
+    one.round = static_cast<std::int64_t>(i);
+    one.median_seconds = rounds.at(begin + i).at(side).get<double>();
+    timing.rounds.push_back(one);
+  }
+  timing.median_seconds = timing.low_seconds = timing.high_seconds =
+      timing.rounds.front().median_seconds;
+  return cell;
+}
+
+/// The verdict of `count` rounds of one cell, which shares the error with all cells recorded.
+Verdict verdict_of_block(const Json& rounds, std::size_t begin, std::size_t count,
+                         std::size_t cells, int confirm) {
+  compare::Gate gate;
+  gate.confirm = confirm;
+  gate.confidence = 1 - 0.05 / static_cast<double>(cells);
+  result::Result result;
+  const std::array<const char*, 3> ids{"base", "new", "again"};
+  for (std::size_t side = 0; side < 3; ++side) {
+    result.cells.push_back(recorded_side(ids[side], rounds, begin, count, side));
+  }
+  const std::vector<Match> matches{{"cell", "base", "new", "again"}};
+  return compare::paired(result, {"base", "new", "again"}, matches, gate).pairs.at(0).verdict;
+}
+
+std::map<std::string, int> verdicts_of_blocks(const Json& recording, std::size_t size,
+                                              int confirm) {
+  std::map<std::string, int> count{{"SLOW", 0}, {"FAST", 0}, {"SAME", 0}, {"UNCLEAR", 0}};
+  const Json& cells = recording.at("cells");
+  for (const auto& [name, rounds] : cells.items()) {
+    for (std::size_t begin = 0; begin + size <= rounds.size(); begin += size) {
+      ++count[to_string(verdict_of_block(rounds, begin, size, cells.size(), confirm))];
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("verdicts over stored recordings: few false alarms, and what the study says",
+          "[compare][ab]") {
+  const auto files = recordings();
+  if (files.empty()) WARN("no recording is stored: harness/compare/study.py record makes one");
+  for (const auto& file : files) {
+    INFO(file.filename().string());
+    const Json recording = unpacked(file);
+    const auto at_12 = verdicts_of_blocks(recording, 12, 0);
+    const auto confirmed = verdicts_of_blocks(recording, 60, 12);
+    // The study's rules, in Python, are these.
+    CHECK(Json(at_12) == recording.at("verdicts").at("12"));
+    CHECK(Json(confirmed) == recording.at("verdicts").at("60"));
+    int total = 0;
+    for (const auto& [verdict, count] : at_12) total += count;
+    REQUIRE(total > 0);
+    CHECK(at_12.at("FAST") * 100 <= total);
+    if (recording.at("percent") == 0) CHECK(at_12.at("SLOW") * 100 <= total);
+  }
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""harness/compare/study.py: its rules on numbers made by hand, and a recording that is cut."""
+
+import gzip
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+STUDY = SOURCE / "harness" / "compare" / "study.py"
+sys.path.insert(0, str(STUDY.parent))
+sys.dont_write_bytecode = True
+
+import study  # noqa: E402
+
+
+class Rules(unittest.TestCase):
+    def test_order_statistics_are_those_of_the_program(self):
+        # tests/core/statistics.cpp and tests/harness/compare/gate.cpp have the same numbers.
+        self.assertIsNone(study.order_rank(5, 0.95))
+        self.assertEqual(study.order_rank(6, 0.95), 0)
+        self.assertEqual(study.order_rank(9, 0.95), 1)
+        self.assertEqual(study.order_interval(list(range(12)), 0.95), (2, 9))
+
+    def test_signed_ranks_have_wilcoxons_table(self):
+        self.assertIsNone(study.signed_rank(5, 0.95))
+        # The table's critical value for n = 12 at 5 % is 13: W <= 13 rejects.
+        self.assertEqual(study.signed_rank(12, 0.95), 13)
+        self.assertEqual(study.signed_rank(8, 0.95), 3)
+        low, high = study.signed_interval([float(x) for x in range(1, 9)], 0.95)
+        self.assertEqual((low, high), (2.0, 7.0))  # of 1, 1.5, 2, 2, 2.5, … the fourth
+
+    def test_verdicts_need_the_whole_interval(self):
+        self.assertEqual(study.verdict_of((0.031, 0.05), 0.03), "SLOW")
+        self.assertEqual(study.verdict_of((0.02, 0.05), 0.03), "UNCLEAR")
+        self.assertEqual(study.verdict_of((-0.02, 0.02), 0.03), "SAME")
+        self.assertEqual(study.verdict_of((-0.06, -0.05), 0.03), "FAST")
+        self.assertEqual(study.verdict_of(None, 0.03), "UNCLEAR")
+
+    def test_a_control_that_moves_leaves_no_verdict(self):
+        moved = [math.log(1.1)] * 12
+        self.assertEqual(study.look_at(moved, [0.0] * 12, 0.95, 0.03, study.order_interval), "SLOW")
+        self.assertEqual(study.look_at(moved, moved, 0.95, 0.03, study.order_interval), "UNCLEAR")
+
+    def test_only_what_is_unclear_goes_on_and_what_is_slow_is_confirmed(self):
+        def rounds(values):
+            return lambda count: ([values.pop(0) for _ in range(count)], [0.0] * count)
+
+        slow = math.log(1.1)
+        run = lambda values, confirm: study.sequential(  # noqa: E731
+            rounds(values), (12, 24, 48), 9, 0.03, study.order_interval, confirm)
+        self.assertEqual(run([0.0] * 12, 12), ("SAME", 12))
+        self.assertEqual(run([slow] * 24, 12), ("SLOW", 12))
+        self.assertEqual(run([slow] * 12 + [0.0] * 12, 12), ("UNCLEAR", 12))
+        self.assertEqual(run([-0.1, 0.1] * 24, 12), ("UNCLEAR", 48))
+
+
+class Recording(unittest.TestCase):
+    def test_a_run_of_ab_is_cut_into_blocks_and_saved(self):
+        def cell(identity, factor):
+            rounds = [{"round": i, "median_seconds": 0.01 * factor * (1 + 0.001 * (i % 3))}
+                      for i in range(50)]
+            rounds[7]["disturbed"] = True
+            return {"id": identity, "timing": {"forward": {"rounds": rounds}}}
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            matches = [{"name": "kernel a", "base": "1-base", "changed": "1-new", "control": "1-again"}]
+            document = {"suite": {"ab": {"matches": matches}},
+                        "cells": [cell("1-base", 1), cell("1-new", 1.1), cell("1-again", 1)]}
+            (folder / "result.json").write_text(json.dumps({"attnbench": document}))
+            saved = folder / "saved.json.gz"
+            command = [sys.executable, str(STUDY), "blocks"]
+            first = subprocess.run(command + [str(folder)], check=True, capture_output=True,
+                                   text=True).stdout
+            self.assertIn("| a run | 0 % | 12 | order statistics | 4 | 4 | 0 | 0 |", first)
+            self.assertIn("| a run | 0 % | 48 | signed ranks | 1 | 1 | 0 | 0 |", first)
+            recording = study.recorded(folder)
+            study.save(dict(recording, version=1), saved)
+            again = subprocess.run(command + [str(saved)], check=True, capture_output=True,
+                                   text=True).stdout
+            self.assertEqual(first, again)
+            self.assertEqual(study.recorded(saved)["verdicts"]["12"]["SLOW"], 4)
+            document["suite"] = {}
+            (folder / "result.json").write_text(json.dumps({"attnbench": document}))
+            refused = subprocess.run(command + [str(folder)], capture_output=True, text=True)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("no run of", refused.stderr)
+            for odd in (b"", saved.read_bytes()[:40], gzip.compress(b"[]"), gzip.compress(b"{}"),
+                        gzip.compress(b'{"version": 2, "cells": {}}')):
+                saved.write_bytes(odd)
+                refused = subprocess.run(command + [str(saved)], capture_output=True, text=True)
+                self.assertEqual(refused.returncode, 1, odd)
+                self.assertIn("saved.json.gz: ", refused.stderr)
+                self.assertNotIn("Traceback", refused.stderr)
+
+    def test_looks_stop_early_and_the_last_rounds_confirm(self):
+        def block(ratios):
+            return [[1.0, ratio, 1.0] for ratio in ratios]
+
+        def verdict(ratios):
+            return study.all_looks(block(ratios), 9, study.order_interval)
+
+        self.assertEqual(verdict([1.1] * 60), "SLOW")
+        self.assertEqual(verdict([1.1] * 12 + [1.0] * 36 + [1.1] * 12), "SLOW")
+        self.assertEqual(verdict([1.1] * 48 + [1.0] * 12), "UNCLEAR")
+        self.assertEqual(verdict([0.9, 1.1] * 30), "UNCLEAR")
+        self.assertEqual(verdict([1.0] * 60), "SAME")
+
+    def test_stored_recordings_are_whole_and_small(self):
+        files = sorted((SOURCE / "tests/harness/compare/recordings").glob("*.json.gz"))
+        for file in files:
+            recording = study.recorded(file)
+            for size, stored in recording["verdicts"].items():
+                self.assertEqual(study.verdicts_of(recording, int(size), study.order_interval), stored)
+        self.assertLess(sum(file.stat().st_size for file in files), 2**20)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+#include "harness/run/folder/python_word.hpp"
+
+#include "core/failure.hpp"
+#include "harness/run/folder/fingerprint.hpp"
+#include "harness/suite/suite_entries.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+using Catch::Matchers::Contains;
+
+TEST_CASE("a word of Python names a mechanism", "[run][python]") {
+  CHECK(run::mechanism_of("python:/a/near.py:Near") == "near");
+  CHECK(run::mechanism_of("python:/a/peers/fla.py:GatedDelta") == "fla_gated_delta");
+  CHECK(run::mechanism_of("python:fla.ops.gla:chunk_gla") == "fla_chunk_gla");
+  CHECK(run::mechanism_of("python:/a/my-file.py:HTTPServer2.Inner") ==
+        "my_file_http_server2_inner");
+  CHECK(run::mechanism_of("python:/a/1.py:f") == "py_1_f");
+  CHECK(run::file_of("python:/a:b/near.py:Near") == "/a:b/near.py");
+  CHECK(run::file_of("python:torch.nn:Linear").empty());
+  CHECK_FALSE(run::is_python("torchscript:near.pt"));
+}
+
+TEST_CASE("python:FILE.py:NAME is looked for beside the suite", "[suite][python]") {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "near.py", "");
+  std::vector<std::string> plugins;
+  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins) == "near");
+  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins) == "near");
+  CHECK(suite::resolve_script("python:torch.nn.functional:relu", folder.path(), plugins) ==
+        "torch_relu");
+  CHECK(plugins == std::vector<std::string>{"python:" + (folder / "near.py").string() + ":Near",
+                                            "python:torch.nn.functional:relu"});
+  const std::vector<std::pair<std::string, std::string>> words{
+      {"python:nowhere.py:Near", "there is no file"},
+      {"python:near.py", "expected python:FILE.py:NAME"},
+      {"python:near.py:", "expected python:FILE.py:NAME"},
+      {"python:near.py:a b", "expected python:FILE.py:NAME"},
+      {"python::Near", "expected python:FILE.py:NAME"},
+      {"python:a/b:Near", "is no file that ends in .py and no module"}};
+  for (const auto& [word, complaint] : words) {
+    INFO(word);
+    try {
+      suite::resolve_script(word, folder.path(), plugins);
+      FAIL("was taken");
+    } catch (const UsageFailure& failure) {
+      CHECK_THAT(failure.what(), Contains(complaint));
+    }
+  }
+}
+
+TEST_CASE("the fingerprint of a run follows the file in Python and what it depends on",
+          "[run][python]") {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "near.py", "one");
+  const std::string word = "python:" + (folder / "near.py").string() + ":Near";
+  const std::string first = run::binary_fingerprint({word});
+  test::write_file(folder / "near.py", "another text");
+  CHECK(run::binary_fingerprint({word}) != first);
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks what the launcher answers where nothing is built, and that it builds nothing for it."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PRESET = "preset_of_no_build"
+
+
+def call(*arguments, **more):
+    environment = dict(os.environ, ATTNBENCH_PRESET=PRESET, **more)
+    return subprocess.run([str(ROOT / "attnbench"), *arguments], env=environment, text=True,
+                          capture_output=True, timeout=120, check=False)
+
+
+class Unbuilt(unittest.TestCase):
+    def tearDown(self):
+        self.assertFalse((ROOT / "build" / PRESET).exists())
+
+    def test_help_lists_all_commands(self):
+        done = call("--help")
+        self.assertEqual(done.returncode, 0)
+        for source in (ROOT / "harness/commands").glob("*.cpp"):
+            for name in re.findall(r'line\.add\("(\w+)"', source.read_text(encoding="utf-8")):
+                self.assertRegex(done.stdout, rf"(?m)^  {name} +[A-Z]")
+        self.assertIn("Nothing is built yet", done.stderr)
+
+    def test_version_is_that_of_the_sources(self):
+        version = re.search(r"project\(attnbench VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+        done = call("--version")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(f"attnbench {version.group(1)}, not built", done.stdout)
+
+    def test_list_has_every_mechanism_and_suite_with_a_title(self):
+        done = call("list")
+        self.assertEqual(done.returncode, 0)
+        for pattern in ("attention/mechanisms/*.cpp", "suites/*.json"):
+            for file in ROOT.glob(pattern):
+                self.assertRegex(done.stdout, rf"(?m)^  {file.stem} +[A-Za-z]")
+        self.assertNotIn("latte ", call("list", "suites").stdout)
+
+    def test_doctor_examines_the_machine(self):
+        done = call("doctor", "--quick")
+        self.assertEqual(done.returncode, 0)
+        for word in ("cores", "memory", "disk free", "missing"):
+            self.assertIn(word, done.stdout)
+
+    def test_only_a_torch_that_can_be_built_with_replaces_the_systems(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch = pathlib.Path(folder) / "torch"
+            torch.mkdir()
+            (torch / "__init__.py").touch()
+            environment = {"PYTHONPATH": folder, "ATTNBENCH_TORCH": ""}
+            # Debian's package shares the libraries of libtorch-dev and has no such file.
+            self.assertRegex(call("doctor", "--quick", **environment).stdout, r"(?m)^LibTorch +of the system$")
+            (torch / "share/cmake/Torch").mkdir(parents=True)
+            (torch / "share/cmake/Torch/TorchConfigVersion.cmake").touch()
+            self.assertRegex(call("doctor", "--quick", **environment).stdout,
+                             rf"(?m)^LibTorch +{re.escape(str(torch))}$")
+
+
+if __name__ == "__main__":
+    unittest.main()

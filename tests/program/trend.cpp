@@ -1,0 +1,36 @@
+#include <filesystem>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/process.hpp"
+
+using namespace attnbench;
+
+TEST_CASE("trend adds a result once, draws it and never gates", "[trend]") {
+  const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+  const test::TemporaryFolder folder;
+  const std::string history = folder / "history.jsonl";
+  const auto trend = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{test::program(), "trend", "--history", history};
+    words.insert(words.end(), more.begin(), more.end());
+    return test::run(words);
+  };
+  CHECK(trend({}).exit_code == 2);  // there is none yet
+  const auto first = trend({fixture, "--out", folder / "out", "--no-render"});
+  INFO(first.err);
+  CHECK(first.exit_code == 0);
+  CHECK_THAT(first.out, Catch::Contains("added   ") && Catch::Contains("No level changed"));
+  CHECK(std::filesystem::exists(folder / "out/changes.md"));
+  const std::string before = test::read_file(history);
+  const auto again = trend({fixture});
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Catch::Contains("has it already"));
+  CHECK(test::read_file(history) == before);
+  test::write_file(history, before + "rubbish\n");
+  const auto rubbish = trend({});
+  CHECK(rubbish.exit_code == 0);
+  CHECK_THAT(rubbish.err, Catch::Contains("left out: ") && Catch::Contains("history.jsonl:"));
+  test::write_file(history, "rubbish\n");
+  CHECK(trend({}).exit_code == 2);
+  CHECK(trend({folder / "nowhere"}).exit_code == 2);
+}

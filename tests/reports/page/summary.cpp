@@ -1,0 +1,56 @@
+#include "reports/page/summary.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/result/document.hpp"
+#include "reports/page/page.hpp"
+#include "reports/verdict/input.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::reports;
+using Catch::Contains;
+
+namespace {
+
+Section section_of(const std::string& name) {
+  Section section;
+  section.result = result::read_result(std::string(ATTNBENCH_SOURCE_DIR) +
+                                       "/tests/reports/fixtures/" + name + ".json");
+  section.verdict = verdict::verdict_of(section.result);
+  section.source = "runs/" + name;
+  section.links = {{"result.json", "result.json"}, {"result.csv", "tables/result.csv"}};
+  return section;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a page begins with the verdict, contents and links to its data", "[page]") {
+  const std::string html = page({section_of("quickstart"), section_of("decode")}, "", "");
+  CHECK(html.find("<h2 id=\"verdict-0\">Verdict</h2>") < html.find("<h2 id=\"tables-0\">"));
+  CHECK(count_of(html, "<nav aria-label=\"Contents\">") == 2);
+  for (const char* id : {"verdict-0", "tables-0", "statuses-0", "facts-1"}) {
+    CHECK(count_of(html, std::string("href=\"#") + id + "\"") == 1);
+    CHECK(count_of(html, std::string("id=\"") + id + "\"") == 1);
+  }
+  CHECK_THAT(html, Contains("<a href=\"tables/result.csv\">result.csv</a>"));
+  CHECK_THAT(html, Contains("<td class=\"best\">"));
+  CHECK_THAT(html, Contains("<table class=\"sortable\">"));
+  CHECK_THAT(html, Contains("makeSortable"));
+}
+
+TEST_CASE("the verdict's words cannot end an element of the page", "[page]") {
+  verdict::Verdict verdict;
+  verdict.sentence = "On <script>a</script> & b: c.";
+  verdict.exceptions = {{result::Status::wrong, 1, {"<b>"}}};
+  const std::string html = verdict_html(verdict);
+  CHECK_THAT(html, Contains("&lt;script&gt;") && !Contains("<script>") && !Contains("<b>"));
+  CHECK(verdict_html({}).empty());
+  CHECK(contents_html(heading_html("one", "one")).empty());
+}

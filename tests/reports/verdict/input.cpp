@@ -1,0 +1,53 @@
+#include "reports/verdict/input.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/result/document.hpp"
+#include "reports/verdict/words.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::reports;
+
+namespace {
+
+nlohmann::json stored(const std::string& name) {
+  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixtures/" + name +
+                             ".json");
+}
+
+}  // namespace
+
+TEST_CASE("a stored result has a verdict with machine, conditions and exact attention",
+          "[verdict]") {
+  const verdict::Input input = verdict::input_of(stored("quickstart"));
+  CHECK(input.machine == "a CPU, 2 threads");
+  REQUIRE(input.questions.size() == 2);
+  const verdict::Question& forward = input.questions[0];
+  CHECK(forward.axis == "length");
+  CHECK(forward.what == "forward");
+  for (const char* part : {"float32", "scope mix", "D=64", "cpu"}) {
+    CHECK(forward.conditions.find(part) != std::string::npos);
+  }
+  for (const verdict::Cell& cell : forward.cells) {
+    CHECK(cell.exact == (cell.label == "softmax" || cell.label == "flash"));
+    CHECK(cell.time.has_value());
+    CHECK(cell.workspace_bytes.has_value());
+    if (cell.label == "flash") CHECK(cell.implementation == "softmax/tiled");
+  }
+  const verdict::Verdict verdict = verdict::judge(input);
+  CHECK(verdict.answers[0].fastest.size() == 3);
+  CHECK(verdict.answers[0].crossings.size() == 4);
+  REQUIRE(verdict.exceptions.size() == 1);
+  CHECK(verdict.exceptions[0].count == 1);
+  CHECK(verdict.answers[1].states.size() >= 3);
+  CHECK(verdict.sentence.find("On a CPU, 2 threads, ") == 0);
+}
+
+TEST_CASE("a stored training has accuracies and no ranked times", "[verdict]") {
+  const verdict::Verdict verdict = verdict::verdict_of(stored("mqar_smoke"));
+  REQUIRE(verdict.answers.size() == 1);
+  CHECK(verdict.answers[0].fastest.empty());
+  CHECK(verdict.answers[0].accuracies.size() == 7);
+  CHECK(verdict.answers[0].accuracies.front().state_bytes.has_value());
+}

@@ -1,0 +1,184 @@
+#include "reports/verdict/verdict.hpp"
+
+#include "reports/verdict/words.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench::reports::verdict;
+using attnbench::result::Status;
+
+namespace {
+
+Time ms(double median, double share = 0.02) {
+  return {median / 1e3, median * (1 - share) / 1e3, median * (1 + share) / 1e3};
+}
+
+Cell timed(const std::string& label, double length, Time time, bool exact = false) {
+  Cell cell;
+  cell.label = label;
+  cell.implementation = (exact ? "softmax/" : label + "/") + std::string("fused");
+  cell.exact = exact;
+  cell.x = length;
+  cell.time = time;
+  return cell;
+}
+
+Question question(std::vector<Cell> cells) {
+  Question one;
+  one.task = "forward";
+  one.what = "forward";
+  one.axis = "length";
+  one.conditions = "B=1, H=4, D=64, causal, scope mix, float32, cpu";
+  one.cells = std::move(cells);
+  return one;
+}
+
+/// Exact attention takes 1, 4, 16 ms at 256, 512, 1024 tokens; a linear mechanism 2, 4, 8 ms.
+Question quadratic_and_linear() {
+  return question({timed("flash", 256, ms(1), true), timed("flash", 512, ms(4), true),
+                   timed("flash", 1024, ms(16), true), timed("linear", 256, ms(2)),
+                   timed("linear", 512, ms(4)), timed("linear", 1024, ms(8))});
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a verdict names what is fastest, and says where it cannot tell", "[verdict]") {
+  const Verdict verdict = judge({"a CPU, 2 threads", {quadratic_and_linear()}});
+  REQUIRE(verdict.answers.size() == 1);
+  const auto& fastest = verdict.answers[0].fastest;
+  REQUIRE(fastest.size() == 3);
+  CHECK(fastest[0].labels == std::vector<std::string>{"flash"});
+  CHECK(fastest[1].labels == std::vector<std::string>{"flash", "linear"});
+  CHECK(fastest[2].labels == std::vector<std::string>{"linear"});
+  CHECK(fastest[2].seconds == Approx(0.008));
+}
+
+TEST_CASE("a crossover lies where the intervals of the times part", "[verdict]") {
+  const Verdict verdict = judge({"", {quadratic_and_linear()}});
+  REQUIRE(verdict.answers[0].crossings.size() == 1);
+  const Crossover& crossover = verdict.answers[0].crossings[0];
+  CHECK(crossover.crossing == Crossing::found);
+  CHECK(crossover.length == Approx(512));
+  REQUIRE(crossover.low);
+  // The ratio falls as 1/length; bounds of 2 % each way reach 1 at 0.98/1.02 of the length.
+  CHECK(*crossover.low == Approx(512 * 0.98 / 1.02));
+  CHECK(crossover.high == Approx(512 * 1.02 / 0.98));
+  CHECK(crossover.against == "softmax/fused");
+  CHECK(text_of(crossover) == "from 510 tokens on (490 to 530)");
+}
+
+TEST_CASE("a crossover is against the fastest exact attention at each length", "[verdict]") {
+  Question one = quadratic_and_linear();
+  for (const double length : {256.0, 512.0, 1024.0}) {
+    one.cells.push_back(timed("naive", length, ms(100), true));
+  }
+  const Verdict verdict = judge({"", {one}});
+  REQUIRE(verdict.answers[0].crossings.size() == 1);
+  CHECK(verdict.answers[0].crossings[0].length == Approx(512));
+}
+
+TEST_CASE("crossovers of lines that do not simply cross", "[verdict]") {
+  const std::vector<double> lengths{256, 512, 1024};
+  const std::vector<Time> exact{ms(1), ms(4), ms(16)};
+  const auto crossing = [&](double a, double b, double c) {
+    return cross(lengths, {ms(a), ms(b), ms(c)}, exact);
+  };
+  CHECK(crossing(0.5, 2, 8).crossing == Crossing::below);
+  CHECK(crossing(2, 8, 32).crossing == Crossing::none);
+  CHECK(crossing(0.5, 8, 32).crossing == Crossing::reverse);
+  CHECK(crossing(0.5, 8, 8).crossing == Crossing::several);
+  CHECK(crossing(2, 8, 16.1).crossing == Crossing::undecided);
+  const Crossover open = crossing(1, 4, 8);
+  CHECK(open.crossing == Crossing::found);
+  CHECK_FALSE(open.low);
+  CHECK(says(text_of(open), "at most"));
+}
+
+TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]") {
+  Question one = quadratic_and_linear();
+  for (Cell& cell : one.cells) {
+    if (cell.x == 1024.0 && cell.exact) cell.status = Status::disturbed;
+    if (cell.x == 256.0 && !cell.exact) cell.status = Status::wrong;
+  }
+  const Verdict verdict = judge({"", {one}});
+  REQUIRE(verdict.answers[0].fastest.size() == 1);
+  CHECK(verdict.answers[0].fastest[0].x == 512.0);
+  CHECK(verdict.answers[0].crossings.empty());
+  REQUIRE(verdict.exceptions.size() == 2);
+  const std::string text = text_of(verdict, 80);
+  CHECK(says(text, "1 wrong: linear (forward)"));
+  CHECK(says(text, "1 disturbed: flash (forward)"));
+
+  Question alone = quadratic_and_linear();
+  for (Cell& cell : alone.cells) cell.over_rounds = false;
+  const Verdict single = judge({"", {alone}});
+  CHECK(single.answers[0].fastest.empty());
+  CHECK(single.sentence.empty());
+  CHECK(says(text_of(single, 80), "not ranked: one process timed each"));
+}
+
+TEST_CASE("the sentence to repeat names machine, dtype, scope and both sides", "[verdict]") {
+  const Verdict verdict = judge({"a CPU, 2 threads", {quadratic_and_linear()}});
+  CHECK(verdict.sentence ==
+        "On a CPU, 2 threads, B=1, H=4, D=64, causal, scope mix, float32, cpu: at length 1024 "
+        "linear (linear/fused) has the fastest forward pass, 8.00 ms; linear (linear/fused) is "
+        "faster than exact attention (softmax/fused) from 510 tokens on (490 to 530).");
+}
+
+TEST_CASE("the sentence prefers a crossover with a slower length before it", "[verdict]") {
+  Question one = quadratic_and_linear();
+  for (const double length : {256.0, 512.0, 1024.0}) {
+    one.cells.insert(one.cells.begin(), timed("band", length, ms(length / 256)));
+    one.cells.push_back(timed("latte", length, ms(0.5)));
+  }
+  const Verdict verdict = judge({"", {one}});
+  CHECK(says(text_of(verdict, 200), "on (at most"));
+  CHECK(says(verdict.sentence, "latte (latte/fused) has the fastest forward pass"));
+  CHECK(says(verdict.sentence, "linear (linear/fused) is faster than exact attention"));
+}
+
+TEST_CASE("the smallest state and workspace are of the longest length", "[verdict]") {
+  Question one = quadratic_and_linear();
+  for (Cell& cell : one.cells) {
+    cell.workspace_bytes = cell.exact ? 4096 * *cell.x : 2048;
+    cell.state_bytes = cell.exact ? *cell.x * 1024 : 65536;
+    if (cell.x == 1024.0) cell.status = Status::disturbed;  // bytes are not disturbed
+  }
+  const Verdict verdict = judge({"", {one}});
+  const Answer& answer = verdict.answers[0];
+  CHECK(answer.bytes_at == 1024.0);
+  REQUIRE(answer.states.size() == 2);
+  CHECK(answer.states[0].label == "linear");
+  CHECK(answer.states[1].bytes == 1024 * 1024);
+  CHECK(says(text_of(verdict, 200),
+             "smallest state at length 1024: linear 64.0 KiB; flash 1.00 MiB"));
+}
+
+TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
+  Question one;
+  one.task = "mqar";
+  one.axis = "length";
+  one.accuracies = {{"window", 64.0, 0.40, 0.40, 0.40, 1, 2048.0},
+                    {"softmax", 64.0, 0.99, 0.99, 0.99, 1, 32768.0}};
+  const Verdict single = judge({"", {one}});
+  CHECK(single.answers[0].accuracies.front().label == "softmax");
+  CHECK(single.answers[0].most_accurate.empty());
+  CHECK(says(text_of(single, 100), "takes two seeds"));
+  CHECK(says(single.sentence, "softmax 0.990 (32.0 KiB); window 0.400 (2.00 KiB)"));
+
+  for (Accuracy& each : one.accuracies) {
+    each.seeds = 3;
+    each.low -= 0.01;
+  }
+  CHECK(judge({"", {one}}).answers[0].most_accurate == std::vector<std::string>{"softmax"});
+  one.accuracies[0].high = 0.985;
+  CHECK(judge({"", {one}}).answers[0].most_accurate.size() == 2);
+}
+
+TEST_CASE("nothing to say makes no verdict", "[verdict]") {
+  CHECK(text_of(judge({"a CPU", {}}), 80).empty());
+  CHECK(text_of(judge({"a CPU", {question({timed("flash", 256, ms(1), true)})}}), 80).empty());
+}

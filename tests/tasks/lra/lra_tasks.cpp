@@ -1,0 +1,215 @@
+#include <cstdlib>
+
+#include "tasks/lra/prepared_rows.hpp"
+#include "tasks/prepared/data_task.hpp"
+#include "tasks/prepared/prepare.hpp"
+#include "tasks/training/task.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/tasks/run_cell.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+using std::int64_t;
+using tasks::lra::PreparedRows;
+using tasks::training::Batch;
+using tasks::training::Split;
+
+namespace {
+
+/// A folder of prepared data that cells find while it exists.
+class DataFolder {
+ public:
+  DataFolder() { ::setenv("ATTNBENCH_DATA", folder_.path().c_str(), 1); }
+  ~DataFolder() { ::unsetenv("ATTNBENCH_DATA"); }
+  DataFolder(const DataFolder&) = delete;
+  DataFolder& operator=(const DataFolder&) = delete;
+
+  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
+
+  /// The settings of the task that decide its rows, taken from those of a cell.
+  void prepare(const char* name, const Settings& cell, const std::filesystem::path& from = {}) {
+    const tasks::prepared::DataTask& task = *tasks::prepared::find_data_task(name);
+    Settings own;
+    for (const auto& [key, value] : cell) {
+      if (task.setting(key) != nullptr) own[key] = value;
+    }
+    const auto source = task.open(Options::resolve(task.settings, own), from, {});
+    tasks::prepared::prepare(*source, folder_ / tasks::prepared::cache_name(source->description()));
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+const tasks::training::TrainingTask& training_task(const char* name) {
+  return dynamic_cast<const tasks::training::TrainingTask&>(tasks::find_task(name));
+}
+
+std::unique_ptr<tasks::training::DataSet> data_of(const char* name, const Settings& said) {
+  const auto& task = training_task(name);
+  return task.data_set(Options::resolve(task.settings(), said), 0);
+}
+
+Settings small_listops() {
+  return {{"length_minimum", n(4)},  {"length_maximum", n(30)},     {"depth", n(4)},
+          {"train_examples", n(60)}, {"validation_examples", n(9)}, {"test_examples", n(9)},
+          {"length", n(32)}};
+}
+
+Settings small_pathfinder() {
+  return {{"train_examples", n(6)}, {"validation_examples", n(2)}, {"test_examples", n(2)}};
+}
+
+std::vector<int64_t> numbers(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.contiguous();
+  return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
+}
+
+}  // namespace
+
+TEST_CASE("the five tasks are there, bidirectional and without padding among images", "[lra]") {
+  for (const char* name :
+       {"lra.listops", "lra.text", "lra.retrieval", "lra.image", "lra.pathfinder"}) {
+    INFO(name);
+    const auto& task = training_task(name);
+    const Options settings = Options::resolve(task.settings(), {});
+    CHECK(settings.text("pattern") == "bidirectional");
+    CHECK(task.data() == nullptr);
+    CHECK(task.classifies());
+    CHECK(settings.has("input") == (settings.integer("length") == 0));  // images
+    tasks::training::ModelOptions model;
+    task.fit(settings, model);
+    CHECK(model.vocabulary == tasks::prepared::find_data_task(name)->vocabulary);
+  }
+}
+
+TEST_CASE("rows of ListOps become padded batches with lengths", "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.listops", small_listops());
+  const auto data = data_of("lra.listops", small_listops());
+  CHECK(data->classes() == 10);
+  CHECK(data->towers() == 1);
+  CHECK(data->segments(Split::train).front().examples == 60);
+  const Batch batch = data->batch(Split::train, 0, {3, 0, 63});
+  CHECK(batch.tokens.sizes() == at::IntArrayRef({3, 32}));
+  CHECK_FALSE(batch.positions.defined());
+  CHECK_FALSE(batch.values.defined());
+  REQUIRE(batch.lengths.sizes() == at::IntArrayRef({3}));
+  const std::vector<int64_t> lengths = numbers(batch.lengths);
+  for (int64_t i = 0; i < 3; ++i) {
+    const std::vector<int64_t> row = numbers(batch.tokens[i]);
+    for (int64_t t = 0; t < 32; ++t) {
+      CHECK((row[static_cast<std::size_t>(t)] == 0) == (t >= lengths[static_cast<std::size_t>(i)]));
+    }
+  }
+  // Numbers beyond the last example begin again.
+  CHECK(at::equal(batch.tokens[0], batch.tokens[2]));
+  CHECK(batch.labels[0].item<int64_t>() == batch.labels[2].item<int64_t>());
+  CHECK_FALSE(at::equal(batch.tokens[0], batch.tokens[1]));
+  // A split has rows of its own.
+  CHECK_FALSE(at::equal(data->batch(Split::test, 0, {3}).tokens[0], batch.tokens[0]));
+}
+
+TEST_CASE("two documents of a pair stand in two halves of a batch", "[lra]") {
+  DataFolder folder;
+  const std::filesystem::path raw = folder / "raw/deep/deeper";
+  write_file(raw / "new_aan_pairs.train.tsv", "0.0\t1\t2\tab\tcde\n1.0\t3\t4\tf\tgh\n");
+  write_file(raw / "new_aan_pairs.eval.tsv", "1\t1\t2\tx\ty\n");
+  write_file(raw / "new_aan_pairs.test.tsv", "0\t1\t2\tx\ty\n");
+  folder.prepare("lra.retrieval", {}, raw);
+  const auto data = data_of("lra.retrieval", {{"length", n(2)}});
+  CHECK(data->towers() == 2);
+  const Batch batch = data->batch(Split::train, 0, {0, 1});
+  CHECK(numbers(batch.tokens) == std::vector<int64_t>{'a' + 1, 'b' + 1, 'f' + 1, 0,  //
+                                                      'c' + 1, 'd' + 1, 'g' + 1, 'h' + 1});
+  CHECK(numbers(batch.lengths) == std::vector<int64_t>{2, 1, 2, 2});
+  CHECK(numbers(batch.labels) == std::vector<int64_t>{0, 1});
+  CHECK_THROWS_WITH(data_of("lra.retrieval", {{"length", n(2)}, {"truncate", false}}),
+                    Contains("3 tokens, length is 2"));
+}
+
+TEST_CASE("images have a token for each pixel, and no lengths", "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.pathfinder", small_pathfinder());
+  const auto data = data_of("lra.pathfinder", small_pathfinder());
+  const Batch batch = data->batch(Split::train, 0, {0, 1});
+  CHECK(batch.tokens.sizes() == at::IntArrayRef({2, 1024}));
+  CHECK_FALSE(batch.lengths.defined());
+  CHECK(batch.tokens.max().item<int64_t>() == 255);
+  CHECK_FALSE(batch.real.defined());
+  const auto masked =
+      data_of("lra.pathfinder", with(small_pathfinder(), {{"image_mask", s("zero_is_pad")}}));
+  const Batch black_left_out = masked->batch(Split::train, 0, {0, 1});
+  CHECK(at::equal(black_left_out.real, batch.tokens.ne(0)));
+  CHECK(at::equal(tasks::training::key_mask_of(black_left_out), black_left_out.real));
+  CHECK_THROWS_WITH(data_of("lra.pathfinder", with(small_pathfinder(), {{"length", n(900)}})),
+                    Contains("1024 pixels"));
+}
+
+TEST_CASE("grey levels can be numbers from -1 to 1", "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.pathfinder", small_pathfinder());
+  const auto data = data_of("lra.pathfinder", with(small_pathfinder(), {{"input", s("values")}}));
+  const Batch batch = data->batch(Split::train, 0, {0, 1});
+  CHECK_FALSE(batch.tokens.defined());
+  CHECK(batch.values.scalar_type() == at::kFloat);
+  CHECK(batch.values.sizes() == at::IntArrayRef({2, 1024}));
+  CHECK(batch.values.min().item<float>() == Approx(-1));
+  CHECK(batch.values.max().item<float>() == Approx(1));
+}
+
+TEST_CASE("the test's rows validate where that is asked for", "[lra]") {
+  DataFolder folder;
+  for (const char* name : {"train/a/1.txt", "train/b/1.txt", "test/a/1.txt", "test/b/1.txt"}) {
+    write_file(folder / ("raw/deep/" + std::string(name)), name);
+  }
+  const Settings none_held{{"hold_out", n(0)}};
+  folder.prepare("lra.text", none_held, folder / "raw/deep");
+  CHECK_THROWS_WITH(data_of("lra.text", none_held), Contains("set validation to test"));
+  const auto data = data_of("lra.text", with(none_held, {{"validation", s("test")}}));
+  CHECK(at::equal(data->batch(Split::validation, 0, {1}).tokens,
+                  data->batch(Split::test, 0, {1}).tokens));
+  const Json facts = dynamic_cast<const PreparedRows&>(*data).facts();
+  CHECK(facts["splits"]["validation"]["rows_of"] == "test");
+  CHECK(facts["splits"]["train"]["majority"] == Approx(0.5));
+  CHECK(facts["content_hash"].get<std::string>().size() == 32);
+}
+
+TEST_CASE("data that do not fit a cell are refused, missing data are skipped", "[lra]") {
+  DataFolder folder;
+  CHECK_THROWS_AS(data_of("lra.listops", small_listops()), tasks::prepared::MissingData);
+  folder.prepare("lra.listops", small_listops());
+  CHECK_NOTHROW(data_of("lra.listops", with(small_listops(), {{"train_examples", n(40)}})));
+  CHECK_THROWS_AS(data_of("lra.listops", with(small_listops(), {{"train_examples", n(61)}})),
+                  tasks::prepared::MissingData);
+  CHECK_THROWS_AS(data_of("lra.listops", with(small_listops(), {{"data_seed", n(1)}})),
+                  tasks::prepared::MissingData);
+  CHECK_THROWS_WITH(data_of("lra.listops", with(small_listops(), {{"length", n(8)}})),
+                    Contains("length is 8") && Contains("truncate"));
+  tasks::training::ModelOptions model;
+  const auto& task = training_task("lra.listops");
+  CHECK_THROWS_WITH(task.fit(Options::resolve(task.settings(), {{"vocabulary", n(15)}}), model),
+                    Contains("at least 16"));
+  ::unsetenv("ATTNBENCH_DATA");
+  CHECK_THROWS_WITH(data_of("lra.listops", small_listops()), Contains("--data DIR"));
+}
+
+TEST_CASE("a mechanism is trained on prepared rows, and the record tells of them", "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.listops", small_listops());
+  const Settings settings = with(small_listops(), {{"batch", n(16)},
+                                                   {"width", n(16)},
+                                                   {"heads", n(2)},
+                                                   {"epochs", n(2)},
+                                                   {"positions", s("learned")}});
+  const Ran ran =
+      run_cell(registry(), "lra.listops", make_cell("lra.listops", "softmax", "auto", settings));
+  CHECK(ran.check["verdict"] == "ok");
+  const Json& training = ran.sections["training"];
+  CHECK(training["chance"] == Approx(0.1));
+  CHECK(training["data"]["source"] == "generated");
+  CHECK(training["data"]["splits"]["train"]["rows"] == 60);
+  CHECK(training["guess"] == training["data"]["splits"]["test"]["majority"]);
+}

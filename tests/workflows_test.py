@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Runs the shell steps of the workflows as they are written, with programs that stand in for
+attnbench, git, cmake and apt-get, in a folder like a runner's."""
+
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORKFLOWS = ROOT / ".github/workflows"
+TEMPLATES = ROOT / "harness/templates/workflow"
+
+# Writes down how it was called; `ab` writes its Markdown and ends as the test says.
+STAND_IN = """#!/bin/sh
+echo "$0 $*" >> "$CALLS"
+while [ $# -gt 0 ]; do
+  [ "$1" = --markdown ] && echo "the verdict" > "$2"
+  shift
+done
+exit "${ENDS_WITH:-0}"
+"""
+
+
+def steps(file):
+    """The `run` texts of a workflow by the names of their steps."""
+    found, name, block, indent = {}, None, None, 0
+    for line in file.read_text().splitlines() + ["end"]:
+        depth = len(line) - len(line.lstrip())
+        if block is not None and (not line.strip() or depth > indent):
+            block.append(line)
+            continue
+        if block is not None:
+            least = min(len(one) - len(one.lstrip()) for one in block if one.strip())
+            found[name] = "\n".join(one[least:] for one in block)
+            block = None
+        named = re.match(r"\s*- name: (.*)", line)
+        if named:
+            name = named.group(1)
+        text = re.match(r"\s*run: (.*)", line)
+        if text and text.group(1) == "|":
+            block, indent = [], depth
+        elif text:
+            found[name] = text.group(1)
+    return found
+
+
+class Runner:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        (self.folder / "bin").mkdir()
+        for name in ("bin/git", "bin/cmake", "bin/apt-get", "base/attnbench", "new/attnbench",
+                     "attnbench/attnbench"):
+            file = self.folder / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(STAND_IN)
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+    def run(self, script, ends_with=0):
+        """Exit code, output, calls and the job's summary; GitHub's shell for containers is sh -e."""
+        environment = dict(os.environ, PATH=f"{self.folder}/bin:{os.environ['PATH']}",
+                           CALLS=str(self.folder / "calls"), ENDS_WITH=str(ends_with),
+                           GITHUB_STEP_SUMMARY=str(self.folder / "summary"),
+                           ATTNBENCH_REPOSITORY="https://example.org/a.git", ATTNBENCH_VERSION="v1",
+                           ATTNBENCH_BASE="v1", ATTNBENCH_NEW="v2")
+        for name in ("calls", "summary", "gate.md", "speed.md"):
+            (self.folder / name).unlink(missing_ok=True)
+        done = subprocess.run(["sh", "-e", "-c", script], cwd=self.folder, env=environment,
+                              capture_output=True, text=True, timeout=60)
+        text = lambda name: (self.folder / name).read_text() if (self.folder / name).exists() else ""
+        return done.returncode, done.stdout + done.stderr, text("calls"), text("summary")
+
+
+class Steps(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.runner = Runner(self.temporary.name)
+
+    def measure(self, file, program):
+        script = steps(file)["Measure both in turns"]
+        for code, wanted in ((0, 0), (1, 1), (3, 3), (4, 0), (5, 5)):
+            ended, output, calls, summary = self.runner.run(script, code)
+            self.assertEqual(ended, wanted, output)
+            self.assertEqual("::warning::" in output, code == 4)
+            self.assertEqual(summary, "the verdict\n")
+            self.assertIn(f"{program} ab --base ", calls)
+            self.assertIn(" --gate ", calls)
+            self.assertNotIn("${{", script)  # nothing is pasted into a shell
+
+    def test_gate(self):
+        self.measure(WORKFLOWS / "gate.yml", "new/attnbench")
+        code, output, calls, _ = self.runner.run(steps(WORKFLOWS / "gate.yml")["Build both"])
+        self.assertEqual(code, 0, output)
+        self.assertIn("base/attnbench --yes", calls)
+        self.assertIn("new/attnbench --yes", calls)
+
+    def test_plugin(self):
+        file = TEMPLATES / "plugin.yml"
+        self.measure(file, "attnbench/attnbench")
+        code, output, calls, _ = self.runner.run(steps(file)["Build attnbench and both plugins"])
+        self.assertEqual(code, 0, output)
+        self.assertIn("checkout v1", calls)
+        for side in ("base", "new"):
+            self.assertIn(f"cmake -S {side} -B {side}/build", calls)
+
+    def test_suite(self):
+        file = TEMPLATES / "suite.yml"
+        self.measure(file, "new/attnbench")
+        code, output, calls, _ = self.runner.run(steps(file)["Build both versions and check the suite"])
+        self.assertEqual(code, 0, output)
+        self.assertIn("-C base checkout v1", calls)
+        self.assertIn("-C new checkout v2", calls)
+        self.assertIn("validate suite/example_suite.json", calls)
+
+    def test_a_failed_build_ends_the_job(self):
+        for file, name in ((WORKFLOWS / "gate.yml", "Build both"),
+                           (TEMPLATES / "plugin.yml", "Build attnbench and both plugins")):
+            self.assertNotEqual(self.runner.run(steps(file)[name], 3)[0], 0)
+
+    def test_every_step_is_shell(self):
+        for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
+            self.assertTrue(steps(file))
+            for script in steps(file).values():
+                done = subprocess.run(["sh", "-n", "-c", script], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, f"{file}: {done.stderr}")
+
+    def test_actions_are_named_by_commit(self):
+        for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
+            for action in re.findall(r"uses: (\S+)", file.read_text()):
+                self.assertRegex(action, r"^[\w-]+/[\w-]+@[0-9a-f]{40}$")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
