@@ -76,13 +76,22 @@ ATTNBENCH_JSON_CODEC(TaskInfo) {
 }
 
 ATTNBENCH_JSON_CODEC(SuiteInfo) {
-  JSON_MAYBE(name, title, source, published, profile, labels, tasks);
+  JSON_MAYBE(name, title, source, published, hash, profile, labels, tasks);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(ShardInfo) { JSON_USUAL(index, count); }
+
+ATTNBENCH_JSON_CODEC(MergedRun) {
+  JSON_USUAL(source, binary, seed);
+  JSON_MAYBE(shard, state, host, started_at, finished_at, cells);
   JSON_REST;
 }
 
 ATTNBENCH_JSON_CODEC(RunInfo) {
   JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds, state,
-             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins);
+             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins, shard, merged,
+             forced, submission);
   JSON_REST;
 }
 

@@ -2,7 +2,7 @@
 // part of each machine as a result of its own.
 //
 // Such a result has "machines" beside its cells: {NAME: {machine, ceilings, provenance, threads,
-// started_at, finished_at}}, and each of its cells has "machine", the NAME. The parts that every
+// started_at, finished_at, hosts}}, and each of its cells has "machine", the NAME. The parts that every
 // result has (machine, ceilings, provenance) are then those of the first of them.
 #pragma once
 
@@ -23,6 +23,7 @@ struct MachinePart {
   std::optional<int> threads;
   std::string started_at;
   std::string finished_at;
+  std::vector<std::string> hosts;  ///< all that count as this machine
   Values further;
 };
 ATTNBENCH_JSON(MachinePart);

@@ -52,9 +52,9 @@ bool report_findings(const std::vector<gate::Finding>& findings, const std::stri
 
 gate::Counts counted(const GateArguments& arguments) {
   gate::Counts now = gate::count_instructions(run::program_folder() / "attnbench-counts");
-  const auto build = run::provenance("");
-  now.compiler = build.value("compiler", "");
-  now.flags = build.value("flags", "");
+  const result::Provenance build = run::provenance("");
+  now.compiler = build.compiler;
+  now.flags = build.flags;
   now.workspace_bytes = predicted_workspaces(arguments.suite);
   return now;
 }

@@ -33,7 +33,7 @@ void expect_own_folder(const fs::path& out) {
   if (!fs::exists(file, ignored)) return;
   bool ours = false;
   try {
-    ours = result::read_result(file).run.further.contains("merged");
+    ours = result::read_result(file).run.merged.has_value();
   } catch (const Failure&) {
     // It is no result of ours.
   }

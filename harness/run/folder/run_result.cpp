@@ -31,7 +31,7 @@ result::RunInfo run_part(const RunFacts& facts) {
   }
   if (!facts.plugins.empty()) run.plugins = facts.plugins;
   if (facts.shard.count > 1) {
-    run.further["shard"] = {{"index", facts.shard.index}, {"count", facts.shard.count}};
+    run.shard = result::ShardInfo{facts.shard.index, facts.shard.count};
   }
   return run;
 }
@@ -109,7 +109,7 @@ result::Result run_result(const RunFacts& facts, const std::vector<Planned>& pla
   result.suite = facts.suite;
   result.run = run_part(facts);
   result.machine = machine_part(facts, probes);
-  result.provenance = provenance(facts.binary).get<result::Provenance>();
+  result.provenance = provenance(facts.binary);
   if (const Json* const torch = result::find_value(result.machine.further, "torch")) {
     result.provenance.further["torch"] = *torch;
   }
