@@ -127,7 +127,7 @@ PreparedRun prepared(ExpandedSides expanded, const Gate& gate, const AbArguments
 PreparedRun prepared_pair(AbArguments& arguments) {
   ExpandedSides expanded = pair_sides(arguments.suites);
   Gate gate;
-  gate.rounds = gate.rounds_most = expanded.suite.measure.value("rounds", 12);
+  gate.rounds = gate.rounds_most = expanded.suite.rounds(12);
   gate.confirm = 0;
   gate = with_flags(gate, arguments);
   return prepared(std::move(expanded), gate, arguments);
@@ -148,7 +148,7 @@ std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
     all.push_back(prepared(std::move(expanded), gate, arguments));
     run::RunSettings& settings = all.back().settings;
     if (settings.out.empty() || names.size() == 1) continue;
-    settings.out /= settings.suite.header.value("name", "run");
+    settings.out /= settings.suite.name();
     if (!folders.insert(settings.out).second) {
       throw UsageFailure("ab: two of the suites have the name " + settings.out.filename().string() +
                          ", and one folder: run them apart");

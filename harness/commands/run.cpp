@@ -136,7 +136,7 @@ int run_all(RunArguments& arguments) {
     one.reproduce = reproducing_command(documents[i].name);
     if (!arguments.measure.out.empty()) {
       one.out = arguments.measure.out;
-      if (documents.size() > 1) one.out /= one.suite.header.value("name", "run");
+      if (documents.size() > 1) one.out /= one.suite.name();
     }
     const ExitCode code = run_from(documents[i].name, ": /mechanisms", arguments, std::move(one));
     if (code == ExitCode::interrupted) return static_cast<int>(code);

@@ -74,8 +74,7 @@ std::vector<std::string> run_words(const SubmitArguments& arguments, const suite
 /// timed.
 void add_cells(Submission& submission, const SubmitArguments& arguments,
                const suite::Expanded& suite, const std::vector<std::string>& plugins) {
-  const int rounds =
-      arguments.command->given("--rounds") ? arguments.rounds : suite.measure.value("rounds", 5);
+  const int rounds = arguments.command->given("--rounds") ? arguments.rounds : suite.rounds(5);
   bool timed = false;
   const std::vector<run::Forecast> forecasts = run::forecast(suite.cells, plugins);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
@@ -183,7 +182,7 @@ int run_submit(SubmitArguments& arguments) {
   if (documents.size() != 1) throw UsageFailure("submit takes one suite at a time");
   const suite::Expanded suite = suite::expand(
       documents.front(), catalogue_with(arguments.suites.plugins), arguments.suites.choices);
-  submission.suite = suite.header.value("name", "run");
+  submission.suite = suite.name();
   submission.program = (run::program_folder() / "attnbench").string();
   submission.binary = run::binary_fingerprint(run::Build{});
   submission.started_in = fs::current_path().string();

@@ -20,6 +20,8 @@ struct Estimate {
   double peak_bytes = 0;  ///< of the largest cell
   int cells = 0;
 };
+/// Throws FormError.
+void from_json(const nlohmann::json& json, Estimate& estimate);
 
 /// For one machine.
 struct Estimates {
@@ -82,6 +84,9 @@ std::string quick_time(const IndexedSuite& suite);
 std::string full_time(const IndexedSuite& suite);
 /// "2026-11-24, 1a2b3c4, 2 threads, load 0.10" of a current result, else its state.
 std::string stored_words(const IndexedSuite& suite);
+
+/// As `attnbench figures --json` has it.
+void to_json(nlohmann::json& json, const IndexedSuite& suite);
 
 /// {"figures": […], "others": […]}.
 nlohmann::json as_json(const Index& index, const std::vector<const suite::PaperFigure*>& figures,

@@ -122,6 +122,15 @@ std::string ProfiledSuite::place(const std::string& pointer) const {
   return document_.place(origin->second + pointer.substr(ancestor.size()));
 }
 
+SuiteHead suite_head(const Ordered& suite) {
+  SuiteHead head{suite.value("title", ""), suite.value("source", ""), suite.value("figure", ""), {}};
+  const Ordered profiles = suite.value("profiles", Ordered::object());
+  for (const auto& [name, patch] : profiles.items()) head.profiles.push_back(name);
+  return head;
+}
+
+bool is_suite(const Ordered& value) { return value.is_object() && value.contains("mechanisms"); }
+
 const nlohmann::ordered_json& presets() {
   static const auto parsed = nlohmann::ordered_json::parse(presets_text);
   return parsed;
@@ -132,6 +141,10 @@ std::vector<std::string> preset_names() {
   for (const auto& [name, ignored] : presets().items()) names.push_back(name);
   return names;
 }
+
+ATTNBENCH_JSON_READER(Preset) { JSON_MAYBE(title, source, set); }
+
+Preset preset_named(const std::string& name) { return Json(presets().at(name)).get<Preset>(); }
 
 SetFlag parse_set_flag(const std::string& text) {
   SetFlag flag;

@@ -227,6 +227,16 @@ class Expansion {
 
 constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // what reports accept
 
+std::string Expanded::name() const { return header.value("name", "run"); }
+
+int Expanded::rounds(int usual) const {
+  return measure.is_object() ? measure.value("rounds", usual) : usual;
+}
+
+double Expanded::cell_timeout_seconds(double usual) const {
+  return measure.is_object() ? measure.value("cell_timeout_seconds", usual) : usual;
+}
+
 Document load(const std::filesystem::path& file) {
   Document document = read_document(file);
   Problems problems;
