@@ -309,7 +309,7 @@ protocol::GenerateAnswer ask(run::WorkerClient& client, const protocol::Generate
     throw InterruptedGeneration();
   });
   const auto show = [&](const run::Json& event) {
-    if (event.value("type", "") != "progress") return;
+    if (protocol::type_of(event) != "progress") return;
     const auto said = event.get<protocol::Progress>();
     so_far = said.what + " over the first " + std::to_string(std::llround(said.done)) + " of " +
              std::to_string(std::llround(said.total)) + " bytes";

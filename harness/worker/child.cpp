@@ -255,7 +255,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
       return {result::Status::crashed, std::string("the child sent ") + error.what(), ""};
     }
     if (message) {
-      const std::string type = message->value("type", "");
+      const std::string type = protocol::type_of(*message);
       if (type == "done") return {};
       if (type == "failed") return outcome_from(*message);
       on_message(*message);

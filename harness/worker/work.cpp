@@ -168,7 +168,7 @@ protocol::DataAnswer write_data(const tasks::TaskTable& tasks, const protocol::D
 
 std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
   ChildTask task;
-  task.type = message.value("type", "");
+  task.type = protocol::type_of(message);
   if (task.type == "run") {
     const auto request = message.get<protocol::Run>();
     task.request = request;
