@@ -16,7 +16,7 @@
 #include "harness/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::commands {
 namespace {

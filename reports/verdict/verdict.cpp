@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports::verdict {
 namespace {
