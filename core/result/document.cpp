@@ -127,7 +127,7 @@ void from_json(const Json& json, Result& result) {
   try {
     JsonReader reader(*found);
     own_fields(reader, result);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw error.inside("attnbench");
   }
 }
@@ -159,7 +159,7 @@ Result read_result(const std::filesystem::path& file_or_folder) {
   check_form(json, file.string());
   try {
     return json.get<Result>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     refuse_form(error.what(), file.string());
   }
 }

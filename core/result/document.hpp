@@ -105,7 +105,7 @@ struct Result {
   const Values& ceilings_of(const std::string& device) const;
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(TaskInfo);
 ATTNBENCH_JSON(SuiteInfo);
 ATTNBENCH_JSON(ShardInfo);

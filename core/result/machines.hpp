@@ -2,8 +2,8 @@
 // part of each machine as a result of its own.
 //
 // Such a result has "machines" beside its cells: {NAME: {machine, ceilings, provenance, threads,
-// started_at, finished_at, hosts}}, and each of its cells has "machine", the NAME. The parts that every
-// result has (machine, ceilings, provenance) are then those of the first of them.
+// started_at, finished_at, hosts}}, and each of its cells has "machine", the NAME. The parts that
+// every result has (machine, ceilings, provenance) are then those of the first of them.
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ std::string machine_of(const CellRecord& cell);
 
 /// A result of each machine, in the order of their names, its title with the machine's name; the
 /// result itself where there is one. Cells that no machine measured are the first's. Throws
-/// FormError where "machines" is not of its form.
+/// SchemaError where "machines" is not of its form.
 std::vector<Result> by_machine(Result result);
 
 }  // namespace attnbench::result

@@ -115,7 +115,7 @@ struct CellRecord {
   const std::string& task_name() const { return task_label.empty() ? task : task_label; }
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(TimingRound);
 ATTNBENCH_JSON(Timing);
 ATTNBENCH_JSON(Chosen);
@@ -174,7 +174,7 @@ struct RoundRecord {
 };
 
 // to_json writes a record as the schema has it, with the type of a line of the journal; from_json
-// throws FormError.
+// throws SchemaError.
 ATTNBENCH_JSON(Measured);
 ATTNBENCH_JSON(RoundRecord);
 

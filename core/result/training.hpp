@@ -123,7 +123,7 @@ struct Training {
   Values further;
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(SegmentExamples);
 ATTNBENCH_JSON(Segment);
 ATTNBENCH_JSON(LookBack);

@@ -177,7 +177,7 @@ PreparedRun recalled(const AbArguments& arguments) {
   recall(settings, "ab", *arguments.measure.command);
   try {
     again.plan = settings.suite.header.at("ab").get<compare::SidesPlan>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw UsageFailure(result::quotable(arguments.resume) +
                        ": its journal does not say what was held against what (" + error.what() +
                        "); start a new run");

@@ -90,7 +90,7 @@ TrainedRun run_in(const fs::path& path) {
     found.cells = run::cells_from(header.cells);
     found.plugins = header.plugins.value_or(std::vector<std::string>{});
     found.seed = header.seed.value_or(0);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw UsageFailure(result::quotable(found.folder.journal().string()) +
                        ":1: not the header of a run (" + error.what() + ")");
   } catch (const fs::filesystem_error& error) {

@@ -74,7 +74,7 @@ void recall(run::RunSettings& settings, const std::string& verb, const Command& 
     const auto header = json.get<run::JournalHeader>();
     other = verb_of(header);
     if (other == verb) return recall_from(header, command, settings);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     why = error.what();
   } catch (const UsageFailure& failure) {
     why = failure.what();

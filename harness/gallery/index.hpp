@@ -20,7 +20,7 @@ struct Estimate {
   double peak_bytes = 0;  ///< of the largest cell
   int cells = 0;
 };
-/// Throws FormError.
+/// Throws SchemaError.
 void from_json(const nlohmann::json& json, Estimate& estimate);
 
 /// For one machine.

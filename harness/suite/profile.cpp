@@ -123,7 +123,8 @@ std::string ProfiledSuite::place(const std::string& pointer) const {
 }
 
 SuiteHead suite_head(const Ordered& suite) {
-  SuiteHead head{suite.value("title", ""), suite.value("source", ""), suite.value("figure", ""), {}};
+  SuiteHead head{
+      suite.value("title", ""), suite.value("source", ""), suite.value("figure", ""), {}};
   const Ordered profiles = suite.value("profiles", Ordered::object());
   for (const auto& [name, patch] : profiles.items()) head.profiles.push_back(name);
   return head;

@@ -40,7 +40,7 @@ ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell
 result::Check check_from(const Json& json) {
   try {
     return json.get<result::Check>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw Error(std::string("the task's check is none: ") + error.what());
   }
 }

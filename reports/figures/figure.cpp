@@ -120,13 +120,13 @@ Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
 
 Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::Growing::time));
+  add(figures, slopes_figure(panel, order, result::GrownQuantity::time));
   return figures;
 }
 
 Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::Growing::workspace));
+  add(figures, slopes_figure(panel, order, result::GrownQuantity::workspace));
   return figures;
 }
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "reports/tables/panel_growth.hpp"
 #include "reports/figures/figure.hpp"
+#include "reports/tables/panel_growth.hpp"
 
 namespace attnbench::reports {
 
@@ -13,6 +13,7 @@ namespace attnbench::reports {
 /// the caption. Cells whose time was disturbed are left out. Slopes of cells under 5 ms are faint:
 /// there constant costs still count. Nothing without two neighbours.
 std::optional<Figure> slopes_figure(const result::Panel& panel,
-                                    const std::vector<std::string>& order, result::Growing what);
+                                    const std::vector<std::string>& order,
+                                    result::GrownQuantity what);
 
 }  // namespace attnbench::reports

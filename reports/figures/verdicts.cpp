@@ -102,7 +102,7 @@ std::optional<Verdicts> verdicts_beside(const fs::path& result,
     std::ifstream stream(file);
     return Json::parse(stream).get<Verdicts>();
   } catch (const Json::exception&) {
-  } catch (const FormError&) {
+  } catch (const SchemaError&) {
   }
   messages.push_back("verdicts left out: " + file.string() +
                      " is not what `attnbench ab` writes; run it again");

@@ -152,7 +152,7 @@ std::vector<NumberedLine> numbered_lines(const fs::path& file, std::vector<std::
       }
     } catch (const Failure& failure) {
       faults.emplace_back(failure.what());
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       faults.push_back(place + error.what());
     }
   }

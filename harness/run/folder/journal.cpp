@@ -35,7 +35,7 @@ std::optional<result::RoundRecord> record_from(const Json& line, std::string& fa
   if (!fault.empty()) return std::nullopt;
   try {
     return line.get<result::RoundRecord>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     fault = error.what();
     return std::nullopt;
   }

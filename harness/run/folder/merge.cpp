@@ -47,8 +47,8 @@ SharedFacts facts_of(const Share& share) {
   facts.suite = suite.name;
   facts.hash = suite.hash;
   facts.profile = suite.profile.empty() ? "none" : suite.profile;
-  facts.binary = share.result ? share.result->provenance.binary
-                              : identity_from(share.header->identity).binary;
+  facts.binary =
+      share.result ? share.result->provenance.binary : identity_from(share.header->identity).binary;
   facts.seed = seed ? std::to_string(*seed) : "";
   return facts;
 }
@@ -211,11 +211,11 @@ result::RunInfo joined_run(const std::vector<Share>& shares, const MergeChoices&
 void expect_several(const std::vector<Share>& shares, bool lone) {
   if (shares.size() > 1 || (lone && !shares.empty())) return;
   const auto shard = shares.empty() ? std::nullopt : shard_of(shares.front());
-  throw UsageFailure(
-      shares.empty() ? "there is no run to merge"
-      : shard        ? shares.front().source + " is shard " + std::to_string(shard->index) + " of " +
-                    std::to_string(shard->count) + ": name the others, too"
-              : shares.front().source + " is one run: there is nothing to merge it with");
+  throw UsageFailure(shares.empty() ? "there is no run to merge"
+                     : shard ? shares.front().source + " is shard " + std::to_string(shard->index) +
+                                   " of " + std::to_string(shard->count) + ": name the others, too"
+                             : shares.front().source +
+                                   " is one run: there is nothing to merge it with");
 }
 
 }  // namespace

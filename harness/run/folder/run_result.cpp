@@ -61,7 +61,7 @@ result::MachineCard machine_part(const RunFacts& facts,
   std::erase_if(kept, [](const std::string& sentence) {
     return sentence.find("OPENBLAS_") != std::string::npos;
   });
-  machine.spoilers = kept;
+  machine.noise_sources = kept;
   std::vector<std::string> removed;
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
     if (machine.environment && machine.environment->contains(name)) removed.emplace_back(name);

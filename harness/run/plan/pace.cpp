@@ -80,7 +80,8 @@ void Pace::age() {
 }
 
 void to_json(Json& json, const Pace& pace) {
-  PaceFile file{pace.machine_.flops_per_second, pace.machine_.bytes_per_second, pace.own_rates_, {}};
+  PaceFile file{
+      pace.machine_.flops_per_second, pace.machine_.bytes_per_second, pace.own_rates_, {}};
   for (const auto& [group, spent] : pace.spent_) {
     file.spent[group] = {spent.estimated, spent.measured};
   }

@@ -30,7 +30,7 @@ result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, i
   std::string fault = result::round_fault(answer);
   try {
     if (fault.empty()) record = answer.get<result::RoundRecord>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     fault = error.what();
   }
   if (fault.empty() && record.cell != planned.id()) fault = "cell: another one";
