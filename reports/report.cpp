@@ -15,7 +15,7 @@
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "reports/figures/figure.hpp"
-#include "reports/figures/forest.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/figures/provenance.hpp"
 #include "reports/figures/verdicts.hpp"
 #include "reports/page/page.hpp"

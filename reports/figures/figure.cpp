@@ -4,10 +4,7 @@
 
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
-#include "reports/figures/crossover.hpp"
-#include "reports/figures/lines.hpp"
-#include "reports/figures/ratios.hpp"
-#include "reports/figures/slopes.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/training/accuracy.hpp"
 #include "reports/training/confusion.hpp"
 #include "reports/training/cost.hpp"

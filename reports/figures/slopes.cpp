@@ -1,4 +1,4 @@
-#include "reports/figures/slopes.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/text/format.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/figures/legend.hpp"
-#include "reports/figures/multiples.hpp"
 #include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
