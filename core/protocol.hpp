@@ -49,7 +49,7 @@ namespace attnbench::protocol {
 constexpr int version = 1;
 
 /// The name of a message; empty where it has none. Throws nlohmann::json::exception where the
-/// message is no object or its type no string.
+/// message is not an object or its type not a string.
 std::string type_of(const nlohmann::json& message);
 
 /// Of one child; 0 = no limit.

@@ -31,7 +31,7 @@ struct TimingRound {
   std::optional<double> lost_share;    ///< time that threads waited for a CPU, over the samples'
   std::optional<double> stolen_share;  ///< of its CPUs' time, by the hypervisor
   std::optional<double> others_share;  ///< of its CPUs' time, by other processes
-  bool own_threads_waited = false;     ///< more threads than CPUs, which is no disturbance
+  bool own_threads_waited = false;     ///< more threads than CPUs, which is not a disturbance
   // Of what ran on a device:
   std::optional<double> clock_ratio;        ///< its clock over its greatest, just after
   std::optional<bool> graph;                ///< a recorded graph was timed

@@ -213,7 +213,7 @@ HeaderText parse_header(const std::string& text) {
       header.shape = literal.shape();
     } else {
       throw std::invalid_argument("'" + result::quotable(key) +
-                                  "' is none of descr, fortran_order, shape");
+                                  "' is not one of descr, fortran_order, shape");
     }
     if (literal.take(',')) continue;
     literal.expect('}');

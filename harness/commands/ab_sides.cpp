@@ -52,7 +52,7 @@ std::string worker_in(const std::string& word) {
   }
   if (!fs::is_directory(given, ignored)) {
     throw UsageFailure("ab: " + result::quotable(word) +
-                       " is no folder of a build and no worker that can be started");
+                       " is neither a folder of a build nor a worker that can be started");
   }
   for (const char* place : {"", "bin", "build/release/bin", "build/bin"}) {
     const fs::path worker = given / place / "attnbench-worker";
@@ -207,8 +207,9 @@ std::vector<std::string> suites_of_sides(SuiteArguments& arguments) {
   std::set<fs::path> files;
   for (const std::string& name : names) {
     if (!names_suite(name)) {
-      throw UsageFailure("ab --base X --new Y takes suites, and " + result::quotable(name) +
-                         " is none: a file NAME.json, or one of `attnbench list suites`");
+      throw UsageFailure(
+          "ab --base X --new Y takes suites, and " + result::quotable(name) +
+          " is not one: expected a file NAME.json, or one of `attnbench list suites`");
     }
     if (!files.insert(fs::weakly_canonical(find_suite(name))).second) {
       throw UsageFailure("ab: the suite " + result::quotable(name) + " is named twice");

@@ -35,7 +35,7 @@ void expect_own_folder(const fs::path& out) {
   try {
     ours = result::read_result(file).run.merged.has_value();
   } catch (const Failure&) {
-    // It is no result of ours.
+    // It is not a result of ours.
   }
   if (ours) return;
   throw UsageFailure(result::quotable(file.string()) +

@@ -115,7 +115,7 @@ class ProgressLine {
   std::uint64_t done_ = 0;  ///< at the line before
 };
 
-/// "hold_out=2500 data_seed=0"; versions of generators and readers are no settings of users.
+/// "hold_out=2500 data_seed=0"; versions of generators and readers are not settings of users.
 std::string settings_text(const prepared::Description& description) {
   std::string text;
   for (const auto& [name, value] : description.settings.items()) {

@@ -46,7 +46,8 @@ void use_data_folder(const std::vector<std::string>& given) {
   std::error_code fault;
   const fs::path folder = fs::absolute(given.back(), fault);
   if (!fs::is_directory(folder, fault)) {
-    throw UsageFailure("--data " + given.back() + " is no folder; `attnbench data` prepares one");
+    throw UsageFailure("--data " + given.back() +
+                       " is not a folder; `attnbench data` prepares one");
   }
   ::setenv("ATTNBENCH_DATA", folder.c_str(), 1);
 }

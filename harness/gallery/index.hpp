@@ -63,7 +63,7 @@ struct Index {
   const IndexedSuite* find(const std::string& suite) const;
 };
 
-/// Reads suites (those that are none are left out), estimates and stored results. Throws
+/// Reads suites (other files are left out), estimates and stored results. Throws
 /// UsageFailure for estimates of another form.
 Index read_index(const std::filesystem::path& suites, const std::filesystem::path& gallery);
 
@@ -72,7 +72,7 @@ Estimates read_estimates(const std::filesystem::path& suites);
 void write_estimates(const std::filesystem::path& suites, const Estimates& estimates);
 
 /// The suites of the gallery that `words` select, each a paper, a figure or a suite; all for none.
-/// Throws UsageFailure for a word that is none of these, naming the nearest.
+/// Throws UsageFailure for any other word, naming the nearest.
 std::vector<const IndexedSuite*> select(const Index& index, const std::vector<std::string>& words);
 /// The figures that they select.
 std::vector<const suite::PaperFigure*> select_figures(const Index& index,

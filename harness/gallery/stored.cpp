@@ -59,9 +59,9 @@ result::Result head_of(const fs::path& file) {
            !(depth == 1 && event == Json::parse_event_t::key && parsed != "attnbench");
   };
   const Json whole = Json::parse(text, wanted, false);
-  if (whole.is_discarded()) throw UsageFailure(file.string() + ": is no JSON, or is cut off");
+  if (whole.is_discarded()) throw UsageFailure(file.string() + ": is not JSON, or is cut off");
   if (!whole.is_object() || whole.empty() || !whole.front().is_object()) {
-    throw UsageFailure(file.string() + ": is no result: it has no object \"attnbench\"");
+    throw UsageFailure(file.string() + ": is not a result: it has no object \"attnbench\"");
   }
   try {
     return whole.get<result::Result>();

@@ -46,7 +46,7 @@ struct Finding {
   std::int64_t before = 0;
   std::int64_t after = 0;
 
-  /// Only `fewer` is no reason to fail.
+  /// Only `fewer` is not a reason to fail.
   bool fails() const { return kind != Kind::fewer; }
 };
 /// What differs by more than the share `tolerance`.

@@ -37,7 +37,7 @@ std::string printable(std::string name) {
   return name;
 }
 
-/// Of a line of /proc/PID/stat; nothing where it is none.
+/// Of a line of /proc/PID/stat; nothing where it has another form.
 std::optional<ProcessTimes::Process> process_from(const std::string& line) {
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');  // the name in parentheses may hold anything

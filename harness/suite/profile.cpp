@@ -54,9 +54,10 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
                                                : integer_from(text.substr(colon + 1));
   if (!first || !last || !step || *first < 1 || *last < *first ||
       (colon != std::string::npos && *step < 1)) {
-    throw UsageFailure(flag.place + "\"" + result::quotable(text) +
-                       "\" is no range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
-                       "of positive integers");
+    throw UsageFailure(
+        flag.place + "\"" + result::quotable(text) +
+        "\" is not a range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
+        "of positive integers");
   }
   for (std::int64_t value = *first; value <= *last;) {
     if (values.size() >= most_profile_values) {
@@ -160,7 +161,7 @@ SetFlag parse_set_flag(const std::string& text) {
   if (!rest.empty() && (rest.front() == '{' || rest.front() == '[')) {
     const Ordered value = value_of(rest);
     if (value.is_discarded() || (value.is_array() && value.empty())) {
-      throw UsageFailure(flag.place + "the value is no JSON that has a value");
+      throw UsageFailure(flag.place + "the value is not JSON, or holds nothing");
     }
     flag.values = value.is_array() ? value : Ordered::array({value});
     return flag;
@@ -194,7 +195,8 @@ Json measure_block(const ProfiledSuite& suite, const std::vector<SetFlag>& flags
   for (const SetFlag& flag : flags) {
     if (!default_measure().contains(flag.key)) continue;
     if (flag.values.size() != 1) {
-      problems.add(flag.place, "is a list; expected one value, as \"" + flag.key + "\" is no axis");
+      problems.add(flag.place,
+                   "is a list; expected one value, as \"" + flag.key + "\" is not an axis");
       continue;
     }
     const Ordered probe = {

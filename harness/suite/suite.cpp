@@ -170,7 +170,7 @@ class Expansion {
     return Json(holder["figures"]);
   }
 
-  /// The task's own axis where it varies or is no setting, else the first setting that varies.
+  /// The task's own axis where it varies or is not a setting, else the first setting that varies.
   std::string axis_of(const TaskEntry& task) const {
     std::vector<std::string> varying;
     for (const Combination& combination : combinations_) {

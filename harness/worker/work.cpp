@@ -41,7 +41,7 @@ result::Check check_from(const Json& json) {
   try {
     return json.get<result::Check>();
   } catch (const SchemaError& error) {
-    throw Error(std::string("the task's check is none: ") + error.what());
+    throw Error(std::string("the task's check has another form: ") + error.what());
   }
 }
 

@@ -246,7 +246,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   Merged merged;
   merged.forced = differences_of_runs(shares);
   if (!merged.forced.empty() && !choices.force) {
-    throw UsageFailure("the runs are no shards of one suite: " + joined_by(merged.forced, "; ") +
+    throw UsageFailure("the runs are not shards of one suite: " + joined_by(merged.forced, "; ") +
                        ". --force merges them all the same, and the result says so");
   }
   for (const Share& share : shares) {

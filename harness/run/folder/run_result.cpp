@@ -52,7 +52,7 @@ result::MachineCard with_worker_part(const result::MachineCard& card,
   return machine;
 }
 
-/// OpenBLAS's variables were kept from the worker, so they are no source of noise.
+/// OpenBLAS's variables were kept from the worker, so they are not a source of noise.
 result::MachineCard machine_part(const RunFacts& facts,
                                  const std::map<std::string, ProbeAnswer>& probes) {
   result::MachineCard machine = with_worker_part(facts.machine, probes);

@@ -98,8 +98,8 @@ TEST_CASE("a stored result of another form is told, with its file", "[gallery]")
     CHECK_THAT(stored->fault, Contains((folder / "s.json").string()));
     return stored->fault;
   };
-  CHECK_THAT(fault_of(""), Contains("no JSON, or is cut off"));
-  CHECK_THAT(fault_of("{\"attnbench\": {"), Contains("no JSON, or is cut off"));
+  CHECK_THAT(fault_of(""), Contains("not JSON, or is cut off"));
+  CHECK_THAT(fault_of("{\"attnbench\": {"), Contains("not JSON, or is cut off"));
   CHECK_THAT(fault_of("[]"), Contains("no object \"attnbench\""));
   CHECK_THAT(fault_of("{\"attnbench\": 3}"), Contains("no object \"attnbench\""));
   CHECK_THAT(fault_of("{\"attnbench\": {}}"), Contains("not of the form of a result"));
