@@ -279,7 +279,7 @@ Json as_json(const Index& index, const std::vector<const PaperFigure*>& figures,
   Json others = Json::array();
   for (const PaperFigure* figure : figures) {
     Json own = Json::array();
-    for (const IndexedSuite* suite : index.of_figure(figure->name)) own.push_back(*suite);
+    for (const IndexedSuite* suite : index.of_figure(figure->name)) own.push_back(Json(*suite));
     all.push_back({{"name", figure->name},
                    {"label", figure->label},
                    {"title", figure->title},
@@ -288,7 +288,7 @@ Json as_json(const Index& index, const std::vector<const PaperFigure*>& figures,
                    {"suites", std::move(own)}});
   }
   for (const IndexedSuite* suite : suites) {
-    if (suite->figure.empty()) others.push_back(*suite);
+    if (suite->figure.empty()) others.push_back(Json(*suite));
   }
   return {{"figures", std::move(all)},
           {"others", std::move(others)},

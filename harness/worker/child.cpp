@@ -24,6 +24,7 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/protocol.hpp"
 #include "core/text/format.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/limits.hpp"
