@@ -184,7 +184,7 @@ class JsonReader {
   /// Keeps the keys that were not asked for.
   void rest(result::Values& values);
   void ignore_rest() { strict_ = false; }
-  /// Throws for a key that nobody asked for, naming the closest known one, unless the rest was kept
+  /// Throws for a key that was not read, naming the closest known one, unless the rest was kept
   /// or left out.
   void finish() const;
 

@@ -97,7 +97,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Where a file may not grow, the write fails; the program goes on.
+  // Where a file may not grow, the write fails; the program continues.
   std::signal(SIGXFSZ, SIG_IGN);
   return with_whole_output(run_program(argc, argv));
 }

@@ -28,7 +28,7 @@ struct MachinePart {
 };
 ATTNBENCH_JSON(MachinePart);
 
-/// Writes "machines" into a result; the cells say themselves which one is theirs.
+/// Writes "machines" into a result; each cell names its machine itself.
 void set_machines(Result& result, const std::vector<MachinePart>& machines);
 void set_machine(CellRecord& cell, const std::string& name);
 /// The name of the machine that measured the cell; empty in a result of one machine.

@@ -70,7 +70,7 @@ struct Selected {
   std::optional<double> test_loss;
 };
 
-/// What a language model is held against: the mean bits of a byte of the test, predicted by counts
+/// What a language model is compared with: the mean bits of a byte of the test, predicted by counts
 /// of the training text from so many bytes before it.
 struct CountedLevel {
   std::int64_t context = 0;

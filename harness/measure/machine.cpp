@@ -67,7 +67,7 @@ result::Load load() {
   return {one, five, fifteen, to_json(neighbours(look_seconds)).get<result::Values>()};
 }
 
-/// CPUs that a container's quota lets us use; nothing said, or "max", is not a quota.
+/// CPUs that a container's quota lets us use; a missing file or "max" means that there is no quota.
 std::optional<double> cpu_quota() {
   std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
   double quota = 0;

@@ -173,7 +173,7 @@ std::string searched(const run::Cell& cell) {
   return text;
 }
 
-/// What the cell has under the name of an axis; nothing where it has none.
+/// The cell's value of an axis; nothing where it has none.
 std::optional<OptionValue> value_of_axis(const run::Cell& cell, const std::string& name) {
   for (const OptionValues* values : {&cell.settings, &cell.options}) {
     if (const auto found = values->find(name); found != values->end()) return found->second;

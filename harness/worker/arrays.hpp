@@ -16,7 +16,7 @@ namespace attnbench::worker {
 /// and value, and of any other where those are missing.
 Problem guessed_problem(const apply::InputArrays& arrays, Pattern pattern, bool gradient);
 
-/// Throws UsageError where roles were given that the mechanism has not, or are missing.
+/// Throws UsageError where a role is missing, or an array has a role that the mechanism lacks.
 void require_roles(const Mechanism& mechanism, const apply::InputArrays& arrays);
 
 /// The mechanism's problem with the sizes of the arrays. Throws UsageError, naming two files, where

@@ -139,7 +139,7 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body,
   const measure::CpuShares cores = measure::cpu_shares(cores_before, measure::cpu_times(cores_));
   timing.samples_seconds = samples.seconds;
   timing.stop = samples.stop;
-  // A device goes on by itself while its host waits.
+  // A device keeps working while its host waits.
   if (samples.beside.empty()) return samples.seconds;
   judge_interference(timing, samples, at::get_num_threads(), shares, cores);
   return samples.counted();

@@ -70,7 +70,7 @@ std::optional<Figure> slopes_figure(const result::Panel& panel,
 /// One figure over all panels of a task: a column per scope, a row per further setting that varies.
 /// Points with bars: length and interval. Hollow triangles: the crossover lies beyond what was
 /// searched, in the direction they point; hollow diamonds: there is none or more than one, see the
-/// tooltip. What has no crossover to draw is said in the caption. Nothing without crossovers.
+/// tooltip. The caption names series without a crossover to draw. Nothing without crossovers.
 std::optional<Figure> crossover_figure(const std::vector<const result::Panel*>& panels,
                                        const std::vector<std::string>& order);
 

@@ -35,7 +35,7 @@ std::vector<Row> rows_of(const Verdicts& verdicts) {
   return rows;
 }
 
-/// "latte/fused held against latte/scan, measured in turns"; what is left out, counted.
+/// "latte/fused held against latte/scan, measured in turns", and how much is left out.
 std::string heading(const Verdicts& verdicts) {
   int rounds = 0;
   int left_out = 0;
