@@ -53,7 +53,7 @@ constexpr const char* ab_explanation =
     "error\n"
     "(5 %) is that of all cells and looks together. Ctrl-C ends with the verdict of the rounds "
     "there\n"
-    "are; --resume goes on. Several suites share the error and --seconds-most, and have a folder "
+    "are; --resume continues. Several suites share the error and --seconds-most, and have a folder "
     "each.\n"
     "\n"
     "Ends with 0 where each cell has a verdict, with 4 where one is UNCLEAR, with 1 where --gate "
@@ -161,13 +161,13 @@ std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
 PreparedRun recalled(const AbArguments& arguments) {
   if (arguments.sides.any() || !arguments.suites.command->other_words().empty()) {
     throw UsageFailure(
-        "ab --resume goes on with what its folder holds: name no sides and no suite");
+        "ab --resume continues with what its folder holds: name no sides and no suite");
   }
   for (const char* flag :
        {"--margin", "--absolute", "--confidence", "--rounds", "--rounds-most", "--seconds-most",
         "--confirm", "--out", "--set", "--only", "--skip", "--profile", "--plugin"}) {
     if (!arguments.given(flag)) continue;
-    throw UsageFailure(std::string("ab --resume goes on with the gate and the cells that the run "
+    throw UsageFailure(std::string("ab --resume continues with the gate and the cells that the run "
                                    "began with: leave ") +
                        flag + " out");
   }
@@ -344,7 +344,7 @@ void add_ab(CommandLine& line) {
   command.option("--new-set", sides.changed_set, "The same on the other").repeatable();
   add_measure_arguments(command, arguments->measure);
   add_gate_arguments(command, *arguments);
-  command.option("--resume", arguments->resume, "Folder of a run of ab to go on with");
+  command.option("--resume", arguments->resume, "Folder of a run of ab to continue with");
   command.option("--markdown", arguments->markdown, "Write this file for a pull request's comment");
   command.option("--junit", arguments->junit, "Write this file for CI, a test case for each cell");
   command.flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");

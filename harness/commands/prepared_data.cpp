@@ -233,7 +233,7 @@ int prepare_data(const PrepareRequest& request) {
   } catch (const prepared::Cancelled&) {
     line.end();
     std::cerr
-        << "interrupted: what was prepared is kept, and the same command goes on from there\n";
+        << "interrupted: what was prepared is kept, and the same command continues from there\n";
     return static_cast<int>(ExitCode::interrupted);
   } catch (const UsageError& error) {
     line.end();

@@ -80,8 +80,8 @@ void recall(run::RunSettings& settings, const std::string& verb, const Command& 
     why = failure.what();
   }
   if (why.empty()) {
-    throw UsageFailure("it is a run of `attnbench " + other + "`; go on with: attnbench " + other +
-                       " --resume " + settings.resume.string());
+    throw UsageFailure("it is a run of `attnbench " + other + "`; continue with: attnbench " +
+                       other + " --resume " + settings.resume.string());
   }
   throw UsageFailure(result::quotable(journal.string()) + ":1: not the header of a run (" + why +
                      "); start a new run");

@@ -98,7 +98,7 @@ void add_cells(Submission& submission, const SubmitArguments& arguments,
 SubmissionFolder make_folder(const SubmitArguments& arguments, const std::string& name) {
   if (!arguments.out.empty() && cluster::holds_submission(arguments.out)) {
     throw UsageFailure(result::quotable(arguments.out) +
-                       " holds a submission already: go on with attnbench submit --again " +
+                       " holds a submission already: continue with attnbench submit --again " +
                        result::quotable(arguments.out) + ", or choose another folder");
   }
   return {fs::absolute(run::make_run_folder(name, arguments.out).path).lexically_normal()};
@@ -131,7 +131,7 @@ void hand_over(Submission& submission, const SubmissionFolder& folder,
 
 int submit_again(const SubmitArguments& arguments) {
   if (!arguments.suites.command->other_words().empty()) {
-    throw UsageFailure("--again goes on with a submission as it is: name no suite");
+    throw UsageFailure("--again continues with a submission as it is: name no suite");
   }
   const SubmissionFolder folder{fs::absolute(arguments.again).lexically_normal()};
   Submission submission = cluster::read_submission(folder);
@@ -236,7 +236,7 @@ void add_submit(CommandLine& line) {
       .within(1, 1000);
   command.footer(
       "The folder must be on a file system that all nodes share. A task that Slurm starts again\n"
-      "goes on where it was; a second job merges all shards once the tasks have ended.\n"
+      "continues where it was; a second job merges all shards once the tasks have ended.\n"
       "Timed cells ask for whole nodes, since neighbours disturb them.\n"
       "\n"
       "Examples:\n"

@@ -16,7 +16,7 @@ class ExampleMechanism : public Mechanism {
   /// The inputs of `mix`, here those of attention; {"gate", Source::query_tokens, 1} is another.
   std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// What is kept of the tokens before, where the mechanism can go on token by token.
+  /// What is kept of the tokens before, where the mechanism can continue token by token.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     // Sums over a long past need more than 16 bits, whatever the inputs have.

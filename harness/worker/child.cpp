@@ -181,7 +181,7 @@ bool Child::over_limit() const {
 }
 
 /// The child ends with its process, not with the connection: an orphan may hold that open, and a
-/// child that closed it may go on working.
+/// child that closed it may keep working.
 void Child::notice_end() {
   if (pid_ < 0 || !run::has_ended(pid_)) return;
   kill(-pid_, SIGKILL);

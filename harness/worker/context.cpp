@@ -16,7 +16,7 @@
 namespace attnbench::worker {
 namespace {
 
-/// OpenMP's threads go on spinning for some milliseconds after a parallel operation, and would
+/// OpenMP's threads keep spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 

@@ -56,7 +56,7 @@ TEST_CASE("ab holds two builds against each other on a suite, by the suite's gat
   // What run would not do right goes on with ab, and has nothing left to do.
   const Finished wrong = run({program(), "run", "--resume", ab.folder / "run"});
   CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, Contains("go on with: attnbench ab --resume"));
+  CHECK_THAT(wrong.err, Contains("continue with: attnbench ab --resume"));
 }
 
 TEST_CASE("ab holds two sets of options against each other, and two implementations",

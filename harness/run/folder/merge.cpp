@@ -252,7 +252,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   for (const Share& share : shares) {
     if (share.result) continue;
     merged.unfinished.push_back(
-        share.source + " has no result: go on with attnbench run --resume " + share.source);
+        share.source + " has no result: continue with attnbench run --resume " + share.source);
   }
   if (merged.unfinished.size() == shares.size()) {
     throw UsageFailure("none of the runs has a result: " + joined_by(merged.unfinished, "; "));

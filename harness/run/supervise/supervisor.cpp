@@ -95,15 +95,15 @@ RunOutcome Supervisor::run() {
   } catch (const JournalFailure& error) {
     state = "stopped";
     reason = error.what();
-    failure =
-        reason + "; what was measured before is safe. Make room, then go on with: " + how_to_resume;
+    failure = reason +
+              "; what was measured before is safe. Make room, then continue with: " + how_to_resume;
   } catch (const JournalGone&) {
     stop_measurers();
     throw;  // there is no folder for a result
   } catch (const EnvironmentFailure& error) {
     state = "stopped";
     reason = error.what();
-    failure = reason + "\nWhat was measured before is safe; go on with: " + how_to_resume;
+    failure = reason + "\nWhat was measured before is safe; continue with: " + how_to_resume;
   }
   stop_measurers();
   progress_.reset();
@@ -115,7 +115,7 @@ RunOutcome Supervisor::run() {
   try {
     store_->write_result(outcome.result);
   } catch (const EnvironmentFailure& error) {
-    if (failure.empty()) failure = std::string(error.what()) + "; go on with: " + how_to_resume;
+    if (failure.empty()) failure = std::string(error.what()) + "; continue with: " + how_to_resume;
   }
   if (!failure.empty()) throw EnvironmentFailure(failure);
   return outcome;

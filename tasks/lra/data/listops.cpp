@@ -159,7 +159,7 @@ int evaluate_listops(std::span<const std::uint16_t> tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::uint16_t token = tokens[i];
     if (value >= 0) {
-      throw UsageError("it goes on behind its end, at token " + std::to_string(i + 1));
+      throw UsageError("it continues behind its end, at token " + std::to_string(i + 1));
     }
     if (token >= listops_min && token <= listops_sum) {
       open.push_back({token, {}});
