@@ -179,7 +179,7 @@ PreparedRun recalled(const AbArguments& arguments) {
     again.plan = settings.suite.header.at("ab").get<compare::SidesPlan>();
   } catch (const SchemaError& error) {
     throw UsageFailure(result::quotable(arguments.resume) +
-                       ": its journal does not say what was held against what (" + error.what() +
+                       ": its journal does not say what was compared with what (" + error.what() +
                        "); start a new run");
   }
   compare::expect_sense(again.plan.gate);
@@ -338,7 +338,7 @@ void add_ab(CommandLine& line) {
   SideArguments& sides = arguments->sides;
   command.option("--base", sides.base,
                  "On a suite: a build's folder or worker, a plugin, or NAME/IMPLEMENTATION");
-  command.option("--new", sides.changed, "What is held against it");
+  command.option("--new", sides.changed, "What is compared with it");
   command.option("--base-set", sides.base_set, "NAME=VALUE on one side alone (repeatable)")
       .repeatable();
   command.option("--new-set", sides.changed_set, "The same on the other").repeatable();

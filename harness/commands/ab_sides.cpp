@@ -166,14 +166,14 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
   std::vector<std::string> names = take_names(arguments);
   if (names.size() != 2) {
     throw UsageFailure(
-        "ab takes two mechanisms, the base and what is held against it, as in "
+        "ab takes two mechanisms, the base and what is compared with it, as in "
         "`attnbench ab latte/chunked latte/fused`; it was given " +
         std::to_string(names.size()));
   }
   for (std::string& name : names) {
     if (names_suite(name)) {
       throw UsageFailure("ab takes two mechanisms, and " + name +
-                         " is a suite: --base X --new Y say what is held against what, as in "
+                         " is a suite: --base X --new Y say what is compared with what, as in "
                          "`attnbench ab --base old/build --new build " +
                          name + "`");
     }
@@ -182,7 +182,7 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
   if (names[0] == names[1]) {
     throw UsageFailure(
         "ab: " + names[0] +
-        " is named twice; the base is held against itself in any case, as a control");
+        " is named twice; the base is compared with itself in any case, as a control");
   }
   ExpandedSides expanded;
   compare::SidesPlan& plan = expanded.plan;

@@ -44,7 +44,7 @@ void expect_own_folder(const fs::path& out) {
 
 void print_notes(const run::Merged& merged) {
   for (const std::string& difference : merged.forced) {
-    std::cerr << "merged all the same: " << difference << "\n";
+    std::cerr << "merged by --force: " << difference << "\n";
   }
   for (const std::string& run : merged.unfinished) std::cerr << run << "\n";
   if (merged.missing.empty()) return;

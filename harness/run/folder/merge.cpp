@@ -247,7 +247,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   merged.forced = differences_of_runs(shares);
   if (!merged.forced.empty() && !choices.force) {
     throw UsageFailure("the runs are not shards of one suite: " + joined_by(merged.forced, "; ") +
-                       ". --force merges them all the same, and the result says so");
+                       ". --force merges them nevertheless, and the result says so");
   }
   for (const Share& share : shares) {
     if (share.result) continue;
