@@ -1,6 +1,6 @@
-// Counts that do not depend on the machine's mood: instructions of kernels, by valgrind, and the
-// workspace that plans predict. A file in the tree holds them, a line each, so that a change of a
-// count is read in its diff.
+// Counts that are the same on a busy machine: instructions of kernels, by valgrind, and the
+// workspace that plans predict. A file in the tree holds them, a line each, so that its diff shows
+// what changed.
 #pragma once
 
 #include <cstdint>
