@@ -267,7 +267,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   merged.result = first == shares.end() ? *any->result : *first->result;
   merged.result.cells.clear();
   merged.result.run = joined_run(shares, choices);
-  merged.result.run.forced = merged.forced;
+  if (!merged.forced.empty()) merged.result.run.forced = merged.forced;
 
   const auto add = [&](const Taken& taken) {
     CellRecord cell = taken.cell;
