@@ -26,7 +26,8 @@ std::string verdict(const suite::Document& document, const suite::Catalogue& cat
   };
   if (!choices.profile.empty()) return count(choices.profile) + " in profile " + choices.profile;
   std::string text = count("") + " in full";
-  for (const std::string& profile : suite::suite_head(document.value).profiles) {
+  const suite::SuiteHead head = suite::suite_head(document.value);
+  for (const std::string& profile : head.profiles) {
     text.append(", ").append(count(profile)).append(" in profile ").append(profile);
   }
   return text;
