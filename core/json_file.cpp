@@ -44,7 +44,7 @@ void hold_to(const fs::path& file, const struct stat& seen, const std::string& e
              std::size_t most) {
   if (S_ISDIR(seen.st_mode)) refuse(file, "this is a folder", expected);
   if (!S_ISREG(seen.st_mode)) {
-    refuse(file, "this is no regular file but a device, pipe or socket", expected);
+    refuse(file, "this is a device, pipe or socket, not a regular file", expected);
   }
   if (seen.st_size > 0 && static_cast<std::size_t>(seen.st_size) > most) {
     refuse(file, "is larger than " + size_text(most), expected);

@@ -1,5 +1,5 @@
-// Reading files of unknown origin: regular files of a bounded size, and JSON of a
-// bounded depth and weight, so that neither hangs the program nor takes its memory or its stack.
+// Reading files of unknown origin: regular files of a bounded size, and JSON of a bounded depth and
+// size in memory, so that neither hangs the program nor exhausts its memory or its stack.
 #pragma once
 
 #include <cstddef>

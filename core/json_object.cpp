@@ -18,7 +18,7 @@ std::string found_text(const Json& value) {
 }
 
 void refuse_value(const char* expected, const Json& found) {
-  throw FormError("", std::string("expected ") + expected + ", found " + found_text(found));
+  throw SchemaError("", std::string("expected ") + expected + ", found " + found_text(found));
 }
 
 std::optional<double> result::number_of(const Values& values, const std::string& name) {
@@ -37,7 +37,7 @@ OptionValue detail::read_option_value(const Json& json) {
     return value_from(json, "");
   } catch (const UsageError& error) {
     const std::string what = error.what();  // ": expected …" or ".left: expected …"
-    throw FormError("", what.substr(what.starts_with(": ") ? 2 : 1));
+    throw SchemaError("", what.substr(what.starts_with(": ") ? 2 : 1));
   }
 }
 
@@ -67,8 +67,8 @@ void JsonReader::finish() const {
   for (const auto& [key, value] : object_.items()) {
     if (is_known(key) || key == "type") continue;  // a message's name may stand in every object
     const std::string near = closest_word(key, {known_.begin(), known_.end()});
-    throw FormError("/" + key.substr(0, 60),
-                    "unknown key" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    throw SchemaError("/" + key.substr(0, 60),
+                      "unknown key" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
 }
 

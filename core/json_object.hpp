@@ -29,14 +29,14 @@
 namespace attnbench {
 
 /// A value of another form than expected: "/cells/0/id: expected a string, found 3".
-class FormError : public UsageError {
+class SchemaError : public UsageError {
  public:
-  FormError(std::string pointer, std::string misfit)
+  SchemaError(std::string pointer, std::string misfit)
       : UsageError((pointer.empty() ? "/" : pointer) + ": " + misfit),
         pointer_(std::move(pointer)),
         misfit_(std::move(misfit)) {}
   /// The same, of a value that is the member or item `key` of another.
-  FormError inside(const std::string& key) const { return {"/" + key + pointer_, misfit_}; }
+  SchemaError inside(const std::string& key) const { return {"/" + key + pointer_, misfit_}; }
 
  private:
   std::string pointer_;
@@ -45,7 +45,7 @@ class FormError : public UsageError {
 
 /// What a message says of a value that should be another: its text where that is short.
 std::string found_text(const nlohmann::json& value);
-/// Throws FormError: "expected `expected`, found …".
+/// Throws SchemaError: "expected `expected`, found …".
 [[noreturn]] void refuse_value(const char* expected, const nlohmann::json& found);
 
 namespace result {
@@ -93,10 +93,10 @@ template <class T>
 void read_member(const std::string& key, const nlohmann::json& json, T& value) {
   try {
     read_value(json, value);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw error.inside(key);
   } catch (const UsageError& error) {
-    throw FormError("/" + key, error.what());
+    throw SchemaError("/" + key, error.what());
   }
 }
 
@@ -142,7 +142,7 @@ void read_value(const nlohmann::json& json, T& value) {
 
 }  // namespace detail
 
-/// Reads an object key by key. Throws FormError.
+/// Reads an object key by key. Throws SchemaError.
 class JsonReader {
  public:
   /// Refers to `json`, which must be an object.
@@ -154,7 +154,7 @@ class JsonReader {
   void at(const char* key, T& member) {
     const nlohmann::json* const found = find(key);
     if (found == nullptr) {
-      throw FormError(std::string("/") + key, "expected a value, found nothing");
+      throw SchemaError(std::string("/") + key, "expected a value, found nothing");
     }
     detail::read_member(key, *found, member);
   }
@@ -178,13 +178,13 @@ class JsonReader {
     try {
       member = from(word);
     } catch (const UsageError& error) {
-      throw FormError(std::string("/") + key, error.what());
+      throw SchemaError(std::string("/") + key, error.what());
     }
   }
   /// Keeps the keys that were not asked for.
   void rest(result::Values& values);
   void ignore_rest() { strict_ = false; }
-  /// Throws for a key that nobody asked for, naming the closest known one, unless the rest was kept
+  /// Throws for a key that was not read, naming the closest known one, unless the rest was kept
   /// or left out.
   void finish() const;
 
@@ -243,7 +243,7 @@ concept OrConst = std::same_as<std::remove_const_t<T>, Struct>;
 
 }  // namespace attnbench
 
-/// Declares to_json and from_json of a struct. from_json throws FormError.
+/// Declares to_json and from_json of a struct. from_json throws SchemaError.
 #define ATTNBENCH_JSON(Struct)                             \
   void to_json(nlohmann::json& json, const Struct& value); \
   void from_json(const nlohmann::json& json, Struct& value)

@@ -1,5 +1,5 @@
-// The memory ladder: rates of copying by how much memory is touched over and over, and what that
-// makes of a time.
+// The memory ladder: rates of copying by the size of the memory that is touched, and the times that
+// follow from them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -43,6 +43,8 @@ void answer_fields(auto& json, const char* type, auto& answer) {
 
 }  // namespace
 
+std::string type_of(const nlohmann::json& message) { return message.value("type", ""); }
+
 // Limits of 0 are not sent.
 ATTNBENCH_JSON_CODEC(Limits) { JSON_MAYBE(seconds, memory_bytes, device_bytes); }
 

@@ -48,6 +48,10 @@ namespace attnbench::protocol {
 
 constexpr int version = 1;
 
+/// The name of a message; empty where it has none. Throws nlohmann::json::exception where the
+/// message is not an object or its type not a string.
+std::string type_of(const nlohmann::json& message);
+
 /// Of one child; 0 = no limit.
 struct Limits {
   double seconds = 0;

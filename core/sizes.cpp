@@ -61,7 +61,7 @@ class Evaluator {
     if (divisor == 0) fail("divides by zero");
     if (divisor == -1) fail("divides by -1");
     if (dividend % divisor != 0) {
-      fail("is no integer: " + std::to_string(dividend) + " is not a multiple of " +
+      fail("is not an integer: " + std::to_string(dividend) + " is not a multiple of " +
            std::to_string(divisor));
     }
     return dividend / divisor;

@@ -31,7 +31,7 @@ class ExpressionError : public std::runtime_error {
 using SizeOf = std::function<std::int64_t(const std::string& name)>;
 
 /// Integers and names joined by + - * /, with the usual precedence: "width", "length/2",
-/// "2*width+1". Throws ExpressionError for text that is no expression, for a division with a
+/// "2*width+1". Throws ExpressionError for text that is not an expression, for a division with a
 /// remainder, and for a value that does not fit 64 bits.
 std::int64_t evaluate(const std::string& expression, const SizeOf& size_of);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 namespace attnbench::measure {
@@ -69,6 +70,18 @@ double growth_exponent(const std::vector<double>& x, const std::vector<double>& 
   }
   if (!(variance > 0)) throw std::logic_error("a growth exponent needs at least two distinct x");
   return covariance / variance;
+}
+
+std::vector<std::size_t> least_of(const std::vector<Estimate>& estimates) {
+  std::vector<std::size_t> order(estimates.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return estimates[a].median < estimates[b].median;
+  });
+  if (order.empty()) return order;
+  const double reach = estimates[order.front()].high;
+  std::erase_if(order, [&](std::size_t i) { return estimates[i].low > reach; });
+  return order;
 }
 
 }  // namespace attnbench::measure

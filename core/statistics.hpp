@@ -1,6 +1,7 @@
 // Statistics of samples: robust, distribution-free, small.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -33,5 +34,18 @@ Spread spread_of(const std::vector<double>& values);
 
 /// Slope of ln y over ln x by least squares, for x, y > 0 and at least two distinct x.
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y);
+
+// ---- ranking: which is least, and which cannot be told from it
+
+/// A median with the bounds of its interval; all three alike where the number is exact.
+struct Estimate {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+
+/// Indices of those that cannot be told from the least, by median, the least first: their intervals
+/// overlap with its own.
+std::vector<std::size_t> least_of(const std::vector<Estimate>& estimates);
 
 }  // namespace attnbench::measure

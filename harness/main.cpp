@@ -44,7 +44,7 @@ int fail(const std::string& message, ExitCode code) {
   return exit_code(code);
 }
 
-/// Whether the reader of our output (such as head) has closed it, which is no failure.
+/// Whether the reader of our output (such as head) has closed it, which is not a failure.
 bool reader_left() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
@@ -97,7 +97,7 @@ int run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Where a file may not grow, the write fails; the program goes on.
+  // Where a file may not grow, the write fails; the program continues.
   std::signal(SIGXFSZ, SIG_IGN);
   return with_whole_output(run_program(argc, argv));
 }

@@ -15,7 +15,7 @@
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "reports/figures/figure.hpp"
-#include "reports/figures/forest.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/figures/provenance.hpp"
 #include "reports/figures/verdicts.hpp"
 #include "reports/page/page.hpp"
@@ -218,7 +218,7 @@ std::vector<Section> read_sections(const std::vector<fs::path>& results, Report&
                     results.size() == 1 ? "" : safe(section.result.suite.name) + "_");
         sections.push_back(std::move(section));
       }
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       throw UsageFailure(path.string() + ": " + error.what());
     } catch (const Json::exception& error) {
       result::refuse_unreadable(path, error);

@@ -25,9 +25,9 @@ struct Report {
 
 /// Reads each of `results` (a run's folder or a result.json) and writes figures/*.vl.json and their
 /// pictures, tables/*.{md,tex,csv} (and tables/*.parquet where Python has pyarrow) and index.html,
-/// in place of what an earlier report wrote there. Throws UsageFailure for a result that cannot be
-/// read, and where a file of somebody else is in the way unless `force`; EnvironmentFailure for a
-/// disk that refuses. A missing renderer is only a message.
+/// instead of what an earlier report wrote there. Throws UsageFailure for a result that cannot be
+/// read, and where a file that no report wrote is in the way unless `force`; EnvironmentFailure for
+/// a disk that refuses. A missing renderer is only a message.
 Report write_report(const std::vector<std::filesystem::path>& results,
                     const ReportOptions& options);
 

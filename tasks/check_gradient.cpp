@@ -118,7 +118,7 @@ FiniteDifference difference_for(Dtype dtype) {
 }
 
 /// A second opinion where the first one disagrees: among a hundred thousand elements of relu
-/// features one or two lie within 1e-5 of the kink, where a difference is no derivative; within
+/// features one or two lie within 1e-5 of the kink, where a difference is not a derivative; within
 /// 1e-7 rarely.
 FiniteDifference narrow_difference() { return {1e-7, {{1, 0.5}, {-1, -0.5}}}; }
 

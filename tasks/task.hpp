@@ -71,7 +71,6 @@ struct Comparison {
 
 /// This process among those that train together; a process alone has rank 0 of 1.
 using run::ProcessRank;
-using Seat = ProcessRank;  ///< the former name, for plugins
 
 /// What the worker provides to work while it runs.
 class Context {
@@ -98,7 +97,6 @@ class Context {
   virtual std::uint64_t seed() const = 0;
   virtual const Registry& registry() const = 0;
   virtual ProcessRank process_rank() const { return {}; }
-  ProcessRank seat() const { return process_rank(); }  ///< the former name, for plugins
 };
 
 /// The work of one cell. Called in the order prepare, check, run; each at most once.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the launcher answers where nothing is built, and that it builds nothing for it."""
+"""Checks what the launcher answers where nothing is built, that it builds nothing for it, and how it
+says how far a build is."""
 
 import os
 import pathlib
@@ -62,6 +63,51 @@ class Unbuilt(unittest.TestCase):
             (torch / "share/cmake/Torch/TorchConfigVersion.cmake").touch()
             self.assertRegex(call("doctor", "--quick", **environment).stdout,
                              rf"(?m)^LibTorch +{re.escape(str(torch))}$")
+
+
+def functions(*names):
+    """The text of functions of the launcher."""
+    text = (ROOT / "attnbench").read_text(encoding="utf-8")
+    return "".join(re.search(rf"(?ms)^{name}\(\) \{{$.*?^\}}$\n", text).group(0) for name in names)
+
+
+class BuildProgress(unittest.TestCase):
+    def shell(self, line, *arguments):
+        script = functions("ninja_steps", "time_left") + line
+        done = subprocess.run(["sh", "-uc", script, "sh", *map(str, arguments)], text=True, capture_output=True,
+                              timeout=60, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def steps_in(self, log):
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
+            file.write(log)
+            file.flush()
+            return self.shell('ninja_steps "$1"', file.name).strip()
+
+    def test_the_newest_step_of_ninja_counts(self):
+        self.assertEqual(self.steps_in("[1/374] Building CXX object a.o\n[120/374] Building CXX object b.o\n"), "120 374")
+        self.assertEqual(self.steps_in("[1/374] Building a.o\r[2/374] Building b.o\r"), "2 374")
+        self.assertEqual(self.steps_in("[3/374] Building a.o\nb.cpp:7: note: [9/9] is text\n"), "3 374")
+        self.assertEqual(self.steps_in("".join(f"[{i}/2000] Building {i}.o\n" for i in range(1, 1500))),
+                         "1499 2000")
+
+    def test_there_are_no_steps_before_the_first(self):
+        self.assertEqual(self.steps_in(""), "")
+        self.assertEqual(self.steps_in("-- Configuring done\nninja: Entering directory\n"), "")
+        self.assertEqual(self.shell("ninja_steps /nowhere/build.log"), "")
+
+    def test_the_time_left_follows_from_the_steps_done(self):
+        left = lambda *numbers: self.shell('time_left "$@"', *numbers)
+        self.assertEqual(left(90, 120, 374), ", 3 min left")  # 254 steps at 0.75 s
+        self.assertEqual(left(30, 300, 374), ", 7 s left")
+        self.assertEqual(left(89, 100, 200), ", 89 s left")
+        self.assertEqual(left(90, 100, 200), ", 2 min left")
+
+    def test_the_time_left_is_not_told_from_the_first_steps(self):
+        left = lambda *numbers: self.shell('time_left "$@"', *numbers)
+        self.assertEqual(left(60, 18, 374), "")
+        self.assertEqual(left(60, 19, 374), ", 19 min left")
 
 
 if __name__ == "__main__":

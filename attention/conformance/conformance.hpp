@@ -41,7 +41,7 @@ struct CheckOptions {
   std::string device = "cpu";
   /// Of the mechanism, over the kit's choices (small chunks and windows).
   std::map<std::string, OptionValue> options;
-  /// Names of properties; empty = all. Throws UsageError for a name that is none.
+  /// Names of properties; empty = all. Throws UsageError for an unknown name.
   std::vector<std::string> only;
 };
 

@@ -90,8 +90,8 @@ void compare_slopes(const Subject& subject, Judge& judge, const Trial& trial) {
       double along = 0;
       for (std::size_t j = 0; j < ours.size(); ++j) along += ours[j] * direction[j];
       double error = std::numeric_limits<double>::infinity();
-      // A difference across a kink (of a relu) is no slope: shorter steps cross fewer of them, and
-      // a wrong gradient is wrong at every step.
+      // A difference across a kink (of a relu) is not a slope: shorter steps cross fewer of them,
+      // and a wrong gradient is wrong at every step.
       for (const double step : {1e-4, 1e-5, 1e-6}) {
         const double want = slope.along(name, direction, step);
         // A direction may happen to be flat: the gradient's own length is the scale, too.

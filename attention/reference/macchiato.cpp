@@ -1,7 +1,7 @@
 // Latte-Macchiato by its definition: Latte v2, section 4.1, eq. 15-17 and 19.
 //   y_t = p_{t,0} sum_s softmax_s(scale q_t . k_s) v_s + sum_l p_{t,l} sum_s softmax_s(k_{s,l}) v_s
 // with p_t the softmax of L + 1 logits, the first sum over the window of t. What comes before the
-// logits is no part of it: it is in the inputs.
+// logits is not a part of it: it is in the inputs.
 #include <algorithm>
 #include <cmath>
 #include <limits>

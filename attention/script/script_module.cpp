@@ -50,8 +50,9 @@ Argument argument_of(const ScriptDescription& said, const c10::Argument& argumen
     if (name == "query" || name == "key" || name == "value" || said.roles.count(name) != 0) {
       return {name, Wants::role};
     }
-    refuse(said.module_file, "its argument " + name +
-                                 " is none of query, key and value: describe it under \"roles\"");
+    refuse(said.module_file,
+           "its argument " + name +
+               " is not one of query, key and value: describe it under \"roles\"");
   }
   if (is_option(argument) && argument.default_value()) {
     return {name, Wants::option, *argument.default_value()};

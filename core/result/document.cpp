@@ -76,13 +76,22 @@ ATTNBENCH_JSON_CODEC(TaskInfo) {
 }
 
 ATTNBENCH_JSON_CODEC(SuiteInfo) {
-  JSON_MAYBE(name, title, source, published, profile, labels, tasks);
+  JSON_MAYBE(name, title, source, published, hash, profile, labels, tasks);
+  JSON_REST;
+}
+
+ATTNBENCH_JSON_CODEC(ShardInfo) { JSON_USUAL(index, count); }
+
+ATTNBENCH_JSON_CODEC(MergedRun) {
+  JSON_USUAL(source, binary, seed);
+  JSON_MAYBE(shard, state, host, started_at, finished_at, cells);
   JSON_REST;
 }
 
 ATTNBENCH_JSON_CODEC(RunInfo) {
   JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds, state,
-             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins);
+             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins, shard, merged,
+             forced, submission);
   JSON_REST;
 }
 
@@ -118,7 +127,7 @@ void from_json(const Json& json, Result& result) {
   try {
     JsonReader reader(*found);
     own_fields(reader, result);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw error.inside("attnbench");
   }
 }
@@ -150,7 +159,7 @@ Result read_result(const std::filesystem::path& file_or_folder) {
   check_form(json, file.string());
   try {
     return json.get<Result>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     refuse_form(error.what(), file.string());
   }
 }

@@ -29,9 +29,31 @@ struct SuiteInfo {
   std::optional<std::string> title;
   std::optional<std::string> source;  ///< paper, figure or table
   std::string published;              ///< file of published numbers
+  std::string hash;                   ///< of the file's bytes
   std::string profile;
   std::optional<std::vector<std::string>> labels;  ///< in the suite's order
   std::map<std::string, TaskInfo> tasks;           ///< by label
+  Values further;
+};
+
+/// The share of a suite's cells that a run has: the second of eight is {2, 8}.
+struct ShardInfo {
+  std::int64_t index = 0;
+  std::int64_t count = 0;
+  bool operator==(const ShardInfo&) const = default;
+};
+
+/// A run that is part of a merged result.
+struct MergedRun {
+  std::string source;  ///< its folder or file, as the user named it
+  std::string binary;  ///< fingerprint
+  std::string seed;
+  std::optional<ShardInfo> shard;
+  std::string state;  ///< that of the run, or "no result"
+  std::string host;
+  std::string started_at;
+  std::string finished_at;
+  std::optional<std::size_t> cells;
   Values further;
 };
 
@@ -50,6 +72,11 @@ struct RunInfo {
   std::optional<double> calibration_seconds;  ///< see usual_calibration
   std::optional<double> waited_for_quiet_seconds;
   std::optional<std::vector<std::string>> plugins;  ///< as the command line named them
+  std::optional<ShardInfo> shard;
+  // Of a merged result:
+  std::optional<std::vector<MergedRun>> merged;
+  std::vector<std::string> forced;  ///< what differs between those runs
+  std::optional<Json> submission;   ///< the submission that started them
   Values further;
 };
 
@@ -78,9 +105,11 @@ struct Result {
   const Values& ceilings_of(const std::string& device) const;
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(TaskInfo);
 ATTNBENCH_JSON(SuiteInfo);
+ATTNBENCH_JSON(ShardInfo);
+ATTNBENCH_JSON(MergedRun);
 ATTNBENCH_JSON(RunInfo);
 ATTNBENCH_JSON(Provenance);
 ATTNBENCH_JSON(Result);

@@ -56,14 +56,15 @@ static void take_older_blas(MachineCard& card) {
 ATTNBENCH_JSON_CODEC(MachineCard) {
   JSON_MAYBE(host, os, kernel, architecture, cpu_model, cores, threads, allowed_cpus, cpu_quota,
              caches, memory_bytes, governor, clock_hz, virtualised, isa, load, environment, blas,
-             devices, spoilers, kept_from_worker);
+             devices, kept_from_worker);
+  json.maybe("spoilers", value.noise_sources);
   JSON_REST;
   take_older_blas(value);
 }
 
 const std::vector<std::string>& MachineCard::noise() const {
   static const std::vector<std::string> none;
-  return spoilers ? *spoilers : none;
+  return noise_sources ? *noise_sources : none;
 }
 
 namespace {

@@ -69,15 +69,15 @@ struct MachineCard {
   std::optional<Load> load;
   std::optional<std::map<std::string, std::string>> environment;
   std::optional<Blas> blas;
-  std::map<std::string, DeviceCard> devices;         ///< by the word that cells name them with
-  std::optional<std::vector<std::string>> spoilers;  ///< sources of noise that were found
+  std::map<std::string, DeviceCard> devices;              ///< by the word that cells name them with
+  std::optional<std::vector<std::string>> noise_sources;  ///< sentences; the key is "spoilers"
   std::optional<std::vector<std::string>> kept_from_worker;  ///< variables of the environment
   Values further;
 
-  const std::vector<std::string>& noise() const;  ///< `spoilers`, or none
+  const std::vector<std::string>& noise() const;  ///< `noise_sources`, or none
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError. Results from before the
+// to_json writes a part as the schema has it; from_json throws SchemaError. Results from before the
 // card had an object for the BLAS have its kind there, and its other parts beside it.
 ATTNBENCH_JSON(Blas);
 ATTNBENCH_JSON(DeviceCard);

@@ -7,7 +7,7 @@ namespace attnbench::result {
 ATTNBENCH_JSON_CODEC(MachinePart) {
   JSON_AT(name, machine);
   JSON_USUAL(ceilings, provenance);
-  JSON_MAYBE(threads, started_at, finished_at);
+  JSON_MAYBE(threads, started_at, finished_at, hosts);
   JSON_REST;
 }
 

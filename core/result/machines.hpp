@@ -2,8 +2,8 @@
 // part of each machine as a result of its own.
 //
 // Such a result has "machines" beside its cells: {NAME: {machine, ceilings, provenance, threads,
-// started_at, finished_at}}, and each of its cells has "machine", the NAME. The parts that every
-// result has (machine, ceilings, provenance) are then those of the first of them.
+// started_at, finished_at, hosts}}, and each of its cells has "machine", the NAME. The parts that
+// every result has (machine, ceilings, provenance) are then those of the first of them.
 #pragma once
 
 #include <string>
@@ -23,11 +23,12 @@ struct MachinePart {
   std::optional<int> threads;
   std::string started_at;
   std::string finished_at;
+  std::vector<std::string> hosts;  ///< all that count as this machine
   Values further;
 };
 ATTNBENCH_JSON(MachinePart);
 
-/// Writes "machines" into a result; the cells say themselves which one is theirs.
+/// Writes "machines" into a result; each cell names its machine itself.
 void set_machines(Result& result, const std::vector<MachinePart>& machines);
 void set_machine(CellRecord& cell, const std::string& name);
 /// The name of the machine that measured the cell; empty in a result of one machine.
@@ -35,7 +36,7 @@ std::string machine_of(const CellRecord& cell);
 
 /// A result of each machine, in the order of their names, its title with the machine's name; the
 /// result itself where there is one. Cells that no machine measured are the first's. Throws
-/// FormError where "machines" is not of its form.
+/// SchemaError where "machines" is not of its form.
 std::vector<Result> by_machine(Result result);
 
 }  // namespace attnbench::result

@@ -31,7 +31,7 @@ struct TimingRound {
   std::optional<double> lost_share;    ///< time that threads waited for a CPU, over the samples'
   std::optional<double> stolen_share;  ///< of its CPUs' time, by the hypervisor
   std::optional<double> others_share;  ///< of its CPUs' time, by other processes
-  bool own_threads_waited = false;     ///< more threads than CPUs, which is no disturbance
+  bool own_threads_waited = false;     ///< more threads than CPUs, which is not a disturbance
   // Of what ran on a device:
   std::optional<double> clock_ratio;        ///< its clock over its greatest, just after
   std::optional<bool> graph;                ///< a recorded graph was timed
@@ -115,7 +115,7 @@ struct CellRecord {
   const std::string& task_name() const { return task_label.empty() ? task : task_label; }
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(TimingRound);
 ATTNBENCH_JSON(Timing);
 ATTNBENCH_JSON(Chosen);
@@ -174,7 +174,7 @@ struct RoundRecord {
 };
 
 // to_json writes a record as the schema has it, with the type of a line of the journal; from_json
-// throws FormError.
+// throws SchemaError.
 ATTNBENCH_JSON(Measured);
 ATTNBENCH_JSON(RoundRecord);
 

@@ -28,7 +28,7 @@ std::optional<Status> status_from(const std::string& word);
 /// All words, in the order above.
 const std::vector<std::string>& status_words();
 
-/// As its word. from_json throws FormError.
+/// As its word. from_json throws SchemaError.
 void to_json(nlohmann::json& json, Status status);
 void from_json(const nlohmann::json& json, Status& status);
 

@@ -70,7 +70,7 @@ struct Selected {
   std::optional<double> test_loss;
 };
 
-/// What a language model is held against: the mean bits of a byte of the test, predicted by counts
+/// What a language model is compared with: the mean bits of a byte of the test, predicted by counts
 /// of the training text from so many bytes before it.
 struct CountedLevel {
   std::int64_t context = 0;
@@ -123,7 +123,7 @@ struct Training {
   Values further;
 };
 
-// to_json writes a part as the schema has it; from_json throws FormError.
+// to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_JSON(SegmentExamples);
 ATTNBENCH_JSON(Segment);
 ATTNBENCH_JSON(LookBack);

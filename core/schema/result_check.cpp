@@ -215,7 +215,7 @@ void expect_measured(const Json& of) {
   }
 }
 
-/// The definition that the answer to `request` is held to.
+/// The definition that the answer to `request` is checked against.
 std::string definition_of(const std::string& request, const Json& answer) {
   if (request == "forecast") return "forecast_answer";
   if (request == "probe") {

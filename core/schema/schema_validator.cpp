@@ -32,8 +32,8 @@ Json::json_pointer pointer_from(const std::vector<std::string>& context) {
   return pointer;
 }
 
-/// `value` with a few numbers in place of long lists of them: the least, the greatest and one that
-/// is no integer. They fit the list's rule where all do, in a hundredth of the time.
+/// `value` with a few numbers instead of long lists of them: the least, the greatest and one that
+/// is not an integer. They fit the list's rule where all do, in a hundredth of the time.
 Json summarised(const Json& value) {
   constexpr std::size_t few = 8;
   if (!value.is_structured()) return value;

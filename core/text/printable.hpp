@@ -20,7 +20,7 @@ std::size_t letter_length(std::string_view text, std::size_t position);
 bool is_utf8_text(std::string_view text);
 
 /// `text` with control characters and those that change the direction of writing as \u001b, which
-/// is the same string where the text is JSON, and with U+FFFD for each byte that is no UTF-8.
+/// is the same string where the text is JSON, and with U+FFFD for each byte that is not UTF-8.
 std::string printable(std::string_view text, Breaks breaks = Breaks::escaped);
 
 /// `value` with all its texts and keys printable; line breaks stay in texts.

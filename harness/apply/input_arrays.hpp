@@ -23,7 +23,7 @@ struct InputArrays {
   npy::Element element() const { return roles.begin()->second.element; }
 };
 
-/// Opens the roles, parameters, mask and gradient of `request`. The gradient "ones" is no file.
+/// Opens the roles, parameters, mask and gradient of `request`. The gradient "ones" is not a file.
 /// Throws UsageFailure.
 InputArrays open_input_arrays(const protocol::Apply& request);
 

@@ -213,7 +213,7 @@ HeaderText parse_header(const std::string& text) {
       header.shape = literal.shape();
     } else {
       throw std::invalid_argument("'" + result::quotable(key) +
-                                  "' is none of descr, fortran_order, shape");
+                                  "' is not one of descr, fortran_order, shape");
     }
     if (literal.take(',')) continue;
     literal.expect('}');
@@ -271,7 +271,7 @@ Array open_array(const std::filesystem::path& file) {
   }
   const std::size_t length = header_length(stream, file);
   if (length > longest_header) {
-    refuse(file, "its header is said to be " + std::to_string(length) +
+    refuse(file, "its header claims to be " + std::to_string(length) +
                      " bytes long; expected a few hundred: write it again with numpy.save");
   }
   const std::string text = taken(stream, length);

@@ -29,7 +29,7 @@ OutFolder::OutFolder(fs::path folder, Replacing replacing) : folder_(std::move(f
   try {
     if (fs::exists(folder_)) {
       if (!fs::is_directory(folder_)) {
-        throw UsageFailure("--out " + folder_.string() + " is no folder; choose another");
+        throw UsageFailure("--out " + folder_.string() + " is not a folder; choose another");
       }
       if (!fs::is_empty(folder_) && replacing != Replacing::yes) {
         throw UsageFailure(

@@ -12,7 +12,7 @@ enum class Replacing { never, not_asked, yes };
 class OutFolder {
  public:
   /// Makes a staging folder beside `folder`, or in it where it exists. Throws UsageFailure where
-  /// `folder` is no folder, or holds files that are not to be replaced; EnvironmentFailure where
+  /// `folder` is not a folder, or holds files that are not to be replaced; EnvironmentFailure where
   /// the staging folder cannot be made.
   OutFolder(std::filesystem::path folder, Replacing replacing);
   /// Removes the staging folder.

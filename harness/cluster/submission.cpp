@@ -98,7 +98,7 @@ Submission read_submission(const SubmissionFolder& folder) {
   try {
     submission =
         result::parse_json_file(folder.record(), "a submission of attnbench").get<Submission>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw UsageFailure(name + "/submission.json: " + error.what());
   }
   if (submission.schema != submission_schema) {

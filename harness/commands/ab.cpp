@@ -53,7 +53,7 @@ constexpr const char* ab_explanation =
     "error\n"
     "(5 %) is that of all cells and looks together. Ctrl-C ends with the verdict of the rounds "
     "there\n"
-    "are; --resume goes on. Several suites share the error and --seconds-most, and have a folder "
+    "are; --resume continues. Several suites share the error and --seconds-most, and have a folder "
     "each.\n"
     "\n"
     "Ends with 0 where each cell has a verdict, with 4 where one is UNCLEAR, with 1 where --gate "
@@ -127,7 +127,7 @@ PreparedRun prepared(ExpandedSides expanded, const Gate& gate, const AbArguments
 PreparedRun prepared_pair(AbArguments& arguments) {
   ExpandedSides expanded = pair_sides(arguments.suites);
   Gate gate;
-  gate.rounds = gate.rounds_most = expanded.suite.measure.value("rounds", 12);
+  gate.rounds = gate.rounds_most = expanded.suite.rounds(12);
   gate.confirm = 0;
   gate = with_flags(gate, arguments);
   return prepared(std::move(expanded), gate, arguments);
@@ -148,7 +148,7 @@ std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
     all.push_back(prepared(std::move(expanded), gate, arguments));
     run::RunSettings& settings = all.back().settings;
     if (settings.out.empty() || names.size() == 1) continue;
-    settings.out /= settings.suite.header.value("name", "run");
+    settings.out /= settings.suite.name();
     if (!folders.insert(settings.out).second) {
       throw UsageFailure("ab: two of the suites have the name " + settings.out.filename().string() +
                          ", and one folder: run them apart");
@@ -161,13 +161,13 @@ std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
 PreparedRun recalled(const AbArguments& arguments) {
   if (arguments.sides.any() || !arguments.suites.command->other_words().empty()) {
     throw UsageFailure(
-        "ab --resume goes on with what its folder holds: name no sides and no suite");
+        "ab --resume continues with what its folder holds: name no sides and no suite");
   }
   for (const char* flag :
        {"--margin", "--absolute", "--confidence", "--rounds", "--rounds-most", "--seconds-most",
         "--confirm", "--out", "--set", "--only", "--skip", "--profile", "--plugin"}) {
     if (!arguments.given(flag)) continue;
-    throw UsageFailure(std::string("ab --resume goes on with the gate and the cells that the run "
+    throw UsageFailure(std::string("ab --resume continues with the gate and the cells that the run "
                                    "began with: leave ") +
                        flag + " out");
   }
@@ -177,9 +177,9 @@ PreparedRun recalled(const AbArguments& arguments) {
   recall(settings, "ab", *arguments.measure.command);
   try {
     again.plan = settings.suite.header.at("ab").get<compare::SidesPlan>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw UsageFailure(result::quotable(arguments.resume) +
-                       ": its journal does not say what was held against what (" + error.what() +
+                       ": its journal does not say what was compared with what (" + error.what() +
                        "); start a new run");
   }
   compare::expect_sense(again.plan.gate);
@@ -338,13 +338,13 @@ void add_ab(CommandLine& line) {
   SideArguments& sides = arguments->sides;
   command.option("--base", sides.base,
                  "On a suite: a build's folder or worker, a plugin, or NAME/IMPLEMENTATION");
-  command.option("--new", sides.changed, "What is held against it");
+  command.option("--new", sides.changed, "What is compared with it");
   command.option("--base-set", sides.base_set, "NAME=VALUE on one side alone (repeatable)")
       .repeatable();
   command.option("--new-set", sides.changed_set, "The same on the other").repeatable();
   add_measure_arguments(command, arguments->measure);
   add_gate_arguments(command, *arguments);
-  command.option("--resume", arguments->resume, "Folder of a run of ab to go on with");
+  command.option("--resume", arguments->resume, "Folder of a run of ab to continue with");
   command.option("--markdown", arguments->markdown, "Write this file for a pull request's comment");
   command.option("--junit", arguments->junit, "Write this file for CI, a test case for each cell");
   command.flag("--json", arguments->json, "Print the verdicts as JSON, and draw nothing");

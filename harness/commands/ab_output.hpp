@@ -16,7 +16,7 @@ struct AbFiles {
   std::string junit;
 };
 
-/// What is said of one suite in the files.
+/// The part of the files on one suite.
 compare::Published published_ab(const run::RunOutcome& outcome, const compare::SidesPlan& plan,
                                 const compare::Comparison& comparison);
 

@@ -52,7 +52,7 @@ std::string worker_in(const std::string& word) {
   }
   if (!fs::is_directory(given, ignored)) {
     throw UsageFailure("ab: " + result::quotable(word) +
-                       " is no folder of a build and no worker that can be started");
+                       " is neither a folder of a build nor a worker that can be started");
   }
   for (const char* place : {"", "bin", "build/release/bin", "build/bin"}) {
     const fs::path worker = given / place / "attnbench-worker";
@@ -166,14 +166,14 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
   std::vector<std::string> names = take_names(arguments);
   if (names.size() != 2) {
     throw UsageFailure(
-        "ab takes two mechanisms, the base and what is held against it, as in "
+        "ab takes two mechanisms, the base and what is compared with it, as in "
         "`attnbench ab latte/chunked latte/fused`; it was given " +
         std::to_string(names.size()));
   }
   for (std::string& name : names) {
     if (names_suite(name)) {
       throw UsageFailure("ab takes two mechanisms, and " + name +
-                         " is a suite: --base X --new Y say what is held against what, as in "
+                         " is a suite: --base X --new Y say what is compared with what, as in "
                          "`attnbench ab --base old/build --new build " +
                          name + "`");
     }
@@ -182,7 +182,7 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
   if (names[0] == names[1]) {
     throw UsageFailure(
         "ab: " + names[0] +
-        " is named twice; the base is held against itself in any case, as a control");
+        " is named twice; the base is compared with itself in any case, as a control");
   }
   ExpandedSides expanded;
   compare::SidesPlan& plan = expanded.plan;
@@ -207,8 +207,9 @@ std::vector<std::string> suites_of_sides(SuiteArguments& arguments) {
   std::set<fs::path> files;
   for (const std::string& name : names) {
     if (!names_suite(name)) {
-      throw UsageFailure("ab --base X --new Y takes suites, and " + result::quotable(name) +
-                         " is none: a file NAME.json, or one of `attnbench list suites`");
+      throw UsageFailure(
+          "ab --base X --new Y takes suites, and " + result::quotable(name) +
+          " is not one: expected a file NAME.json, or one of `attnbench list suites`");
     }
     if (!files.insert(fs::weakly_canonical(find_suite(name))).second) {
       throw UsageFailure("ab: the suite " + result::quotable(name) + " is named twice");

@@ -237,14 +237,15 @@ ExitCode conclude(const std::vector<protocol::CheckedRow>& checks,
       growth.begin(), growth.end(),
       [](const run::ScalingRow& row) { return row.fit.verdict == result::GrowthVerdict::differs; });
   const bool clean = broken == 0 && differing == 0;
-  const std::string verdict = !clean ? std::string("failed")
-                              : held > 0 && !alone.empty()
-                                  ? "all properties hold; " + alone +
-                                        " was held to itself in double, having no reference module"
-                              : held > 0 ? std::string("all properties hold")
-                                         : std::string(
-                                               "nothing could be held to its definition: all is "
-                                               "unsupported");
+  const std::string verdict =
+      !clean ? std::string("failed")
+      : held > 0 && !alone.empty()
+          ? "all properties hold; " + alone +
+                " was compared with itself in double, having no reference module"
+      : held > 0 ? std::string("all properties hold")
+                 : std::string(
+                       "nothing could be compared with its definition: all is "
+                       "unsupported");
   document["verdict"] = verdict;
   if (clean) {
     std::printf("\n%s\n", verdict.c_str());

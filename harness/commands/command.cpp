@@ -33,7 +33,7 @@ class UsageFormatter : public CLI::Formatter {
   std::string lines_, note_;
 };
 
-/// Refuses a first word that is no command; CLI11 would only say that one is required.
+/// Refuses a first word that is not a command; CLI11 would only say that one is required.
 void expect_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) {
     throw UsageFailure("expected a command, such as run; `attnbench --help` lists them");

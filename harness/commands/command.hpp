@@ -56,7 +56,7 @@ class Command {
                   std::function<void(const std::vector<std::string>&)> take,
                   const std::string& meaning);
 
-  /// Text at the end of the help, in place of the program's.
+  /// Text at the end of the help, instead of the program's.
   void footer(const std::string& text);
   /// Accepts words that no argument declares; the command must declare no positionals. `lines` say
   /// how the command is called; `note` follows them in the help.

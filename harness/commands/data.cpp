@@ -41,7 +41,7 @@ constexpr const char* data_explanation =
     "are what `attnbench run` trains on with the same settings and seed.\n"
     "\n"
     "The tasks lm and lra.… train on prepared data: DIR gets one file that is mapped into memory.\n"
-    "What was interrupted goes on where it stopped. Suites find it with --data DIR or\n"
+    "What was interrupted continues where it stopped. Suites find it with --data DIR or\n"
     "ATTNBENCH_DATA.\n"
     "\n"
     "Examples:\n"

@@ -137,12 +137,11 @@ void print_task(const suite::TaskSpec& task) {
   print_options("setting", task.settings);
 }
 
-void print_preset(const std::string& name, const Json& preset) {
-  std::cout << name << ": " << preset.value("title", "") << "\n";
-  print_columns(std::cout, {{"source", preset.value("source", "")}}, "  ",
-                terminal_width(whole_lines));
+void print_preset(const std::string& name, const suite::Preset& preset) {
+  std::cout << name << ": " << preset.title << "\n";
+  print_columns(std::cout, {{"source", preset.source}}, "  ", terminal_width(whole_lines));
   std::vector<Row> rows{{"setting", "value"}};
-  for (const auto& [setting, value] : preset["set"].items()) {
+  for (const auto& [setting, value] : preset.set) {
     rows.push_back({setting, result::human_value(value)});
   }
   std::cout << "\n";
@@ -179,7 +178,7 @@ int describe(DescribeArguments& arguments) {
     show(*task, [&] { print_task(*task); });
   } else if (suite::presets().contains(name)) {
     const Json preset = suite::presets()[name];
-    show(preset, [&] { print_preset(name, preset); });
+    show(preset, [&] { print_preset(name, suite::preset_named(name)); });
   } else {
     refuse(catalogue, name);
   }

@@ -165,7 +165,7 @@ DoctorFound examine(const DoctorArguments& arguments) {
     const measure::Noise noise = measure::noise_self_test(threads);
     found.noise = NoiseFound{noise.median_seconds, noise.spread, noise.difference};
   }
-  found.machine.spoilers = noise_sources_of(found);
+  found.machine.noise_sources = noise_sources_of(found);
   std::error_code ignored;
   found.places = {{"programs", run::program_folder().string()},
                   {"cache", run::cache_file("catalogue").parent_path().string()},

@@ -167,7 +167,7 @@ ExitCode run_figures(FiguresArguments& arguments, const gallery::Index& index,
       code = failure.code();
     }
     if (code == ExitCode::interrupted) {
-      std::cerr << "attnbench: interrupted; the same command goes on\n";
+      std::cerr << "attnbench: interrupted; the same command continues\n";
       return code;
     }
     if (worst == ExitCode::done || code == ExitCode::failed) worst = code;
@@ -320,7 +320,7 @@ void add_figures(CommandLine& line) {
   command.flag("--json", arguments->json, "The index as JSON");
   command.flag("--run", arguments->run,
                "Measure the quick profiles whose stored result is missing or stale; repeated after "
-               "Ctrl-C, it goes on");
+               "Ctrl-C, it continues");
   command.flag("--again", arguments->again,
                "With --run: measure those that are current, too, anew");
   command.option("--retry", arguments->retry, "With --run: statuses whose cells are measured again")

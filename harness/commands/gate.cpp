@@ -52,9 +52,9 @@ bool report_findings(const std::vector<gate::Finding>& findings, const std::stri
 
 gate::Counts counted(const GateArguments& arguments) {
   gate::Counts now = gate::count_instructions(run::program_folder() / "attnbench-counts");
-  const auto build = run::provenance("");
-  now.compiler = build.value("compiler", "");
-  now.flags = build.value("flags", "");
+  const result::Provenance build = run::provenance("");
+  now.compiler = build.compiler;
+  now.flags = build.flags;
   now.workspace_bytes = predicted_workspaces(arguments.suite);
   return now;
 }
@@ -161,13 +161,13 @@ void add_gate(CommandLine& line) {
   command.footer(
       "Instructions are those of torch-free kernels on one thread, counted by valgrind, which "
       "shows\n"
-      "programs no AVX-512: only the AVX2 path is counted. Another compiler, other flags: they do\n"
-      "not compare, which is said and no failure. Device code is held where CUDA kernels are built "
-      "and\n"
-      "cuobjdump is on PATH; code that changes and takes no more is no failure. Unlike times they "
-      "are the same on a busy "
-      "machine.\n"
-      "Exit codes: 0 nothing grew, 1 a count grew, came or went, 2 the file is no file of counts,\n"
+      "programs no AVX-512: only the AVX2 path is counted. Counts of another compiler or of other\n"
+      "flags are not compared; the output says so, and it is not a failure. Device code is "
+      "compared\n"
+      "where CUDA kernels are built and cuobjdump is on PATH; code that changes and takes no more "
+      "is\n"
+      "not a failure. Unlike times, counts are the same on a busy machine.\n"
+      "Exit codes: 0 nothing grew, 1 a count grew, came or went, 2 the file does not hold counts,\n"
       "3 valgrind or attnbench-counts is not here.");
   command.runs([arguments] { return run_gate(*arguments); });
 }

@@ -128,9 +128,9 @@ class Lister {
     for (const auto& [name, preset] : suite::presets().items()) {
       Json json = preset;
       json.update({{"name", name}});
-      const std::string source = preset.value("source", "none");
+      const suite::Preset known = suite::preset_named(name);
       items.push_back(
-          {std::move(json), name, preset.value("title", ""), source == "none" ? "" : source});
+          {std::move(json), name, known.title, known.source == "none" ? "" : known.source});
     }
     return items;
   }

@@ -16,7 +16,7 @@
 #include "harness/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -141,7 +141,7 @@ void print_verdict(const reports::verdict::Verdict& verdict) {
 
 void print_interruption(const run::RunOutcome& outcome) {
   if (!outcome.interrupted) return;
-  std::cerr << "attnbench: interrupted; go on with: attnbench run --resume "
+  std::cerr << "attnbench: interrupted; continue with: attnbench run --resume "
             << outcome.folder.string() << "\n";
 }
 

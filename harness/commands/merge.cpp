@@ -33,9 +33,9 @@ void expect_own_folder(const fs::path& out) {
   if (!fs::exists(file, ignored)) return;
   bool ours = false;
   try {
-    ours = result::read_result(file).run.further.contains("merged");
+    ours = result::read_result(file).run.merged.has_value();
   } catch (const Failure&) {
-    // It is no result of ours.
+    // It is not a result of ours.
   }
   if (ours) return;
   throw UsageFailure(result::quotable(file.string()) +
@@ -44,7 +44,7 @@ void expect_own_folder(const fs::path& out) {
 
 void print_notes(const run::Merged& merged) {
   for (const std::string& difference : merged.forced) {
-    std::cerr << "merged all the same: " << difference << "\n";
+    std::cerr << "merged by --force: " << difference << "\n";
   }
   for (const std::string& run : merged.unfinished) std::cerr << run << "\n";
   if (merged.missing.empty()) return;

@@ -94,7 +94,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   }
   const std::string profile = planned.suite.header.get<result::SuiteInfo>().profile;
   std::cout << document.name << (profile.empty() ? "" : ", profile " + profile) << ": " << all.cells
-            << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.measure["rounds"]
+            << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
   std::vector<Row> rows{
       {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};

@@ -1,5 +1,5 @@
-// Expanded suites with the forecast of each cell, and what they come to: what `plan` shows and the
-// index of figures quotes.
+// Expanded suites with the forecast of each cell, and their totals, which `plan` and the index of
+// figures show.
 #pragma once
 
 #include <string>

@@ -115,7 +115,7 @@ class ProgressLine {
   std::uint64_t done_ = 0;  ///< at the line before
 };
 
-/// "hold_out=2500 data_seed=0"; versions of generators and readers are no settings of users.
+/// "hold_out=2500 data_seed=0"; versions of generators and readers are not settings of users.
 std::string settings_text(const prepared::Description& description) {
   std::string text;
   for (const auto& [name, value] : description.settings.items()) {
@@ -233,7 +233,7 @@ int prepare_data(const PrepareRequest& request) {
   } catch (const prepared::Cancelled&) {
     line.end();
     std::cerr
-        << "interrupted: what was prepared is kept, and the same command goes on from there\n";
+        << "interrupted: what was prepared is kept, and the same command continues from there\n";
     return static_cast<int>(ExitCode::interrupted);
   } catch (const UsageError& error) {
     line.end();

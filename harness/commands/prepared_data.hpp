@@ -20,7 +20,7 @@ struct PrepareRequest {
 };
 
 /// Prepares a file in `out` and says on standard error how far it is. Returns the exit code, 130
-/// where an interrupt ended it: the same request goes on from there. Throws UsageFailure.
+/// where an interrupt ended it: the same request continues from there. Throws UsageFailure.
 int prepare_data(const PrepareRequest& request);
 
 /// Prints what is prepared in `folder`, and what is not with how to get it. `folder` may be empty:

@@ -74,14 +74,14 @@ void recall(run::RunSettings& settings, const std::string& verb, const Command& 
     const auto header = json.get<run::JournalHeader>();
     other = verb_of(header);
     if (other == verb) return recall_from(header, command, settings);
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     why = error.what();
   } catch (const UsageFailure& failure) {
     why = failure.what();
   }
   if (why.empty()) {
-    throw UsageFailure("it is a run of `attnbench " + other + "`; go on with: attnbench " + other +
-                       " --resume " + settings.resume.string());
+    throw UsageFailure("it is a run of `attnbench " + other + "`; continue with: attnbench " +
+                       other + " --resume " + settings.resume.string());
   }
   throw UsageFailure(result::quotable(journal.string()) + ":1: not the header of a run (" + why +
                      "); start a new run");

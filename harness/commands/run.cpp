@@ -119,7 +119,7 @@ int run_all(RunArguments& arguments) {
   }
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
   if (documents.size() > 1 && !arguments.resume.empty()) {
-    throw UsageFailure("--resume goes on with one run: name one suite, or none");
+    throw UsageFailure("--resume continues with one run: name one suite, or none");
   }
   if (arguments.resume.empty() || arguments.given("--plugin")) {
     settings.plugins = arguments.suites.plugins;  // with the modules that the suites name
@@ -136,7 +136,7 @@ int run_all(RunArguments& arguments) {
     one.reproduce = reproducing_command(documents[i].name);
     if (!arguments.measure.out.empty()) {
       one.out = arguments.measure.out;
-      if (documents.size() > 1) one.out /= one.suite.header.value("name", "run");
+      if (documents.size() > 1) one.out /= one.suite.name();
     }
     const ExitCode code = run_from(documents[i].name, ": /mechanisms", arguments, std::move(one));
     if (code == ExitCode::interrupted) return static_cast<int>(code);

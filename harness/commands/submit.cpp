@@ -74,8 +74,7 @@ std::vector<std::string> run_words(const SubmitArguments& arguments, const suite
 /// timed.
 void add_cells(Submission& submission, const SubmitArguments& arguments,
                const suite::Expanded& suite, const std::vector<std::string>& plugins) {
-  const int rounds =
-      arguments.command->given("--rounds") ? arguments.rounds : suite.measure.value("rounds", 5);
+  const int rounds = arguments.command->given("--rounds") ? arguments.rounds : suite.rounds(5);
   bool timed = false;
   const std::vector<run::Forecast> forecasts = run::forecast(suite.cells, plugins);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
@@ -99,7 +98,7 @@ void add_cells(Submission& submission, const SubmitArguments& arguments,
 SubmissionFolder make_folder(const SubmitArguments& arguments, const std::string& name) {
   if (!arguments.out.empty() && cluster::holds_submission(arguments.out)) {
     throw UsageFailure(result::quotable(arguments.out) +
-                       " holds a submission already: go on with attnbench submit --again " +
+                       " holds a submission already: continue with attnbench submit --again " +
                        result::quotable(arguments.out) + ", or choose another folder");
   }
   return {fs::absolute(run::make_run_folder(name, arguments.out).path).lexically_normal()};
@@ -132,7 +131,7 @@ void hand_over(Submission& submission, const SubmissionFolder& folder,
 
 int submit_again(const SubmitArguments& arguments) {
   if (!arguments.suites.command->other_words().empty()) {
-    throw UsageFailure("--again goes on with a submission as it is: name no suite");
+    throw UsageFailure("--again continues with a submission as it is: name no suite");
   }
   const SubmissionFolder folder{fs::absolute(arguments.again).lexically_normal()};
   Submission submission = cluster::read_submission(folder);
@@ -183,7 +182,7 @@ int run_submit(SubmitArguments& arguments) {
   if (documents.size() != 1) throw UsageFailure("submit takes one suite at a time");
   const suite::Expanded suite = suite::expand(
       documents.front(), catalogue_with(arguments.suites.plugins), arguments.suites.choices);
-  submission.suite = suite.header.value("name", "run");
+  submission.suite = suite.name();
   submission.program = (run::program_folder() / "attnbench").string();
   submission.binary = run::binary_fingerprint(run::Build{});
   submission.started_in = fs::current_path().string();
@@ -237,7 +236,7 @@ void add_submit(CommandLine& line) {
       .within(1, 1000);
   command.footer(
       "The folder must be on a file system that all nodes share. A task that Slurm starts again\n"
-      "goes on where it was; a second job merges all shards once the tasks have ended.\n"
+      "continues where it was; a second job merges all shards once the tasks have ended.\n"
       "Timed cells ask for whole nodes, since neighbours disturb them.\n"
       "\n"
       "Examples:\n"

@@ -9,6 +9,7 @@
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/commands/worker_arguments.hpp"
+#include "harness/suite/profile.hpp"
 #include "harness/suite/suite.hpp"
 #include "harness/suite/suite_entries.hpp"
 
@@ -45,7 +46,8 @@ void use_data_folder(const std::vector<std::string>& given) {
   std::error_code fault;
   const fs::path folder = fs::absolute(given.back(), fault);
   if (!fs::is_directory(folder, fault)) {
-    throw UsageFailure("--data " + given.back() + " is no folder; `attnbench data` prepares one");
+    throw UsageFailure("--data " + given.back() +
+                       " is not a folder; `attnbench data` prepares one");
   }
   ::setenv("ATTNBENCH_DATA", folder.c_str(), 1);
 }
@@ -180,14 +182,8 @@ std::vector<KnownSuite> known_suites() {
     if (entry.path().extension() != ".json") continue;
     try {
       const suite::Document document = suite::load(entry.path());
-      KnownSuite known{
-          entry.path(), document.value.value("title", ""), document.value.value("source", ""), {}};
-      if (document.value.contains("profiles")) {
-        for (const auto& [name, patch] : document.value["profiles"].items()) {
-          known.profiles.push_back(name);
-        }
-      }
-      suites.push_back(known);
+      const suite::SuiteHead head = suite::suite_head(document.value);
+      suites.push_back({entry.path(), head.title, head.source, head.profiles});
     } catch (const UsageFailure&) {
       continue;
     }

@@ -62,7 +62,7 @@ struct KnownSuite {
 std::filesystem::path suites_folder();
 
 /// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
-/// without files that are no suites.
+/// without files that are not suites.
 std::vector<KnownSuite> known_suites();
 
 /// The file `name`; where there is none, the suite of that name that comes with the program; `name`

@@ -34,7 +34,7 @@ void add_results(const TrendArguments& arguments) {
       for (const result::Result& part : result::by_machine(result::read_result(path))) {
         for (trend::HistoryLine& line : trend::lines_of(part)) lines.push_back(std::move(line));
       }
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       throw UsageFailure(result::quotable(path) + ": " + error.what());
     }
     if (lines.size() == before) {

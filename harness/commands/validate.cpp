@@ -7,6 +7,7 @@
 #include "harness/commands/command.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/worker_arguments.hpp"
+#include "harness/suite/profile.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -25,8 +26,8 @@ std::string verdict(const suite::Document& document, const suite::Catalogue& cat
   };
   if (!choices.profile.empty()) return count(choices.profile) + " in profile " + choices.profile;
   std::string text = count("") + " in full";
-  if (!document.value.contains("profiles")) return text;
-  for (const auto& [profile, ignored] : document.value["profiles"].items()) {
+  const suite::SuiteHead head = suite::suite_head(document.value);
+  for (const std::string& profile : head.profiles) {
     text.append(", ").append(count(profile)).append(" in profile ").append(profile);
   }
   return text;

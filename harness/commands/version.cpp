@@ -1,5 +1,4 @@
 // attnbench --version.
-#include <nlohmann/json.hpp>
 
 #include "harness/commands/command.hpp"
 #include "harness/run/folder/fingerprint.hpp"
@@ -9,13 +8,10 @@
 namespace attnbench::commands {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string commit_text() {
-  const Json known = run::provenance("");
-  const std::string commit = known.value("commit", "");
-  if (commit.empty()) return "not known: the program is in no checkout of its sources";
-  return commit + (known.value("dirty", false) ? ", with uncommitted changes" : "");
+  const result::Provenance known = run::provenance("");
+  if (known.commit.empty()) return "not known: the program is in no checkout of its sources";
+  return known.commit + (known.dirty.value_or(false) ? ", with uncommitted changes" : "");
 }
 
 /// From the catalogue's cache, or from a worker that starts for it.

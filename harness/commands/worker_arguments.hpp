@@ -19,7 +19,7 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins);
 suite::Catalogue catalogue_with(const run::Build& build);
 
 /// Plugins of a list of files and folders, separated by colons; of a folder all *.so, sorted by
-/// name. Missing files stay in the list: the worker reports them and goes on.
+/// name. Missing files stay in the list: the worker reports them and continues.
 std::vector<std::string> plugins_on_path(const std::string& path);
 
 /// Throws UsageFailure where `word` names no device, EnvironmentFailure with the reason where the

@@ -10,6 +10,7 @@
 #include "core/text/format.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/run/plan/pace.hpp"
+#include "harness/suite/profile.hpp"
 
 namespace attnbench::gallery {
 namespace {
@@ -29,15 +30,13 @@ std::optional<IndexedSuite> suite_from(const fs::path& file) {
   suite.name = file.stem().string();
   try {
     const std::string text = result::read_file(file, "a suite, in JSON", most_suite_bytes);
-    const Json json = result::parse_json(text, file.string(), "a suite");
-    if (!json.is_object() || !json.contains("mechanisms")) return std::nullopt;
-    suite.title = json.value("title", "");
-    suite.figure = json.value("figure", "");
+    const nlohmann::ordered_json json = result::parse_json(text, file.string(), "a suite");
+    if (!suite::is_suite(json)) return std::nullopt;
+    const suite::SuiteHead head = suite::suite_head(json);
+    suite.title = head.title;
+    suite.figure = head.figure;
     suite.hash = result::hash_text(text);
-    const Json profiles = json.value("profiles", Json::object());
-    for (const auto& [name, patch] : profiles.items()) {
-      suite.profiles.push_back(name);
-    }
+    suite.profiles = head.profiles;
   } catch (const UsageFailure&) {
     return std::nullopt;
   } catch (const Json::exception&) {
@@ -65,20 +64,25 @@ void add_stored(IndexedSuite& suite, const fs::path& gallery) {
 }
 
 std::optional<Estimate> of(const std::map<std::string, Estimate>& estimates,
-                           const std::string& suite) {
-  const auto found = estimates.find(suite);
+                           const std::string& name) {
+  const auto found = estimates.find(name);
   return found == estimates.end() ? std::nullopt : std::make_optional(found->second);
 }
 
-std::map<std::string, Estimate> estimates_from(const Json& json, const char* profile) {
-  std::map<std::string, Estimate> all;
-  for (const auto& [suite, profiles] : json.at("suites").items()) {
-    if (!profiles.contains(profile)) continue;
-    const Json& one = profiles.at(profile);
-    all[suite] = {one.at("seconds"), one.at("peak_bytes"), one.at("cells")};
+/// The file of estimates: by suite and profile.
+struct EstimatesFile {
+  std::string machine;
+  std::map<std::string, std::map<std::string, Estimate>> suites;
+
+  std::map<std::string, Estimate> of_profile(const std::string& profile) const {
+    std::map<std::string, Estimate> all;
+    for (const auto& [suite, profiles] : suites) {
+      if (const auto one = of(profiles, profile)) all[suite] = *one;
+    }
+    return all;
   }
-  return all;
-}
+};
+ATTNBENCH_JSON_READER(EstimatesFile) { JSON_AT(machine, suites); }
 
 /// Whether the word is the suite, or the figure or paper that it follows.
 bool selects(const std::string& word, const IndexedSuite& suite) {
@@ -113,6 +117,7 @@ std::string about(const Estimate& estimate) {
   return "about " + run::human_duration(estimate.seconds);
 }
 
+/// Null where there is none.
 Json json_of(const std::optional<Estimate>& estimate) {
   if (!estimate) return nullptr;
   return {{"estimated_seconds", estimate->seconds},
@@ -120,25 +125,19 @@ Json json_of(const std::optional<Estimate>& estimate) {
           {"cells", estimate->cells}};
 }
 
-Json json_of(const IndexedSuite& suite) {
-  Json json = {{"name", suite.name},           {"file", suite.file.string()},
-               {"title", suite.title},         {"quick", json_of(suite.quick)},
-               {"paper", json_of(suite.full)}, {"state", word_of(suite.state)}};
-  if (!suite.state_reason.empty()) json["state_reason"] = suite.state_reason;
-  if (suite.stored && suite.stored->fault.empty()) {
-    const Stored& stored = *suite.stored;
-    json["stored"] = {{"file", stored.file.string()},
-                      {"commit", stored.commit},
-                      {"finished_at", stored.finished_at},
-                      {"cpu_model", stored.cpu_model}};
-    if (stored.wall_seconds) json["stored"]["wall_seconds"] = *stored.wall_seconds;
-    if (stored.threads) json["stored"]["threads"] = *stored.threads;
-    if (stored.load) json["stored"]["load"] = *stored.load;
-  }
-  return json;
-}
-
 }  // namespace
+
+ATTNBENCH_JSON_READER(Estimate) { JSON_AT(seconds, peak_bytes, cells); }
+
+ATTNBENCH_JSON_WRITER(IndexedSuite) {
+  json.at("file", value.file.string());
+  JSON_AT(name, title);
+  json.at("quick", json_of(value.quick));
+  json.at("paper", json_of(value.full));
+  json.at("state", std::string(word_of(value.state)));
+  JSON_MAYBE(state_reason);
+  if (value.stored && value.stored->fault.empty()) JSON_MAYBE(stored);
+}
 
 const char* word_of(State state) {
   switch (state) {
@@ -201,24 +200,25 @@ Estimates read_estimates(const fs::path& suites) {
   if (!fs::exists(file, ignored)) return {};
   const Json json = result::parse_json_file(file, "estimates of the suites, in JSON");
   try {
-    return {json.at("machine"), estimates_from(json, "quick"), estimates_from(json, "full")};
-  } catch (const Json::exception& error) {
-    throw UsageFailure(file.string() + ": " + result::json_complaint(error) +
+    const auto read = json.get<EstimatesFile>();
+    return {read.machine, read.of_profile("quick"), read.of_profile("full")};
+  } catch (const UsageError& error) {
+    throw UsageFailure(file.string() + ": " + error.what() +
                        "; `attnbench figures --estimate` writes it again");
   }
 }
 
 void write_estimates(const fs::path& suites, const Estimates& estimates) {
-  nlohmann::ordered_json json = {{"machine", estimates.machine},
-                                 {"suites", nlohmann::ordered_json::object()}};
+  auto suites_json = nlohmann::ordered_json::object();
   const auto add = [&](const std::map<std::string, Estimate>& all, const char* profile) {
     for (const auto& [suite, one] : all) {
-      json["suites"][suite][profile] = {
+      suites_json[suite][profile] = {
           {"seconds", one.seconds}, {"peak_bytes", one.peak_bytes}, {"cells", one.cells}};
     }
   };
   add(estimates.quick, "quick");
   add(estimates.full, "full");
+  const nlohmann::ordered_json json = {{"machine", estimates.machine}, {"suites", suites_json}};
   result::write_atomically(estimates_file(suites), json.dump(1) + "\n");
 }
 
@@ -275,22 +275,24 @@ std::string stored_words(const IndexedSuite& suite) {
 
 Json as_json(const Index& index, const std::vector<const PaperFigure*>& figures,
              const std::vector<const IndexedSuite*>& suites) {
-  Json json = {{"figures", Json::array()},
-               {"others", Json::array()},
-               {"estimated_on", index.estimates.machine}};
+  Json all = Json::array();
+  Json others = Json::array();
   for (const PaperFigure* figure : figures) {
-    Json one = {{"name", figure->name},       {"label", figure->label},
-                {"title", figure->title},     {"missing", figure->missing},
-                {"differs", figure->differs}, {"suites", Json::array()}};
-    for (const IndexedSuite* suite : index.of_figure(figure->name)) {
-      one["suites"].push_back(json_of(*suite));
-    }
-    json["figures"].push_back(std::move(one));
+    Json own = Json::array();
+    for (const IndexedSuite* suite : index.of_figure(figure->name)) own.push_back(Json(*suite));
+    all.push_back({{"name", figure->name},
+                   {"label", figure->label},
+                   {"title", figure->title},
+                   {"missing", figure->missing},
+                   {"differs", figure->differs},
+                   {"suites", std::move(own)}});
   }
   for (const IndexedSuite* suite : suites) {
-    if (suite->figure.empty()) json["others"].push_back(json_of(*suite));
+    if (suite->figure.empty()) others.push_back(Json(*suite));
   }
-  return json;
+  return {{"figures", std::move(all)},
+          {"others", std::move(others)},
+          {"estimated_on", index.estimates.machine}};
 }
 
 }  // namespace attnbench::gallery

@@ -20,6 +20,8 @@ struct Estimate {
   double peak_bytes = 0;  ///< of the largest cell
   int cells = 0;
 };
+/// Throws SchemaError.
+void from_json(const nlohmann::json& json, Estimate& estimate);
 
 /// For one machine.
 struct Estimates {
@@ -61,7 +63,7 @@ struct Index {
   const IndexedSuite* find(const std::string& suite) const;
 };
 
-/// Reads suites (those that are none are left out), estimates and stored results. Throws
+/// Reads suites (other files are left out), estimates and stored results. Throws
 /// UsageFailure for estimates of another form.
 Index read_index(const std::filesystem::path& suites, const std::filesystem::path& gallery);
 
@@ -70,7 +72,7 @@ Estimates read_estimates(const std::filesystem::path& suites);
 void write_estimates(const std::filesystem::path& suites, const Estimates& estimates);
 
 /// The suites of the gallery that `words` select, each a paper, a figure or a suite; all for none.
-/// Throws UsageFailure for a word that is none of these, naming the nearest.
+/// Throws UsageFailure for any other word, naming the nearest.
 std::vector<const IndexedSuite*> select(const Index& index, const std::vector<std::string>& words);
 /// The figures that they select.
 std::vector<const suite::PaperFigure*> select_figures(const Index& index,
@@ -82,6 +84,9 @@ std::string quick_time(const IndexedSuite& suite);
 std::string full_time(const IndexedSuite& suite);
 /// "2026-11-24, 1a2b3c4, 2 threads, load 0.10" of a current result, else its state.
 std::string stored_words(const IndexedSuite& suite);
+
+/// As `attnbench figures --json` has it.
+void to_json(nlohmann::json& json, const IndexedSuite& suite);
 
 /// {"figures": […], "others": […]}.
 nlohmann::json as_json(const Index& index, const std::vector<const suite::PaperFigure*>& figures,

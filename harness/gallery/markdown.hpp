@@ -15,7 +15,7 @@ std::string suites_block(const Index& index);
 /// The pictures that are there, for the README beside the folder of suites. `root` is its folder.
 std::string gallery_block(const Index& index, const std::filesystem::path& root);
 
-/// `text` with `block` in place of what stands between the lines "<!-- figures: begin -->" and
+/// `text` with `block` between the lines "<!-- figures: begin -->" and
 /// "<!-- figures: end -->". Throws UsageFailure naming `file` where the two lines are not there
 /// once each, in this order.
 std::string with_block(const std::string& text, const std::string& block,

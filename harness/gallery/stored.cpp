@@ -48,8 +48,8 @@ Json rounded(Json value) {
   return value;
 }
 
-/// The head of a stored result: all but its cells and ceilings.
-Json head_of(const fs::path& file) {
+/// A stored result without its cells, which are not even parsed.
+result::Result head_of(const fs::path& file) {
   const std::string text =
       result::read_file(file, "a stored result, in JSON", 4 * result::mebibyte);
   const result::BoundsFault fault = result::bounds_fault(text, {});
@@ -59,15 +59,24 @@ Json head_of(const fs::path& file) {
            !(depth == 1 && event == Json::parse_event_t::key && parsed != "attnbench");
   };
   const Json whole = Json::parse(text, wanted, false);
-  if (whole.is_discarded()) throw UsageFailure(file.string() + ": is no JSON, or is cut off");
-  const auto head = whole.is_object() ? whole.find("attnbench") : whole.end();
-  if (!whole.is_object() || head == whole.end() || !head->is_object()) {
-    throw UsageFailure(file.string() + ": is no result: it has no object \"attnbench\"");
+  if (whole.is_discarded()) throw UsageFailure(file.string() + ": is not JSON, or is cut off");
+  if (!whole.is_object() || whole.empty() || !whole.front().is_object()) {
+    throw UsageFailure(file.string() + ": is not a result: it has no object \"attnbench\"");
   }
-  return *head;
+  try {
+    return whole.get<result::Result>();
+  } catch (const UsageError& error) {
+    throw UsageFailure(file.string() + ": is not of the form of a result: " + error.what());
+  }
 }
 
 }  // namespace
+
+ATTNBENCH_JSON_WRITER(Stored) {
+  json.at("file", value.file.string());
+  JSON_AT(commit, finished_at, cpu_model);
+  JSON_MAYBE(wall_seconds, threads, load);
+}
 
 result::Result stripped(result::Result result, const std::string& published) {
   for (result::CellRecord& cell : result.cells) {
@@ -127,28 +136,25 @@ std::optional<Stored> look_up(const fs::path& folder, const std::string& suite) 
   std::error_code ignored;
   if (!fs::exists(stored.file, ignored)) return std::nullopt;
   try {
-    const Json head = head_of(stored.file);
-    const Json& info = head.at("suite");
-    if (info.at("name") != suite) {
-      throw UsageFailure(stored.file.string() + ": is a result of " +
-                         result::quotable(info.at("name").dump()) + ", not of " + suite);
+    const result::Result head = head_of(stored.file);
+    if (head.suite.name.empty() || (head.suite.name == suite && head.suite.hash.empty())) {
+      throw UsageFailure(stored.file.string() +
+                         ": is not of the form of a result: it does not name its suite and hash");
     }
-    stored.suite_hash = info.at("hash");
-    stored.profile = info.value("profile", "");
-    const Json& run = head.at("run");
-    stored.finished_at = run.value("finished_at", "");
-    if (run.contains("threads")) stored.threads = run["threads"].get<int>();
-    if (run.contains("wall_seconds")) stored.wall_seconds = run["wall_seconds"].get<double>();
-    stored.commit = head.at("provenance").value("commit", "");
-    const Json& machine = head.at("machine");
-    stored.cpu_model = machine.value("cpu_model", "");
-    const Json load = machine.value("load", Json::object());
-    if (load.contains("average_1_minute")) stored.load = load["average_1_minute"].get<double>();
+    if (head.suite.name != suite) {
+      throw UsageFailure(stored.file.string() + ": is a result of " +
+                         result::quotable("\"" + head.suite.name + "\"") + ", not of " + suite);
+    }
+    stored.suite_hash = head.suite.hash;
+    stored.profile = head.suite.profile;
+    stored.finished_at = head.run.finished_at;
+    stored.threads = head.run.threads;
+    stored.wall_seconds = head.run.wall_seconds;
+    stored.commit = head.provenance.commit;
+    stored.cpu_model = head.machine.cpu_model;
+    if (head.machine.load) stored.load = head.machine.load->average_1_minute;
   } catch (const UsageFailure& failure) {
     stored.fault = failure.what();
-  } catch (const Json::exception& error) {
-    stored.fault =
-        stored.file.string() + ": is not of the form of a result: " + result::json_complaint(error);
   }
   return stored;
 }

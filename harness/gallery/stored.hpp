@@ -27,6 +27,9 @@ struct Stored {
   std::optional<double> load;  ///< average over a minute when it began
 };
 
+/// As `attnbench figures --json` has it; of one without a fault.
+void to_json(nlohmann::json& json, const Stored& stored);
+
 /// Without the samples of timings, logs, commands that repeat cells, names of host and folders, and
 /// the rows for Google Benchmark's tools. `published` names the file of published numbers as seen
 /// from the stored result's folder; it stays empty where the suite has none.

@@ -75,7 +75,7 @@ Counts read_counts(const std::filesystem::path& file) {
   }
   try {
     return json.get<Counts>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     throw UsageFailure(name + error.what());
   }
 }

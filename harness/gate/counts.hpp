@@ -1,6 +1,6 @@
-// Counts that do not depend on the machine's mood: instructions of kernels, by valgrind, and the
-// workspace that plans predict. A file in the tree holds them, a line each, so that a change of a
-// count is read in its diff.
+// Counts that are the same on a busy machine: instructions of kernels, by valgrind, and the
+// workspace that plans predict. A file in the tree holds them, a line each, so that its diff shows
+// what changed.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Finding {
   std::int64_t before = 0;
   std::int64_t after = 0;
 
-  /// Only `fewer` is no reason to fail.
+  /// Only `fewer` is not a reason to fail.
   bool fails() const { return kind != Kind::fewer; }
 };
 /// What differs by more than the share `tolerance`.

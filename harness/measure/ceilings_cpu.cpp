@@ -29,7 +29,7 @@ std::string first_word(const std::filesystem::path& file) {
   return word;
 }
 
-/// "32K", "1024K", "2M": bytes; 0 if it is none of these.
+/// "32K", "1024K", "2M": bytes; 0 for other text.
 std::int64_t bytes_of(const std::string& size) {
   std::int64_t number = 0;
   std::size_t i = 0;

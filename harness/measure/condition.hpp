@@ -1,4 +1,4 @@
-// The present condition of a card, as its driver tells it.
+// The present condition of a card, as its driver reports it.
 #pragma once
 
 #include <cstdint>

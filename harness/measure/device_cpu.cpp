@@ -11,7 +11,7 @@
 namespace attnbench::measure {
 namespace {
 
-/// The steady clock. A body is done when it returns: nothing on a CPU goes on behind it.
+/// The steady clock. A body is done when it returns: nothing on a CPU runs on after it.
 class SteadyStopwatch final : public Stopwatch {
  public:
   double time(const std::function<void()>& body) override {

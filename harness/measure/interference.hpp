@@ -86,12 +86,12 @@ struct CpuShares {
 };
 CpuShares cpu_shares(const CpuTimes& before, const CpuTimes& after);
 /// Whether our threads waited for each other (there are more of them than CPUs) rather than for
-/// other processes, which were hardly busy. Such a wait is no disturbance.
+/// other processes, which were hardly busy. Such a wait is not a disturbance.
 bool waited_for_own(double lost_seconds, const CpuShares& shares);
 
-/// Whether other work kept so many CPUs busy, and threads of ours waited for so much of the samples'
-/// time (`lost_share`), that samples which did not wait are biased as well: they ran between the
-/// others' slices, in caches that those had filled.
+/// Whether other work kept so many CPUs busy, and threads of ours waited for so much of the
+/// samples' time (`lost_share`), that samples which did not wait are biased as well: they ran
+/// between the others' slices, in caches that those had filled.
 bool is_crowded(double lost_share, const CpuShares& shares);
 
 /// `cpus` and those that share a core with one of them; empty where no core is shared. A neighbour

@@ -67,7 +67,7 @@ result::Load load() {
   return {one, five, fifteen, to_json(neighbours(look_seconds)).get<result::Values>()};
 }
 
-/// CPUs that a container's quota lets us use; nothing said, or "max", is no quota.
+/// CPUs that a container's quota lets us use; a missing file or "max" means that there is no quota.
 std::optional<double> cpu_quota() {
   std::istringstream line(first_line("/sys/fs/cgroup/cpu.max"));
   double quota = 0;
@@ -131,7 +131,7 @@ result::MachineCard machine_card() {
   card.isa = instruction_sets(flags);
   card.load = load();
   card.environment = environment();
-  card.spoilers = noise_sources(card);
+  card.noise_sources = noise_sources(card);
   return card;
 }
 
@@ -144,7 +144,7 @@ void note_neighbours(result::MachineCard& card, const Neighbours& now) {
   for (const std::string& sentence : card.noise()) {
     if (std::find(then.begin(), then.end(), sentence) == then.end()) told.push_back(sentence);
   }
-  card.spoilers = told;
+  card.noise_sources = told;
 }
 
 }  // namespace attnbench::measure

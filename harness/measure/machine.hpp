@@ -18,8 +18,7 @@ result::MachineCard machine_card();
 /// As the kernel names it; empty where it does not.
 std::string cpu_model();
 
-/// Replaces the busy processes in the card's `load` and `spoilers`. Other sentences of `spoilers`
-/// stay.
+/// Replaces the busy processes in the card's `load` and its sources of noise. Other sources stay.
 void note_neighbours(result::MachineCard& card, const Neighbours& now);
 
 }  // namespace attnbench::measure

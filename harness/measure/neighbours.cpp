@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/json_object.hpp"
 #include "harness/measure/device.hpp"
 
 namespace attnbench::measure {
@@ -36,7 +37,7 @@ std::string printable(std::string name) {
   return name;
 }
 
-/// Of a line of /proc/PID/stat; nothing where it is none.
+/// Of a line of /proc/PID/stat; nothing where it has another form.
 std::optional<ProcessTimes::Process> process_from(const std::string& line) {
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');  // the name in parentheses may hold anything
@@ -179,14 +180,13 @@ nlohmann::json to_json(const Neighbours& neighbours) {
   return {{"busy_cpus_beside_us", neighbours.cpus}, {"processes", processes}};
 }
 
-Neighbours neighbours_from(const nlohmann::json& load) {
-  Neighbours found;
-  found.cpus = load.value("busy_cpus_beside_us", 0.0);
-  for (const nlohmann::json& process : load.value("processes", nlohmann::json::array())) {
-    found.processes.push_back(
-        {process.value("pid", 0), process.value("name", ""), process.value("cpus", 0.0)});
-  }
-  return found;
+ATTNBENCH_JSON_READER(Neighbour) { JSON_MAYBE(pid, name, cpus); }
+
+ATTNBENCH_JSON_READER(Neighbours) {
+  json.maybe("busy_cpus_beside_us", value.cpus);
+  JSON_MAYBE(processes);
 }
+
+Neighbours neighbours_from(const nlohmann::json& load) { return load.get<Neighbours>(); }
 
 }  // namespace attnbench::measure

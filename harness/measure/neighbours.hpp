@@ -53,6 +53,8 @@ std::string to_text(const Neighbours& neighbours, int cpus);
 
 /// {busy_cpus_beside_us, processes: [{pid, name, cpus}]}, of the machine card's `load`.
 nlohmann::json to_json(const Neighbours& neighbours);
+void from_json(const nlohmann::json& json, Neighbour& neighbour);
+void from_json(const nlohmann::json& json, Neighbours& neighbours);
 Neighbours neighbours_from(const nlohmann::json& load);
 
 }  // namespace attnbench::measure

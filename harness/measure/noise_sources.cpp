@@ -76,7 +76,7 @@ void look_at_cpu(const result::MachineCard& card, std::vector<std::string>& foun
   }
 }
 
-/// A card at rest is said to be busy for a few hundredths now and then.
+/// A card at rest reports a load of a few hundredths now and then.
 constexpr double idle_share = 0.05;
 constexpr std::size_t most_told = 5;
 

@@ -155,7 +155,7 @@ Expressions compiled(const std::string& flag, const std::vector<std::string>& te
   for (const std::string& text : texts) {
     expressions.push_back(std::make_unique<RE2>(text, options));
     if (expressions.back()->ok()) continue;
-    throw UsageFailure(flag + " '" + result::quotable(text) + "' is no regular expression: " +
+    throw UsageFailure(flag + " '" + result::quotable(text) + "' is not a regular expression: " +
                        result::quotable(expressions.back()->error()) +
                        "; expected one of RE2's, as in 'latte|flash' or 'length=(256|512)\\b'");
   }
@@ -173,7 +173,7 @@ std::string searched(const run::Cell& cell) {
   return text;
 }
 
-/// What the cell has under the name of an axis; nothing where it has none.
+/// The cell's value of an axis; nothing where it has none.
 std::optional<OptionValue> value_of_axis(const run::Cell& cell, const std::string& name) {
   for (const OptionValues* values : {&cell.settings, &cell.options}) {
     if (const auto found = values->find(name); found != values->end()) return found->second;

@@ -54,9 +54,10 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
                                                : integer_from(text.substr(colon + 1));
   if (!first || !last || !step || *first < 1 || *last < *first ||
       (colon != std::string::npos && *step < 1)) {
-    throw UsageFailure(flag.place + "\"" + result::quotable(text) +
-                       "\" is no range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
-                       "of positive integers");
+    throw UsageFailure(
+        flag.place + "\"" + result::quotable(text) +
+        "\" is not a range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
+        "of positive integers");
   }
   for (std::int64_t value = *first; value <= *last;) {
     if (values.size() >= most_profile_values) {
@@ -122,6 +123,16 @@ std::string ProfiledSuite::place(const std::string& pointer) const {
   return document_.place(origin->second + pointer.substr(ancestor.size()));
 }
 
+SuiteHead suite_head(const Ordered& suite) {
+  SuiteHead head{
+      suite.value("title", ""), suite.value("source", ""), suite.value("figure", ""), {}};
+  const Ordered profiles = suite.value("profiles", Ordered::object());
+  for (const auto& [name, patch] : profiles.items()) head.profiles.push_back(name);
+  return head;
+}
+
+bool is_suite(const Ordered& value) { return value.is_object() && value.contains("mechanisms"); }
+
 const nlohmann::ordered_json& presets() {
   static const auto parsed = nlohmann::ordered_json::parse(presets_text);
   return parsed;
@@ -132,6 +143,10 @@ std::vector<std::string> preset_names() {
   for (const auto& [name, ignored] : presets().items()) names.push_back(name);
   return names;
 }
+
+ATTNBENCH_JSON_READER(Preset) { JSON_MAYBE(title, source, set); }
+
+Preset preset_named(const std::string& name) { return Json(presets().at(name)).get<Preset>(); }
 
 SetFlag parse_set_flag(const std::string& text) {
   SetFlag flag;
@@ -146,7 +161,7 @@ SetFlag parse_set_flag(const std::string& text) {
   if (!rest.empty() && (rest.front() == '{' || rest.front() == '[')) {
     const Ordered value = value_of(rest);
     if (value.is_discarded() || (value.is_array() && value.empty())) {
-      throw UsageFailure(flag.place + "the value is no JSON that has a value");
+      throw UsageFailure(flag.place + "the value is not JSON, or holds nothing");
     }
     flag.values = value.is_array() ? value : Ordered::array({value});
     return flag;
@@ -180,7 +195,8 @@ Json measure_block(const ProfiledSuite& suite, const std::vector<SetFlag>& flags
   for (const SetFlag& flag : flags) {
     if (!default_measure().contains(flag.key)) continue;
     if (flag.values.size() != 1) {
-      problems.add(flag.place, "is a list; expected one value, as \"" + flag.key + "\" is no axis");
+      problems.add(flag.place,
+                   "is a list; expected one value, as \"" + flag.key + "\" is not an axis");
       continue;
     }
     const Ordered probe = {

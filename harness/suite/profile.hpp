@@ -6,9 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "core/json_object.hpp"
 #include "harness/suite/document.hpp"
 
 namespace attnbench::suite {
+
+/// What lists of suites show of one.
+struct SuiteHead {
+  std::string title;
+  std::string source;
+  std::string figure;                 ///< of a paper; may be empty
+  std::vector<std::string> profiles;  ///< in the file's order
+};
+/// Throws nlohmann::json::exception for values of other kinds; a suite that was loaded has none.
+SuiteHead suite_head(const nlohmann::ordered_json& suite);
+/// Whether the value is meant as a suite: an object with mechanisms.
+bool is_suite(const nlohmann::ordered_json& value);
 
 /// `document` with a profile merged in. The document must outlive it.
 class ProfiledSuite {
@@ -37,6 +50,15 @@ class ProfiledSuite {
 const nlohmann::ordered_json& presets();
 
 std::vector<std::string> preset_names();
+
+struct Preset {
+  std::string title;
+  std::string source;  ///< "none" where it follows no publication
+  result::Values set;  ///< settings by name
+};
+void from_json(const nlohmann::json& json, Preset& preset);
+/// One of preset_names().
+Preset preset_named(const std::string& name);
 
 /// A parsed --set; it has at least one value.
 struct SetFlag {

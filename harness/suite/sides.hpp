@@ -1,4 +1,4 @@
-// A suite for each of two sides that are held against each other.
+// A suite for each of two sides that are compared.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace attnbench::suite {
 
-/// The suite's tasks with one mechanism ("latte/fused"), in place of those that it names.
+/// The suite's tasks with one mechanism ("latte/fused"), instead of those that it names.
 Document with_mechanism(Document document, const std::string& use);
 
 /// Takes out of `document` what only the other side's build knows, so that its cells are NEW or

@@ -170,7 +170,7 @@ class Expansion {
     return Json(holder["figures"]);
   }
 
-  /// The task's own axis where it varies or is no setting, else the first setting that varies.
+  /// The task's own axis where it varies or is not a setting, else the first setting that varies.
   std::string axis_of(const TaskEntry& task) const {
     std::vector<std::string> varying;
     for (const Combination& combination : combinations_) {
@@ -226,6 +226,16 @@ class Expansion {
 }  // namespace
 
 constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // what reports accept
+
+std::string Expanded::name() const { return header.value("name", "run"); }
+
+int Expanded::rounds(int usual) const {
+  return measure.is_object() ? measure.value("rounds", usual) : usual;
+}
+
+double Expanded::cell_timeout_seconds(double usual) const {
+  return measure.is_object() ? measure.value("cell_timeout_seconds", usual) : usual;
+}
 
 Document load(const std::filesystem::path& file) {
   Document document = read_document(file);

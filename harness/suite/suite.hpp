@@ -29,6 +29,12 @@ struct Expanded {
   Json measure;  ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
                  ///< cell_timeout_seconds}
   Json gate;     ///< thresholds of a regression suite, or null
+
+  /// The suite's name; "run" where it has none.
+  std::string name() const;
+  /// Of the measure block; `usual` where there is no block or no such value.
+  int rounds(int usual) const;
+  double cell_timeout_seconds(double usual) const;
 };
 
 /// Reads a suite file and checks it against the schema. Throws UsageFailure with file, line,

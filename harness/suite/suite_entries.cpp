@@ -126,7 +126,7 @@ std::string resolved_python(const std::string& word, const fs::path& folder) {
   }
   if (!is_dotted_name(target)) {
     throw UsageFailure(result::quotable(word) + ": " + result::quotable(target) +
-                       " is no file that ends in .py and no module; " + python_forms);
+                       " is neither a file that ends in .py nor a module; " + python_forms);
   }
   return word;
 }

@@ -43,7 +43,7 @@ bool applies_to(const TaskEntry& task, const MechanismEntry& entry);
 
 /// For a mechanism written in Python: appends what the worker loads to `plugins` and returns the
 /// mechanism's name. Returns any other `word` as it is. Throws UsageFailure where there is no such
-/// file, the word is incomplete or the name is no mechanism's.
+/// file, the word is incomplete or the name is not a mechanism's.
 ///   torchscript:PATH/mine.pt       the file, relative to `folder`, and "mine"
 ///   python:FILE.py:NAME            the word with the absolute path of FILE.py, which is looked for
 ///                                  in `folder`, then in the working folder

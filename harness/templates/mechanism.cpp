@@ -16,7 +16,7 @@ class ExampleMechanism : public Mechanism {
   /// The inputs of `mix`, here those of attention; {"gate", Source::query_tokens, 1} is another.
   std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// What is kept of the tokens before, where the mechanism can go on token by token.
+  /// What is kept of the tokens before, where the mechanism can continue token by token.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     // Sums over a long past need more than 16 bits, whatever the inputs have.
@@ -124,7 +124,7 @@ Cost cost_of(const Problem& problem, double executed_flops, double workspace_byt
 
 Implementation all_at_once() {
   Implementation one;
-  one.name = "composite";  // the first, and the one that all others are held against
+  one.name = "composite";  // the first, and the one that all others are compared with
   one.title = "all tokens at once, by a matrix of weights";
   one.supports = supports;
   one.mix = composite;
@@ -163,7 +163,7 @@ Entry example_mechanism() {
   entry.citation = "say here where it comes from";
   entry.options = {Option::number("epsilon", 1e-6, "added to the sum of weights", 0)};
   entry.patterns = {Pattern::causal};
-  // `attnbench check` holds a mechanism to what it claims. What it does not claim is said here, as
+  // `attnbench check` tests what a mechanism claims. What it does not claim is listed here, as
   // entry.claims.rows_sum_to_one = false.
   entry.supports = supports;
   entry.derive = [](const Options& options, const Problem&) { return options; };

@@ -1,4 +1,4 @@
-// The counting CPU allocator: how many bytes tensors take, and an end where they take too many.
+// The counting CPU allocator: counts the bytes of tensors, and throws beyond a limit.
 #pragma once
 
 #include <cstdint>

@@ -109,19 +109,19 @@ std::optional<tasks::CheckSection> check(const tasks::MixCase& mix, const tasks:
 }
 
 std::map<std::string, protocol::AppliedParameter> applied_parameters(
-    const Mechanism& mechanism, const apply::InputArrays& given) {
+    const Mechanism& mechanism, const apply::InputArrays& arrays) {
   std::map<std::string, protocol::AppliedParameter> out;
   for (const auto& [name, tensor] : parameters_of(mechanism)) {
-    const auto said = given.parameters.find(name);
-    const bool drawn = said == given.parameters.end();
+    const auto said = arrays.parameters.find(name);
+    const bool drawn = said == arrays.parameters.end();
     out[name] = {tensor.sizes().vec(), drawn ? "seed" : said->second.file.string()};
   }
   return out;
 }
 
-std::map<std::string, protocol::AppliedRole> applied_roles(const apply::InputArrays& given) {
+std::map<std::string, protocol::AppliedRole> applied_roles(const apply::InputArrays& arrays) {
   std::map<std::string, protocol::AppliedRole> out;
-  for (const auto& [role, array] : given.roles) out[role] = {array.file.string(), array.shape};
+  for (const auto& [role, array] : arrays.roles) out[role] = {array.file.string(), array.shape};
   return out;
 }
 
@@ -158,21 +158,21 @@ std::string with_sizes_explained(const std::string& reason) {
 
 protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& request) {
   const Entry& entry = registry.entry(request.mechanism);
-  const apply::InputArrays given = apply::open_input_arrays(request);
+  const apply::InputArrays arrays = apply::open_input_arrays(request);
   const bool gradient = !request.gradient.empty();
   const bool allow_nan = request.allow_nan;
   const std::uint64_t seed = request.seed;
   const Inferred inferred =
-      infer_shapes(entry, request.options, pattern_from(request.pattern), gradient, given);
+      infer_shapes(entry, request.options, pattern_from(request.pattern), gradient, arrays);
   Mechanism& mechanism = *inferred.mechanism;
   refuse_before(mechanism, request.options);
   const Choice choice =
       Registry::choose(entry, request.implementation, inferred.options, inferred.problem);
-  Inputs inputs = inputs_from(given, mechanism, allow_nan);
+  Inputs inputs = inputs_from(arrays, mechanism, allow_nan);
   const at::Tensor upstream =
-      gradient ? upstream_from(given, inferred.problem, allow_nan) : at::Tensor();
+      gradient ? upstream_from(arrays, inferred.problem, allow_nan) : at::Tensor();
   mechanism.draw_parameters(seed);
-  set_parameters(given, mechanism, allow_nan);
+  set_parameters(arrays, mechanism, allow_nan);
 
   const tasks::Snapshot before(tasks::read_by(mechanism, inputs));
   const Mixed result = mixed(*choice.implementation, mechanism, inputs);
@@ -192,8 +192,8 @@ protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& r
   answer.implementation_reason = choice.reason;
   answer.options = inferred.options.values();
   answer.problem = inferred.problem;
-  answer.roles = applied_roles(given);
-  answer.parameters = applied_parameters(mechanism, given);
+  answer.roles = applied_roles(arrays);
+  answer.parameters = applied_parameters(mechanism, arrays);
   answer.files = out.files();
   answer.stamp = stamp();
   if (found && !found->ok()) {

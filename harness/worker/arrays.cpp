@@ -9,22 +9,22 @@ using apply::InputArrays;
 using npy::Array;
 using npy::Element;
 
-const Array* role_of(const InputArrays& given, const std::string& name) {
-  const auto found = given.roles.find(name);
-  return found == given.roles.end() ? nullptr : &found->second;
+const Array* role_of(const InputArrays& arrays, const std::string& name) {
+  const auto found = arrays.roles.find(name);
+  return found == arrays.roles.end() ? nullptr : &found->second;
 }
 
 /// The first of these roles that was given, or any.
-const Array& one_of(const InputArrays& given, std::initializer_list<const char*> names) {
+const Array& one_of(const InputArrays& arrays, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (const Array* array = role_of(given, name)) return *array;
+    if (const Array* array = role_of(arrays, name)) return *array;
   }
-  return given.roles.begin()->second;
+  return arrays.roles.begin()->second;
 }
 
-std::int64_t greatest(const InputArrays& given, std::size_t dimension) {
+std::int64_t greatest(const InputArrays& arrays, std::size_t dimension) {
   std::int64_t most = 1;
-  for (const auto& [role, array] : given.roles) most = std::max(most, array.shape[dimension]);
+  for (const auto& [role, array] : arrays.roles) most = std::max(most, array.shape[dimension]);
   return most;
 }
 
@@ -53,12 +53,12 @@ std::string listed(const std::vector<Role>& roles) {
 }
 
 /// The first role of this source; the others must have its heads and tokens.
-const Array* side(const std::vector<Role>& roles, const InputArrays& given, Source source) {
+const Array* side(const std::vector<Role>& roles, const InputArrays& arrays, Source source) {
   const Array* first = nullptr;
   std::string name;
   for (const Role& role : roles) {
     if (role.source != source) continue;
-    const Array& array = given.roles.at(role.name);
+    const Array& array = arrays.roles.at(role.name);
     if (first == nullptr) {
       first = &array;
       name = role.name;
@@ -147,34 +147,34 @@ at::Tensor mask_from(const Array& array, const Problem& problem) {
 
 }  // namespace
 
-Problem guessed_problem(const InputArrays& given, Pattern pattern, bool gradient) {
+Problem guessed_problem(const InputArrays& arrays, Pattern pattern, bool gradient) {
   Problem problem;
-  problem.batch = given.roles.begin()->second.shape[0];
-  problem.heads = greatest(given, 1);
-  const Array* key = role_of(given, "key");
+  problem.batch = arrays.roles.begin()->second.shape[0];
+  problem.heads = greatest(arrays, 1);
+  const Array* key = role_of(arrays, "key");
   problem.kv_heads = key == nullptr ? problem.heads : key->shape[1];
-  const Array* query = role_of(given, "query");
-  problem.key_length = one_of(given, {"key", "value"}).shape[2];
+  const Array* query = role_of(arrays, "query");
+  problem.key_length = one_of(arrays, {"key", "value"}).shape[2];
   problem.length = query != nullptr            ? query->shape[2]
-                   : pattern == Pattern::cross ? greatest(given, 2)
+                   : pattern == Pattern::cross ? greatest(arrays, 2)
                                                : problem.key_length;
   if (pattern != Pattern::cross) problem.key_length = problem.length;
   if (problem.heads % problem.kv_heads != 0) problem.kv_heads = problem.heads;
-  problem.head_dim = one_of(given, {"query", "key", "value"}).shape[3];
-  problem.value_dim = role_of(given, "value") == nullptr && given.gradient
-                          ? given.gradient->shape[3]
-                          : one_of(given, {"value", "query", "key"}).shape[3];
+  problem.head_dim = one_of(arrays, {"query", "key", "value"}).shape[3];
+  problem.value_dim = role_of(arrays, "value") == nullptr && arrays.gradient
+                          ? arrays.gradient->shape[3]
+                          : one_of(arrays, {"value", "query", "key"}).shape[3];
   problem.pattern = pattern;
-  problem.dtype = given.element() == npy::Element::float64 ? Dtype::float64 : Dtype::float32;
+  problem.dtype = arrays.element() == npy::Element::float64 ? Dtype::float64 : Dtype::float32;
   problem.gradient = gradient;
   return problem;
 }
 
-void require_roles(const Mechanism& mechanism, const InputArrays& given) {
+void require_roles(const Mechanism& mechanism, const InputArrays& arrays) {
   const std::vector<Role> roles = mechanism.roles();
   std::vector<std::string> names;
   for (const Role& role : roles) names.push_back(role.name);
-  for (const auto& [name, array] : given.roles) {
+  for (const auto& [name, array] : arrays.roles) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = closest_word(name, names);
     throw UsageError(apply::flag_of_role(name, array.file.string()) + ": " + mechanism.name() +
@@ -183,16 +183,16 @@ void require_roles(const Mechanism& mechanism, const InputArrays& given) {
                      " Its roles are: " + listed(roles));
   }
   for (const std::string& name : names) {
-    if (role_of(given, name) != nullptr) continue;
+    if (role_of(arrays, name) != nullptr) continue;
     throw UsageError(mechanism.name() + " needs the role \"" + name + "\" as well; give " +
                      apply::flag_of_role(name, "FILE") + ". Its roles are: " + listed(roles));
   }
 }
 
-Problem problem_of(const Mechanism& mechanism, const InputArrays& given) {
+Problem problem_of(const Mechanism& mechanism, const InputArrays& arrays) {
   const std::vector<Role> roles = mechanism.roles();
-  const Array* query = side(roles, given, Source::query_tokens);
-  const Array* key = side(roles, given, Source::key_tokens);
+  const Array* query = side(roles, arrays, Source::query_tokens);
+  const Array* key = side(roles, arrays, Source::key_tokens);
   if (query == nullptr) query = key;
   if (key == nullptr) key = query;
   Problem problem = mechanism.problem;
@@ -205,12 +205,12 @@ Problem problem_of(const Mechanism& mechanism, const InputArrays& given) {
   return problem;
 }
 
-std::vector<std::int64_t Problem::*> open_widths(const InputArrays& given) {
+std::vector<std::int64_t Problem::*> open_widths(const InputArrays& arrays) {
   std::vector<std::int64_t Problem::*> widths;
-  if (role_of(given, "query") == nullptr && role_of(given, "key") == nullptr) {
+  if (role_of(arrays, "query") == nullptr && role_of(arrays, "key") == nullptr) {
     widths.push_back(&Problem::head_dim);
   }
-  if (role_of(given, "value") == nullptr && !given.gradient) {
+  if (role_of(arrays, "value") == nullptr && !arrays.gradient) {
     widths.push_back(&Problem::value_dim);
   }
   return widths;
@@ -238,12 +238,12 @@ std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& m
   return all;
 }
 
-Inputs inputs_from(const apply::InputArrays& given, const Mechanism& mechanism, bool allow_nan) {
+Inputs inputs_from(const apply::InputArrays& arrays, const Mechanism& mechanism, bool allow_nan) {
   Inputs inputs;
-  if (given.mask) inputs.key_mask = mask_from(*given.mask, mechanism.problem);
-  const at::Tensor hidden = given.mask ? inputs.key_mask.logical_not() : at::Tensor();
+  if (arrays.mask) inputs.key_mask = mask_from(*arrays.mask, mechanism.problem);
+  const at::Tensor hidden = arrays.mask ? inputs.key_mask.logical_not() : at::Tensor();
   for (const Role& role : mechanism.roles()) {
-    const Array& array = given.roles.at(role.name);
+    const Array& array = arrays.roles.at(role.name);
     at::Tensor tensor = tensor_from(array);
     if (!allow_nan) {
       const bool of_keys = role.source == Source::key_tokens;
@@ -258,23 +258,23 @@ Inputs inputs_from(const apply::InputArrays& given, const Mechanism& mechanism, 
   return inputs;
 }
 
-at::Tensor upstream_from(const apply::InputArrays& given, const Problem& problem, bool allow_nan) {
+at::Tensor upstream_from(const apply::InputArrays& arrays, const Problem& problem, bool allow_nan) {
   const npy::Shape wanted{problem.batch, problem.heads, problem.length, problem.value_dim};
-  if (!given.gradient) return at::ones(wanted, at::TensorOptions(scalar_type(problem.dtype)));
-  if (given.gradient->shape != wanted) {
-    refuse(*given.gradient, "the gradient is " + npy::to_string(given.gradient->shape) +
-                                "; expected the output's shape, " + npy::to_string(wanted));
+  if (!arrays.gradient) return at::ones(wanted, at::TensorOptions(scalar_type(problem.dtype)));
+  if (arrays.gradient->shape != wanted) {
+    refuse(*arrays.gradient, "the gradient is " + npy::to_string(arrays.gradient->shape) +
+                                 "; expected the output's shape, " + npy::to_string(wanted));
   }
-  const at::Tensor tensor = tensor_from(*given.gradient);
-  if (!allow_nan) require_finite(tensor, *given.gradient);
+  const at::Tensor tensor = tensor_from(*arrays.gradient);
+  if (!allow_nan) require_finite(tensor, *arrays.gradient);
   return tensor;
 }
 
-void set_parameters(const apply::InputArrays& given, Mechanism& mechanism, bool allow_nan) {
+void set_parameters(const apply::InputArrays& arrays, Mechanism& mechanism, bool allow_nan) {
   const at::NoGradGuard no_grad;
   for (auto& [name, tensor] : parameters_of(mechanism)) {
-    const auto found = given.parameters.find(name);
-    if (found == given.parameters.end()) continue;
+    const auto found = arrays.parameters.find(name);
+    if (found == arrays.parameters.end()) continue;
     const Array& array = found->second;
     if (type_of(array.element) != tensor.scalar_type()) {
       refuse(array, "the parameter " + name + " is " + npy::to_string(array.element) +

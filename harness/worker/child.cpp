@@ -24,6 +24,7 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/protocol.hpp"
 #include "core/text/format.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/limits.hpp"
@@ -180,7 +181,7 @@ bool Child::over_limit() const {
 }
 
 /// The child ends with its process, not with the connection: an orphan may hold that open, and a
-/// child that closed it may go on working.
+/// child that closed it may keep working.
 void Child::notice_end() {
   if (pid_ < 0 || !run::has_ended(pid_)) return;
   kill(-pid_, SIGKILL);
@@ -255,7 +256,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
       return {result::Status::crashed, std::string("the child sent ") + error.what(), ""};
     }
     if (message) {
-      const std::string type = message->value("type", "");
+      const std::string type = protocol::type_of(*message);
       if (type == "done") return {};
       if (type == "failed") return outcome_from(*message);
       on_message(*message);

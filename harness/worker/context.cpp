@@ -16,7 +16,7 @@
 namespace attnbench::worker {
 namespace {
 
-/// OpenMP's threads go on spinning for some milliseconds after a parallel operation, and would
+/// OpenMP's threads keep spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
 
@@ -139,7 +139,7 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body,
   const measure::CpuShares cores = measure::cpu_shares(cores_before, measure::cpu_times(cores_));
   timing.samples_seconds = samples.seconds;
   timing.stop = samples.stop;
-  // A device goes on by itself while its host waits.
+  // A device keeps working while its host waits.
   if (samples.beside.empty()) return samples.seconds;
   judge_interference(timing, samples, at::get_num_threads(), shares, cores);
   return samples.counted();

@@ -35,7 +35,7 @@ std::int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// A state with room for `needed` tokens, or for `capacity` where that is said. `what` names the
+/// A state with room for `needed` tokens, or for `capacity` where that is set. `what` names the
 /// tokens.
 ModelState state_for(const Model& model, std::int64_t needed, std::int64_t capacity,
                      const std::string& what) {

@@ -24,7 +24,7 @@ struct Loaded {
   /// is absent.
   std::map<std::string, std::string> origins;
   std::vector<suite::PluginSpec> plugins;
-  /// By mechanism. One that cannot be used is in the registry all the same, and makes nothing.
+  /// By mechanism. One that cannot be used is registered, too, and makes nothing.
   std::map<std::string, PythonPlugin> python;
 
   /// The plugin's path, or "built in".

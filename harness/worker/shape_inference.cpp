@@ -57,18 +57,18 @@ std::optional<Inferred> tried(const Entry& entry, const Values& said, const Prob
   }
 }
 
-Misfits misfits_of(const Inferred& inferred, const InputArrays& given) {
+Misfits misfits_of(const Inferred& inferred, const InputArrays& arrays) {
   Misfits misfits;
   const auto compare = [&](const std::string& what, const Array& array, const Shape& wanted) {
     if (array.shape != wanted) misfits.push_back({what, &array, wanted});
   };
   for (const Role& role : inferred.mechanism->roles()) {
-    const Array& array = given.roles.at(role.name);
+    const Array& array = arrays.roles.at(role.name);
     compare("the role " + role.name, array, shape_of_role(role, *inferred.mechanism, array));
   }
   for (const auto& [name, tensor] : parameters_of(*inferred.mechanism)) {
-    const auto found = given.parameters.find(name);
-    if (found == given.parameters.end()) continue;
+    const auto found = arrays.parameters.find(name);
+    if (found == arrays.parameters.end()) continue;
     compare("the parameter " + name, found->second, tensor.sizes().vec());
   }
   return misfits;
@@ -89,7 +89,7 @@ std::vector<std::string> undecided(const Entry& entry, const Values& said) {
 
 /// `from` with one undecided number set so that its shapes come nearer to the arrays'.
 std::optional<Inferred> nearer(const Entry& entry, const Inferred& from, Values& said,
-                               const InputArrays& given, const Misfits& misfits) {
+                               const InputArrays& arrays, const Misfits& misfits) {
   const std::size_t before = distance(misfits);
   for (const Misfit& misfit : misfits) {
     for (const std::string& name : undecided(entry, said)) {
@@ -97,18 +97,18 @@ std::optional<Inferred> nearer(const Entry& entry, const Inferred& from, Values&
         Values more = said;
         more[name] = size;
         auto inferred = tried(entry, more, from.problem);
-        if (!inferred || distance(misfits_of(*inferred, given)) >= before) continue;
+        if (!inferred || distance(misfits_of(*inferred, arrays)) >= before) continue;
         said = more;
         return inferred;
       }
     }
     // Where no role is named query, key or value, the head widths are undecided as well.
-    for (std::int64_t Problem::*const width : open_widths(given)) {
+    for (std::int64_t Problem::*const width : open_widths(arrays)) {
       for (const std::int64_t size : misfit.array->shape) {
         Problem problem = from.problem;
         problem.*width = size;
         auto inferred = tried(entry, said, problem);
-        if (inferred && distance(misfits_of(*inferred, given)) < before) return inferred;
+        if (inferred && distance(misfits_of(*inferred, arrays)) < before) return inferred;
       }
     }
   }
@@ -128,10 +128,10 @@ std::optional<Inferred> nearer(const Entry& entry, const Inferred& from, Values&
                    ": change the array, or the options that decide its shape");
 }
 
-void require_known_parameters(const Inferred& inferred, const InputArrays& given) {
+void require_known_parameters(const Inferred& inferred, const InputArrays& arrays) {
   std::vector<std::string> known;
   for (const auto& [name, tensor] : parameters_of(*inferred.mechanism)) known.push_back(name);
-  for (const auto& [name, array] : given.parameters) {
+  for (const auto& [name, array] : arrays.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string list;
     for (const std::string& word : known) list += (list.empty() ? "" : ", ") + word;
@@ -146,22 +146,22 @@ void require_known_parameters(const Inferred& inferred, const InputArrays& given
 }  // namespace
 
 Inferred infer_shapes(const Entry& entry, const Values& options, Pattern pattern, bool gradient,
-                      const InputArrays& given) {
+                      const InputArrays& arrays) {
   Values said = options;
-  Problem problem = guessed_problem(given, pattern, gradient);
+  Problem problem = guessed_problem(arrays, pattern, gradient);
   // Only an instance of the mechanism knows its roles and whose tokens they hold.
   Inferred inferred = made(entry, said, problem);
-  require_roles(*inferred.mechanism, given);
-  problem = problem_of(*inferred.mechanism, given);
+  require_roles(*inferred.mechanism, arrays);
+  problem = problem_of(*inferred.mechanism, arrays);
   inferred = made(entry, said, problem);
-  Misfits misfits = misfits_of(inferred, given);
+  Misfits misfits = misfits_of(inferred, arrays);
   while (!misfits.empty()) {
-    auto better = nearer(entry, inferred, said, given, misfits);
+    auto better = nearer(entry, inferred, said, arrays, misfits);
     if (!better) refuse(misfits.front(), said);
     inferred = *better;
-    misfits = misfits_of(inferred, given);
+    misfits = misfits_of(inferred, arrays);
   }
-  require_known_parameters(inferred, given);
+  require_known_parameters(inferred, arrays);
   return inferred;
 }
 

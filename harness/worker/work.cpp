@@ -40,8 +40,8 @@ ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell
 result::Check check_from(const Json& json) {
   try {
     return json.get<result::Check>();
-  } catch (const FormError& error) {
-    throw Error(std::string("the task's check is none: ") + error.what());
+  } catch (const SchemaError& error) {
+    throw Error(std::string("the task's check has another form: ") + error.what());
   }
 }
 
@@ -168,7 +168,7 @@ protocol::DataAnswer write_data(const tasks::TaskTable& tasks, const protocol::D
 
 std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
   ChildTask task;
-  task.type = message.value("type", "");
+  task.type = protocol::type_of(message);
   if (task.type == "run") {
     const auto request = message.get<protocol::Run>();
     task.request = request;

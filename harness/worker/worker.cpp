@@ -92,7 +92,7 @@ void Worker::wait() {
 
 bool Worker::read_requests() {
   while (const auto request = supervisor_.next()) {
-    const std::string type = request->value("type", "");
+    const std::string type = protocol::type_of(*request);
     if (type == "bye") {
       supervisor_.send({{"type", "bye"}});
       return false;
@@ -171,7 +171,7 @@ void Worker::read_messages() {
       return finish(Outcome{Status::crashed, std::string("the child sent ") + error.what(), ""});
     }
     if (!message) break;
-    const std::string type = message->value("type", "");
+    const std::string type = protocol::type_of(*message);
     if (type == "failed") return finish(outcome_from(*message));
     if (type == "done") return finish_done(*message);
     if (type == "progress") pass_on(*message);

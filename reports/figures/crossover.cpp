@@ -1,4 +1,4 @@
-#include "reports/figures/crossover.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -216,10 +216,10 @@ Json crossover_layers(const CrossoverMarks& contents, const std::vector<std::str
                                {"efficiency", "efficiency length (CAB)"}});
   Json layers = Json::array();
   layers.push_back(crossover_layer("found", {{"type", "line"}, {"strokeWidth", 2}},
-                            {{"y", y}, {"opacity", legend_opacity(0.7)}}));
+                                   {{"y", y}, {"opacity", legend_opacity(0.7)}}));
   layers.push_back(
       crossover_layer("found", {{"type", "rule"}, {"strokeWidth", 2}},
-               {{"y", range}, {"y2", {{"field", "high"}}}, {"opacity", legend_opacity(1)}}));
+                      {{"y", range}, {"y2", {{"field", "high"}}}, {"opacity", legend_opacity(1)}}));
   for (const Hollow& hollow : hollows) {
     if (!contents.has(hollow.kind)) continue;
     const Json mark = {{"type", "point"},
@@ -234,10 +234,10 @@ Json crossover_layers(const CrossoverMarks& contents, const std::vector<std::str
                                       {"tooltip", fields}}));
   }
   Json points = crossover_layer("found", {{"type", "point"}, {"filled", true}, {"size", 55}},
-                         {{"y", y},
-                          {"shape", shape_encoding(contents.series, order)},
-                          {"opacity", legend_opacity(1)},
-                          {"tooltip", fields}});
+                                {{"y", y},
+                                 {"shape", shape_encoding(contents.series, order)},
+                                 {"opacity", legend_opacity(1)},
+                                 {"tooltip", fields}});
   points.update({{"params", legend_selection()}});
   layers.push_back(std::move(points));
   return layers;

@@ -4,10 +4,7 @@
 
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
-#include "reports/figures/crossover.hpp"
-#include "reports/figures/lines.hpp"
-#include "reports/figures/ratios.hpp"
-#include "reports/figures/slopes.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/training/accuracy.hpp"
 #include "reports/training/confusion.hpp"
 #include "reports/training/cost.hpp"
@@ -120,13 +117,13 @@ Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
 
 Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::Growing::time));
+  add(figures, slopes_figure(panel, order, result::GrownQuantity::time));
   return figures;
 }
 
 Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::Growing::workspace));
+  add(figures, slopes_figure(panel, order, result::GrownQuantity::workspace));
   return figures;
 }
 

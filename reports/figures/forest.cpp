@@ -1,4 +1,4 @@
-#include "reports/figures/forest.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -199,9 +199,7 @@ std::optional<Figure> forest_figure(const Verdicts& verdicts) {
   figure.subtitle = "Left of 1: new is faster.";
   if (verdicts.turns.confidence) {
     figure.subtitle +=
-        " Intervals: " +
-        short_percent(*verdicts.turns.confidence) +
-        " %, all pairs together 95 %.";
+        " Intervals: " + short_percent(*verdicts.turns.confidence) + " %, all pairs together 95 %.";
   }
   figure.caption = forest_caption(forest, verdicts.turns.margin);
   figure.spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},

@@ -1,4 +1,4 @@
-#include "reports/figures/lines.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 

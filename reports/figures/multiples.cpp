@@ -1,4 +1,4 @@
-#include "reports/figures/multiples.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <string>
@@ -43,7 +43,7 @@ class Parts {
   std::vector<Json> known_;
 };
 
-/// What a line of the figure joins: all that is no mark by itself.
+/// What a line of the figure joins: all that is not a mark by itself.
 bool is_on_line(const Json& row) {
   if (row.value("disturbed", false) || row.value("zero", false)) return false;
   return row.value("kind", "mean") == "mean";

@@ -14,7 +14,7 @@ namespace attnbench::reports {
 /// One line of the file. Columns: `label` as in the suite, optionally `task`, one per setting that
 /// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`,
 /// `megabytes`, `mebibytes`, `speedup` (over the suite's first label, a ratio), `accuracy` (a
-/// share), `bits_per_byte`, or `perplexity` (kept, and not drawn: of tokens that are no bytes).
+/// share), `bits_per_byte`, or `perplexity` (kept, and not drawn: of tokens that are not bytes).
 /// Times are of what the task times first; bytes are peak memory. A line "# source: WORDS" names
 /// where the lines after it are from.
 struct PublishedRow {

@@ -1,4 +1,4 @@
-#include "reports/figures/ratios.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
-#include "reports/figures/lines.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/figures/ticks.hpp"

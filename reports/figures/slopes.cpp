@@ -1,4 +1,4 @@
-#include "reports/figures/slopes.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,14 +17,15 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Growing;
+using result::GrownQuantity;
 using result::Panel;
 using result::Placed;
 
 /// A value with its bounds; workspace has none.
-std::optional<Measured> measured(const CellRecord& cell, Growing what) {
-  return what == Growing::time ? time_quantity("")(cell)
-                               : number_quantity(&CellRecord::memory, "workspace_bytes")(cell);
+std::optional<Measured> measured(const CellRecord& cell, GrownQuantity what) {
+  return what == GrownQuantity::time
+             ? time_quantity("")(cell)
+             : number_quantity(&CellRecord::memory, "workspace_bytes")(cell);
 }
 
 std::string short_number(double value) {
@@ -78,7 +79,8 @@ Json domain_of(const std::vector<Slope>& slopes, const std::vector<Claim>& claim
 }
 
 /// Cells of each series with a positive value at a positive place on the axis, ascending.
-std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& panel, Growing what) {
+std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& panel,
+                                                                GrownQuantity what) {
   std::map<std::string, std::vector<const Placed*>> series;
   for (const Placed& placed : panel.cells) {
     const auto value = measured(*placed.cell, what);
@@ -94,7 +96,7 @@ std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& pan
   return series;
 }
 
-Slope slope_of(const Placed& from, const Placed& to, Growing what) {
+Slope slope_of(const Placed& from, const Placed& to, GrownQuantity what) {
   const double x0 = from.x->get<double>();
   const double x1 = to.x->get<double>();
   const Measured low = *measured(*from.cell, what);
@@ -105,7 +107,7 @@ Slope slope_of(const Placed& from, const Placed& to, Growing what) {
           measure::growth_exponent({x0, x1}, {low.value, high.value}),
           measure::growth_exponent({x0, x1}, {low.high, high.low}),
           measure::growth_exponent({x0, x1}, {low.low, high.high}),
-          what != Growing::time ||
+          what != GrownQuantity::time ||
               (low.value >= result::enough_seconds && high.value >= result::enough_seconds)};
 }
 
@@ -126,7 +128,7 @@ Json Slope::row() const {
 }
 
 /// "softmax 1.99 (claimed 2: held); …", where there are enough cells to fit.
-std::string fits_of(const Panel& panel, Growing what) {
+std::string fits_of(const Panel& panel, GrownQuantity what) {
   std::string text;
   for (const result::PanelGrowth& grown : result::panel_growth(panel, what)) {
     if (!grown.fit.measured) continue;
@@ -140,7 +142,7 @@ std::string fits_of(const Panel& panel, Growing what) {
 }
 
 /// Each once.
-std::vector<Claim> claims_of(const Panel& panel, Growing what) {
+std::vector<Claim> claims_of(const Panel& panel, GrownQuantity what) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {
     const auto claim = result::claimed_exponent(*placed.cell, what, panel.axis);
@@ -197,7 +199,7 @@ Json opacity(double large, double small) {
 }  // namespace
 
 std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
-                                    Growing what) {
+                                    GrownQuantity what) {
   const auto neighbours = neighbours_of(panel, what);
   std::vector<Slope> slopes;
   std::set<std::string> shown;
@@ -209,7 +211,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
     }
   }
   if (slopes.empty()) return std::nullopt;
-  const bool time = what == Growing::time;
+  const bool time = what == GrownQuantity::time;
   const std::string quantity = time ? "time" : "workspace";
   const std::vector<Claim> claims = claims_of(panel, what);
   const Json y = {{"field", "y"},

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/text/format.hpp"
+#include "reports/figures/kinds.hpp"
 #include "reports/figures/legend.hpp"
-#include "reports/figures/multiples.hpp"
 #include "reports/figures/ticks.hpp"
 
 namespace attnbench::reports {
@@ -116,7 +116,7 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
   Json axis = {{"labelOverlap", "greedy"}, {"labelSeparation", 6}, {"grid", false}};
   const bool of_states = panel.axis == result::state_bytes;
   if (is_logarithmic(panel)) ticks = without_gaps(ticks);
-  if (of_states) {  // wherever mechanisms happen to lie, which is no place for a tick
+  if (of_states) {  // wherever mechanisms happen to lie, which is not a place for a tick
     axis.update({{"format", ".3~s"}});
   } else {
     // A precision of its own: Vega would choose one by the distance of ticks, and say 1e+2 for 100.

@@ -1,4 +1,4 @@
-// Where axes have their ticks. Logarithmic ones of Vega are either too few or a grey wall.
+// Ticks of axes. Vega's own logarithmic ticks are too few or too many.
 #pragma once
 
 #include <set>

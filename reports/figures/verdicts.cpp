@@ -35,7 +35,7 @@ std::vector<Row> rows_of(const Verdicts& verdicts) {
   return rows;
 }
 
-/// "latte/fused held against latte/scan, measured in turns"; what is left out, counted.
+/// "latte/fused compared with latte/scan, measured in turns", and how much is left out.
 std::string heading(const Verdicts& verdicts) {
   int rounds = 0;
   int left_out = 0;
@@ -44,7 +44,7 @@ std::string heading(const Verdicts& verdicts) {
     left_out += pair.rounds_left_out;
   }
   std::string text =
-      verdicts.turns.changed + " held against " + verdicts.turns.base + ", measured in turns.";
+      verdicts.turns.changed + " compared with " + verdicts.turns.base + ", measured in turns.";
   if (left_out > 0) {
     text += " Left out: " + std::to_string(left_out) + " of " + std::to_string(rounds) +
             " rounds, in which other programs had the CPU.";
@@ -102,7 +102,7 @@ std::optional<Verdicts> verdicts_beside(const fs::path& result,
     std::ifstream stream(file);
     return Json::parse(stream).get<Verdicts>();
   } catch (const Json::exception&) {
-  } catch (const FormError&) {
+  } catch (const SchemaError&) {
   }
   messages.push_back("verdicts left out: " + file.string() +
                      " is not what `attnbench ab` writes; run it again");

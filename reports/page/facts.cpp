@@ -122,7 +122,7 @@ std::string facts_html(const result::Result& result) {
     html += fact_table("Device: " + word, fact_rows(card));
   }
   result::MachineCard machine = result.machine;
-  machine.spoilers.reset();  // said at the top
+  machine.noise_sources.reset();  // said at the top
   machine.devices.clear();
   html += fact_table("Machine", fact_rows(machine));
   html += fact_table("Provenance", fact_rows(result.provenance));

@@ -1,7 +1,7 @@
 #include "reports/page/summary.hpp"
 
 #include "core/text/printable.hpp"
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "core/ranking.hpp"
+#include "core/statistics.hpp"
 #include "reports/tables/grid.hpp"
 
 namespace attnbench::result {

@@ -9,7 +9,7 @@
 
 namespace attnbench::reports {
 
-/// A line for each cell and each of its timings (one without a timing for a cell that has none),
+/// A line for each cell and each of its timings (one line for a cell without timings),
 /// all numbers unrounded in the units of their columns. The fixed columns come first, then every
 /// other metric, number of a training and setting that a cell of the result has, sorted by name.
 std::string csv_table(const result::Result& result);

@@ -175,7 +175,7 @@ std::string efficiency_text(const Crossover& crossover) {
   return text.data();
 }
 
-/// A crossover is of no use without all of this.
+/// A crossover means nothing without all of this.
 std::string crossover_conditions(const Panel& panel) {
   std::string text;
   const auto add = [&](const std::string& prefix, const auto& value) {
@@ -201,7 +201,7 @@ std::string crossover_conditions(const Panel& panel) {
   return text;
 }
 
-/// What `text` says of a cell's crossover; its status where it has none to speak of.
+/// What `text` says of a cell's crossover; its status where it has none.
 Quantity of_crossover(const std::function<std::string(const Crossover&)>& text, bool with_status) {
   return [text, with_status](const CellRecord& cell) -> std::string {
     if (!is_ok(cell)) return with_status ? to_string(cell.status) : "";

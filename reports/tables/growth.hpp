@@ -60,9 +60,9 @@ std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points);
 /// sizes that span less than a factor of 4, or with some zeros.
 GrowthFit fit_growth(const std::vector<GrowthPoint>& points);
 
-/// The same held to a claim. It agrees where all of the exponent's interval is within the tolerance
-/// and differs where all is outside (`below` for a bound that it stays under); across its edge it
-/// is undecided.
+/// The same compared with a claim. It agrees where all of the exponent's interval is within the
+/// tolerance and differs where all is outside (`below` for a bound that it stays under); across its
+/// edge it is undecided.
 GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed,
                      GrowthClaim meant = GrowthClaim::exponent);
 
@@ -75,7 +75,7 @@ using Touched = std::map<std::string, std::vector<GrowthPoint>>;
 void excuse_caches(GrowthFit& fit, const std::vector<measure::Rung>& ladder,
                    const Touched& touched);
 
-/// How far the sizes reach: as far as can be measured, or as far as somebody chose.
+/// How far the sizes reach: as far as can be measured, or as far as the suite chose.
 enum class Reach { all, chosen };
 
 /// A smaller exponent than claimed that rises with the size does not refute the claim: terms of

@@ -13,13 +13,14 @@ std::string claim_axis(const std::string& axis) {
   return axis == "latents_total" || axis == "latents_per_head" ? "latents" : "";
 }
 
-bool is_claimed_of(const CellRecord& cell, Growing what) {
+bool is_claimed_of(const CellRecord& cell, GrownQuantity what) {
   const auto says = [&cell](const char* key, const char* word) {
     const auto value = value_of(cell, key);
     return !value || *value == word;
   };
   if (cell.task != "kernel" || !says("scope", "mix")) return false;
-  return says("pass", "forward") || (what == Growing::time && says("pass", "forward+backward"));
+  return says("pass", "forward") ||
+         (what == GrownQuantity::time && says("pass", "forward+backward"));
 }
 
 /// The levels of memory that the run measured, as a ladder; empty where it did not.
@@ -59,10 +60,10 @@ bool grows(const Touched& touched) {
   });
 }
 
-void excuse(GrowthFit& fit, Growing what, const std::vector<measure::Rung>& ladder,
+void excuse(GrowthFit& fit, GrownQuantity what, const std::vector<measure::Rung>& ladder,
             const Touched& touched) {
   excuse_lower_orders(fit, Reach::chosen);
-  if (what != Growing::time) return;
+  if (what != GrownQuantity::time) return;
   excuse_caches(fit, ladder, touched);
   const bool faster = fit.verdict == GrowthVerdict::differs && *fit.measured > fit.claimed;
   if (!faster || !ladder.empty() || !grows(touched)) return;
@@ -88,17 +89,17 @@ std::string words_of(const Reasons& reasons) {
 
 }  // namespace
 
-std::optional<double> claimed_exponent(const CellRecord& cell, Growing what,
+std::optional<double> claimed_exponent(const CellRecord& cell, GrownQuantity what,
                                        const std::string& axis) {
   const std::string named = claim_axis(axis);
   const std::string key =
-      std::string(what == Growing::time ? "time" : "workspace") + "_in_" + named;
+      std::string(what == GrownQuantity::time ? "time" : "workspace") + "_in_" + named;
   if (named.empty() || !is_claimed_of(cell, what)) return std::nullopt;
   return number_of(cell.growth, key);
 }
 
-std::optional<GrowthPoint> grown_value(const CellRecord& cell, Growing what, double size) {
-  if (what == Growing::workspace) {
+std::optional<GrowthPoint> grown_value(const CellRecord& cell, GrownQuantity what, double size) {
+  if (what == GrownQuantity::workspace) {
     const auto bytes = number_of(cell.memory, "workspace_bytes");
     if (!bytes || (!is_ok(cell) && !is_disturbed(cell))) return std::nullopt;
     return GrowthPoint{size, *bytes};
@@ -108,7 +109,7 @@ std::optional<GrowthPoint> grown_value(const CellRecord& cell, Growing what, dou
   return GrowthPoint{size, timing->median_seconds, timing->low_seconds, timing->high_seconds};
 }
 
-std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
+std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
   std::vector<PanelGrowth> all;
   if (claim_axis(panel.axis).empty()) return all;
   const std::vector<measure::Rung> ladder = ladder_of(panel);
@@ -125,7 +126,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what) {
           panel.axis == "length" ? number_of(placed.cell->growth, "from_length").value_or(0) : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
       if (!point || (claimed && x < from)) continue;
-      if (what == Growing::time && point->value < enough_seconds) {
+      if (what == GrownQuantity::time && point->value < enough_seconds) {
         ++small;
         continue;
       }
@@ -157,7 +158,7 @@ Grid growth_grid(const Panel& panel) {
   bool any = false;
   Reasons reasons;
   for (const auto& [what, word] :
-       {std::pair{Growing::time, "time"}, {Growing::workspace, "workspace"}}) {
+       {std::pair{GrownQuantity::time, "time"}, {GrownQuantity::workspace, "workspace"}}) {
     bool fitted = false;
     bool claimed = false;
     const std::vector<PanelGrowth> all = panel_growth(panel, what);

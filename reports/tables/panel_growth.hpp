@@ -11,7 +11,7 @@
 
 namespace attnbench::result {
 
-enum class Growing { time, workspace };
+enum class GrownQuantity { time, workspace };
 
 /// From here on the asymptotic part of a cell's time is taken to be what grows.
 constexpr double enough_seconds = 5e-3;
@@ -21,12 +21,12 @@ constexpr double enough_seconds = 5e-3;
 /// holds them to, so that they stand beside cells of the kernel task with scope mix alone: of its
 /// time in forward and in forward+backward (the gradient costs a constant times as much as the
 /// value), of its workspace in forward (what is kept for backward is not in it). Nothing elsewhere.
-std::optional<double> claimed_exponent(const CellRecord& cell, Growing what,
+std::optional<double> claimed_exponent(const CellRecord& cell, GrownQuantity what,
                                        const std::string& axis);
 
 /// A cell's median time, with its bounds, or its workspace, at `size`; nothing where it has none or
 /// where its time was disturbed.
-std::optional<GrowthPoint> grown_value(const CellRecord& cell, Growing what, double size);
+std::optional<GrowthPoint> grown_value(const CellRecord& cell, GrownQuantity what, double size);
 
 /// One series: what it claims, if it does, and what was fitted.
 struct PanelGrowth {
@@ -40,7 +40,7 @@ struct PanelGrowth {
 /// order. Times from `enough_seconds` on and, in length, sizes from where the claim begins. The
 /// verdict is by growth.hpp's rule; a machine whose caches are not known excuses any faster growth
 /// of time where what is touched grows, too.
-std::vector<PanelGrowth> panel_growth(const Panel& panel, Growing what);
+std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what);
 
 /// Fitted exponents of time and workspace, and beside them what is claimed, where the cells are of
 /// the task and pass that claims are of: "1.00: held", "missed" or "cannot tell", with the reasons

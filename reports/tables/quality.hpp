@@ -30,7 +30,8 @@ const Quality& quality_of(const Training& training);
 /// That of a panel's trainings, which are of one task; accuracy without any.
 const Quality& quality_of(const Panel& panel);
 
-/// The levels that language models of the panel are held against, where all share them; else empty.
+/// The levels that language models of the panel are compared with, where all share them; else
+/// empty.
 std::vector<CountedLevel> counted_levels(const Panel& panel);
 /// "counts after two bytes".
 std::string level_words(const CountedLevel& level);

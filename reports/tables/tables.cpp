@@ -18,7 +18,7 @@ std::string repeat(const std::string& piece, std::size_t count) {
   return text;
 }
 
-/// A middle dot is the one letter of notes that ASCII has not.
+/// A middle dot is the only letter of notes that ASCII lacks.
 std::string plain(std::string text, Letters letters) {
   const std::string dot = "·";
   for (std::size_t at = 0; letters == Letters::ascii && (at = text.find(dot)) != text.npos;) {

@@ -63,7 +63,7 @@ std::optional<double> calibrated_median(const result::Timing& timing) {
   return values.empty() ? std::nullopt : std::optional(measure::median(values));
 }
 
-/// Why a line is none of a history; empty where it is.
+/// Why a line is not one of a history; empty where it is.
 std::string fault_of(const HistoryLine& line) {
   if (line.version != history_version) {
     return "/version: expected " + std::to_string(history_version) + ", found " +
@@ -152,7 +152,7 @@ std::vector<NumberedLine> numbered_lines(const fs::path& file, std::vector<std::
       }
     } catch (const Failure& failure) {
       faults.emplace_back(failure.what());
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       faults.push_back(place + error.what());
     }
   }

@@ -47,7 +47,7 @@ struct History {
 };
 
 /// Reads a history; bad lines are left out and named. Nothing where there is no file. Throws
-/// UsageFailure where it is no regular file, or no line of it is of a history.
+/// UsageFailure where it is not a regular file, or no line of it is of a history.
 History read_history(const std::filesystem::path& file);
 
 /// Appends all lines in one piece, or none. Throws UsageFailure where the file has one of them

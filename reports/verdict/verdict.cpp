@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports::verdict {
 namespace {
@@ -140,7 +140,7 @@ bool is_better(const Measure& measure, double a, double b) {
   return measure.less_is_better ? a < b : a > b;
 }
 
-/// Of each label the best training, or that at the end of an axis which is no choice of its own.
+/// Of each label the best training, or that at the end of an axis which is not a choice of its own.
 std::vector<Accuracy> best_of_each(const Question& question) {
   std::map<std::string, Accuracy> best;
   const bool by_size = question.axis == "state_bytes";

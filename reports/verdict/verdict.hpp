@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/ranking.hpp"
 #include "core/result/record.hpp"
+#include "core/statistics.hpp"
 
 namespace attnbench::reports::verdict {
 

@@ -1,4 +1,4 @@
-// The scope `model` of the decode task: a whole model reads a context of token ids, and goes on
+// The scope `model` of the decode task: a whole model reads a context of token ids, and continues
 // from its state.
 #pragma once
 

@@ -53,7 +53,7 @@ class LmTask final : public training::TrainingTask {
          "perplexity cannot be compared with that of a byte",
          "not offered: no tokeniser"},
         {"a sequence sees nothing of the one before, in training and in the test",
-         "not offered in a run; a state goes on through a whole text in `attnbench generate`"}};
+         "not offered in a run; a state continues through a whole text in `attnbench generate`"}};
   }
   std::vector<Option> settings() const override;
   std::vector<Option> data_settings() const override;

@@ -44,7 +44,7 @@ std::vector<double> segments_from(const std::string& text) {
     const double multiple = std::strtod(word.c_str(), &end);
     while (*end == ' ') ++end;
     if (end == word.c_str() || *end != '\0' || !(multiple >= 1) || multiple > most) {
-      refuse_segments(text, result::quotable(word, 40) + " is no number from 1 to 1024");
+      refuse_segments(text, result::quotable(word, 40) + " is not a number from 1 to 1024");
     }
     if (!multiples.empty() && multiple <= multiples.back()) {
       refuse_segments(text, "they do not ascend");

@@ -29,7 +29,7 @@ struct Reading {
 /// two towers all first documents come before all second ones: [2 B, T].
 class PreparedRows final : public training::DataSet {
  public:
-  /// Throws UsageError for a row that is too long, values of rows that are no images, images of
+  /// Throws UsageError for a row that is too long, values of rows that are not images, images of
   /// another length, or a split without rows.
   PreparedRows(std::shared_ptr<const Cache> cache, const Reading& reading);
 

@@ -60,7 +60,7 @@ Cache::Cache(const std::filesystem::path& file) : file_(file) {
     map = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
   }
   ::close(descriptor);
-  if (map == MAP_FAILED) refuse("is no prepared data");
+  if (map == MAP_FAILED) refuse("is not prepared data");
   map_ = static_cast<const unsigned char*>(map);
   try {
     read_header();
@@ -80,7 +80,7 @@ void Cache::refuse(const std::string& fault) const {
 
 void Cache::read_header() {
   const auto header = number_at<FileHeader>(map_);
-  if (header.magic != format::magic) refuse("is no prepared data");
+  if (header.magic != format::magic) refuse("is not prepared data");
   if (header.version != format::version) {
     refuse("is of format version " + std::to_string(header.version) + ", this program reads " +
            std::to_string(format::version));

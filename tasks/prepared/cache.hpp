@@ -40,9 +40,9 @@ ATTNBENCH_JSON(CacheFacts);
 
 class Cache {
  public:
-  /// Maps `file`. Throws UsageError "FILE: …" for one that is not there, is no cache, is of another
-  /// version, cut short, or damaged in what is read here (header, index); blocks of rows are held
-  /// to their hash when they are first used.
+  /// Maps `file`. Throws UsageError "FILE: …" for one that is not there, is not a cache, is of
+  /// another version, cut short, or damaged in what is read here (header, index); blocks of rows
+  /// are held to their hash when they are first used.
   explicit Cache(const std::filesystem::path& file);
   ~Cache();
   Cache(const Cache&) = delete;

@@ -202,8 +202,8 @@ class Input::ArchiveFiles final : public Input::Files {
                       "): get it again, or copy it again");
   }
 
-  /// Nothing is unpacked to disk, so that none of these could do harm; but what an archive of data
-  /// has no use for is a sign that it is none.
+  /// Nothing is unpacked to disk, so that none of these could do harm; but a member that
+  /// an archive of data would not have is a sign that this is another archive.
   void check(archive_entry* entry) const {
     const std::vector<std::string_view> parts = components(name);
     if (name.starts_with("/") || name.find('\\') != std::string::npos ||

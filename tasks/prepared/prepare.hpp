@@ -1,5 +1,5 @@
 // From a source of rows to a cache file: in blocks of 1,000 rows, each with its hash, so that what
-// was interrupted goes on where it stopped, and the file appears as a whole or not at all.
+// was interrupted continues where it stopped, and the file appears as a whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct PrepareResult {
 /// alone: not on threads, interruptions or time. While it works the rows are in `file` + ".part".
 ///
 /// Throws Cancelled where the progress call says so: the part stays, and the next call with an
-/// equal source goes on from its last whole block (so it does after a kill). Throws UsageError, and
-/// leaves nothing new behind, if `file` exists and holds something else or is damaged, if the disk
-/// has not the room, if a write fails, if another process prepares the same file, and where the
-/// source does.
+/// equal source continues from its last whole block (so it does after a kill). Throws UsageError,
+/// and leaves nothing new behind, if `file` exists and holds something else or is damaged, if the
+/// disk has not the room, if a write fails, if another process prepares the same file, and where
+/// the source does.
 PrepareResult prepare(RowSource& source, const std::filesystem::path& file,
                       const PrepareOptions& options = {});
 

@@ -37,7 +37,7 @@ void from_json(const Json& json, Description& description) {
                        description.vocabulary <= 1 << 16 && !description.classes.empty() &&
                        description.settings.is_object();
     if (sound) return;
-  } catch (const FormError&) {
+  } catch (const SchemaError&) {
   }
   throw UsageError("the description of the rows is not one of this program");
 }

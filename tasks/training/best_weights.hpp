@@ -23,7 +23,7 @@ class BestWeights {
   /// Takes the weights that the model has after `step` steps.
   void take(std::int64_t step);
   /// Takes those of the file, if they are the best of the state's curve. A file that is ahead of
-  /// the state is no loss: the same steps find the same weights once more.
+  /// the state is not a loss: the same steps find the same weights once more.
   void resume(const TrainingState& state);
   /// Copies the weights into the model. Where a group trained it, into that of every process.
   void give(ProcessGroup* group);

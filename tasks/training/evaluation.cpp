@@ -20,7 +20,7 @@ Scores scores_of(const at::Tensor& logits, const Batch& batch) {
     scores.wrong_from_context = known.logical_and(right.logical_not()).sum().item<std::int64_t>();
     scores.wrong_from_elsewhere = scores.questions - scores.right - scores.wrong_from_context;
   } else if (batch.positions.defined()) {
-    return scores;  // of a text, whose bytes are no classes
+    return scores;  // of a text, whose bytes are not classes
   } else {
     const at::Tensor places = (batch.labels * logits.size(1) + answers).cpu();
     scores.confusion.assign(static_cast<std::size_t>(logits.size(1) * logits.size(1)), 0);

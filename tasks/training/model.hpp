@@ -42,7 +42,7 @@ class Block : public torch::nn::Module {
   /// Around `mechanism`, or around a gated convolution where it is null.
   Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
         const ModelOptions& options, const Problem& problem, std::uint64_t seed);
-  /// With a state: goes on from the tokens before, and advances it.
+  /// With a state: continues from the tokens before, and advances it.
   Stream forward(const Stream& stream, const at::Tensor& key_mask, const Dropout& dropout = {},
                  State* state = nullptr);
   /// Before the first token; `capacity` as in Mechanism::empty_state, which throws where the

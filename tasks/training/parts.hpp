@@ -65,7 +65,7 @@ class Decoder : public torch::nn::Module {
 class GatedConvolution : public torch::nn::Module {
  public:
   GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
-  /// With a state: goes on from the tokens before x, and advances it.
+  /// With a state: continues from the tokens before x, and advances it.
   at::Tensor forward(const at::Tensor& x, State* state = nullptr);
   /// Before the first token.
   State empty_state(std::int64_t batch, const at::TensorOptions& tensor) const;

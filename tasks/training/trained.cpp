@@ -93,7 +93,7 @@ void require_byte_model(const Task& task, const Cell& cell) {
   const std::string why = no_byte_model(task, cell);
   if (why.empty()) return;
   throw UsageError("the cell " + cell.id + " of the task " + task.name() +
-                   " is no model of bytes: " + why +
+                   " is not a model of bytes: " + why +
                    "; choose one that learns to predict each next one of 256 symbols, as the task "
                    "lm does");
 }

@@ -35,7 +35,7 @@ TEST_CASE("only regular files of a bounded size are read", "[reading]") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   for (const std::string& file : {std::string("/dev/zero"), std::string("/dev/null"), pipe}) {
     CHECK_THROWS_WITH(result::read_file(file, "a suite"), StartsWith(file + ": ") &&
-                                                              Contains("no regular file") &&
+                                                              Contains("not a regular file") &&
                                                               Contains("expected a suite"));
     CHECK_THROWS_AS(result::expect_regular_file(file, "a suite", 1000), UsageFailure);
   }

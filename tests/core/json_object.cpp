@@ -40,7 +40,7 @@ template <class T>
 std::string fault(const Json& json) {
   try {
     json.get<T>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     return error.what();
   }
   return "";

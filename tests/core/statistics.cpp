@@ -105,3 +105,14 @@ TEST_CASE("growth exponent finds the power", "[statistics]") {
   CHECK_THROWS_AS(growth_exponent({1, 2}, {0, 3}), std::logic_error);
   CHECK_THROWS_AS(growth_exponent({1}, {1}), std::logic_error);
 }
+
+TEST_CASE("the least comes first, with what its interval does not part from it", "[statistics]") {
+  CHECK(least_of({}).empty());
+  CHECK(least_of({{5, 5, 5}}) == std::vector<std::size_t>{0});
+  CHECK(least_of({{3, 2.9, 3.1}, {1, 0.9, 1.1}, {1.05, 1.0, 1.2}, {2, 1.2, 4}}) ==
+        std::vector<std::size_t>{1, 2});
+  // Touching intervals overlap; what overlaps with the second alone is not among them.
+  CHECK(least_of({{1, 0.9, 1.1}, {1.2, 1.1, 1.6}, {1.5, 1.5, 1.5}}) ==
+        std::vector<std::size_t>{0, 1});
+  CHECK(least_of({{64, 64, 64}, {64, 64, 64}, {65, 65, 65}}) == std::vector<std::size_t>{0, 1});
+}

@@ -56,7 +56,7 @@ TEST_CASE("ab holds two builds against each other on a suite, by the suite's gat
   // What run would not do right goes on with ab, and has nothing left to do.
   const Finished wrong = run({program(), "run", "--resume", ab.folder / "run"});
   CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, Contains("go on with: attnbench ab --resume"));
+  CHECK_THAT(wrong.err, Contains("continue with: attnbench ab --resume"));
 }
 
 TEST_CASE("ab holds two sets of options against each other, and two implementations",
@@ -214,13 +214,13 @@ TEST_CASE("ab refuses sides and suites of which no verdict follows", "[program][
   const std::vector<std::pair<std::vector<std::string>, std::string>> bad{
       {{"--base", here, suite}, "needs two sides"},
       {{"--base", here, "--new", here}, "it was given none"},
-      {{"--base", here, "--new", here, "softmax"}, "softmax is none"},
-      {{"--base", here, "--new", here, suite, "softmax"}, "softmax is none"},
+      {{"--base", here, "--new", here, "softmax"}, "softmax is not one"},
+      {{"--base", here, "--new", here, suite, "softmax"}, "softmax is not one"},
       {{"--base", here, "--new", here, suite, suite}, "is named twice"},
       {{"--base", here, "--new", here, suite, same_name, "--rounds", "7"},
        "and one folder: run them apart"},
       {{"--base", here, "--new", ab.folder / "empty", suite}, "there is no attnbench-worker in"},
-      {{"--base", here, "--new", "./nowhere", suite}, "no folder of a build"},
+      {{"--base", here, "--new", "./nowhere", suite}, "neither a folder of a build"},
       {{"--base", here, "--new", "flash", suite}, "of one kind"},
       {{"--base", "flash", "--new", "flash", suite}, "named twice"},
       {{"--base", "nowhere.so", "--new", "nothing.so", suite}, "nowhere.so"},

@@ -119,7 +119,7 @@ TEST_CASE("an interrupted preparation goes on and gives the file of an unbroken 
   }
   broken.signal(SIGINT);
   REQUIRE(broken.wait(30) == 130);
-  CHECK_THAT(read_file(folder / "output"), Contains("goes on from there"));
+  CHECK_THAT(read_file(folder / "output"), Contains("continues from there"));
   const Finished resumed = run(words(folder / "broken"), 300);
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);

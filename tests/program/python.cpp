@@ -72,7 +72,7 @@ TEST_CASE("the module of docs/python.md is checked, timed, decoded and compared"
                                       "float64", "float32", "--out", "check.md"});
   INFO(checked.out << checked.err);
   CHECK(checked.exit_code == 0);
-  CHECK_THAT(checked.out, Contains("all properties hold; near was held to itself"));
+  CHECK_THAT(checked.out, Contains("all properties hold; near was compared with itself"));
   CHECK_THAT(read_file(bench / "check.md"), Contains("step") && Contains("causality"));
 
   const Finished described = bench.run({"describe", "python:near.py:Near"});

@@ -51,7 +51,7 @@ TEST_CASE("the documented mechanism in Python is checked, measured and drawn",
   INFO(checked.out << checked.err);
   CHECK(checked.exit_code == 0);
   CHECK_THAT(checked.out, Contains("near composite") &&
-                              Contains("all properties hold; near was held to itself"));
+                              Contains("all properties hold; near was compared with itself"));
   CHECK_THAT(read_file(folder / "check.md"), Contains("compared with itself in double"));
 
   write_file(folder / "suite.json",

@@ -78,11 +78,11 @@ TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[pro
       {{"validate", suites + "quickstart.json", "--set", "lenght=3"}, "mean \"length\""},
       {{"validate", suites + "quickstart.json", "--only", "nothing at all"}, "leave nothing"},
       {{"validate", suites + "mqar_smoke.json", "--set", "autocast=half"}, "off, bfloat16"},
-      {{"validate", suites + "quickstart.json", "--skip", "["}, "no regular expression"},
+      {{"validate", suites + "quickstart.json", "--skip", "["}, "not a regular expression"},
       {{"plan"}, "nothing to do"},
       {{"plan", "lattte"}, "mean \"latte\""},
       {{"plan", "latte", "--lenght", "3"}, "mean \"length\""},
-      {{"plan", "latte", "--length", "8..4"}, "no range"},
+      {{"plan", "latte", "--length", "8..4"}, "not a range"},
       {{"plan", "latte", "-x"}, "no flag -x"},
       {{"plan", "latte", "--device", "gpu"}, "no device \"gpu\""}};
   for (const auto& [arguments, words] : wrong) {

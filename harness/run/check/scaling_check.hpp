@@ -1,5 +1,5 @@
 // The scaling check: the growth of an implementation's time and workspace, measured by cells of the
-// kernel task in fresh children and held to what it claims.
+// kernel task in fresh children and compared with what it claims.
 #pragma once
 
 #include <functional>

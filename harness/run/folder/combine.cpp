@@ -122,8 +122,8 @@ void add_roofline(CellRecord& record, const Values& ceilings) {
       found->floor_seconds, found->floor_seconds / timing_of(record)->median_seconds, found->bound};
 }
 
-/// A time below the floor of its own work is no time: it is wrong until explained. Shares stay, so
-/// that the page shows by how much.
+/// A time below the floor of its own work cannot be right. Shares stay, so that the page shows by
+/// how much.
 void refuse_impossible(CellRecord& record, const Values& ceilings) {
   if (!is_ok(record) || record.cost.empty()) return;
   const Timing& timing = *timing_of(record);

@@ -134,14 +134,15 @@ std::string commit_in(const fs::path& folder) {
   return dirty ? commit + "+" : commit;
 }
 
-Json provenance(const std::string& binary) {
-  Json out = {
-      {"compiler", ATTNBENCH_BUILD_COMPILER}, {"flags", ATTNBENCH_BUILD_FLAGS}, {"binary", binary}};
-  const std::string commit = git(program_folder(), "rev-parse HEAD");
-  if (commit.empty()) return out;
-  out["commit"] = commit;
-  out["dirty"] = !git(program_folder(), "status --porcelain --untracked-files=no").empty();
-  return out;
+result::Provenance provenance(const std::string& binary) {
+  result::Provenance found;
+  found.compiler = ATTNBENCH_BUILD_COMPILER;
+  found.flags = ATTNBENCH_BUILD_FLAGS;
+  found.binary = binary;
+  found.commit = git(program_folder(), "rev-parse HEAD");
+  if (found.commit.empty()) return found;
+  found.dirty = !git(program_folder(), "status --porcelain --untracked-files=no").empty();
+  return found;
 }
 
 fs::path cache_file(const std::string& name) {

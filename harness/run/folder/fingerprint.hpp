@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/json_object.hpp"
+#include "core/result/document.hpp"
 
 namespace attnbench::run {
 
@@ -36,9 +37,9 @@ inline std::string binary_fingerprint(const std::vector<std::string>& plugins) {
 /// Of several that measure together.
 std::string joint_fingerprint(const std::vector<Build>& builds);
 
-/// {commit, dirty, compiler, flags, binary}. The commit is that of the checkout that holds the
-/// program, and absent where there is none. `binary` is a binary_fingerprint.
-nlohmann::json provenance(const std::string& binary);
+/// The commit is that of the checkout that holds the program, and empty where there is none.
+/// `binary` is a binary_fingerprint.
+result::Provenance provenance(const std::string& binary);
 
 /// The commit of the checkout that holds `folder`, with "+" where it is changed; empty where there
 /// is none.

@@ -79,7 +79,7 @@ ForeignFile read_foreign(const Json& json, const std::string& file) {
                    "beside, implementation, label, memory, reason, seconds, status");
     }
     return foreign;
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     refuse(file, error.what());
   }
 }

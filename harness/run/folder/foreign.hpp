@@ -27,7 +27,7 @@ namespace attnbench::result {
 
 /// `ours` with the records of `foreign` behind its cells. Throws
 /// UsageFailure naming `file`, the JSON pointer and what was expected there: a missing or unknown
-/// key, a cell that `ours` lacks, samples that are no positive numbers, a label that is taken.
+/// key, a cell that `ours` lacks, samples that are not positive numbers, a label that is taken.
 Result with_foreign(Result ours, const Json& foreign, const std::string& file);
 
 /// The threads that the programs of a foreign file used.

@@ -35,7 +35,7 @@ std::optional<result::RoundRecord> record_from(const Json& line, std::string& fa
   if (!fault.empty()) return std::nullopt;
   try {
     return line.get<result::RoundRecord>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     fault = error.what();
     return std::nullopt;
   }
@@ -173,9 +173,10 @@ void Journal::require_there() const {
   const bool same = fstat(descriptor_, &ours) == 0 && stat(file_.c_str(), &there) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
   if (same) return;
-  throw JournalGone(file_.string() +
-                    " is gone: its folder was deleted or moved while the run was at work, which "
-                    "ends here; start a new run, or go on in the folder's new place if it has one");
+  throw JournalGone(
+      file_.string() +
+      " is gone: its folder was deleted or moved while the run was at work, which "
+      "ends here; start a new run, or continue in the folder's new place if it has one");
 }
 
 void Journal::append(const Json& line) {

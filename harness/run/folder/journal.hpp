@@ -44,7 +44,7 @@ struct ProbeAnswer {
   result::Values ceilings;
   result::Values machine;
 };
-/// Reads a probe line of the journal, or the worker's answer; throws FormError.
+/// Reads a probe line of the journal, or the worker's answer; throws SchemaError.
 void from_json(const Json& json, ProbeAnswer& answer);
 /// As a line of the journal.
 void to_json(Json& json, const ProbeAnswer& answer);
@@ -64,7 +64,7 @@ struct JournalHeader {
   std::string reproduce;
   Json identity;  ///< see resume.hpp
 };
-/// Throws FormError, also where suite, cells or measure are missing.
+/// Throws SchemaError, also where suite, cells or measure are missing.
 void from_json(const Json& json, JournalHeader& header);
 
 /// By cell id.

@@ -9,6 +9,7 @@
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "harness/run/folder/combine.hpp"
+#include "harness/run/folder/merge_machines.hpp"
 #include "harness/run/folder/resume.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/planning.hpp"
@@ -19,37 +20,45 @@ namespace {
 
 namespace fs = std::filesystem;
 using result::CellRecord;
-using result::MachinePart;
 
-/// What shards of one suite have in common, as name and value.
-std::vector<std::pair<std::string, std::string>> facts_of(const Share& share) {
-  result::SuiteInfo suite;
+/// What shards of one suite have in common.
+struct SharedFacts {
+  std::string suite;
+  std::string hash;
+  std::string profile;
   std::string binary;
-  std::optional<std::uint64_t> seed;
-  if (share.result) {
-    suite = share.result->suite;
-    binary = share.result->provenance.binary;
-    seed = share.result->run.seed;
-  } else {
-    suite = Json(share.header->suite).get<result::SuiteInfo>();
-    binary = identity_from(share.header->identity).binary;
-    seed = share.header->seed;
+  std::string seed;
+
+  std::vector<std::pair<std::string, std::string>> named() const {
+    return {{"suite", suite},
+            {"hash of the suite", hash},
+            {"profile", profile},
+            {"binary", binary},
+            {"seed", seed}};
   }
-  const Json* const hash = result::find_value(suite.further, "hash");
-  return {
-      {"suite", suite.name},
-      {"hash of the suite", hash != nullptr && hash->is_string() ? hash->get<std::string>() : ""},
-      {"profile", suite.profile.empty() ? "none" : suite.profile},
-      {"binary", binary},
-      {"seed", seed ? std::to_string(*seed) : ""}};
+};
+
+SharedFacts facts_of(const Share& share) {
+  const result::SuiteInfo suite =
+      share.result ? share.result->suite : Json(share.header->suite).get<result::SuiteInfo>();
+  const std::optional<std::uint64_t> seed =
+      share.result ? share.result->run.seed : share.header->seed;
+  SharedFacts facts;
+  facts.suite = suite.name;
+  facts.hash = suite.hash;
+  facts.profile = suite.profile.empty() ? "none" : suite.profile;
+  facts.binary =
+      share.result ? share.result->provenance.binary : identity_from(share.header->identity).binary;
+  facts.seed = seed ? std::to_string(*seed) : "";
+  return facts;
 }
 
 /// "seed: 0 in runs/a, 1 in runs/b" for each fact that is not the first run's.
 std::vector<std::string> differences_of_runs(const std::vector<Share>& shares) {
   std::vector<std::string> found;
-  const auto first = facts_of(shares.front());
+  const auto first = facts_of(shares.front()).named();
   for (std::size_t i = 1; i < shares.size(); ++i) {
-    const auto other = facts_of(shares[i]);
+    const auto other = facts_of(shares[i]).named();
     for (std::size_t fact = 0; fact < first.size(); ++fact) {
       const auto& [name, value] = first[fact];
       if (other[fact].second == value) continue;
@@ -119,88 +128,26 @@ class CellsById {
   std::map<std::string, Taken> taken_;
 };
 
-/// What two runs must share to count as made on one machine.
-std::string kind_of_machine(const result::Result& result, bool alike) {
-  Json cards = Json::object();
-  for (const auto& [word, card] : result.machine.devices) {
-    cards[word] = alike ? Json(card.name) : Json(card);
-  }
-  Json kind = {result.machine.cpu_model, cards};
-  kind.push_back(result.run.threads ? Json(*result.run.threads) : Json());
-  if (!alike) kind.push_back(result.machine.host);
-  return kind.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::optional<result::ShardInfo> shard_of(const Share& share) {
+  return share.result ? share.result->run.shard : std::nullopt;
 }
 
-/// The machines of the runs that have cells, and which one each run was made on.
-struct Machines {
-  std::vector<MachinePart> parts;
-  std::map<std::size_t, std::size_t> of_share;
-
-  Machines(const std::vector<Share>& shares, bool alike) {
-    std::map<std::string, std::size_t> known;
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      if (!shares[i].result || shares[i].result->cells.empty()) continue;
-      const result::Result& one = *shares[i].result;
-      const auto [place, is_new] = known.try_emplace(kind_of_machine(one, alike), parts.size());
-      of_share[i] = place->second;
-      is_new ? add(one, alike) : extend(parts[place->second], one);
-    }
-  }
-
- private:
-  void add(const result::Result& one, bool alike) {
-    MachinePart part;
-    const std::string name =
-        alike || one.machine.host.empty() ? one.machine.cpu_model : one.machine.host;
-    part.name = name;
-    const auto taken = [&] {
-      return std::any_of(parts.begin(), parts.end(),
-                         [&](const MachinePart& other) { return other.name == part.name; });
-    };
-    for (int number = 2; taken(); ++number) part.name = name + " (" + std::to_string(number) + ")";
-    part.machine = one.machine;
-    part.ceilings = one.ceilings;
-    part.provenance = one.provenance;
-    part.threads = one.run.threads;
-    part.started_at = one.run.started_at;
-    part.finished_at = one.run.finished_at;
-    part.further["hosts"] = Json::array({one.machine.host});
-    parts.push_back(std::move(part));
-  }
-  static void extend(MachinePart& part, const result::Result& one) {
-    part.started_at = std::min(part.started_at, one.run.started_at);
-    part.finished_at = std::max(part.finished_at, one.run.finished_at);
-    part.ceilings.insert(one.ceilings.begin(), one.ceilings.end());
-    Json& hosts = part.further["hosts"];
-    if (std::find(hosts.begin(), hosts.end(), one.machine.host) == hosts.end()) {
-      hosts.push_back(one.machine.host);
-    }
-  }
-};
-
-std::optional<Json> shard_of(const Share& share) {
-  if (!share.result) return std::nullopt;
-  const Json* const shard = result::find_value(share.result->run.further, "shard");
-  return shard != nullptr && shard->is_object() ? std::optional(*shard) : std::nullopt;
-}
-
-/// One line of the result on each run that was merged.
-Json account_of(const Share& share) {
-  Json account = {{"source", share.source}};
-  for (const auto& [name, value] : facts_of(share)) {
-    if (name == "binary" || name == "seed") account[name] = value;
-  }
-  if (const auto shard = shard_of(share)) account["shard"] = *shard;
-  if (!share.result) {
-    account["state"] = "no result";
-    return account;
-  }
+/// What the result keeps of each run that was merged.
+result::MergedRun account_of(const Share& share) {
+  const SharedFacts facts = facts_of(share);
+  result::MergedRun account;
+  account.source = share.source;
+  account.binary = facts.binary;
+  account.seed = facts.seed;
+  account.shard = shard_of(share);
+  account.state = "no result";
+  if (!share.result) return account;
   const result::RunInfo& run = share.result->run;
-  account.update({{"host", share.result->machine.host},
-                  {"state", run.state},
-                  {"started_at", run.started_at},
-                  {"finished_at", run.finished_at},
-                  {"cells", share.result->cells.size()}});
+  account.host = share.result->machine.host;
+  account.state = run.state;
+  account.started_at = run.started_at;
+  account.finished_at = run.finished_at;
+  account.cells = share.result->cells.size();
   return account;
 }
 
@@ -210,7 +157,7 @@ std::vector<std::string> missing_shards(const std::vector<Share>& shares) {
   for (const Share& share : shares) {
     const auto shard = shard_of(share);
     if (!shard) return {};
-    there[shard->value("count", std::int64_t{0})].insert(shard->value("index", std::int64_t{0}));
+    there[shard->count].insert(shard->index);
   }
   std::vector<std::string> missing;
   if (there.size() != 1) return missing;
@@ -243,7 +190,7 @@ result::RunInfo joined_run(const std::vector<Share>& shares, const MergeChoices&
   run.wall_seconds = 0;
   run.state = "complete";
   run.reason.clear();
-  run.further.erase("shard");
+  run.shard.reset();
   run.calibration_seconds.reset();
   run.waited_for_quiet_seconds.reset();
   run.command = choices.command;
@@ -255,20 +202,20 @@ result::RunInfo joined_run(const std::vector<Share>& shares, const MergeChoices&
     *run.wall_seconds += one.wall_seconds.value_or(0);
     if (run.threads != one.threads) run.threads.reset();
   }
-  if (!choices.submission.is_null()) run.further["submission"] = choices.submission;
-  run.further["merged"] = Json::array();
-  for (const Share& share : shares) run.further["merged"].push_back(account_of(share));
+  if (!choices.submission.is_null()) run.submission = choices.submission;
+  run.merged.emplace();
+  for (const Share& share : shares) run.merged->push_back(account_of(share));
   return run;
 }
 
 void expect_several(const std::vector<Share>& shares, bool lone) {
   if (shares.size() > 1 || (lone && !shares.empty())) return;
   const auto shard = shares.empty() ? std::nullopt : shard_of(shares.front());
-  throw UsageFailure(
-      shares.empty() ? "there is no run to merge"
-      : shard        ? shares.front().source + " is shard " + shard->value("index", Json()).dump() +
-                    " of " + shard->value("count", Json()).dump() + ": name the others, too"
-              : shares.front().source + " is one run: there is nothing to merge it with");
+  throw UsageFailure(shares.empty() ? "there is no run to merge"
+                     : shard ? shares.front().source + " is shard " + std::to_string(shard->index) +
+                                   " of " + std::to_string(shard->count) + ": name the others, too"
+                             : shares.front().source +
+                                   " is one run: there is nothing to merge it with");
 }
 
 }  // namespace
@@ -299,19 +246,19 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   Merged merged;
   merged.forced = differences_of_runs(shares);
   if (!merged.forced.empty() && !choices.force) {
-    throw UsageFailure("the runs are no shards of one suite: " + joined_by(merged.forced, "; ") +
-                       ". --force merges them all the same, and the result says so");
+    throw UsageFailure("the runs are not shards of one suite: " + joined_by(merged.forced, "; ") +
+                       ". --force merges them nevertheless, and the result says so");
   }
   for (const Share& share : shares) {
     if (share.result) continue;
     merged.unfinished.push_back(
-        share.source + " has no result: go on with attnbench run --resume " + share.source);
+        share.source + " has no result: continue with attnbench run --resume " + share.source);
   }
   if (merged.unfinished.size() == shares.size()) {
     throw UsageFailure("none of the runs has a result: " + joined_by(merged.unfinished, "; "));
   }
   const CellsById cells(shares);
-  const Machines machines(shares, choices.alike);
+  const MergedMachines machines(shares, choices.alike);
   const auto first = std::find_if(shares.begin(), shares.end(), [](const Share& share) {
     return share.result && !share.result->cells.empty();
   });
@@ -320,12 +267,12 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   merged.result = first == shares.end() ? *any->result : *first->result;
   merged.result.cells.clear();
   merged.result.run = joined_run(shares, choices);
-  if (!merged.forced.empty()) merged.result.run.further["forced"] = merged.forced;
+  if (!merged.forced.empty()) merged.result.run.forced = merged.forced;
 
   const auto add = [&](const Taken& taken) {
     CellRecord cell = taken.cell;
-    if (machines.parts.size() > 1) {
-      result::set_machine(cell, machines.parts[machines.of_share.at(taken.share)].name);
+    if (machines.parts().size() > 1) {
+      result::set_machine(cell, machines.name_of(taken.share));
     }
     merged.result.cells.push_back(std::move(cell));
   };
@@ -351,7 +298,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
   if (planned.empty()) {
     for (const std::string& shard : missing_shards(shares)) merged.missing.push_back(shard);
   }
-  if (machines.parts.size() > 1) result::set_machines(merged.result, machines.parts);
+  if (machines.parts().size() > 1) result::set_machines(merged.result, machines.parts());
   if (!merged.missing.empty()) {
     merged.result.run.state = "stopped";
     merged.result.run.reason =

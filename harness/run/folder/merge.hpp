@@ -34,9 +34,9 @@ struct MergeChoices {
 
 struct Merged {
   result::Result result;
-  std::vector<std::string> missing;     ///< cells that nobody measured, and shards nobody named
-  std::vector<std::string> forced;      ///< what differs between the runs
-  std::vector<std::string> unfinished;  ///< runs without a result: how to go on with each
+  std::vector<std::string> missing;  ///< cells that no run measured, and shards that were not named
+  std::vector<std::string> forced;   ///< what differs between the runs
+  std::vector<std::string> unfinished;  ///< runs without a result: how to resume each
 };
 
 /// One result of all cells, in the suite's order. A cell that several runs have counts once where

@@ -55,7 +55,7 @@ ATTNBENCH_JSON_CODEC(Identity) {
 Identity identity_from(const Json& json) {
   try {
     return json.get<Identity>();
-  } catch (const FormError&) {
+  } catch (const SchemaError&) {
     return {};
   }
 }

@@ -52,7 +52,7 @@ RunFolder make_run_folder(const std::string& name, const fs::path& out) {
       folder.path = make_fresh(name);
       point_latest_at(name, folder.path);
     } else if (fs::exists(folder.journal())) {
-      throw UsageFailure(out.string() + " holds a run already: go on with it by --resume " +
+      throw UsageFailure(out.string() + " holds a run already: continue with it by --resume " +
                          out.string() + ", or choose another folder");
     }
     fs::create_directories(folder.path / "logs");

@@ -31,7 +31,7 @@ result::RunInfo run_part(const RunFacts& facts) {
   }
   if (!facts.plugins.empty()) run.plugins = facts.plugins;
   if (facts.shard.count > 1) {
-    run.further["shard"] = {{"index", facts.shard.index}, {"count", facts.shard.count}};
+    run.shard = result::ShardInfo{facts.shard.index, facts.shard.count};
   }
   return run;
 }
@@ -52,7 +52,7 @@ result::MachineCard with_worker_part(const result::MachineCard& card,
   return machine;
 }
 
-/// OpenBLAS's variables were kept from the worker, so they are no source of noise.
+/// OpenBLAS's variables were kept from the worker, so they are not a source of noise.
 result::MachineCard machine_part(const RunFacts& facts,
                                  const std::map<std::string, ProbeAnswer>& probes) {
   result::MachineCard machine = with_worker_part(facts.machine, probes);
@@ -61,7 +61,7 @@ result::MachineCard machine_part(const RunFacts& facts,
   std::erase_if(kept, [](const std::string& sentence) {
     return sentence.find("OPENBLAS_") != std::string::npos;
   });
-  machine.spoilers = kept;
+  machine.noise_sources = kept;
   std::vector<std::string> removed;
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
     if (machine.environment && machine.environment->contains(name)) removed.emplace_back(name);
@@ -109,7 +109,7 @@ result::Result run_result(const RunFacts& facts, const std::vector<Planned>& pla
   result.suite = facts.suite;
   result.run = run_part(facts);
   result.machine = machine_part(facts, probes);
-  result.provenance = provenance(facts.binary).get<result::Provenance>();
+  result.provenance = provenance(facts.binary);
   if (const Json* const torch = result::find_value(result.machine.further, "torch")) {
     result.provenance.further["torch"] = *torch;
   }

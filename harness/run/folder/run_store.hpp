@@ -44,7 +44,7 @@ class RunStore {
                     const Reuse& reuse);
 
   /// Appends the record of a round. A cell that ended well needs its checkpoints no more, unless
-  /// they are to be kept; after a failure the next start may go on from them.
+  /// they are to be kept; after a failure the next start may continue from them.
   void add(result::RoundRecord record);
   /// Appends the answer to a probe.
   void add_probe(ProbeAnswer answer);

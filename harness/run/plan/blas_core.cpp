@@ -11,6 +11,7 @@
 
 #include "core/hash.hpp"
 #include "core/protocol.hpp"
+#include "core/result/machine.hpp"
 #include "core/text/format.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/worker/worker_client.hpp"
@@ -69,8 +70,9 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
     request.threads = 1;
     request.limits.seconds = trial_seconds;
     const auto answer = worker.request(request, {}, trial_seconds).get<protocol::ProbeAnswer>();
-    const Json blas = answer.machine.value("blas", Json::object());
-    return BlasTrial{blas.value("kind", ""), blas.value("library", ""), blas.value("core_type", ""),
+    const auto card = answer.machine.get<result::MachineCard>();
+    const result::Blas blas = card.blas.value_or(result::Blas{});
+    return BlasTrial{blas.kind, blas.library, blas.core_type,
                      answer.product.value_or(protocol::Product{}).flops_per_second};
   } catch (const std::exception&) {
     return std::nullopt;  // it costs this core type alone

@@ -16,7 +16,7 @@
 namespace attnbench::run {
 namespace {
 
-/// The number in a control group's file; "max" and a missing file are no limit.
+/// The number in a control group's file; "max" and a missing file mean no limit.
 std::int64_t number_in(const char* file) {
   std::ifstream stream(file);
   std::int64_t number = 0;

@@ -13,7 +13,7 @@ std::int64_t parse_bytes(const std::string& text);
 /// leaves.
 std::int64_t available_memory_bytes();
 
-/// The cores that this process may run on: the threads of a worker that was told 0.
+/// The cores that this process may run on: what 0 threads of a worker stand for.
 int usable_cores();
 
 /// "2/8": the second of eight.

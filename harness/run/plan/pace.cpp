@@ -29,6 +29,15 @@ double naive_seconds(const Forecast& forecast, const Json& measure,
   return forecast.once ? once : suite::estimated_cell_seconds(once, measure);
 }
 
+/// The file of a pace.
+struct PaceFile {
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
+  bool own_rates = false;
+  std::map<std::string, std::vector<double>> spent;  ///< estimated and measured, by group
+};
+ATTNBENCH_JSON_CODEC(PaceFile) { JSON_AT(flops_per_second, bytes_per_second, own_rates, spent); }
+
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
 }  // namespace
@@ -71,19 +80,19 @@ void Pace::age() {
 }
 
 void to_json(Json& json, const Pace& pace) {
-  json = {{"flops_per_second", pace.machine_.flops_per_second},
-          {"bytes_per_second", pace.machine_.bytes_per_second},
-          {"own_rates", pace.own_rates_},
-          {"spent", Json::object()}};
+  PaceFile file{
+      pace.machine_.flops_per_second, pace.machine_.bytes_per_second, pace.own_rates_, {}};
   for (const auto& [group, spent] : pace.spent_) {
-    json["spent"][group] = {spent.estimated, spent.measured};
+    file.spent[group] = {spent.estimated, spent.measured};
   }
+  json = file;
 }
 
 void from_json(const Json& json, Pace& pace) {
-  pace.machine_ = {json.at("flops_per_second"), json.at("bytes_per_second")};
-  pace.own_rates_ = json.at("own_rates");
-  for (const auto& [group, numbers] : json.at("spent").items()) {
+  const auto file = json.get<PaceFile>();
+  pace.machine_ = {file.flops_per_second, file.bytes_per_second};
+  pace.own_rates_ = file.own_rates;
+  for (const auto& [group, numbers] : file.spent) {
     const Spent spent{numbers.at(0), numbers.at(1)};
     if (is_positive(spent.estimated) && is_positive(spent.measured)) pace.spent_[group] = spent;
   }
@@ -111,7 +120,7 @@ std::filesystem::path pace_file(const std::string& cpu_model) {
 Pace remembered_pace(const std::filesystem::path& file) {
   try {
     if (const auto known = recalled(file)) return known->get<Pace>();
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
     // A damaged cache is as good as none.
   }
   return {};

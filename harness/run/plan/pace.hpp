@@ -50,7 +50,7 @@ class Pace {
   std::map<std::string, Spent> spent_;  ///< by what cells have in common
 };
 
-/// "1.50 s", "76 s", "12 min", "5.4 h", "26000 h": how long somebody waits.
+/// "1.50 s", "76 s", "12 min", "5.4 h", "26000 h": a time as users read it.
 std::string human_duration(double seconds);
 
 /// Where the pace of a machine with this CPU is kept; empty where there is no cache.

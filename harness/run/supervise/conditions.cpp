@@ -59,9 +59,9 @@ void Conditions::add_device(const std::string& device) {
   if (card.empty()) return;
   card_.devices[device] = card.get<result::DeviceCard>();
   identity_.devices[device] = card;
-  if (!card_.spoilers) card_.spoilers.emplace();
+  if (!card_.noise_sources) card_.noise_sources.emplace();
   for (const std::string& sentence : measure::card_noise_sources(device, kind.condition(index))) {
-    card_.spoilers->push_back(sentence);
+    card_.noise_sources->push_back(sentence);
   }
 }
 

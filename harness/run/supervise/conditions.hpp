@@ -37,7 +37,7 @@ class Conditions {
   /// cannot be used.
   void add_device(const std::string& device);
   /// Chooses the BLAS kernels, where a cell runs on the CPU. A run that is resumed keeps its
-  /// choice, so that its trainings end with the same bits. `say` hears of it.
+  /// choice, so that its trainings end with the same bits. `say` gets a message.
   void choose_blas(const RunSettings& settings, const std::vector<Planned>& planned,
                    const std::function<void(const std::string& sentence)>& say);
 

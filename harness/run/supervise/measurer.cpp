@@ -23,14 +23,14 @@ constexpr auto cancel_patience = std::chrono::seconds(3);
 /// How far apart the signals of one end may come.
 constexpr auto signal_patience = std::chrono::milliseconds(300);
 
-/// `record` where it is one of this cell and round; else one that says why it is none. What is
+/// `record` where it is one of this cell and round; else one that says why it is not. What is
 /// appended to the journal is read back by every later start.
 result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, int round) {
   result::RoundRecord record;
   std::string fault = result::round_fault(answer);
   try {
     if (fault.empty()) record = answer.get<result::RoundRecord>();
-  } catch (const FormError& error) {
+  } catch (const SchemaError& error) {
     fault = error.what();
   }
   if (fault.empty() && record.cell != planned.id()) fault = "cell: another one";
@@ -47,7 +47,7 @@ result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, i
   return record;
 }
 
-/// A cluster's SIGTERM goes to all processes of a job at once: what it killed is no crash of the
+/// A cluster's SIGTERM goes to all processes of a job at once: what it killed is not a crash of the
 /// cell, but the run's own end, whose signal may come to us a moment later.
 bool was_ended_with_us(const result::RoundRecord& record, const std::function<int()>& interrupts) {
   const bool terminated = record.status == result::Status::crashed &&
@@ -89,7 +89,8 @@ void Measurer::on_tick(WorkerClient& client, Told& told) {
   client.tell({{"type", "cancel"}});
 }
 
-/// A worker says "cancelled" only after it was told of an interrupt; anything else is no answer.
+/// A worker says "cancelled" only after it was told of an interrupt; anything else is not an
+/// answer.
 bool Measurer::was_cancelled(const Json& answer) const {
   const auto type = answer.find("type");
   return type != answer.end() && *type == "cancelled" && hooks_.interrupts() > 0;

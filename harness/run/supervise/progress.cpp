@@ -199,7 +199,7 @@ void Progress::note(const std::string& sentence, bool red) {
   said_ = std::chrono::steady_clock::now();
 }
 
-/// Says what goes on, where nothing was said for long.
+/// Prints what is being done where nothing was printed for long.
 void Progress::break_silence(const std::string& extra) {
   const std::chrono::duration<double> silent = std::chrono::steady_clock::now() - said_;
   if (style_ == ProgressStyle::json || silent.count() < most_silent_seconds_) return;

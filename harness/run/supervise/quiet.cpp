@@ -71,7 +71,7 @@ Quiet wait_for_quiet(const QuietSurroundings& surroundings, const measure::Neigh
   }
   surroundings.say("Waiting for quiet" +
                    (std::isinf(longest) ? std::string() : ", at most " + seconds_text(longest)) +
-                   ". Enter goes on at once, as --now does; Ctrl-C ends the run.");
+                   ". Enter continues at once, as --now does; Ctrl-C ends the run.");
   const double begin = surroundings.now();
   int quiet_looks = 0;
   while (quiet_looks < looks_that_count && !surroundings.stopped()) {

@@ -12,10 +12,11 @@ Schedule::Schedule(std::vector<Planned> planned, const Sharing& sharing)
   const bool any = std::any_of(planned_.begin(), planned_.end(),
                                [this](const Planned& one) { return shares(one); });
   if (sharing_.jobs < 2 || any || sharing_.sharded) return;
-  throw UsageFailure("--jobs " + std::to_string(sharing_.jobs) +
-                     " is for trainings on the CPU, and here are none: cells that are timed run "
-                     "one at a time, because two would share caches, cores and clock; use --shard "
-                     "on several machines");
+  throw UsageFailure(
+      "--jobs " + std::to_string(sharing_.jobs) +
+      " is for trainings on the CPU, and there are none here: cells that are timed run "
+      "one at a time, because two would share caches, cores and clock; use --shard "
+      "on several machines");
 }
 
 void Schedule::add(const std::string& cell, int round, bool ok) {

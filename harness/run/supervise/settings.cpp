@@ -6,7 +6,7 @@ namespace attnbench::run {
 
 bool measured_nothing(const result::Result& result) {
   // A share of a suite may well hold nothing that fits.
-  if (result.cells.empty() || result.run.further.contains("shard")) return false;
+  if (result.cells.empty() || result.run.shard) return false;
   return std::none_of(result.cells.begin(), result.cells.end(), [](const auto& cell) {
     return cell.status == result::Status::ok || cell.status == result::Status::wrong ||
            result::is_disturbed(cell);

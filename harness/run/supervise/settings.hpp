@@ -24,7 +24,7 @@ namespace attnbench::run {
 struct RunSettings {
   suite::Expanded suite;
   std::vector<std::string> plugins;
-  /// Two builds that measure in turns, in place of this program's worker with `plugins`; the ids of
+  /// Two builds that measure in turns, instead of this program's worker with `plugins`; the ids of
   /// the second one's cells.
   std::vector<Build> builds;
   std::set<std::string> cells_of_second;

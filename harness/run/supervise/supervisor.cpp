@@ -75,11 +75,9 @@ Supervisor::Supervisor(RunSettings settings)
       started_at_(result::now_text()),
       conditions_(settings_),
       builds_(settings_.builds.empty() ? std::vector<Build>{settings_.plugins} : settings_.builds) {
-  const Json& measure = settings_.suite.measure;
-  const Json said = measure.is_object() ? measure : Json::object();
-  rounds_ = settings_.rounds.value_or(said.value("rounds", default_rounds));
+  rounds_ = settings_.rounds.value_or(settings_.suite.rounds(default_rounds));
   cell_seconds_ = settings_.cell_timeout_seconds.value_or(
-      said.value("cell_timeout_seconds", default_cell_seconds));
+      settings_.suite.cell_timeout_seconds(default_cell_seconds));
 }
 
 RunOutcome Supervisor::run() {
@@ -97,15 +95,15 @@ RunOutcome Supervisor::run() {
   } catch (const JournalFailure& error) {
     state = "stopped";
     reason = error.what();
-    failure =
-        reason + "; what was measured before is safe. Make room, then go on with: " + how_to_resume;
+    failure = reason +
+              "; what was measured before is safe. Make room, then continue with: " + how_to_resume;
   } catch (const JournalGone&) {
     stop_measurers();
     throw;  // there is no folder for a result
   } catch (const EnvironmentFailure& error) {
     state = "stopped";
     reason = error.what();
-    failure = reason + "\nWhat was measured before is safe; go on with: " + how_to_resume;
+    failure = reason + "\nWhat was measured before is safe; continue with: " + how_to_resume;
   }
   stop_measurers();
   progress_.reset();
@@ -117,7 +115,7 @@ RunOutcome Supervisor::run() {
   try {
     store_->write_result(outcome.result);
   } catch (const EnvironmentFailure& error) {
-    if (failure.empty()) failure = std::string(error.what()) + "; go on with: " + how_to_resume;
+    if (failure.empty()) failure = std::string(error.what()) + "; continue with: " + how_to_resume;
   }
   if (!failure.empty()) throw EnvironmentFailure(failure);
   return outcome;
@@ -167,7 +165,7 @@ std::vector<Forecast> Supervisor::forecasts_of(const std::vector<Cell>& cells) c
 
 void Supervisor::open_store() {
   const bool resumed = !settings_.resume.empty();
-  const std::string name = settings_.suite.header.value("name", "run");
+  const std::string name = settings_.suite.name();
   const RunFolder folder =
       resumed ? find_run_folder(settings_.resume) : make_run_folder(name, settings_.out);
   // Before the first line is written: a full disk must be an error of the write.

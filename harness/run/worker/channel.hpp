@@ -12,7 +12,7 @@ namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// The other end is gone, or sent something that is no message.
+/// The other end is gone, or sent something that is not a message.
 class ChannelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -35,7 +35,7 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/// Children from before exec, which are no orphans.
+/// Children from before exec, which are not orphans.
 std::set<pid_t>& earlier_children() {
   static std::set<pid_t> pids;
   return pids;

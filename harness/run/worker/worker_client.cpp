@@ -216,14 +216,14 @@ void WorkerClient::handshake() {
 
 Json WorkerClient::request(const Json& message, const OnEvent& on_event, double seconds) {
   start();
-  const std::string wanted = message.at("type");
+  const std::string wanted = protocol::type_of(message);
   const auto begin = Clock::now();
   try {
     channel_.send(message);
     while (true) {
       if (tick_) tick_();
       const auto answer = channel_.receive(tick_seconds);
-      const std::string type = answer ? answer->value("type", "") : "";
+      const std::string type = answer ? protocol::type_of(*answer) : "";
       if (answer && !is_event(type)) {
         if (type != "error") return *answer;
         throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));

@@ -63,7 +63,7 @@ class WorkerClient {
   /// if there is none. `seconds` 0 = as long as it takes.
   /// Throws WorkerDied, WorkerSilent, WorkerRefused; EnvironmentFailure if it cannot be started.
   Json request(const Json& message, const OnEvent& on_event = {}, double seconds = 0);
-  /// Sends `message` and waits for nothing; a worker that is gone is no error here.
+  /// Sends `message` and waits for nothing; a worker that is gone is not an error here.
   void tell(const Json& message);
   /// Called several times a second, and after each signal, while a request waits.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }

@@ -33,7 +33,7 @@ constexpr std::uint64_t bytes_per_row = 4096;
 /// read. `from` is read twice: now, to be measured, and while rows are made.
 ///
 /// Throws UsageError "FROM…": nothing to read, a device or a pipe, damaged compression, a link out
-/// of the folder, a text that is no enwik8 where that is said, files outside of the three folders,
+/// of the folder, a text that is not enwik8 where that is said, files outside of the three folders,
 /// shares that leave a split without bytes.
 std::unique_ptr<prepared::RowSource> read_text(const std::filesystem::path& from,
                                                const TextRules& rules = {},

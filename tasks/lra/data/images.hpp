@@ -31,8 +31,9 @@ struct ImageRules {
 /// validation rows are the last 10 % in an order of TensorFlow Datasets that cannot be had without
 /// it: ours are held out by a seed.
 ///
-/// Both throw UsageError "FROM, member NAME: …": a missing file, a size that is no whole number of
-/// records, a label out of range, another magic number or dimension, different counts, truncation.
+/// Both throw UsageError "FROM, member NAME: …": a missing file, a size that is not a whole number
+/// of records, a label out of range, another magic number or dimension, different counts,
+/// truncation.
 std::unique_ptr<RowSource> read_cifar10(const std::filesystem::path& from,
                                         const ImageRules& rules = {},
                                         const ProgressCall& progress = {});

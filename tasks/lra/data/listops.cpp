@@ -159,7 +159,7 @@ int evaluate_listops(std::span<const std::uint16_t> tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const std::uint16_t token = tokens[i];
     if (value >= 0) {
-      throw UsageError("it goes on behind its end, at token " + std::to_string(i + 1));
+      throw UsageError("it continues behind its end, at token " + std::to_string(i + 1));
     }
     if (token >= listops_min && token <= listops_sum) {
       open.push_back({token, {}});
@@ -180,7 +180,7 @@ int evaluate_listops(std::span<const std::uint16_t> tokens) {
       argument = token - listops_digit_0;
     } else {
       throw UsageError("token " + std::to_string(i + 1) + " has the id " + std::to_string(token) +
-                       ", which is no symbol");
+                       ", which is not a symbol");
     }
     if (open.empty()) {
       value = argument;
@@ -215,7 +215,7 @@ void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens) {
     const auto found = std::find(symbols.begin() + 1, symbols.end(), symbol);
     if (found == symbols.end()) {
       throw UsageError("\"" + result::quotable(symbol, 40) +
-                       "\" is none of 0 to 9, [MIN, [MAX, [MED, [SM, ], ( and )");
+                       "\" is not one of 0 to 9, [MIN, [MAX, [MED, [SM, ], ( and )");
     }
     tokens.push_back(static_cast<std::uint16_t>(found - symbols.begin()));
   }

@@ -57,7 +57,7 @@ class ListOpsGenerator final : public RowSource {
 };
 
 /// The value of a row, by a stack: not how the generator finds it. Throws UsageError for a row that
-/// is no expression, with the reason: no tokens, unbalanced brackets, an operator without
+/// is not an expression, with the reason: no tokens, unbalanced brackets, an operator without
 /// arguments, tokens behind the end.
 int evaluate_listops(std::span<const std::uint16_t> tokens);
 

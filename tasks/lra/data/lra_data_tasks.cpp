@@ -1,12 +1,11 @@
 // How the data of the five tasks of Long Range Arena are prepared.
-#include "tasks/lra/data/lra_data_tasks.hpp"
-
 #include "tasks/lra/data/images.hpp"
 #include "tasks/lra/data/listops.hpp"
 #include "tasks/lra/data/pathfinder.hpp"
 #include "tasks/lra/data/pathfinder_files.hpp"
 #include "tasks/lra/data/tables.hpp"
 #include "tasks/lra/data/texts.hpp"
+#include "tasks/prepared/data_task.hpp"
 
 namespace attnbench::tasks::lra {
 namespace {
@@ -229,6 +228,9 @@ DataTask pathfinder_task() {
 }
 
 }  // namespace
+
+/// lra.image, lra.listops, lra.pathfinder, lra.retrieval and lra.text, by name.
+std::vector<DataTask> all_data_tasks();
 
 std::vector<DataTask> all_data_tasks() {
   return {image_task(), listops_task(), pathfinder_task(), retrieval_task(), text_task()};

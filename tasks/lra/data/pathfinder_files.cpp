@@ -7,7 +7,6 @@
 #include "core/random.hpp"
 #include "core/text/printable.hpp"
 #include "tasks/lra/data/pathfinder.hpp"
-#include "tasks/lra/data/pathfinder_metadata.hpp"
 #include "tasks/lra/data/png.hpp"
 #include "tasks/prepared/input.hpp"
 

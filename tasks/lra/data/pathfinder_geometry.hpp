@@ -1,5 +1,6 @@
 // What a Pathfinder image is put together from: the arguments of each size, dashes rendered in
-// every direction, and where a path may begin and how it may go on. Prepared once for all images.
+// every direction, and where a path may begin and how it may continue. Prepared once for all
+// images.
 //
 // Coordinates are whole pixels, rows and columns from the upper left; angles are radians from the
 // column axis towards higher rows.

@@ -1,4 +1,4 @@
-#include "tasks/lra/data/pathfinder_metadata.hpp"
+#include "tasks/lra/data/pathfinder_files.hpp"
 
 #include <algorithm>
 #include <charconv>

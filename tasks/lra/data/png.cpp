@@ -24,7 +24,7 @@ std::vector<std::uint8_t> read_grey_png(std::string_view content, int side) {
   if (content.empty()) throw UsageError("has no bytes" + expected);
   Image png;
   if (::png_image_begin_read_from_memory(&png.image, content.data(), content.size()) == 0) {
-    throw UsageError(std::string("is no PNG (") + png.image.message + ")" + expected);
+    throw UsageError(std::string("is not a PNG (") + png.image.message + ")" + expected);
   }
   if ((png.image.format & PNG_FORMAT_FLAG_LINEAR) != 0) throw UsageError("has 16 bits" + expected);
   if (png.image.format != PNG_FORMAT_GRAY) {
@@ -57,7 +57,7 @@ void write_contact_sheet(const Cache& cache, std::span<const std::uint32_t> rows
                          const std::filesystem::path& file, int columns) {
   const int width = cache.description().width;
   if (width <= 0) {
-    throw UsageError(cache.file().string() + ": its rows are no images; show them as text");
+    throw UsageError(cache.file().string() + ": its rows are not images; show them as text");
   }
   if (rows.empty()) throw UsageError(cache.file().string() + ": no rows to show");
   constexpr int frame = 3;

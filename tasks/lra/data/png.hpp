@@ -22,7 +22,7 @@ void write_grey_png(const std::filesystem::path& file, std::span<const std::uint
                     int width, int height);
 
 /// The images of `rows` beside each other, each enlarged by a whole factor and framed: the lighter
-/// the frame, the higher the label. Throws UsageError where rows are no images.
+/// the frame, the higher the label. Throws UsageError where rows are not images.
 void write_contact_sheet(const Cache& cache, std::span<const std::uint32_t> rows,
                          const std::filesystem::path& file, int columns = 6);
 

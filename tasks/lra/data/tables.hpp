@@ -17,7 +17,7 @@ using namespace prepared;
 /// several such folders (the published one does), the deepest is read.
 ///
 /// Both throw UsageError "FROM, member NAME, line N: …": a split that is missing, another number of
-/// columns, a label that is no number, out of range or not the value, no tokens, unbalanced
+/// columns, a label that is not a number, out of range or not the value, no tokens, unbalanced
 /// brackets.
 std::unique_ptr<RowSource> read_listops(const std::filesystem::path& from,
                                         const ProgressCall& progress = {});

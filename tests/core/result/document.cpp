@@ -136,7 +136,7 @@ TEST_CASE("a value of another kind is named with its place", "[result]") {
     document[Json::json_pointer(pointer)] = value;
     try {
       document.get<result::Result>();
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       return error.what();
     }
     return "";

@@ -137,7 +137,7 @@ TEST_CASE("sections that cannot be joined with the plan are found before they ar
   const auto fault = [&](const Json& record) -> std::string {
     try {
       return joined_fault(planned, record.get<RoundRecord>());
-    } catch (const FormError& error) {
+    } catch (const SchemaError& error) {
       return error.what();
     }
   };

@@ -87,5 +87,5 @@ TEST_CASE("the plan of a run of two sides comes back from JSON", "[compare][ab]"
   CHECK(back.builds == plan.builds);
   CHECK(back.missing.at(0).added);
   CHECK(back.cells_of_second() == std::set<std::string>{"1-new"});
-  CHECK_THROWS_AS(nlohmann::json::parse(R"({"base": "a"})").get<compare::SidesPlan>(), FormError);
+  CHECK_THROWS_AS(nlohmann::json::parse(R"({"base": "a"})").get<compare::SidesPlan>(), SchemaError);
 }

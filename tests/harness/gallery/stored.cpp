@@ -98,14 +98,14 @@ TEST_CASE("a stored result of another form is told, with its file", "[gallery]")
     CHECK_THAT(stored->fault, Contains((folder / "s.json").string()));
     return stored->fault;
   };
-  CHECK_THAT(fault_of(""), Contains("no JSON, or is cut off"));
-  CHECK_THAT(fault_of("{\"attnbench\": {"), Contains("no JSON, or is cut off"));
+  CHECK_THAT(fault_of(""), Contains("not JSON, or is cut off"));
+  CHECK_THAT(fault_of("{\"attnbench\": {"), Contains("not JSON, or is cut off"));
   CHECK_THAT(fault_of("[]"), Contains("no object \"attnbench\""));
   CHECK_THAT(fault_of("{\"attnbench\": 3}"), Contains("no object \"attnbench\""));
   CHECK_THAT(fault_of("{\"attnbench\": {}}"), Contains("not of the form of a result"));
   CHECK_THAT(fault_of(R"({"attnbench": {"suite": {"name": "t"}}})"), Contains("a result of \"t\""));
   CHECK_THAT(fault_of(R"({"attnbench": {"suite": {"name": "s", "hash": 7}}})"),
-             Contains("expected string"));
+             Contains("/attnbench/suite/hash: expected a string"));
   CHECK_THAT(fault_of(std::string(200, '[')), Contains("s.json"));
   fs::remove(folder / "s.json");
   fs::create_directory(folder / "s.json");

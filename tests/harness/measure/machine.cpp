@@ -73,13 +73,13 @@ TEST_CASE("busy processes of now replace those of before", "[machine]") {
   card.threads = 2;
   card.governor = "powersave";
   card.load = attnbench::result::Load{3.0, {}, {}, {{"busy_cpus_beside_us", 1.9}}};
-  card.spoilers = noise_sources(card);
-  card.spoilers->push_back("the card is warm");
-  REQUIRE(card.spoilers->size() == 3);
+  card.noise_sources = noise_sources(card);
+  card.noise_sources->push_back("the card is warm");
+  REQUIRE(card.noise_sources->size() == 3);
   note_neighbours(card, {0.01, {}});
   CHECK(card.load->further["busy_cpus_beside_us"] == 0.01);
   CHECK(*card.load->average_1_minute == 3.0);
-  REQUIRE(card.spoilers->size() == 2);
+  REQUIRE(card.noise_sources->size() == 2);
   CHECK(card.noise()[1] == "the card is warm");
   note_neighbours(card, {1.0, {{7, "cc1plus", 1.0}}});
   CHECK(any_mentions(card.noise(), "cc1plus (7) 100 %"));

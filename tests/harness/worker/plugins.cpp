@@ -144,7 +144,7 @@ TEST_CASE("a module that cannot be a mechanism is refused with the reason", "[sc
   CHECK_THAT(refusal(with("def step(self, value)" + body)), Contains("it has no forward"));
   CHECK_THAT(refusal(with("def forward(self, value)" + body)), Contains("\"patterns\" must say"));
   CHECK_THAT(refusal(with("def forward(self, value, gate, causal: bool)" + body)),
-             Contains("its argument gate is none of query, key and value"));
+             Contains("its argument gate is not one of query, key and value"));
   CHECK_THAT(refusal(with("def forward(self, value, causal: bool, sizes: List[int])" + body)),
              Contains("its argument sizes of type List[int]"));
   CHECK_THAT(refusal(with("def forward(self, value, causal: bool, power: float)" + body)),

@@ -1,4 +1,4 @@
-#include "reports/figures/crossover.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <set>
 

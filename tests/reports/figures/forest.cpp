@@ -1,4 +1,4 @@
-#include "reports/figures/forest.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include "reports/page/page.hpp"
 #include "reports/report.hpp"
@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 namespace {
 
 reports::PairVerdict pair_with(const std::string& name, const std::string& verdict, double ratio,
-                          double low, double high) {
+                               double low, double high) {
   reports::PairVerdict made;
   made.name = name;
   made.timing = "forward";

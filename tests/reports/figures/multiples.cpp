@@ -1,4 +1,4 @@
-#include "reports/figures/multiples.hpp"
+#include "reports/figures/kinds.hpp"
 
 #include <set>
 

@@ -48,14 +48,14 @@ TEST_CASE("verdicts stand on the page and in the tables of ab's run", "[reports]
   reports::write_report({folder.path()}, options);
   const std::string page = test::read_file(folder / "out/index.html");
   CHECK_THAT(page, Catch::Contains("<h2 id=\"verdicts-0\">Verdicts</h2>") &&
-                       Catch::Contains("c&lt;d held against") &&
+                       Catch::Contains("c&lt;d compared with") &&
                        Catch::Contains("Left out: 6 of 22 rounds") &&
                        Catch::Contains("6 of 10 rounds were preempted") &&
                        Catch::Contains("0.500 [0.490, 0.510]") &&
                        Catch::Contains("4, and 6 disturbed"));
   const std::string markdown = test::read_file(folder / "out/tables/result.md");
   CHECK_THAT(markdown,
-             Catch::Contains("c<d held against a\\|b") || Catch::Contains("held against a\\|b"));
+             Catch::Contains("c<d compared with a\\|b") || Catch::Contains("compared with a\\|b"));
   CHECK_THAT(markdown, Catch::Contains("| kernel length=512 forward | FAST | 0.500"));
   // A file of the same name that is something else costs a message.
   for (const char* other : {"{", "[]", "{\"turns\": 1}", "{\"turns\": {}, \"pairs\": 3}"}) {

@@ -71,13 +71,13 @@ Json growth_result(const Growth& growth) {
             {"cells", cells}}}};
 }
 
-PanelGrowth grown(const Json& result, Growing what) {
+PanelGrowth grown(const Json& result, GrownQuantity what) {
   const auto all = panel_growth(attnbench::test::panels(result).at(0), what);
   REQUIRE(all.size() == 1);
   return all[0];
 }
 
-std::string word_of(const Growth& growth, Growing what = Growing::time) {
+std::string word_of(const Growth& growth, GrownQuantity what = GrownQuantity::time) {
   return grown(growth_result(growth), what).word;
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
       CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "workspace"});
       CHECK(word_of(growth).empty());
       const Json result = growth_result(growth);
-      CHECK_FALSE(claimed_exponent(result["attnbench"]["cells"][0], Growing::time, "length"));
+      CHECK_FALSE(claimed_exponent(result["attnbench"]["cells"][0], GrownQuantity::time, "length"));
     }
   }
 }
@@ -129,7 +129,7 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   CHECK(word_of(growth) == "missed");
   growth = {};
   growth.workspace_exponent = 0.83;
-  CHECK(word_of(growth, Growing::workspace) == "missed");
+  CHECK(word_of(growth, GrownQuantity::workspace) == "missed");
   const Grid grid = grid_of(growth);
   CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
   CHECK_THAT(grid.note,
@@ -155,7 +155,7 @@ TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") 
   CHECK(word_of(growth) == "cannot tell");  // no ceilings
   growth.has_ceilings = true;
   CHECK(word_of(growth) == "cannot tell");
-  CHECK_THAT(grown(growth_result(growth), Growing::time).fit.reason,
+  CHECK_THAT(grown(growth_result(growth), GrownQuantity::time).fit.reason,
              Catch::Contains("times slower"));
   growth.time_exponent = 2;
   CHECK(word_of(growth) == "missed");
@@ -168,7 +168,7 @@ TEST_CASE("smaller growth that still rises is no miss, nor what lies before the 
   growth.constant = 0.2;
   CHECK(word_of(growth) == "cannot tell");
   growth.from_length = 4096;
-  const auto later = grown(growth_result(growth), Growing::time);
+  const auto later = grown(growth_result(growth), GrownQuantity::time);
   REQUIRE(later.fit.measured);
   CHECK(later.fit.local.size() == 2);
 }
@@ -180,11 +180,11 @@ TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growt
     cell["status"] = "disturbed";
     cell["timing"]["timed"]["median_seconds"] = 8.0;
   }
-  const auto timed = grown(result, Growing::time);
+  const auto timed = grown(result, GrownQuantity::time);
   CHECK_FALSE(timed.fit.measured);
   CHECK(timed.word == "cannot tell");
   CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
-  CHECK(grown(result, Growing::workspace).word == "held");
+  CHECK(grown(result, GrownQuantity::workspace).word == "held");
   result["attnbench"]["cells"][4] = growth_result({})["attnbench"]["cells"][4];
-  CHECK(grown(result, Growing::time).fit.measured.value() == Approx(1));
+  CHECK(grown(result, GrownQuantity::time).fit.measured.value() == Approx(1));
 }

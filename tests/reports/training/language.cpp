@@ -3,7 +3,7 @@
 #include "reports/training/accuracy.hpp"
 #include "reports/training/rows.hpp"
 #include "reports/verdict/input.hpp"
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 #include "tests/reports/training/some_trainings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/result/document.hpp"
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -1,6 +1,6 @@
 #include "reports/verdict/verdict.hpp"
 
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::reports::verdict;

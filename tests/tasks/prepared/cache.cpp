@@ -138,11 +138,11 @@ TEST_CASE("a file that is no cache, of another version, cut short or damaged is 
   const std::string advice = "prepare it again with `attnbench data`";
   CHECK(opened().empty());
   CHECK(says(refusal([&] { Cache cache(folder / "none.lra"); }), {"none.lra", "No such file"}));
-  CHECK(says(refusal([&] { Cache cache(folder.path()); }), {"no prepared data"}));
+  CHECK(says(refusal([&] { Cache cache(folder.path()); }), {"not prepared data"}));
   write_file(file, "short");
-  CHECK(says(opened(), {"listops.lra", "no prepared data", advice}));
+  CHECK(says(opened(), {"listops.lra", "not prepared data", advice}));
   write_file(file, std::string(5'000, 'x'));
-  CHECK(says(opened(), {"no prepared data"}));
+  CHECK(says(opened(), {"not prepared data"}));
 
   std::string other = whole;
   other[8] = 99;  // the version follows the magic

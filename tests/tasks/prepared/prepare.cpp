@@ -200,7 +200,7 @@ TEST_CASE("finished files are not made again, other files are not overwritten", 
              {"file.lra", "data_seed 0, not 9", "remove it first"}));
   CHECK(read_file(folder / "file.lra") == before);
   write_file(folder / "file.lra", "something of a user");
-  CHECK(says(refusal([&] { prepare(generator, folder / "file.lra"); }), {"no prepared data"}));
+  CHECK(says(refusal([&] { prepare(generator, folder / "file.lra"); }), {"not prepared data"}));
   CHECK(read_file(folder / "file.lra") == "something of a user");
 }
 

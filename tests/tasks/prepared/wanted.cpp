@@ -80,7 +80,7 @@ TEST_CASE("prepared data are found in a folder, faults named", "[lra][cache]") {
   const std::vector<PreparedFile> found = caches_in(folder.path());
   REQUIRE(found.size() == 3);
   CHECK_FALSE(found[0].cache);
-  CHECK(says(found[0].fault, {"bad.lra", "no prepared data"}));
+  CHECK(says(found[0].fault, {"bad.lra", "not prepared data"}));
   CHECK(found[1].cache->description().task == "lra.text");
   CHECK(find_cache(folder.path(), {"lra.listops", Json::object()})->rows() == 90);
   const std::string refused = refusal([&] {

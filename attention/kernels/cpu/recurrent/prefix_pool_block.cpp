@@ -37,7 +37,7 @@ ATTNBENCH_INLINE bool raise_columns(const PoolBlock<R>& block, Operand<R> k, std
     const auto top = S::max(first, k.factor * S::max(most[0][j], most[1][j]));
     S::store(block.next + at, top);
     const auto rise = top == first ? S::broadcast(0) : top - first;
-    far += rise <= pool_range<R> ? S::broadcast(0) : rise;  // what is no number stays none
+    far += rise <= pool_range<R> ? S::broadcast(0) : rise;  // a NaN stays a NaN
   }
   return S::sum(far) == 0;
 }

@@ -115,10 +115,12 @@ TEST_CASE("shards become one result in the suite's order", "[merge]") {
   CHECK(run.started_at == "2026-01-01T00:00:00Z");
   CHECK(run.finished_at == "2026-01-03T01:00:00Z");
   CHECK(*run.wall_seconds == 30);
-  CHECK_FALSE(run.further.contains("shard"));
-  CHECK_FALSE(run.further.contains("forced"));
-  CHECK(run.further.at("merged").size() == 3);
-  CHECK(run.further.at("merged")[1]["source"] == "B");
+  CHECK_FALSE(run.shard);
+  CHECK(run.forced.empty());
+  REQUIRE(run.merged);
+  REQUIRE(run.merged->size() == 3);
+  CHECK(run.merged->at(1).source == "B");
+  CHECK(run.merged->at(1).shard == result::ShardInfo{2, 3});
   CHECK(merged.result.benchmarks.size() == 2);  // rows of both cells
   CHECK_FALSE(merged.result.further.contains("machines"));
 }
@@ -136,7 +138,7 @@ TEST_CASE("runs of another suite, binary, seed or profile are refused with both 
     force.force = true;
     const run::Merged merged = run::merge(shares, force);
     CHECK(merged.forced.size() == 1);
-    CHECK(merged.result.run.further.at("forced")[0] == merged.forced[0]);
+    CHECK(merged.result.run.forced == merged.forced);
     return why;
   };
   CHECK_THAT(refused_with("suite", "hash", "h2"),

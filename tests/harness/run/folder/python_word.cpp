@@ -37,7 +37,7 @@ TEST_CASE("python:FILE.py:NAME is looked for beside the suite", "[suite][python]
       {"python:near.py:", "expected python:FILE.py:NAME"},
       {"python:near.py:a b", "expected python:FILE.py:NAME"},
       {"python::Near", "expected python:FILE.py:NAME"},
-      {"python:a/b:Near", "is no file that ends in .py and no module"}};
+      {"python:a/b:Near", "is neither a file that ends in .py nor a module"}};
   for (const auto& [word, complaint] : words) {
     INFO(word);
     try {

@@ -24,7 +24,7 @@ RunFacts facts_of_a_run() {
   facts.rounds = 1;
   facts.suite.name = "x";
   facts.machine.environment = std::map<std::string, std::string>{{"OPENBLAS_CORETYPE", "Haswell"}};
-  facts.machine.spoilers =
+  facts.machine.noise_sources =
       std::vector<std::string>{"OPENBLAS_CORETYPE is set", "another process is busy"};
   return facts;
 }

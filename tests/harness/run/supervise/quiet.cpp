@@ -74,7 +74,7 @@ TEST_CASE("a run goes on once two looks in a row find the machine quiet", "[quie
   CHECK(stage.looks == 5);
   CHECK(quiet.waited_seconds == Approx(2.5));
   CHECK(quiet.neighbours.cpus == calm.cpus);
-  CHECK_THAT(stage.said, Contains("Waiting for quiet. Enter goes on"));
+  CHECK_THAT(stage.said, Contains("Waiting for quiet. Enter continues"));
   CHECK_THAT(stage.said, Contains("Quiet after"));
   CHECK_THAT(stage.shown, Contains("waiting for quiet"));
 }

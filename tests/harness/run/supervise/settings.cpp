@@ -43,6 +43,7 @@ TEST_CASE("a run that measured nothing does not end well", "[verdict]") {
   CHECK(verdict_of({"skipped", "disturbed"}) == ExitCode::done);
   CHECK(verdict_of({}) == ExitCode::done);
   const run::Json shard = {
-      {"attnbench", {{"cells", {{{"status", "skipped"}}}}, {"run", {{"shard", "1/2"}}}}}};
+      {"attnbench",
+       {{"cells", {{{"status", "skipped"}}}}, {"run", {{"shard", {{"index", 1}, {"count", 2}}}}}}}};
   CHECK(run::verdict({shard, "folder", false}, {}) == ExitCode::done);
 }

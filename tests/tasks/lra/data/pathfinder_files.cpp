@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "tasks/lra/data/pathfinder_metadata.hpp"
 #include "tasks/lra/data/png.hpp"
 #include "tasks/prepared/cache.hpp"
 #include "tasks/prepared/prepare.hpp"

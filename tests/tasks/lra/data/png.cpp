@@ -45,7 +45,7 @@ TEST_CASE("other PNGs are refused with what they are", "[lra][png]") {
   const std::string good = png_of(PNG_FORMAT_GRAY, 32);
   CHECK(refused(good).empty());
   CHECK(says(refused(""), {"no bytes", "expected an 8-bit grey PNG of 32 x 32"}));
-  CHECK(says(refused("JFIF"), {"is no PNG"}));
+  CHECK(says(refused("JFIF"), {"is not a PNG"}));
   CHECK(says(refused(png_of(PNG_FORMAT_LINEAR_Y, 32)), {"has 16 bits"}));
   CHECK(says(refused(png_of(PNG_FORMAT_RGB, 32)), {"colours"}));
   CHECK(says(refused(png_of(PNG_FORMAT_GRAY, 16)), {"has 16 x 16 pixels"}));
@@ -75,5 +75,5 @@ TEST_CASE("a contact sheet shows images beside each other", "[lra][png]") {
   const Cache text(folder / "l.lra");
   CHECK(
       says(refusal([&] { write_contact_sheet(text, text.index(Split::train), folder / "no.png"); }),
-           {"no images", "as text"}));
+           {"not images", "as text"}));
 }

@@ -1,4 +1,4 @@
-#include "reports/verdict/words.hpp"
+#include "reports/verdict/sentences.hpp"
 
 #include <algorithm>
 #include <array>
