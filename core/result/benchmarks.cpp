@@ -154,8 +154,8 @@ std::string BenchmarkNames::of(const CellRecord& cell, const std::string& what) 
   add(cell.options, options_, family_of(cell));
   const Json* const pass = find_value(cell.settings, "pass");
   const auto keys = settings_.find(cell.task_name());
-  const bool said = pass != nullptr && *pass == what && keys != settings_.end() &&
-                    keys->second.count("pass") > 0;
+  const bool said =
+      pass != nullptr && *pass == what && keys != settings_.end() && keys->second.count("pass") > 0;
   return said ? name : name + "/" + what;
 }
 
