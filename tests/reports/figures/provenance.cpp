@@ -1,0 +1,91 @@
+#include "reports/figures/provenance.hpp"
+
+#include <set>
+#include <string>
+
+#include "core/result/document.hpp"
+#include "reports/report.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+
+using namespace attnbench;
+using Catch::Matchers::Contains;
+using reports::Json;
+
+namespace {
+
+const std::string stored = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+
+/// All lines of a title or a subtitle.
+std::string text_in(const Json& lines) {
+  if (!lines.is_array()) return lines.get<std::string>();
+  std::string text;
+  for (const Json& line : lines) text += line.get<std::string>() + "\n";
+  return text;
+}
+
+std::vector<Json> specs_of(const std::vector<std::filesystem::path>& results,
+                           const test::TemporaryFolder& folder) {
+  reports::ReportOptions options;
+  options.out = folder / "out";
+  options.render = false;
+  std::vector<Json> specs;
+  for (const auto& file : reports::write_report(results, options).figures) {
+    specs.push_back(Json::parse(test::read_file(file)));
+  }
+  return specs;
+}
+
+reports::Figure figure(const char* title, const char* group) {
+  reports::Figure one;
+  one.title = title;
+  one.group = group;
+  one.spec = {{"title", {{"text", title}, {"subtitle", "causal"}}}};
+  return one;
+}
+
+}  // namespace
+
+TEST_CASE("every figure says where and when it was measured", "[reports]") {
+  const test::TemporaryFolder folder;
+  const std::vector<Json> specs = specs_of({stored}, folder);
+  REQUIRE(specs.size() > 5);
+  for (const Json& spec : specs) {
+    const std::string title = text_in(spec["title"]["text"]);
+    INFO(title);
+    CHECK_THAT(title, Contains("Four mechanisms <side by side> & a wrong one"));
+    CHECK_THAT(text_in(spec["title"]["subtitle"]),
+               Contains("Example CPU 3.0 GHz") && Contains("2 threads") && Contains("2026-01-02"));
+    CHECK_THAT(spec["description"].get<std::string>(),
+               Contains("Example CPU 3.0 GHz") && Contains("2 threads"));
+  }
+}
+
+TEST_CASE("no two figures of a result have one title", "[reports]") {
+  for (const char* name :
+       {"fixture", "fixtures/decode", "fixtures/mqar_smoke", "fixtures/quickstart"}) {
+    const test::TemporaryFolder folder;
+    const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
+    std::set<std::string> titles;
+    for (const Json& spec : specs_of({file}, folder)) {
+      const std::string title = text_in(spec["title"]["text"]);
+      INFO(name << ": " << title);
+      CHECK(titles.insert(title).second);
+    }
+  }
+}
+
+TEST_CASE("figures of one title get the names of their groups, or numbers", "[reports]") {
+  std::vector<reports::Figure> figures{
+      figure("Workspace", "kernel, pass=forward"), figure("Workspace", "kernel, pass=backward"),
+      figure("Time", "kernel, pass=forward"), figure("Rates", "mqar"), figure("Rates", "mqar")};
+  reports::tell_titles_apart(figures);
+  CHECK(figures[0].title == "Workspace: kernel, pass=forward");
+  CHECK(figures[1].title == "Workspace: kernel, pass=backward");
+  CHECK(figures[2].title == "Time");
+  CHECK(figures[3].title == "Rates: mqar");
+  CHECK(figures[4].title == "Rates: mqar (2)");
+  CHECK(text_in(figures[1].spec["title"]["text"]) == "Workspace: kernel, pass=backward\n");
+  CHECK(figures[1].spec["title"]["subtitle"] == "causal");
+  CHECK(figures[2].spec["title"]["text"] == "Time");
+}
