@@ -9,8 +9,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-result::CellRecord cell_of(const char* task, const char* label, const Json& settings,
-                           const Json& options) {
+result::CellRecord timed_cell(const char* task, const char* label, const Json& settings,
+                              const Json& options) {
   const Json timing = {{"median_seconds", 0.01},
                        {"rounds", {{{"median_seconds", 0.01}, {"samples_seconds", {0.01}}}}}};
   const Json cell = {{"task", task},
@@ -21,13 +21,13 @@ result::CellRecord cell_of(const char* task, const char* label, const Json& sett
   return cell.get<result::CellRecord>();
 }
 
-std::vector<std::string> names_of(const std::vector<result::CellRecord>& cells) {
+std::vector<std::string> row_names(const std::vector<result::CellRecord>& cells) {
   std::vector<std::string> names;
   for (const Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
   return names;
 }
 
-using Names = std::vector<std::string>;
+using RowNames = std::vector<std::string>;
 
 }  // namespace
 
@@ -52,41 +52,42 @@ TEST_CASE("a name has the settings that vary, and no others", "[result]") {
   const Json small = {{"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
   Json large = small;
   large.update({{"length", 512}, {"key_length", 512}});
-  CHECK(names_of({cell_of("kernel", "softmax", small, {{"base", 2}}),
-                  cell_of("kernel", "softmax", large, {{"base", 2}})}) ==
-        Names{"kernel/softmax/length:256/forward", "kernel/softmax/length:512/forward"});
+  CHECK(row_names({timed_cell("kernel", "softmax", small, {{"base", 2}}),
+                   timed_cell("kernel", "softmax", large, {{"base", 2}})}) ==
+        RowNames{"kernel/softmax/length:256/forward", "kernel/softmax/length:512/forward"});
   // Keys of another length are a setting of their own.
   Json crossed = large;
   crossed["key_length"] = 256;
-  CHECK(names_of({cell_of("kernel", "softmax", small, Json::object()),
-                  cell_of("kernel", "softmax", crossed, Json::object())}) ==
-        Names{"kernel/softmax/key_length:256/length:256/forward",
-              "kernel/softmax/key_length:256/length:512/forward"});
+  CHECK(row_names({timed_cell("kernel", "softmax", small, Json::object()),
+                   timed_cell("kernel", "softmax", crossed, Json::object())}) ==
+        RowNames{"kernel/softmax/key_length:256/length:256/forward",
+                 "kernel/softmax/key_length:256/length:512/forward"});
 }
 
 TEST_CASE("a pass that varies is named once", "[result]") {
-  CHECK(names_of({cell_of("kernel", "softmax", {{"pass", "forward"}}, Json::object()),
-                  cell_of("kernel", "softmax", {{"pass", "backward"}}, Json::object())}) ==
-        Names{"kernel/softmax/pass:forward", "kernel/softmax/pass:backward/forward"});
+  CHECK(row_names({timed_cell("kernel", "softmax", {{"pass", "forward"}}, Json::object()),
+                   timed_cell("kernel", "softmax", {{"pass", "backward"}}, Json::object())}) ==
+        RowNames{"kernel/softmax/pass:forward", "kernel/softmax/pass:backward/forward"});
 }
 
 TEST_CASE("options are named where one label has several", "[result]") {
   const Json settings = {{"length", 64}};
   const Json narrow = {{"window", {{"left", 127}, {"right", 0}}}};
   const Json wide = {{"window", {{"left", 255}, {"right", 0}}}};
-  CHECK(names_of({cell_of("kernel", "window", settings, narrow),
-                  cell_of("kernel", "window", settings, wide),
-                  cell_of("kernel", "softmax", settings, Json::object())}) ==
-        Names{"kernel/window/window:127+0/forward", "kernel/window/window:255+0/forward",
-              "kernel/softmax/forward"});
+  CHECK(row_names({timed_cell("kernel", "window", settings, narrow),
+                   timed_cell("kernel", "window", settings, wide),
+                   timed_cell("kernel", "softmax", settings, Json::object())}) ==
+        RowNames{"kernel/window/window:127+0/forward", "kernel/window/window:255+0/forward",
+                 "kernel/softmax/forward"});
   // The label tells them apart already.
-  CHECK(names_of({cell_of("kernel", "window 128", settings, narrow),
-                  cell_of("kernel", "window 256", settings, wide)}) ==
-        Names{"kernel/window 128/forward", "kernel/window 256/forward"});
+  CHECK(row_names({timed_cell("kernel", "window 128", settings, narrow),
+                   timed_cell("kernel", "window 256", settings, wide)}) ==
+        RowNames{"kernel/window 128/forward", "kernel/window 256/forward"});
 }
 
 TEST_CASE("what varies is found for each task", "[result]") {
-  CHECK(names_of({cell_of("kernel", "softmax", {{"length", 64}}, Json::object()),
-                  cell_of("decode", "softmax", {{"length", 128}, {"steps", 4}}, Json::object())}) ==
-        Names{"kernel/softmax/forward", "decode/softmax/forward"});
+  CHECK(row_names(
+            {timed_cell("kernel", "softmax", {{"length", 64}}, Json::object()),
+             timed_cell("decode", "softmax", {{"length", 128}, {"steps", 4}}, Json::object())}) ==
+        RowNames{"kernel/softmax/forward", "decode/softmax/forward"});
 }

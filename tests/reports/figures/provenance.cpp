@@ -1,5 +1,6 @@
 #include "reports/figures/provenance.hpp"
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 
@@ -10,11 +11,12 @@
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
-using reports::Json;
+using Json = nlohmann::json;
 
 namespace {
 
-const std::string stored = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string stored_fixture =
+    std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
 
 /// All lines of a title or a subtitle.
 std::string text_in(const Json& lines) {
@@ -24,8 +26,8 @@ std::string text_in(const Json& lines) {
   return text;
 }
 
-std::vector<Json> specs_of(const std::vector<std::filesystem::path>& results,
-                           const test::TemporaryFolder& folder) {
+std::vector<Json> written_specs(const std::vector<std::filesystem::path>& results,
+                                const test::TemporaryFolder& folder) {
   reports::ReportOptions options;
   options.out = folder / "out";
   options.render = false;
@@ -36,7 +38,7 @@ std::vector<Json> specs_of(const std::vector<std::filesystem::path>& results,
   return specs;
 }
 
-reports::Figure figure(const char* title, const char* group) {
+reports::Figure titled_figure(const char* title, const char* group) {
   reports::Figure one;
   one.title = title;
   one.group = group;
@@ -48,7 +50,7 @@ reports::Figure figure(const char* title, const char* group) {
 
 TEST_CASE("every figure says where and when it was measured", "[reports]") {
   const test::TemporaryFolder folder;
-  const std::vector<Json> specs = specs_of({stored}, folder);
+  const std::vector<Json> specs = written_specs({stored_fixture}, folder);
   REQUIRE(specs.size() > 5);
   for (const Json& spec : specs) {
     const std::string title = text_in(spec["title"]["text"]);
@@ -67,7 +69,7 @@ TEST_CASE("no two figures of a result have one title", "[reports]") {
     const test::TemporaryFolder folder;
     const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
     std::set<std::string> titles;
-    for (const Json& spec : specs_of({file}, folder)) {
+    for (const Json& spec : written_specs({file}, folder)) {
       const std::string title = text_in(spec["title"]["text"]);
       INFO(name << ": " << title);
       CHECK(titles.insert(title).second);
@@ -76,9 +78,11 @@ TEST_CASE("no two figures of a result have one title", "[reports]") {
 }
 
 TEST_CASE("figures of one title get the names of their groups, or numbers", "[reports]") {
-  std::vector<reports::Figure> figures{
-      figure("Workspace", "kernel, pass=forward"), figure("Workspace", "kernel, pass=backward"),
-      figure("Time", "kernel, pass=forward"), figure("Rates", "mqar"), figure("Rates", "mqar")};
+  std::vector<reports::Figure> figures{titled_figure("Workspace", "kernel, pass=forward"),
+                                       titled_figure("Workspace", "kernel, pass=backward"),
+                                       titled_figure("Time", "kernel, pass=forward"),
+                                       titled_figure("Rates", "mqar"),
+                                       titled_figure("Rates", "mqar")};
   reports::tell_titles_apart(figures);
   CHECK(figures[0].title == "Workspace: kernel, pass=forward");
   CHECK(figures[1].title == "Workspace: kernel, pass=backward");
