@@ -9,8 +9,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-result::CellRecord timed_cell(const char* task, const char* label, const Json& settings,
-                              const Json& options) {
+result::CellRecord benchmark_cell(const char* task, const char* label, const Json& settings,
+                                  const Json& options) {
   const Json timing = {{"median_seconds", 0.01},
                        {"rounds", {{{"median_seconds", 0.01}, {"samples_seconds", {0.01}}}}}};
   const Json cell = {{"task", task},
@@ -21,7 +21,7 @@ result::CellRecord timed_cell(const char* task, const char* label, const Json& s
   return cell.get<result::CellRecord>();
 }
 
-std::vector<std::string> row_names(const std::vector<result::CellRecord>& cells) {
+std::vector<std::string> benchmark_row_names(const std::vector<result::CellRecord>& cells) {
   std::vector<std::string> names;
   for (const Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
   return names;
@@ -52,21 +52,22 @@ TEST_CASE("a name has the settings that vary, and no others", "[result]") {
   const Json small = {{"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
   Json large = small;
   large.update({{"length", 512}, {"key_length", 512}});
-  CHECK(row_names({timed_cell("kernel", "softmax", small, {{"base", 2}}),
-                   timed_cell("kernel", "softmax", large, {{"base", 2}})}) ==
+  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", small, {{"base", 2}}),
+                             benchmark_cell("kernel", "softmax", large, {{"base", 2}})}) ==
         RowNames{"kernel/softmax/length:256/forward", "kernel/softmax/length:512/forward"});
   // Keys of another length are a setting of their own.
   Json crossed = large;
   crossed["key_length"] = 256;
-  CHECK(row_names({timed_cell("kernel", "softmax", small, Json::object()),
-                   timed_cell("kernel", "softmax", crossed, Json::object())}) ==
+  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", small, Json::object()),
+                             benchmark_cell("kernel", "softmax", crossed, Json::object())}) ==
         RowNames{"kernel/softmax/key_length:256/length:256/forward",
                  "kernel/softmax/key_length:256/length:512/forward"});
 }
 
 TEST_CASE("a pass that varies is named once", "[result]") {
-  CHECK(row_names({timed_cell("kernel", "softmax", {{"pass", "forward"}}, Json::object()),
-                   timed_cell("kernel", "softmax", {{"pass", "backward"}}, Json::object())}) ==
+  CHECK(benchmark_row_names(
+            {benchmark_cell("kernel", "softmax", {{"pass", "forward"}}, Json::object()),
+             benchmark_cell("kernel", "softmax", {{"pass", "backward"}}, Json::object())}) ==
         RowNames{"kernel/softmax/pass:forward", "kernel/softmax/pass:backward/forward"});
 }
 
@@ -74,20 +75,20 @@ TEST_CASE("options are named where one label has several", "[result]") {
   const Json settings = {{"length", 64}};
   const Json narrow = {{"window", {{"left", 127}, {"right", 0}}}};
   const Json wide = {{"window", {{"left", 255}, {"right", 0}}}};
-  CHECK(row_names({timed_cell("kernel", "window", settings, narrow),
-                   timed_cell("kernel", "window", settings, wide),
-                   timed_cell("kernel", "softmax", settings, Json::object())}) ==
+  CHECK(benchmark_row_names({benchmark_cell("kernel", "window", settings, narrow),
+                             benchmark_cell("kernel", "window", settings, wide),
+                             benchmark_cell("kernel", "softmax", settings, Json::object())}) ==
         RowNames{"kernel/window/window:127+0/forward", "kernel/window/window:255+0/forward",
                  "kernel/softmax/forward"});
   // The label tells them apart already.
-  CHECK(row_names({timed_cell("kernel", "window 128", settings, narrow),
-                   timed_cell("kernel", "window 256", settings, wide)}) ==
+  CHECK(benchmark_row_names({benchmark_cell("kernel", "window 128", settings, narrow),
+                             benchmark_cell("kernel", "window 256", settings, wide)}) ==
         RowNames{"kernel/window 128/forward", "kernel/window 256/forward"});
 }
 
 TEST_CASE("what varies is found for each task", "[result]") {
-  CHECK(row_names(
-            {timed_cell("kernel", "softmax", {{"length", 64}}, Json::object()),
-             timed_cell("decode", "softmax", {{"length", 128}, {"steps", 4}}, Json::object())}) ==
+  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", {{"length", 64}}, Json::object()),
+                             benchmark_cell("decode", "softmax", {{"length", 128}, {"steps", 4}},
+                                            Json::object())}) ==
         RowNames{"kernel/softmax/forward", "decode/softmax/forward"});
 }

@@ -19,7 +19,7 @@ const std::string stored_fixture =
     std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
 
 /// All lines of a title or a subtitle.
-std::string text_in(const Json& lines) {
+std::string title_text(const Json& lines) {
   if (!lines.is_array()) return lines.get<std::string>();
   std::string text;
   for (const Json& line : lines) text += line.get<std::string>() + "\n";
@@ -53,10 +53,10 @@ TEST_CASE("every figure says where and when it was measured", "[reports]") {
   const std::vector<Json> specs = written_specs({stored_fixture}, folder);
   REQUIRE(specs.size() > 5);
   for (const Json& spec : specs) {
-    const std::string title = text_in(spec["title"]["text"]);
+    const std::string title = title_text(spec["title"]["text"]);
     INFO(title);
     CHECK_THAT(title, Contains("Four mechanisms <side by side> & a wrong one"));
-    CHECK_THAT(text_in(spec["title"]["subtitle"]),
+    CHECK_THAT(title_text(spec["title"]["subtitle"]),
                Contains("Example CPU 3.0 GHz") && Contains("2 threads") && Contains("2026-01-02"));
     CHECK_THAT(spec["description"].get<std::string>(),
                Contains("Example CPU 3.0 GHz") && Contains("2 threads"));
@@ -70,7 +70,7 @@ TEST_CASE("no two figures of a result have one title", "[reports]") {
     const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
     std::set<std::string> titles;
     for (const Json& spec : written_specs({file}, folder)) {
-      const std::string title = text_in(spec["title"]["text"]);
+      const std::string title = title_text(spec["title"]["text"]);
       INFO(name << ": " << title);
       CHECK(titles.insert(title).second);
     }
@@ -89,7 +89,7 @@ TEST_CASE("figures of one title get the names of their groups, or numbers", "[re
   CHECK(figures[2].title == "Time");
   CHECK(figures[3].title == "Rates: mqar");
   CHECK(figures[4].title == "Rates: mqar (2)");
-  CHECK(text_in(figures[1].spec["title"]["text"]) == "Workspace: kernel, pass=backward\n");
+  CHECK(title_text(figures[1].spec["title"]["text"]) == "Workspace: kernel, pass=backward\n");
   CHECK(figures[1].spec["title"]["subtitle"] == "causal");
   CHECK(figures[2].spec["title"]["text"] == "Time");
 }
