@@ -109,7 +109,6 @@ std::vector<Figure> figures_of(const result::Result& result,
         for (Figure& figure : is_drawn_across(name)
                                   ? draw_across(name, beside(panels, panel), all, order, published)
                                   : draw(name, panel, order, published)) {
-          add_provenance(figure, result);
           figures.push_back(std::move(figure));
         }
       } catch (const UsageFailure& failure) {
@@ -120,6 +119,8 @@ std::vector<Figure> figures_of(const result::Result& result,
       }
     }
   }
+  tell_titles_apart(figures);
+  for (Figure& figure : figures) add_provenance(figure, result);
   return figures;
 }
 

@@ -5,14 +5,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <set>
 #include <stdexcept>
 #include <string>
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
+#include "core/result/benchmarks.hpp"
 #include "core/schema/result_check.hpp"
-#include "core/text/format.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -171,127 +170,6 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
   const std::string reason = std::strerror(errno);
   throw EnvironmentFailure("cannot write " + file.string() + ": " + reason +
                            "; free space there or choose another folder with --out");
-}
-
-// ---- the part that Google Benchmark's tools read
-
-namespace {
-
-/// Google Benchmark's {type, level, size, num_sharing}.
-Json caches_of(const MachineCard& machine) {
-  Json list = Json::array();
-  if (!machine.caches) return list;
-  const Caches& known = *machine.caches;
-  int level = 0;
-  for (const std::optional<std::int64_t>& bytes :
-       {known.l1_bytes, known.l2_bytes, known.l3_bytes}) {
-    ++level;
-    if (!bytes) continue;
-    list.push_back({{"type", level == 1 ? "Data" : "Unified"},
-                    {"level", level},
-                    {"size", *bytes},
-                    {"num_sharing", 1}});
-  }
-  return list;
-}
-
-Json load_averages(const MachineCard& machine) {
-  Json list = Json::array();
-  if (!machine.load) return list;
-  for (const auto& average : {machine.load->average_1_minute, machine.load->average_5_minutes,
-                              machine.load->average_15_minutes}) {
-    if (average) list.push_back(*average);
-  }
-  return list;
-}
-
-/// Mean CPU time of all threads over the samples that count, in seconds; the wall time where it is
-/// not known (another device, an older result).
-double cpu_seconds(const TimingRound& round, int threads) {
-  const std::vector<double>& samples = round.samples_seconds;
-  std::set<std::size_t> left_out;
-  if (!round.disturbed && round.preempted) {
-    left_out.insert(round.preempted->begin(), round.preempted->end());
-  }
-  const bool known = round.samples_cpu_share && !samples.empty() &&
-                     round.samples_cpu_share->size() == samples.size();
-  if (!known || left_out.size() >= samples.size()) return round.median_seconds;
-  double sum = 0;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (left_out.count(i) == 0) sum += samples[i] * (*round.samples_cpu_share)[i] * threads;
-  }
-  return sum / static_cast<double>(samples.size() - left_out.size());
-}
-
-Json row_of(const CellRecord& cell, const std::string& name, const TimingRound& round,
-            int threads) {
-  Json row = {{"name", name},
-              {"run_name", name},
-              {"run_type", "iteration"},
-              {"iterations", round.samples_seconds.size()},
-              {"real_time", round.median_seconds * 1e6},
-              {"cpu_time", cpu_seconds(round, threads) * 1e6},
-              {"time_unit", "us"}};
-  const auto add_counter = [&row](const Values& values, const char* key) {
-    if (const Json* const value = find_value(values, key)) row[key] = *value;
-  };
-  add_counter(cell.memory, "workspace_bytes");
-  add_counter(cell.memory, "peak_bytes");
-  add_counter(cell.cost, "model_flops");
-  if (round.disturbed) row["disturbed"] = 1;
-  return row;
-}
-
-}  // namespace
-
-Values benchmark_context(const MachineCard& machine, const RunInfo& run,
-                         const std::string& executable) {
-  const std::string& governor = machine.governor;
-  return {{"date", run.started_at},
-          {"host_name", machine.host},
-          {"executable", executable},
-          {"num_cpus", machine.cores.value_or(machine.threads.value_or(0))},
-          {"mhz_per_cpu", std::lround(machine.clock_hz.value_or(0) / 1e6)},
-          {"cpu_scaling_enabled",
-           !governor.empty() && governor != "performance" && governor != "unknown"},
-          {"caches", caches_of(machine)},
-          {"load_avg", load_averages(machine)},
-          {"library_build_type", "release"},
-          {"json_schema_version", 1}};
-}
-
-std::string benchmark_name(const CellRecord& cell, const std::string& what) {
-  std::string name = cell.task_name() + "/" + cell.label;
-  for (const Values* values : {&cell.settings, &cell.options}) {
-    for (const auto& [key, value] : *values) name += "/" + key + ":" + human_value(value);
-  }
-  const Json* const pass = find_value(cell.settings, "pass");
-  if (pass == nullptr || *pass != what) name += "/" + what;
-  return name;
-}
-
-Json benchmark_rows(const std::vector<CellRecord>& cells, int threads) {
-  Json rows = Json::array();
-  int family = 0;
-  for (const CellRecord& cell : cells) {
-    int instance = 0;
-    for (const auto& [what, timing] : cell.timing) {
-      const std::string name = benchmark_name(cell, what);
-      int repetition = 0;
-      for (const TimingRound& round : timing.rounds) {
-        Json row = row_of(cell, name, round, threads);
-        row.update({{"family_index", family},
-                    {"per_family_instance_index", instance},
-                    {"repetitions", timing.rounds.size()},
-                    {"repetition_index", repetition++},
-                    {"threads", threads}});
-        rows.push_back(std::move(row));
-      }
-      ++instance;
-    }
-    family += instance > 0;
-  }
-  return rows;
 }
 
 }  // namespace attnbench::result

@@ -132,19 +132,4 @@ Result read_result(const std::filesystem::path& file_or_folder);
 /// reason.
 void write_atomically(const std::filesystem::path& file, std::string_view content);
 
-// ---- the part that Google Benchmark's tools read
-
-/// From the machine card and the run: date, host_name, executable, num_cpus, mhz_per_cpu,
-/// cpu_scaling_enabled, caches, load_avg, library_build_type, json_schema_version.
-Values benchmark_context(const MachineCard& machine, const RunInfo& run,
-                         const std::string& executable);
-
-/// One row per cell, timing and round, the rounds as repetitions; cells without a time have none.
-/// In microseconds: real_time is the round's median, cpu_time the mean CPU time of all threads of a
-/// sample. A disturbed row says so: a counter `disturbed` of 1.
-Json benchmark_rows(const std::vector<CellRecord>& cells, int threads);
-
-/// "kernel/latte, scan/batch:1/…": the same for the same cell in every result.
-std::string benchmark_name(const CellRecord& cell, const std::string& what);
-
 }  // namespace attnbench::result

@@ -16,22 +16,37 @@ struct Unit {
   const char* name;
 };
 
-std::string three_digits(double value) {
+/// Three digits of a value of at least 1, or two.
+std::string with_digits(double value, int digits) {
   const double magnitude = std::fabs(value);
-  const int decimals = magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2;
+  // Half a unit of the last digit below 100 and below 10: what is rounded up to them.
+  const double hundred = digits == 2 ? 99.5 : 99.95;
+  const double ten = digits == 2 ? 9.95 : 9.995;
+  const int decimals = (magnitude >= hundred ? 0 : magnitude >= ten ? 1 : 2) - (3 - digits);
+  const double rounded = decimals < 0 ? std::round(value / 10) * 10 : value;
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  std::snprintf(text.data(), text.size(), "%.*f", std::max(decimals, 0), rounded);
   return text.data();
 }
 
 /// With the largest unit in which the value, once rounded, is at least 1; `units` from large to
 /// small.
 template <std::size_t count>
-std::string with_unit(double value, const std::array<Unit, count>& units) {
+std::string with_unit(double value, const std::array<Unit, count>& units, int digits = 3) {
+  const double least = digits == 2 ? 0.995 : 0.9995;
   for (const Unit& unit : units) {
-    if (std::fabs(value) >= unit.size * 0.9995) return three_digits(value / unit.size) + unit.name;
+    if (std::fabs(value) >= unit.size * least) {
+      return with_digits(value / unit.size, digits) + unit.name;
+    }
   }
-  return three_digits(value / units.back().size) + units.back().name;
+  return with_digits(value / units.back().size, digits) + units.back().name;
+}
+
+std::string seconds_text(double seconds, int digits, Letters letters) {
+  const char* micro = letters == Letters::utf8 ? " µs" : " us";
+  return with_unit(seconds,
+                   std::array<Unit, 4>{{{1, " s"}, {1e-3, " ms"}, {1e-6, micro}, {1e-9, " ns"}}},
+                   digits);
 }
 
 /// Bytes at which a UTF-8 letter begins.
@@ -40,9 +55,18 @@ bool begins_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0)
 }  // namespace
 
 std::string human_seconds(double seconds, Letters letters) {
-  const char* micro = letters == Letters::utf8 ? " µs" : " us";
-  return with_unit(seconds,
-                   std::array<Unit, 4>{{{1, " s"}, {1e-3, " ms"}, {1e-6, micro}, {1e-9, " ns"}}});
+  return seconds_text(seconds, 3, letters);
+}
+
+int supported_digits(double value, double low, double high) {
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0 || !std::isfinite(magnitude)) return 3;
+  const double second_digit = std::pow(10, std::floor(std::log10(magnitude)) - 1);
+  return std::max(high - value, value - low) >= second_digit / 2 ? 2 : 3;
+}
+
+std::string measured_seconds(double seconds, double low, double high, Letters letters) {
+  return seconds_text(seconds, supported_digits(seconds, low, high), letters);
 }
 
 std::string human_bytes(double bytes) {

@@ -1,4 +1,5 @@
-// Numbers for people: three significant digits and a unit that keeps them short.
+// Numbers for people: three significant digits, or two where an interval supports no more, and a
+// unit that keeps them short.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,6 +13,13 @@ enum class Letters { utf8, ascii };
 
 /// "1.23 ms"; microseconds are "us" in ASCII.
 std::string human_seconds(double seconds, Letters letters = Letters::utf8);
+/// How many digits of `value` an interval from `low` to `high` around it supports: two where
+/// rounding to two moves the value by no more than the interval's wider side, else three. So two
+/// digits never make values the same whose intervals lie apart.
+int supported_digits(double value, double low, double high);
+/// Seconds with the digits that their interval supports: "1.23 ms" of ±1 %, "1.2 ms" of ±6 %.
+std::string measured_seconds(double seconds, double low, double high,
+                             Letters letters = Letters::utf8);
 /// "1.50 MiB", "0 B".
 std::string human_bytes(double bytes);
 /// "4.10 G" of anything counted; "" as unit of numbers below a thousand.

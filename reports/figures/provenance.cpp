@@ -1,11 +1,16 @@
 #include "reports/figures/provenance.hpp"
 
-#include <vector>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "reports/figures/spec.hpp"
 
 namespace attnbench::reports {
 namespace {
+
+/// Letters of a title that fit into a figure of the usual width.
+constexpr std::size_t title_width = 72;
 
 std::string joined_parts(const std::vector<std::string>& parts, const std::string& between) {
   std::string text;
@@ -38,13 +43,38 @@ std::string alternative_text(const Figure& figure, const result::Result& result)
   return joined_parts({figure.title, figure.subtitle, machine_text(result), figure.caption}, ". ");
 }
 
+void tell_titles_apart(std::vector<Figure>& figures) {
+  std::map<std::string, int> times;
+  for (const Figure& figure : figures) ++times[figure.title];
+  std::set<std::string> taken;
+  for (Figure& figure : figures) {
+    std::string title = figure.title;
+    if (times[title] > 1 && !figure.group.empty()) title += ": " + figure.group;
+    const std::string wanted = title;
+    for (int i = 2; !taken.insert(title).second; ++i)
+      title = wanted + " (" + std::to_string(i) + ")";
+    if (title == figure.title) continue;
+    figure.title = title;
+    Json& drawn = figure.spec["title"];
+    if (!drawn.is_object()) drawn = Json::object();
+    drawn["text"] = wrapped_lines(title, title_width);
+  }
+}
+
 void add_provenance(Figure& figure, const result::Result& result) {
   figure.spec["description"] = alternative_text(figure, result);
   if (!figure.spec.contains("title")) return;
   Json& title = figure.spec["title"];
   if (!title.is_object()) title = {{"text", title}};
-  if (const auto& suite = result.suite.title; suite && title["text"].is_string()) {
-    title["text"] = Json::array({*suite, title["text"]});
+  if (const auto& suite = result.suite.title) {
+    Json lines = wrapped_lines(*suite, title_width);
+    const Json& own = title["text"];
+    if (own.is_array()) {
+      lines.insert(lines.end(), own.begin(), own.end());
+    } else {
+      lines.push_back(own);
+    }
+    title["text"] = std::move(lines);
   }
   Json& subtitle = title["subtitle"];
   if (subtitle.is_string()) subtitle = Json::array({subtitle});

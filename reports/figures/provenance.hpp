@@ -3,11 +3,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
 
 namespace attnbench::reports {
+
+/// Gives figures of one title the names of their groups, or numbers, too: what a picture is of must
+/// be told from its title alone. Before add_provenance.
+void tell_titles_apart(std::vector<Figure>& figures);
 
 /// "NVIDIA H100, Intel Xeon, 2 threads"; empty where it names nothing.
 std::string machine_text(const result::Result& result);

@@ -56,7 +56,7 @@ std::string figure_html(const Figure& figure, const std::string& svg, const std:
   if (drawn) {
     html += "<script type=\"application/json\" id=\"" + id + "\">" + in_script(figure.spec.dump()) +
             "</script>\n<div class=\"plot\" role=\"img\" data-spec=\"" + id + "\"" + label +
-            "></div>\n";
+            " data-name=\"" + result::escape_html(figure.name) + "\"></div>\n";
     if (!still.empty()) {
       html += "<noscript>" + picture + "</noscript>\n";
     }

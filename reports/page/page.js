@@ -35,7 +35,9 @@
     spec.config.header = { labelColor: ink, titleColor: ink };
     Object.assign(spec.config.legend, { labelColor: ink, titleColor: ink,
       symbolBaseFillColor: ink, symbolBaseStrokeColor: ink,
-      columns: columns(width), labelLimit: Math.min(260, width - 60) });
+      columns: columns(width), labelLimit: Math.min(260, width - 60),
+      layout: { bottom: { anchor: "start",  // two legends have no room side by side on a phone
+        direction: width < 520 ? "vertical" : "horizontal" } } });
     if (spec.config.axisY) spec.config.axisY.labelLimit = Math.max(90, Math.min(300, width * 0.4));
     if (spec.facet) refit(spec, width);
     else if (width < 520 && typeof spec.height === "number") spec.height = 280;
@@ -46,6 +48,37 @@
   function fit(place) {
     return place.dataset.facet ? place.clientWidth : columns(place.clientWidth);
   }
+  // What is saved stands alone: with the title and the line of machine and date that the page has
+  // as text, on white, at its own size.
+  function save(place, kind) {
+    var text = document.getElementById(place.dataset.spec).textContent, spec = JSON.parse(text);
+    if (spec.width === "container") spec.width = 640;
+    var hidden = document.createElement("div");
+    var loaded = vegaEmbed(hidden, spec, { mode: "vega-lite", renderer: "svg", actions: false });
+    return loaded.then(function (drawn) {
+      return drawn.view.toImageURL(kind, 2).then(function (address) {
+        var link = document.createElement("a");
+        link.href = address;
+        link.download = place.dataset.name + "." + kind;
+        link.click();
+        drawn.finalize();
+      });
+    });
+  }
+  function addSaving(place) {
+    var menu = place.querySelector(".vega-actions");
+    if (!menu) return;
+    ["png", "svg"].forEach(function (kind) {
+      var link = document.createElement("a");
+      link.href = "#";
+      link.textContent = "Save as " + kind.toUpperCase();
+      link.addEventListener("click", function (event) {
+        event.preventDefault();
+        save(place, kind);
+      });
+      menu.insertBefore(link, menu.firstChild);
+    });
+  }
   function draw(place) {
     var spec = recoloured(JSON.parse(document.getElementById(place.dataset.spec).textContent));
     var width = place.clientWidth;
@@ -54,8 +87,10 @@
     place.dataset.fit = fit(place);
     vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg",
       tooltip: { theme: dark.matches ? "dark" : "light" },
-      actions: { export: true, source: true, compiled: false, editor: false }
-    }).catch(function (error) { place.textContent = "This figure could not be drawn: " + error; });
+      actions: { export: false, source: true, compiled: false, editor: false }
+    }).then(function () { addSaving(place); }).catch(function (error) {
+      place.textContent = "This figure could not be drawn: " + error;
+    });
   }
   var places = Array.prototype.slice.call(document.querySelectorAll(".plot[data-spec]"));
   places.forEach(draw);

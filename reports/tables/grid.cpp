@@ -64,7 +64,9 @@ Quantity time_in(Letters letters) {
   return [letters](const CellRecord& cell) -> std::string {
     const Timing* const timing = has_bytes(cell) ? timing_of(cell) : nullptr;
     if (timing == nullptr) return is_ok(cell) ? "" : to_string(cell.status);
-    const std::string median = human_seconds(timing->median_seconds, letters) + " ";
+    const std::string median = measured_seconds(timing->median_seconds, timing->low_seconds,
+                                                timing->high_seconds, letters) +
+                               " ";
     if (is_disturbed(cell)) return median + mark;
     return median +
            human_spread(timing->median_seconds, timing->low_seconds, timing->high_seconds, letters);

@@ -1,7 +1,6 @@
 #include "reports/training/frame.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/figures/ticks.hpp"
+#include "reports/training/predicted_label.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -44,38 +44,6 @@ void add_predicted(Json& layers, const Json& y) {
                                    {"detail", {{"field", "id"}}},
                                    {"opacity", legend_opacity(1)},
                                    {"tooltip", fields}}));
-}
-
-const char* const predicted_words = "one look-up into\na window, predicted";
-
-/// The words, at the row that is nearest to a third: towards the middle of what `rows` span.
-void add_predicted_label(Json& layers, const TrainingRows& rows, const Json& y) {
-  const TrainingRow* best = nullptr;
-  const auto off = [](const TrainingRow& row) { return std::abs(row.y - 1.0 / 3); };
-  for (const TrainingRow& row : rows) {
-    if (row.kind == "predicted" && (!best || off(row) < off(*best))) best = &row;
-  }
-  if (!best) return;
-  std::vector<double> across;
-  for (const TrainingRow& row : rows) {
-    if (row.x.is_number()) across.push_back(row.x);
-  }
-  const auto [least, most] = std::minmax_element(across.begin(), across.end());
-  const bool at_left = best->x.is_number() && best->x.get<double>() < std::sqrt(*least * *most);
-  Json row = best->json;
-  row.update({{"words", predicted_words}});
-  layers.push_back({{"data", {{"values", Json::array({row})}}},
-                    {"mark",
-                     {{"type", "text"},
-                      {"align", at_left ? "left" : "right"},
-                      {"dx", at_left ? 8 : -8},
-                      {"dy", at_left ? 12 : 0},
-                      {"fontSize", 10},
-                      {"lineBreak", "\n"}}},
-                    {"encoding",
-                     {{"y", y},
-                      {"text", {{"field", "words"}, {"type", "nominal"}}},
-                      {"opacity", legend_opacity(1)}}}});
 }
 
 /// Hollow and dashed, under names of their own where we have no such model.
@@ -223,7 +191,9 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   }
   if (any_of_kind(sketch.rows, "predicted")) {
     add_predicted(layers, y);
-    add_predicted_label(layers, sketch.rows, y);
+    if (Json label = predicted_label(sketch, layers, y); !label.is_null()) {
+      layers.push_back(std::move(label));
+    }
   }
   const Json shape = shape_encoding(panel.series, order);
   add_published_trainings(layers, sketch, y, shape, name_of);

@@ -126,7 +126,7 @@ std::string spoken(const Answer& answer) {
   const std::string timed = timed_words(answer);
   if (last.labels.size() == 1) {
     text += last.labels.front() + " (" + last.implementation + ") has the fastest " + timed + ", " +
-            result::human_seconds(last.seconds);
+            result::measured_seconds(last.time.median, last.time.low, last.time.high);
   } else {
     text += "the fastest " + timed + " is that of " + listed(last.labels, " or ") +
             ", which these intervals cannot tell apart";

@@ -39,7 +39,7 @@ std::vector<Fastest> rank(const Question& question) {
     fastest.x = x;
     for (const std::size_t i : measure::least_of(times)) {
       if (fastest.labels.empty()) {
-        fastest.seconds = times[i].median;
+        fastest.time = times[i];
         fastest.implementation = cells[i]->implementation;
       }
       fastest.labels.push_back(cells[i]->label);

@@ -72,7 +72,7 @@ struct Fastest {
   std::optional<double> x;
   std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
   std::string implementation;       ///< of the first
-  double seconds = 0;               ///< of the first
+  Time time;                        ///< of the first
 };
 
 enum class Crossing {

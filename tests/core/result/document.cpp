@@ -73,37 +73,12 @@ TEST_CASE("rows are one per cell, timing and round", "[result]") {
     CHECK(row["cpu_time"].get<double>() > 0);
     CHECK(row["repetition_index"] == repetitions[row["name"]]++);
   }
-  // A name holds every setting, so no two timings share one.
+  // A name holds every setting that varies, so no two timings share one.
   for (const auto& [name, count] : repetitions) CHECK(count == 3);
   CHECK(rows[0]["real_time"].get<double>() ==
         Approx(document["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0]["median_seconds"]
                    .get<double>() *
                1e6));
-}
-
-TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
-  Json timing = {{"median_seconds", 0.010},
-                 {"rounds",
-                  {{{"median_seconds", 0.010},
-                    {"samples_seconds", {0.010, 0.010, 0.500}},
-                    {"samples_cpu_share", {0.5, 0.7, 0.02}},
-                    {"samples_switches", {0, 0, 9}},
-                    {"preempted", {2}}},
-                   {{"median_seconds", 0.011}, {"samples_seconds", {0.011}}}}}};
-  const Json cell = {{"task", "kernel"}, {"label", "a"}, {"timing", {{"forward", timing}}}};
-  const Json rows = result::benchmark_rows({cell.get<result::CellRecord>()}, 2);
-  CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
-  CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
-  CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
-  CHECK_FALSE(rows[0].contains("disturbed"));
-}
-
-TEST_CASE("a name says task, label, sizes and what was timed", "[result]") {
-  const Json cell = {{"task", "decode"},
-                     {"label", "window"},
-                     {"settings", {{"length", 64}}},
-                     {"options", {{"window", {{"left", 127}, {"right", 0}}}}}};
-  CHECK(result::benchmark_name(cell, "step") == "decode/window/length:64/window:127+0/step");
 }
 
 TEST_CASE("a result survives writing and reading", "[result]") {

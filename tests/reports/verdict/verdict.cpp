@@ -53,7 +53,7 @@ TEST_CASE("a verdict names what is fastest, and says where it cannot tell", "[ve
   CHECK(fastest[0].labels == std::vector<std::string>{"flash"});
   CHECK(fastest[1].labels == std::vector<std::string>{"flash", "linear"});
   CHECK(fastest[2].labels == std::vector<std::string>{"linear"});
-  CHECK(fastest[2].seconds == Approx(0.008));
+  CHECK(fastest[2].time.median == Approx(0.008));
 }
 
 TEST_CASE("a crossover lies where the intervals of the times part", "[verdict]") {
@@ -124,7 +124,7 @@ TEST_CASE("the sentence to repeat names machine, dtype, scope and both sides", "
   const Verdict verdict = judge({"a CPU, 2 threads", {quadratic_and_linear()}});
   CHECK(verdict.sentence ==
         "On a CPU, 2 threads, B=1, H=4, D=64, causal, scope mix, float32, cpu: at length 1024 "
-        "linear (linear/fused) has the fastest forward pass, 8.00 ms; linear (linear/fused) is "
+        "linear (linear/fused) has the fastest forward pass, 8.0 ms; linear (linear/fused) is "
         "faster than exact attention (softmax/fused) from 510 tokens on (490 to 530).");
 }
 
