@@ -76,7 +76,7 @@ ATTNBENCH_JSON_CODEC(TaskInfo) {
 }
 
 ATTNBENCH_JSON_CODEC(SuiteInfo) {
-  JSON_MAYBE(name, title, source, published, profile, labels, tasks);
+  JSON_MAYBE(name, title, source, notes, published, profile, labels, tasks);
   JSON_REST;
 }
 

@@ -45,6 +45,21 @@ TEST_CASE("a page begins with the verdict, contents and links to its data", "[pa
   CHECK_THAT(html, Contains("makeSortable"));
 }
 
+TEST_CASE("the notes of a suite stand in the header, and cannot end an element", "[page]") {
+  result::Result result = section_of("quickstart").result;
+  CHECK_FALSE(result.suite.notes);  // a result of before
+  const std::string without = header_html(result);
+  result.suite.notes = "no ranking: <b>chance</b> & more";
+  const std::string html = header_html(result);
+  const std::string added = "<p>no ranking: &lt;b&gt;chance&lt;/b&gt; &amp; more</p>\n";
+  CHECK(count_of(html, added) == 1);
+  CHECK(html.size() == without.size() + added.size());
+  // They are read back from the file, and are no further value.
+  const auto read = nlohmann::json(result).get<result::Result>();
+  CHECK(read.suite.notes == result.suite.notes);
+  CHECK(nlohmann::json(result)["attnbench"]["suite"]["notes"] == *result.suite.notes);
+}
+
 TEST_CASE("the verdict's words cannot end an element of the page", "[page]") {
   verdict::Verdict verdict;
   verdict.sentence = "On <script>a</script> & b: c.";
