@@ -247,14 +247,51 @@ TEST_CASE("scores of classes have no context, and count what was taken for what"
   CHECK(evaluate_all(*model, data, Split::test, 40).sum().confusion == scores.confusion);
 }
 
-TEST_CASE("pooling last finds the last real token where others before it are masked",
+TEST_CASE("pooling first and last find real tokens where others around them are masked",
           "[classifier]") {
-  const Classifier last(classifying(Pooling::last).classifier, small(Pattern::bidirectional), 1);
+  const Problem problem = small(Pattern::bidirectional);
+  const Classifier first(classifying(Pooling::first).classifier, problem, 1);
+  const Classifier last(classifying(Pooling::last).classifier, problem, 1);
   const at::Tensor x = at::arange(2 * 6 * 16, at::kDouble).view({2, 6, 16});
   Batch batch;
   batch.tokens = at::zeros({2, 6}, at::kLong);
   batch.real = at::zeros({2, 6}, at::kBool);
   for (const std::int64_t t : {0, 2, 5}) batch.real[0][t].fill_(true);
   for (const std::int64_t t : {2, 4}) batch.real[1][t].fill_(true);
+  CHECK(at::equal(first.pooled(x, key_mask_of(batch)), at::stack({x[0][0], x[1][2]})));
   CHECK(at::equal(last.pooled(x, key_mask_of(batch)), at::stack({x[0][5], x[1][4]})));
+}
+
+TEST_CASE("padding on the left: pooling cls refuses it, first begins behind it", "[classifier]") {
+  const Problem problem = small(Pattern::bidirectional);
+  Batch batch;
+  batch.tokens = some_ids();
+  batch.labels = at::zeros({2}, at::kLong);
+  batch.real = at::ones({2, 7}, at::kBool);
+  batch.real[1].narrow(0, 0, 3).fill_(false);
+  const auto cls_model = [&](bool masks_between) {
+    ModelOptions options = classifying(Pooling::cls);
+    options.classifier.masks_between = masks_between;
+    Problem longer = problem;
+    longer.length = longer.key_length = mix_length(options, 7);
+    return model_of("softmax", longer, options);
+  };
+  const auto cls = cls_model(false);
+  CHECK_THROWS_AS(labelled_logits(*cls, batch), UsageError);
+  CHECK_THROWS_WITH(labelled_logits(*cls, batch),
+                    Catch::Contains("pooling cls") && Catch::Contains("sequence 1") &&
+                        Catch::Contains("expected padding after the tokens"));
+  CHECK(labelled_logits(*cls_model(true), batch).sizes() == at::IntArrayRef({2, 3}));  // of images
+  Batch right = batch;
+  right.real = at::ones({2, 7}, at::kBool);
+  right.real[1].narrow(0, 4, 3).fill_(false);
+  CHECK_NOTHROW(labelled_logits(*cls, right));
+
+  // The four real tokens alone, and behind three others that are masked: the same logits, for the
+  // model has no positions.
+  const auto first = model_of("softmax", problem, classifying(Pooling::first));
+  const at::Tensor real = batch.tokens.narrow(0, 1, 1).narrow(1, 3, 4);
+  CHECK(greatest(labelled_logits(*first, batch)[1] - first->forward(real)[0]) < 1e-12);
+  batch.tokens[1].narrow(0, 0, 3).fill_(9);
+  CHECK(greatest(labelled_logits(*first, batch)[1] - first->forward(real)[0]) < 1e-12);
 }
