@@ -32,58 +32,6 @@ double greatest(const at::Tensor& difference) { return difference.abs().max().it
 
 }  // namespace
 
-TEST_CASE("the softmax models of Skyformer have its numbers of weights", "[classifier]") {
-  // Chen et al. 2021, its code: width 64, 2 heads of 32, MLPs of 128, biases everywhere.
-  struct Task {
-    std::int64_t vocabulary, length, classes, towers, weights;
-  };
-  for (const Task& task :
-       {Task{32, 2048, 10, 1, 209802}, Task{512, 4096, 2, 1, 370562}, Task{512, 4096, 2, 2, 395138},
-        Task{256, 1024, 10, 1, 158602}, Task{512, 1024, 2, 1, 173954}}) {
-    Problem problem = small(Pattern::bidirectional);
-    problem.length = problem.key_length = task.length;
-    problem.head_dim = problem.value_dim = 32;
-    ModelOptions options;
-    options.vocabulary = task.vocabulary;
-    options.mlp_width = 128;
-    options.positions = Positions::learned;
-    options.projection_bias = true;
-    options.classifier = {task.classes, task.towers, Pooling::mean_padded};
-    options.classifier.width = 128;
-    const auto model = model_of("softmax", problem, options);
-    CHECK(weights_in(*model) == task.weights);
-    const std::int64_t projections = 2 * 4 * (64 * 64 + 64);
-    CHECK(weights_around(options, problem) + projections == task.weights);
-  }
-}
-
-TEST_CASE("the models of Latte have its numbers of weights", "[classifier]") {
-  // Dolga et al. 2024, its code, by hand to 0.5 %: L = 40 or L = D, GELU MLPs of 4 D, no last norm.
-  struct Task {
-    std::int64_t vocabulary, width, latents, classes, towers;
-    double weights;
-  };
-  for (const Task& task : {Task{19, 128, 40, 10, 1, 1.055e6}, Task{260, 256, 256, 2, 1, 4.80e6},
-                           Task{260, 128, 40, 2, 2, 1.15e6}, Task{256, 512, 512, 10, 1, 19.0e6},
-                           Task{0, 256, 256, 2, 1, 4.73e6}}) {
-    Problem problem = small(Pattern::bidirectional);
-    problem.heads = problem.kv_heads = 4;
-    problem.head_dim = problem.value_dim = task.width / 4;
-    ModelOptions options;
-    options.layers = 6;
-    options.vocabulary = task.vocabulary;
-    options.positions = Positions::sinusoidal;
-    options.final_norm = false;
-    options.input = task.vocabulary == 0 ? ModelInput::values : ModelInput::tokens;
-    options.classifier = {task.classes, task.towers, Pooling::mean};
-    if (task.towers == 2) options.classifier.width = task.width;
-    const std::int64_t mixes =
-        6 * (2 * task.width * task.latents + 2 * task.width * task.width);  // queries to output
-    CHECK(static_cast<double>(weights_around(options, problem) + mixes) ==
-          Approx(task.weights).epsilon(5e-3));
-  }
-}
-
 TEST_CASE("each pooling is what it says", "[classifier]") {
   const Problem problem = small(Pattern::bidirectional);
   const at::Tensor x = at::arange(2 * 7 * 8, at::kDouble).view({2, 7, 8}).sin();
