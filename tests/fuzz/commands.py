@@ -18,7 +18,7 @@ from command_words import (
     WEIGHTS,
     WRITING_FLAGS,
 )
-from kind import FIXTURE, TINY_SUITE, Kind, copy_run, ended_in_the_middle
+from kind import FIXTURE, SOURCES, TINY_SUITE, Kind, copy_run, ended_in_the_middle
 from oracle import EXIT_CODES, Case
 
 # In place of programs that a command starts: no job reaches a cluster, none is in its queue, and
@@ -68,6 +68,7 @@ class Commands(Kind):
         # Copies: a command may write to what it is given.
         (folder / "tiny.json").write_text(json.dumps(TINY_SUITE))
         shutil.copy(FIXTURE, folder / "result.json")
+        shutil.copy(SOURCES / "tests" / "benchmarks" / "counts.json", folder / "counts.json")
         copy_run(self.tiny_run(), folder / "tiny_run")
         copy_run(self.submission(), folder / "submission")
         stand_ins = write_stand_ins(self.scratch / "stand_ins")

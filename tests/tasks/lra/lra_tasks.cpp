@@ -152,7 +152,8 @@ TEST_CASE("what mixes neighbours is refused where black pixels are masked betwee
           "[lra]") {
   DataFolder folder;
   folder.prepare("lra.pathfinder", small_pathfinder());
-  const Settings plain = with(small_pathfinder(), {{"width", n(16)}, {"heads", n(2)}});
+  const Settings plain =
+      with(small_pathfinder(), {{"width", n(16)}, {"heads", n(2)}, {"batch", n(2)}});
   const Settings masked = with(plain, {{"image_mask", s("zero_is_pad")}});
   const auto support = [&](const char* mechanism, const Settings& settings,
                            const Settings& options) {
