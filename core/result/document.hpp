@@ -28,6 +28,7 @@ struct SuiteInfo {
   std::string name;
   std::optional<std::string> title;
   std::optional<std::string> source;  ///< paper, figure or table
+  std::optional<std::string> notes;   ///< what a reader should know before or beside the numbers
   std::string published;              ///< file of published numbers
   std::string hash;                   ///< of the file's bytes
   std::string profile;

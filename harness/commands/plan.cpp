@@ -92,10 +92,11 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
     by_label[label].add(totals);
     all.add(totals);
   }
-  const std::string profile = planned.suite.header.get<result::SuiteInfo>().profile;
-  std::cout << document.name << (profile.empty() ? "" : ", profile " + profile) << ": " << all.cells
-            << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
+  const auto info = planned.suite.header.get<result::SuiteInfo>();
+  std::cout << document.name << (info.profile.empty() ? "" : ", profile " + info.profile) << ": "
+            << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
+  if (info.notes) std::cout << "  " << result::quotable(*info.notes, 600) << "\n";
   std::vector<Row> rows{
       {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));

@@ -128,6 +128,7 @@ std::string header_html(const result::Result& result) {
   const std::string name = suite.name.empty() ? "attnbench" : suite.name;
   std::string html = element("h1", suite.title.value_or(name)) + "\n";
   if (suite.source) html += element("p", *suite.source) + "\n";
+  if (suite.notes) html += element("p", *suite.notes) + "\n";
   std::string about = "suite " + name;
   if (!suite.profile.empty()) about += ", profile " + suite.profile;
   html += element("p", about + ". " + result::status_line(result) + ".", " class=\"dim\"") + "\n";

@@ -39,6 +39,9 @@ class PreparedRows final : public training::DataSet {
   }
   std::string content_hash() const override { return cache_->content_hash(); }
   std::int64_t towers() const override { return cache_->description().towers; }
+  std::string masks_between() const override {
+    return reading_.zero_is_padding ? "image_mask=zero_is_pad" : "";
+  }
   training::Batch batch(training::Split split, std::size_t segment,
                         const std::vector<std::int64_t>& examples) const override;
 

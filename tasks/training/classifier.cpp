@@ -26,19 +26,37 @@ Classifier::Classifier(const ClassifierOptions& options, const Problem& problem,
   }
 }
 
+void Classifier::expect_no_padding_after_cls(const at::Tensor& real) const {
+  if (!options_.has_cls() || options_.masks_between) return;
+  const at::Tensor padded = real.select(1, 0).logical_not();
+  if (!padded.any().item<bool>()) return;
+  const auto sequence = padded.nonzero()[0][0].item<std::int64_t>();
+  throw UsageError("pooling cls: padding stands before the tokens of sequence " +
+                   std::to_string(sequence) +
+                   " of a batch, behind the token that is read; expected padding after the tokens, "
+                   "or pooling mean, first or last");
+}
+
 at::Tensor Classifier::pooled(const at::Tensor& features, const at::Tensor& key_mask) const {
+  const auto at_places = [&](const at::Tensor& places) {
+    const at::Tensor index = places.view({-1, 1, 1}).expand({-1, 1, features.size(2)});
+    return features.gather(1, index).squeeze(1);
+  };
+  // Not 0 or the number of real tokens: black pixels that are masked stand before and between them.
+  const auto numbers = [&] {
+    return at::arange(key_mask.size(1), key_mask.options().dtype(at::kLong));
+  };
   switch (options_.pooling) {
     case Pooling::cls:
-    case Pooling::first:
       return features.select(1, 0);
-    case Pooling::last: {
-      if (!key_mask.defined()) return features.select(1, -1);
-      // Not the number of real tokens: black pixels that are masked stand between others.
-      const at::Tensor numbers = at::arange(key_mask.size(1), key_mask.options().dtype(at::kLong));
-      const at::Tensor last = (key_mask * numbers).amax(1);
-      const at::Tensor place = last.view({-1, 1, 1}).expand({-1, 1, features.size(2)});
-      return features.gather(1, place).squeeze(1);
+    case Pooling::first: {
+      if (!key_mask.defined()) return features.select(1, 0);
+      const std::int64_t tokens = key_mask.size(1);
+      return at_places(tokens - (key_mask * (tokens - numbers())).amax(1));
     }
+    case Pooling::last:
+      if (!key_mask.defined()) return features.select(1, -1);
+      return at_places((key_mask * numbers()).amax(1));
     case Pooling::mean:
     case Pooling::mean_padded:
       break;

@@ -31,6 +31,8 @@ struct ClassifierOptions {
   std::int64_t width = 0;
   std::int64_t layers = 2;
   HeadActivation activation = HeadActivation::relu;
+  /// Whether the data mask tokens before or between real ones; else padding follows these.
+  bool masks_between = false;
 
   bool has_cls() const { return classes > 0 && pooling == Pooling::cls; }
 };

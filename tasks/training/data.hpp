@@ -52,7 +52,7 @@ struct Batch {
   /// all tokens are real.
   at::Tensor lengths = {};
   /// [B, T] bool, where real tokens do not all come first: true at the real ones, at least one of
-  /// each sequence. Undefined: `lengths` says all.
+  /// each sequence. Undefined: `lengths` says all. The data set says why: masks_between.
   at::Tensor real = {};
   /// [B, T] float32: one number a token, for a model that reads numbers; `tokens` is undefined
   /// then.
@@ -90,6 +90,9 @@ class DataSet {
   virtual std::int64_t classes() const { return 0; }
   /// The number of sequences of an example that is classified: 1 or 2.
   virtual std::int64_t towers() const { return 1; }
+  /// The setting by which batches mask tokens before or between real ones (Batch::real), such as
+  /// "image_mask=zero_is_pad"; empty where padding follows the real tokens.
+  virtual std::string masks_between() const { return ""; }
   /// The training labels of these examples. Example numbers may exceed the segment's size. Safe to
   /// call from several threads.
   virtual Batch batch(Split split, std::size_t segment,

@@ -112,6 +112,7 @@ Scores SplitScores::sum() const {
 }
 
 at::Tensor labelled_logits(Model& model, const Batch& batch, const Dropout& dropout) {
+  if (batch.real.defined()) model.expect_readable(batch.real);
   const at::Tensor mask = key_mask_of(batch);
   const at::Tensor features = model.features(batch.input(), mask, dropout);
   if (!batch.positions.defined()) return model.classified(features, mask);

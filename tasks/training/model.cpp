@@ -242,6 +242,10 @@ at::Tensor Model::decoded(const at::Tensor& features, const at::Tensor& places) 
   return decoder_->forward(features, places);
 }
 
+void Model::expect_readable(const at::Tensor& real) const {
+  if (classifier_) classifier_->expect_no_padding_after_cls(real);
+}
+
 at::Tensor Model::classified(const at::Tensor& features, const at::Tensor& key_mask) const {
   if (!classifier_) throw std::logic_error("the model has a token head, and no classifier");
   const AutocastScope scope(embedding_.device(), products_);

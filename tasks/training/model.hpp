@@ -87,6 +87,9 @@ class Model : public torch::nn::Module {
                       const Dropout& dropout = {});
   /// The token head's logits.
   at::Tensor head(const at::Tensor& features) const;
+  /// Throws UsageError where the classifier's pooling cannot do with this mask [B, T], as
+  /// Classifier::expect_no_padding_after_cls says. Waits for the device.
+  void expect_readable(const at::Tensor& real) const;
   /// The classifier's logits, from features of whole sequences and the mask of their real tokens.
   at::Tensor classified(const at::Tensor& features, const at::Tensor& key_mask) const;
   /// The input of the head [N, C] for `places` [N], from features [N, C] that encode whole

@@ -79,6 +79,25 @@ Forecast forecast_training_mix(const Registry& registry, const Cell& cell,
   return forecast;
 }
 
+/// Refuses what mixes neighbouring tokens whatever the key mask says, where `masked`, a setting,
+/// masks tokens between others: it would take in what is to be left out.
+Support mask_support(const std::string& mechanism, const Options& options,
+                     const ModelOptions& model, const std::string& masked) {
+  if (masked.empty()) return {};
+  const std::string why = " mixes neighbouring tokens, and " + masked +
+                          " leaves tokens between others out, which it would take in: choose ";
+  const auto found = options.values().find("before");
+  const auto* before =
+      found == options.values().end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (before != nullptr && *before != "none") {
+    return Support::no(mechanism + ": before=" + *before + why + "before=none, or no such mask");
+  }
+  if (model.layout == Layout::convolution_first) {
+    return Support::no("layout=convolution_first" + why + "layout=mechanism, or no such mask");
+  }
+  return {};
+}
+
 double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast,
                      bool biases) {
   const SingleThread alone;
@@ -198,6 +217,7 @@ ModelOptions TrainingTask::model_options(const Options& settings, const DataSet&
   ModelOptions model = model_options(settings);
   model.classifier.classes = data.classes();
   model.classifier.towers = data.towers();
+  model.classifier.masks_between = !data.masks_between().empty();
   return model;
 }
 
@@ -208,6 +228,8 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   require_consistent(model, problem);
   Forecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
+  if (!forecast.support) return forecast;
+  forecast.support = mask_support(cell.mechanism, forecast.options, model, data->masks_between());
   if (!forecast.support) return forecast;
   if (model.positions == Positions::rotary) {
     const SingleThread alone;

@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
 """What the fuzzers must see, shown to them by programs that misbehave."""
 
+import os
 import random
+import re
+import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import arrays
+import commands
 import fuzz
 import mutate
 import oracle
@@ -119,6 +124,65 @@ class Mutations(unittest.TestCase):
             fuzz.gist('a/b.json:12: /x/y: "one" is 3.5'),
             fuzz.gist('/tmp/c.json:7: /z: "two" is 1e9'),
         )
+
+
+class CommandLines(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name)
+        self.folder = self.scratch / "case"
+        self.folder.mkdir()
+        # What cases start from is there already, so that no program is needed.
+        for start in ("tiny_run", "submission"):
+            (self.scratch / start).mkdir()
+            (self.scratch / start / "file").write_text("as it was")
+        self.kind = commands.Commands("/bin/false", self.scratch)
+
+    def test_every_command_is_tried(self):
+        source = (fuzz.SOURCES / "harness" / "commands" / "command.hpp").read_text()
+        known = set(re.findall(r"void add_(\w+)\(CommandLine", source))
+        measures_for_minutes = {"doctor"}
+        self.assertGreater(len(known), 20)
+        self.assertEqual(known - measures_for_minutes, set(commands.COMMANDS))
+        for command, flags in commands.COMMANDS.items():
+            self.assertEqual(set(flags) - set(commands.FLAGS), set(), command)
+
+    def test_no_command_line_measures_figures_or_writes_outside_its_folder(self):
+        tried = set()
+        with (
+            unittest.mock.patch.object(commands.shutil, "copy"),
+            unittest.mock.patch.object(commands, "copy_run"),
+        ):
+            for i in range(1500):
+                case = self.kind.case(random.Random(f"safe {i}"), self.folder)
+                command, *words = case.arguments
+                tried.add(command)
+                for word in words:
+                    flag, equals, value = word.partition("=")
+                    if command == "figures":
+                        self.assertNotIn(flag, commands.NEVER)
+                    if flag in commands.WRITING_FLAGS:
+                        self.assertTrue(equals, words)
+                        written = os.path.normpath(self.folder / value)
+                        self.assertTrue(written.startswith(str(self.folder)), written)
+        self.assertLessEqual(set(commands.COMMANDS), tried)
+
+    def test_cases_have_copies_and_stand_ins(self):
+        case = self.kind.case(random.Random("one"), self.folder)
+        for file in ("result.json", "tiny_run/file", "submission/file"):
+            (self.folder / file).write_text("changed")
+        self.assertEqual((self.scratch / "tiny_run" / "file").read_text(), "as it was")
+        self.assertEqual((self.scratch / "submission" / "file").read_text(), "as it was")
+        self.assertNotEqual(commands.FIXTURE.read_text(), "changed")
+        for name in ("sbatch", "squeue", "valgrind"):
+            found = shutil.which(name, path=case.environment["PATH"])
+            self.assertEqual(found, str(self.scratch / "stand_ins" / name))
+
+    def test_words_that_write_into_the_sources_are_taken_away(self):
+        words = ["latte_v1", "--run", "--json", "--readme", "--again=x", "--draw"]
+        self.assertEqual(commands.allowed("figures", words), ["latte_v1", "--json"])
+        self.assertEqual(commands.allowed("submit", words), words)
 
 
 if __name__ == "__main__":

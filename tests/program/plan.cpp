@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/process.hpp"
 
 namespace {
@@ -52,6 +53,39 @@ TEST_CASE("plan: what cannot be done is listed with its reason", "[program]") {
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out, Catch::Contains("unsupported, 1 cell: "));
+}
+
+TEST_CASE("plan: the notes of a suite are those of the profile, without control characters",
+          "[program]") {
+  const TemporaryFolder folder;
+  write_file(folder / "noted.json", R"({
+    "name": "noted", "task": "kernel", "set": {"length": 8}, "mechanisms": ["softmax"],
+    "notes": "for \u001b[31mGPUs",
+    "profiles": {"quick": {"notes": "no ranking"}, "silent": {"notes": null}}})");
+  const std::string suite = folder / "noted.json";
+  const Finished whole = plan({suite});
+  INFO(whole.err);
+  REQUIRE(whole.exit_code == 0);
+  CHECK_THAT(whole.out, Catch::Contains("  for \\u001b[31mGPUs\n"));
+  const Finished quick = plan({suite, "--profile", "quick"});
+  CHECK_THAT(quick.out, Catch::Contains("  no ranking\n") && !Catch::Contains("GPUs"));
+  const Finished silent = plan({suite, "--profile", "silent"});
+  CHECK_THAT(silent.out, !Catch::Contains("GPUs") && !Catch::Contains("no ranking"));
+  const Json planned = Json::parse(plan({suite, "--profile", "quick", "--json"}).out).at(0);
+  CHECK(planned["suite"]["notes"] == "no ranking");
+}
+
+TEST_CASE("plan: paper profiles of Long Range Arena say that they are for GPUs", "[program]") {
+  for (const char* name : {"latte_v1_table_2", "latte_v2_table_3", "lavo_table_11"}) {
+    INFO(name);
+    const std::string suite = std::string(ATTNBENCH_SOURCE_DIR "/suites/") + name + ".json";
+    CHECK_THAT(plan({suite, "--profile", "paper"}).out, Catch::Contains("is for GPUs"));
+    const Finished quick = plan({suite, "--profile", "quick"});
+    REQUIRE(quick.exit_code == 0);
+    CHECK_THAT(quick.out, !Catch::Contains("is for GPUs"));
+    const bool has_pathfinder = std::string(name) == "latte_v1_table_2";
+    CHECK((quick.out.find("Pathfinder stays at chance") != quick.out.npos) == has_pathfinder);
+  }
 }
 
 TEST_CASE("plan: the catalogue and forecasts once cached, it answers in under 50 ms", "[program]") {

@@ -45,6 +45,45 @@ TEST_CASE("a page begins with the verdict, contents and links to its data", "[pa
   CHECK_THAT(html, Contains("makeSortable"));
 }
 
+TEST_CASE("the notes of a suite stand in the header, and cannot end an element", "[page]") {
+  result::Result result = section_of("quickstart").result;
+  CHECK_FALSE(result.suite.notes);  // a result of before
+  const std::string without = header_html(result);
+  result.suite.notes = "no ranking: <b>chance</b> & more";
+  const std::string html = header_html(result);
+  const std::string added = "<p>no ranking: &lt;b&gt;chance&lt;/b&gt; &amp; more</p>\n";
+  CHECK(count_of(html, added) == 1);
+  CHECK(html.size() == without.size() + added.size());
+  // They are read back from the file, and are no further value.
+  const auto read = nlohmann::json(result).get<result::Result>();
+  CHECK(read.suite.notes == result.suite.notes);
+  CHECK(nlohmann::json(result)["attnbench"]["suite"]["notes"] == *result.suite.notes);
+}
+
+TEST_CASE("a BLAS that is slow for the CPU is said in red, with what to install", "[page]") {
+  result::Result result = section_of("quickstart").result;
+  const std::string red = "<p class=\"note bad\">";
+  // FLOP/s of multiply-adds and of products, on all threads and on one.
+  const auto header_with = [&](double multiply_adds, double product, const char* kind) {
+    result::Values& rates = result.ceilings["cpu"];
+    rates = result::Values();
+    rates["fma_float32_flops_per_second"] = 2 * multiply_adds;
+    rates["gemm_float32_flops_per_second"] = 2 * product;
+    rates["fma_float32_one_thread_flops_per_second"] = multiply_adds;
+    rates["gemm_float32_one_thread_flops_per_second"] = product;
+    result.machine.blas = result::Blas{};
+    result.machine.blas->kind = kind;
+    return header_html(result);
+  };
+  CHECK(count_of(header_with(230e9, 193e9, "openblas"), red) == 0);
+  const std::string reference = header_with(230e9, 3e9, "reference");
+  CHECK(count_of(reference, red) == 1);
+  const std::string note = reference.substr(reference.find(red));
+  CHECK_THAT(note.substr(0, note.find("</p>")),
+             Contains("Matrix products reach 1 %") && Contains("libopenblas0-openmp"));
+  CHECK_THAT(header_with(230e9, 3e9, "mkl"), Contains(red) && Contains("BLAS is mkl"));
+}
+
 TEST_CASE("the verdict's words cannot end an element of the page", "[page]") {
   verdict::Verdict verdict;
   verdict.sentence = "On <script>a</script> & b: c.";

@@ -148,6 +148,59 @@ TEST_CASE("images have a token for each pixel, and no lengths", "[lra]") {
                     Contains("1024 pixels"));
 }
 
+TEST_CASE("what mixes neighbours is refused where black pixels are masked between others",
+          "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.pathfinder", small_pathfinder());
+  const Settings plain =
+      with(small_pathfinder(), {{"width", n(16)}, {"heads", n(2)}, {"batch", n(2)}});
+  const Settings masked = with(plain, {{"image_mask", s("zero_is_pad")}});
+  const auto support = [&](const char* mechanism, const Settings& settings,
+                           const Settings& options) {
+    const tasks::Cell cell = make_cell("lra.pathfinder", mechanism, "auto", settings, options);
+    return training_task("lra.pathfinder").forecast(registry(), cell).support;
+  };
+  for (const char* mechanism : {"latte", "window", "macchiato"}) {
+    for (const char* before : {"conv", "rg_lru"}) {
+      for (const char* directions : {"forward", "both"}) {
+        INFO(mechanism << " " << before << " " << directions);
+        const Settings options{{"before", s(before)}, {"directions", s(directions)}};
+        CHECK(support(mechanism, plain, options).reason.empty());
+        const Support refused = support(mechanism, masked, options);
+        CHECK_FALSE(refused);
+        CHECK_THAT(refused.reason, Contains(mechanism + std::string(": before=") + before) &&
+                                       Contains("image_mask=zero_is_pad") &&
+                                       Contains("choose before=none"));
+      }
+    }
+    CHECK(support(mechanism, masked, {{"before", s("none")}}).reason.empty());
+  }
+  CHECK(support("rg_lru", masked, {{"directions", s("both")}}).reason.empty());
+  const Settings layout{{"layout", s("convolution_first")}};
+  CHECK(support("softmax", with(plain, layout), {}).reason.empty());
+  CHECK_THAT(support("softmax", with(masked, layout), {}).reason,
+             Contains("layout=convolution_first") && Contains("image_mask=zero_is_pad"));
+}
+
+TEST_CASE("a cls token may stand before black pixels", "[lra]") {
+  DataFolder folder;
+  folder.prepare("lra.pathfinder", small_pathfinder());
+  const Settings settings = with(small_pathfinder(), {{"width", n(16)},
+                                                      {"heads", n(2)},
+                                                      {"layers", n(1)},
+                                                      {"batch", n(2)},
+                                                      {"epochs", n(1)},
+                                                      {"pooling", s("cls")},
+                                                      {"image_mask", s("zero_is_pad")}});
+  const auto data = data_of("lra.pathfinder", settings);
+  const at::Tensor real = data->batch(Split::train, 0, {0, 1, 2, 3, 4, 5}).real;
+  CHECK_FALSE(real.select(1, 0).any().item<bool>());  // images of Pathfinder begin in black
+  const tasks::Cell cell = make_cell("lra.pathfinder", "linear", "auto", settings);
+  const Ran ran = run_cell(registry(), "lra.pathfinder", cell);
+  CHECK(ran.check["verdict"] == "ok");
+  CHECK(ran.sections["training"]["confusion"].size() == 2);
+}
+
 TEST_CASE("grey levels can be numbers from -1 to 1", "[lra]") {
   DataFolder folder;
   folder.prepare("lra.pathfinder", small_pathfinder());

@@ -32,58 +32,6 @@ double greatest(const at::Tensor& difference) { return difference.abs().max().it
 
 }  // namespace
 
-TEST_CASE("the softmax models of Skyformer have its numbers of weights", "[classifier]") {
-  // Chen et al. 2021, its code: width 64, 2 heads of 32, MLPs of 128, biases everywhere.
-  struct Task {
-    std::int64_t vocabulary, length, classes, towers, weights;
-  };
-  for (const Task& task :
-       {Task{32, 2048, 10, 1, 209802}, Task{512, 4096, 2, 1, 370562}, Task{512, 4096, 2, 2, 395138},
-        Task{256, 1024, 10, 1, 158602}, Task{512, 1024, 2, 1, 173954}}) {
-    Problem problem = small(Pattern::bidirectional);
-    problem.length = problem.key_length = task.length;
-    problem.head_dim = problem.value_dim = 32;
-    ModelOptions options;
-    options.vocabulary = task.vocabulary;
-    options.mlp_width = 128;
-    options.positions = Positions::learned;
-    options.projection_bias = true;
-    options.classifier = {task.classes, task.towers, Pooling::mean_padded};
-    options.classifier.width = 128;
-    const auto model = model_of("softmax", problem, options);
-    CHECK(weights_in(*model) == task.weights);
-    const std::int64_t projections = 2 * 4 * (64 * 64 + 64);
-    CHECK(weights_around(options, problem) + projections == task.weights);
-  }
-}
-
-TEST_CASE("the models of Latte have its numbers of weights", "[classifier]") {
-  // Dolga et al. 2024, its code, by hand to 0.5 %: L = 40 or L = D, GELU MLPs of 4 D, no last norm.
-  struct Task {
-    std::int64_t vocabulary, width, latents, classes, towers;
-    double weights;
-  };
-  for (const Task& task : {Task{19, 128, 40, 10, 1, 1.055e6}, Task{260, 256, 256, 2, 1, 4.80e6},
-                           Task{260, 128, 40, 2, 2, 1.15e6}, Task{256, 512, 512, 10, 1, 19.0e6},
-                           Task{0, 256, 256, 2, 1, 4.73e6}}) {
-    Problem problem = small(Pattern::bidirectional);
-    problem.heads = problem.kv_heads = 4;
-    problem.head_dim = problem.value_dim = task.width / 4;
-    ModelOptions options;
-    options.layers = 6;
-    options.vocabulary = task.vocabulary;
-    options.positions = Positions::sinusoidal;
-    options.final_norm = false;
-    options.input = task.vocabulary == 0 ? ModelInput::values : ModelInput::tokens;
-    options.classifier = {task.classes, task.towers, Pooling::mean};
-    if (task.towers == 2) options.classifier.width = task.width;
-    const std::int64_t mixes =
-        6 * (2 * task.width * task.latents + 2 * task.width * task.width);  // queries to output
-    CHECK(static_cast<double>(weights_around(options, problem) + mixes) ==
-          Approx(task.weights).epsilon(5e-3));
-  }
-}
-
 TEST_CASE("each pooling is what it says", "[classifier]") {
   const Problem problem = small(Pattern::bidirectional);
   const at::Tensor x = at::arange(2 * 7 * 8, at::kDouble).view({2, 7, 8}).sin();
@@ -247,14 +195,51 @@ TEST_CASE("scores of classes have no context, and count what was taken for what"
   CHECK(evaluate_all(*model, data, Split::test, 40).sum().confusion == scores.confusion);
 }
 
-TEST_CASE("pooling last finds the last real token where others before it are masked",
+TEST_CASE("pooling first and last find real tokens where others around them are masked",
           "[classifier]") {
-  const Classifier last(classifying(Pooling::last).classifier, small(Pattern::bidirectional), 1);
+  const Problem problem = small(Pattern::bidirectional);
+  const Classifier first(classifying(Pooling::first).classifier, problem, 1);
+  const Classifier last(classifying(Pooling::last).classifier, problem, 1);
   const at::Tensor x = at::arange(2 * 6 * 16, at::kDouble).view({2, 6, 16});
   Batch batch;
   batch.tokens = at::zeros({2, 6}, at::kLong);
   batch.real = at::zeros({2, 6}, at::kBool);
   for (const std::int64_t t : {0, 2, 5}) batch.real[0][t].fill_(true);
   for (const std::int64_t t : {2, 4}) batch.real[1][t].fill_(true);
+  CHECK(at::equal(first.pooled(x, key_mask_of(batch)), at::stack({x[0][0], x[1][2]})));
   CHECK(at::equal(last.pooled(x, key_mask_of(batch)), at::stack({x[0][5], x[1][4]})));
+}
+
+TEST_CASE("padding on the left: pooling cls refuses it, first begins behind it", "[classifier]") {
+  const Problem problem = small(Pattern::bidirectional);
+  Batch batch;
+  batch.tokens = some_ids();
+  batch.labels = at::zeros({2}, at::kLong);
+  batch.real = at::ones({2, 7}, at::kBool);
+  batch.real[1].narrow(0, 0, 3).fill_(false);
+  const auto cls_model = [&](bool masks_between) {
+    ModelOptions options = classifying(Pooling::cls);
+    options.classifier.masks_between = masks_between;
+    Problem longer = problem;
+    longer.length = longer.key_length = mix_length(options, 7);
+    return model_of("softmax", longer, options);
+  };
+  const auto cls = cls_model(false);
+  CHECK_THROWS_AS(labelled_logits(*cls, batch), UsageError);
+  CHECK_THROWS_WITH(labelled_logits(*cls, batch),
+                    Catch::Contains("pooling cls") && Catch::Contains("sequence 1") &&
+                        Catch::Contains("expected padding after the tokens"));
+  CHECK(labelled_logits(*cls_model(true), batch).sizes() == at::IntArrayRef({2, 3}));  // of images
+  Batch right = batch;
+  right.real = at::ones({2, 7}, at::kBool);
+  right.real[1].narrow(0, 4, 3).fill_(false);
+  CHECK_NOTHROW(labelled_logits(*cls, right));
+
+  // The four real tokens alone, and behind three others that are masked: the same logits, for the
+  // model has no positions.
+  const auto first = model_of("softmax", problem, classifying(Pooling::first));
+  const at::Tensor real = batch.tokens.narrow(0, 1, 1).narrow(1, 3, 4);
+  CHECK(greatest(labelled_logits(*first, batch)[1] - first->forward(real)[0]) < 1e-12);
+  batch.tokens[1].narrow(0, 0, 3).fill_(9);
+  CHECK(greatest(labelled_logits(*first, batch)[1] - first->forward(real)[0]) < 1e-12);
 }
