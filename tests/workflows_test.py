@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the shell steps of the workflows as they are written, with programs that stand in for
-attnbench, git, cmake and apt-get, in a folder like a runner's."""
+"""Runs the shell steps of the workflows and .ci/gate as they are written, with programs that stand in
+for attnbench, git, cmake and apt-get, in a folder like a runner's."""
 
 import os
 import pathlib
@@ -133,6 +133,71 @@ class Steps(unittest.TestCase):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
             for action in re.findall(r"uses: (\S+)", file.read_text()):
                 self.assertRegex(action, r"^[\w-]+/[\w-]+@[0-9a-f]{40}$")
+
+
+class CiGate(unittest.TestCase):
+    """.ci/gate in a repository of two commits; attnbench ends as the test says, by its command."""
+
+    STAND_IN = """#!/bin/sh
+echo "$*" >> "$CALLS"
+[ "$1" = doctor ] && echo "attnbench: too disturbed: by 40 %" >&2
+eval exit "\\${ENDS_$1:-0}"
+"""
+
+    def gate(self, *arguments, commits=2, **ends):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file, text in ((".ci/gate", (ROOT / ".ci/gate").read_text()),
+                               ("build/release/bin/attnbench", self.STAND_IN),
+                               ("bin/cmake", "#!/bin/sh\necho cmake $* >> $CALLS\n"
+                                             "case $PWD in */parent) exit ${ENDS_cmake:-0} ;; esac\n")):
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_text(text)
+                (folder / file).chmod(0o755)
+            (folder / "build/release/CMakeCache.txt").write_text("ATTNBENCH_TORCH:PATH=/some/torch\n")
+            git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", name]
+            subprocess.run(git + ["init", "-q"], check=True)
+            for number in range(commits):
+                subprocess.run(git + ["commit", "-q", "--allow-empty", "-m", str(number)], check=True)
+            environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}",
+                               CALLS=str(folder / "calls"),
+                               **{f"ENDS_{key}": str(code) for key, code in ends.items()})
+            done = subprocess.run(["bash", folder / ".ci/gate", *arguments], env=environment,
+                                  capture_output=True, text=True, timeout=60)
+            self.assertFalse((folder / "build/parent").exists())
+            calls = folder / "calls"
+            return done.returncode, done.stdout + done.stderr, calls.read_text() if calls.exists() else ""
+
+    def test_verdicts(self):
+        for code, wanted, words in ((0, 0, "2 passed, 0 failed, 0 skipped"),
+                                    (1, 1, "not ok: a kernel is slower"),
+                                    (3, 0, "1 passed, 0 failed, 1 skipped"),
+                                    (4, 0, "warning: not every cell has a verdict"),
+                                    (5, 1, "not ok: a cell crashed"),
+                                    (2, 1, "not ok: attnbench ab")):
+            ended, output, calls = self.gate(ab=code)
+            self.assertEqual(ended, wanted, output)
+            self.assertIn(words, output)
+            self.assertIn("the parent was built in", output)
+            self.assertIn("ab --base build/parent/build/release --new build/release", calls)
+            self.assertIn("-DATTNBENCH_CUDA=OFF -DATTNBENCH_TORCH=/some/torch", calls)
+
+    def test_what_is_skipped_is_said(self):
+        for words, calling in (("too disturbed: by 40 %", {"doctor": 4}),
+                               ("attnbench doctor: ", {"doctor": 3}),
+                               ("no parent commit", {"commits": 1}),
+                               ("the parent does not build", {"cmake": 1})):
+            ended, output, calls = self.gate(**calling)
+            self.assertEqual(ended, 0, output)
+            self.assertRegex(output, f"skipped: the comparison with the parent commit: .*{words}")
+            self.assertIn("1 passed, 0 failed, 1 skipped", output)
+            self.assertNotIn("ab --base", calls)
+        self.assertIn("it was given no time", self.gate("0")[1])
+
+    def test_counts_that_grew_fail(self):
+        ended, output, _ = self.gate(gate=1)
+        self.assertEqual(ended, 1)
+        self.assertIn("1 passed, 1 failed, 0 skipped", output)
 
 
 if __name__ == "__main__":
