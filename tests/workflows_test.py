@@ -60,13 +60,13 @@ class Runner:
             file.write_text(STAND_IN)
             file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
-    def run(self, script, ends_with=0):
+    def run(self, script, more=None, ends_with=0):
         """Exit code, output, calls and the job's summary; GitHub's shell for containers is sh -e."""
         environment = dict(os.environ, PATH=f"{self.folder}/bin:{os.environ['PATH']}",
                            CALLS=str(self.folder / "calls"), ENDS_WITH=str(ends_with),
                            GITHUB_STEP_SUMMARY=str(self.folder / "summary"),
                            ATTNBENCH_REPOSITORY="https://example.org/a.git", ATTNBENCH_VERSION="v1",
-                           ATTNBENCH_BASE="v1", ATTNBENCH_NEW="v2")
+                           ATTNBENCH_BASE="v1", ATTNBENCH_NEW="v2", **(more or {}))
         for name in ("calls", "summary", "gate.md", "speed.md"):
             (self.folder / name).unlink(missing_ok=True)
         done = subprocess.run(["sh", "-e", "-c", script], cwd=self.folder, env=environment,
@@ -81,27 +81,66 @@ class Steps(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.runner = Runner(self.temporary.name)
 
-    def measure(self, file, program):
+    def measure(self, file, call):
         script = steps(file)["Measure both in turns"]
         for code, wanted in ((0, 0), (1, 1), (3, 3), (4, 0), (5, 5)):
-            ended, output, calls, summary = self.runner.run(script, code)
+            ended, output, calls, summary = self.runner.run(script, ends_with=code)
             self.assertEqual(ended, wanted, output)
             self.assertEqual("::warning::" in output, code == 4)
             self.assertEqual(summary, "the verdict\n")
-            self.assertIn(f"{program} ab --base ", calls)
+            self.assertIn(call, calls)
             self.assertIn(" --gate ", calls)
             self.assertNotIn("${{", script)  # nothing is pasted into a shell
 
     def test_gate(self):
-        self.measure(WORKFLOWS / "gate.yml", "new/attnbench")
+        self.measure(WORKFLOWS / "gate.yml", "new/attnbench ab --base base/build/release --new new/build/release ")
         code, output, calls, _ = self.runner.run(steps(WORKFLOWS / "gate.yml")["Build both"])
         self.assertEqual(code, 0, output)
         self.assertIn("base/attnbench --yes", calls)
         self.assertIn("new/attnbench --yes", calls)
 
+    def test_the_comment_is_posted_once_and_then_replaced(self):
+        script = steps(WORKFLOWS / "gate.yml")["Post the verdict in place of the last"]
+        self.assertNotIn("${{", script)
+        marker = "<!-- attnbench ab ci_kernels -->"
+        gh = self.runner.folder / "bin/gh"
+        gh.write_text('#!/bin/sh\necho "$*" >> "$CALLS"\n'
+                      '[ "$2" = --paginate ] && cat "$(dirname "$CALLS")/there" || true\n')
+        gh.chmod(0o755)
+
+        def calls(comments, verdict=f"{marker}\n1 SLOW\n"):
+            (self.runner.folder / "there").write_text(
+                "".join("\t".join(one) + "\n" for one in comments))
+            file = self.runner.folder / "verdict"
+            file.write_text(verdict)
+            code, output, called, _ = self.runner.run(
+                ("cp verdict gate.md\n" if verdict else "") + script,
+                {"COMMENTS": "repos/o/r/issues/7/comments", "COMMENT": "repos/o/r/issues/comments"})
+            self.assertEqual(code, 0, output)
+            return called
+
+        bot, somebody = "github-actions[bot]", "somebody"
+        posted = "--method POST repos/o/r/issues/7/comments --field body=@gate.md"
+        self.assertIn(posted, calls([]))
+        self.assertIn(posted, calls([("1", somebody, marker), ("2", bot, "<!-- attnbench ab other -->")]))
+        replaced = calls([("1", somebody, marker), ("2", bot, "hello"), ("3", bot, marker + "\\r")])
+        self.assertIn("--method PATCH repos/o/r/issues/comments/3 --field body=@gate.md", replaced)
+        self.assertNotIn("POST", replaced)
+        self.assertEqual(calls([], ""), "")  # nothing was measured
+
+    def test_only_the_job_that_comments_may_write(self):
+        for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
+            text = file.read_text()
+            self.assertIn("\npermissions: {}\n", text)
+            job = text.split("\n  comment:\n")
+            self.assertNotIn(": write", job[0])
+            if len(job) == 2:
+                self.assertIn("head.repo.full_name == github.repository", job[1])
+                self.assertNotIn("checkout", job[1])  # nothing of the pull request runs there
+
     def test_plugin(self):
         file = TEMPLATES / "plugin.yml"
-        self.measure(file, "attnbench/attnbench")
+        self.measure(file, "attnbench/attnbench ab example_mechanism example_mechanism_new --plugin base/")
         code, output, calls, _ = self.runner.run(steps(file)["Build attnbench and both plugins"])
         self.assertEqual(code, 0, output)
         self.assertIn("checkout v1", calls)
@@ -110,7 +149,7 @@ class Steps(unittest.TestCase):
 
     def test_suite(self):
         file = TEMPLATES / "suite.yml"
-        self.measure(file, "new/attnbench")
+        self.measure(file, "new/attnbench ab --base base/build/release --new new/build/release suite/")
         code, output, calls, _ = self.runner.run(steps(file)["Build both versions and check the suite"])
         self.assertEqual(code, 0, output)
         self.assertIn("-C base checkout v1", calls)
@@ -120,7 +159,7 @@ class Steps(unittest.TestCase):
     def test_a_failed_build_ends_the_job(self):
         for file, name in ((WORKFLOWS / "gate.yml", "Build both"),
                            (TEMPLATES / "plugin.yml", "Build attnbench and both plugins")):
-            self.assertNotEqual(self.runner.run(steps(file)[name], 3)[0], 0)
+            self.assertNotEqual(self.runner.run(steps(file)[name], ends_with=3)[0], 0)
 
     def test_every_step_is_shell(self):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
