@@ -379,7 +379,7 @@ def counts(arguments):
         for percent in [0] + arguments.percents:
             call = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                     "--toggle-collect=attnbench_counted", str(program),
-                    "causal_product.float32.forward", str(percent), str(length)]
+                    f"causal_product.float32.forward.{length}", str(percent)]
             try:
                 done = subprocess.run(call, capture_output=True, text=True)
             except OSError as error:
