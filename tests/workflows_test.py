@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the shell steps of the workflows as they are written, with programs that stand in for
-attnbench, git, cmake and apt-get, in a folder like a runner's."""
+"""Runs the shell steps of the workflows and .ci/gate as they are written, with programs that stand in
+for attnbench, git, cmake and apt-get, in a folder like a runner's."""
 
 import os
 import pathlib
@@ -60,13 +60,13 @@ class Runner:
             file.write_text(STAND_IN)
             file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
-    def run(self, script, ends_with=0):
+    def run(self, script, more=None, ends_with=0):
         """Exit code, output, calls and the job's summary; GitHub's shell for containers is sh -e."""
         environment = dict(os.environ, PATH=f"{self.folder}/bin:{os.environ['PATH']}",
                            CALLS=str(self.folder / "calls"), ENDS_WITH=str(ends_with),
                            GITHUB_STEP_SUMMARY=str(self.folder / "summary"),
                            ATTNBENCH_REPOSITORY="https://example.org/a.git", ATTNBENCH_VERSION="v1",
-                           ATTNBENCH_BASE="v1", ATTNBENCH_NEW="v2")
+                           ATTNBENCH_BASE="v1", ATTNBENCH_NEW="v2", **(more or {}))
         for name in ("calls", "summary", "gate.md", "speed.md"):
             (self.folder / name).unlink(missing_ok=True)
         done = subprocess.run(["sh", "-e", "-c", script], cwd=self.folder, env=environment,
@@ -81,27 +81,66 @@ class Steps(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.runner = Runner(self.temporary.name)
 
-    def measure(self, file, program):
+    def measure(self, file, call):
         script = steps(file)["Measure both in turns"]
         for code, wanted in ((0, 0), (1, 1), (3, 3), (4, 0), (5, 5)):
-            ended, output, calls, summary = self.runner.run(script, code)
+            ended, output, calls, summary = self.runner.run(script, ends_with=code)
             self.assertEqual(ended, wanted, output)
             self.assertEqual("::warning::" in output, code == 4)
             self.assertEqual(summary, "the verdict\n")
-            self.assertIn(f"{program} ab --base ", calls)
+            self.assertIn(call, calls)
             self.assertIn(" --gate ", calls)
             self.assertNotIn("${{", script)  # nothing is pasted into a shell
 
     def test_gate(self):
-        self.measure(WORKFLOWS / "gate.yml", "new/attnbench")
+        self.measure(WORKFLOWS / "gate.yml", "new/attnbench ab --base base/build/release --new new/build/release ")
         code, output, calls, _ = self.runner.run(steps(WORKFLOWS / "gate.yml")["Build both"])
         self.assertEqual(code, 0, output)
         self.assertIn("base/attnbench --yes", calls)
         self.assertIn("new/attnbench --yes", calls)
 
+    def test_the_comment_is_posted_once_and_then_replaced(self):
+        script = steps(WORKFLOWS / "gate.yml")["Post the verdict in place of the last"]
+        self.assertNotIn("${{", script)
+        marker = "<!-- attnbench ab ci_kernels -->"
+        gh = self.runner.folder / "bin/gh"
+        gh.write_text('#!/bin/sh\necho "$*" >> "$CALLS"\n'
+                      '[ "$2" = --paginate ] && cat "$(dirname "$CALLS")/there" || true\n')
+        gh.chmod(0o755)
+
+        def calls(comments, verdict=f"{marker}\n1 SLOW\n"):
+            (self.runner.folder / "there").write_text(
+                "".join("\t".join(one) + "\n" for one in comments))
+            file = self.runner.folder / "verdict"
+            file.write_text(verdict)
+            code, output, called, _ = self.runner.run(
+                ("cp verdict gate.md\n" if verdict else "") + script,
+                {"COMMENTS": "repos/o/r/issues/7/comments", "COMMENT": "repos/o/r/issues/comments"})
+            self.assertEqual(code, 0, output)
+            return called
+
+        bot, somebody = "github-actions[bot]", "somebody"
+        posted = "--method POST repos/o/r/issues/7/comments --field body=@gate.md"
+        self.assertIn(posted, calls([]))
+        self.assertIn(posted, calls([("1", somebody, marker), ("2", bot, "<!-- attnbench ab other -->")]))
+        replaced = calls([("1", somebody, marker), ("2", bot, "hello"), ("3", bot, marker + "\\r")])
+        self.assertIn("--method PATCH repos/o/r/issues/comments/3 --field body=@gate.md", replaced)
+        self.assertNotIn("POST", replaced)
+        self.assertEqual(calls([], ""), "")  # nothing was measured
+
+    def test_only_the_job_that_comments_may_write(self):
+        for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
+            text = file.read_text()
+            self.assertIn("\npermissions: {}\n", text)
+            job = text.split("\n  comment:\n")
+            self.assertNotIn(": write", job[0])
+            if len(job) == 2:
+                self.assertIn("head.repo.full_name == github.repository", job[1])
+                self.assertNotIn("checkout", job[1])  # nothing of the pull request runs there
+
     def test_plugin(self):
         file = TEMPLATES / "plugin.yml"
-        self.measure(file, "attnbench/attnbench")
+        self.measure(file, "attnbench/attnbench ab example_mechanism example_mechanism_new --plugin base/")
         code, output, calls, _ = self.runner.run(steps(file)["Build attnbench and both plugins"])
         self.assertEqual(code, 0, output)
         self.assertIn("checkout v1", calls)
@@ -110,7 +149,7 @@ class Steps(unittest.TestCase):
 
     def test_suite(self):
         file = TEMPLATES / "suite.yml"
-        self.measure(file, "new/attnbench")
+        self.measure(file, "new/attnbench ab --base base/build/release --new new/build/release suite/")
         code, output, calls, _ = self.runner.run(steps(file)["Build both versions and check the suite"])
         self.assertEqual(code, 0, output)
         self.assertIn("-C base checkout v1", calls)
@@ -120,7 +159,7 @@ class Steps(unittest.TestCase):
     def test_a_failed_build_ends_the_job(self):
         for file, name in ((WORKFLOWS / "gate.yml", "Build both"),
                            (TEMPLATES / "plugin.yml", "Build attnbench and both plugins")):
-            self.assertNotEqual(self.runner.run(steps(file)[name], 3)[0], 0)
+            self.assertNotEqual(self.runner.run(steps(file)[name], ends_with=3)[0], 0)
 
     def test_every_step_is_shell(self):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
@@ -133,6 +172,71 @@ class Steps(unittest.TestCase):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
             for action in re.findall(r"uses: (\S+)", file.read_text()):
                 self.assertRegex(action, r"^[\w-]+/[\w-]+@[0-9a-f]{40}$")
+
+
+class CiGate(unittest.TestCase):
+    """.ci/gate in a repository of two commits; attnbench ends as the test says, by its command."""
+
+    STAND_IN = """#!/bin/sh
+echo "$*" >> "$CALLS"
+[ "$1" = doctor ] && echo "attnbench: too disturbed: by 40 %" >&2
+eval exit "\\${ENDS_$1:-0}"
+"""
+
+    def gate(self, *arguments, commits=2, **ends):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file, text in ((".ci/gate", (ROOT / ".ci/gate").read_text()),
+                               ("build/release/bin/attnbench", self.STAND_IN),
+                               ("bin/cmake", "#!/bin/sh\necho cmake $* >> $CALLS\n"
+                                             "case $PWD in */parent) exit ${ENDS_cmake:-0} ;; esac\n")):
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_text(text)
+                (folder / file).chmod(0o755)
+            (folder / "build/release/CMakeCache.txt").write_text("ATTNBENCH_TORCH:PATH=/some/torch\n")
+            git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", name]
+            subprocess.run(git + ["init", "-q"], check=True)
+            for number in range(commits):
+                subprocess.run(git + ["commit", "-q", "--allow-empty", "-m", str(number)], check=True)
+            environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}",
+                               CALLS=str(folder / "calls"),
+                               **{f"ENDS_{key}": str(code) for key, code in ends.items()})
+            done = subprocess.run(["bash", folder / ".ci/gate", *arguments], env=environment,
+                                  capture_output=True, text=True, timeout=60)
+            self.assertFalse((folder / "build/parent").exists())
+            calls = folder / "calls"
+            return done.returncode, done.stdout + done.stderr, calls.read_text() if calls.exists() else ""
+
+    def test_verdicts(self):
+        for code, wanted, words in ((0, 0, "2 passed, 0 failed, 0 skipped"),
+                                    (1, 1, "not ok: a kernel is slower"),
+                                    (3, 0, "1 passed, 0 failed, 1 skipped"),
+                                    (4, 0, "warning: not every cell has a verdict"),
+                                    (5, 1, "not ok: a cell crashed"),
+                                    (2, 1, "not ok: attnbench ab")):
+            ended, output, calls = self.gate(ab=code)
+            self.assertEqual(ended, wanted, output)
+            self.assertIn(words, output)
+            self.assertIn("the parent was built in", output)
+            self.assertIn("ab --base build/parent/build/release --new build/release", calls)
+            self.assertIn("-DATTNBENCH_CUDA=OFF -DATTNBENCH_TORCH=/some/torch", calls)
+
+    def test_what_is_skipped_is_said(self):
+        for words, calling in (("too disturbed: by 40 %", {"doctor": 4}),
+                               ("attnbench doctor: ", {"doctor": 3}),
+                               ("no parent commit", {"commits": 1}),
+                               ("the parent does not build", {"cmake": 1})):
+            ended, output, calls = self.gate(**calling)
+            self.assertEqual(ended, 0, output)
+            self.assertRegex(output, f"skipped: the comparison with the parent commit: .*{words}")
+            self.assertIn("1 passed, 0 failed, 1 skipped", output)
+            self.assertNotIn("ab --base", calls)
+        self.assertIn("it was given no time", self.gate("0")[1])
+
+    def test_counts_that_grew_fail(self):
+        ended, output, _ = self.gate(gate=1)
+        self.assertEqual(ended, 1)
+        self.assertIn("1 passed, 1 failed, 0 skipped", output)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ struct DoctorArguments {
   bool quick = false;
   bool json = false;
   bool keep_blas_core = false;
+  double spread_most = 0;  ///< of the noise test; 0 = any
 };
 
 void look_at_worker(WorkerFound& found, run::WorkerClient& worker) {
@@ -162,6 +163,8 @@ DoctorFound examine(const DoctorArguments& arguments) {
   look_at_worker(found.worker, worker);
   if (!arguments.quick) {
     for (const std::string& word : words) probe_into(found, worker, word, threads);
+  }
+  if (!arguments.quick || arguments.spread_most > 0) {
     const measure::Noise noise = measure::noise_self_test(threads);
     found.noise = NoiseFound{noise.median_seconds, noise.spread, noise.difference};
   }
@@ -171,6 +174,12 @@ DoctorFound examine(const DoctorArguments& arguments) {
                   {"cache", run::cache_file("catalogue").parent_path().string()},
                   {"runs", std::filesystem::absolute("runs", ignored).string()}};
   return found;
+}
+
+/// Whether the same work differs from itself by more than it may.
+bool is_too_disturbed(const DoctorArguments& arguments, const DoctorFound& found) {
+  if (arguments.spread_most == 0 || !found.noise) return false;
+  return found.noise->spread > arguments.spread_most;
 }
 
 /// Whether cells can be measured with the worker, the plugins and the devices.
@@ -193,7 +202,12 @@ int doctor(const DoctorArguments& arguments) {
     print_doctor(std::cout, found);
     if (!works) std::cerr << "attnbench: this installation cannot measure: its report says why\n";
   }
-  return static_cast<int>(works ? ExitCode::done : ExitCode::environment);
+  if (!works) return static_cast<int>(ExitCode::environment);
+  if (!is_too_disturbed(arguments, found)) return static_cast<int>(ExitCode::done);
+  std::cerr << "attnbench: too disturbed: the same work differs from itself by "
+            << std::lround(100 * found.noise->spread) << " % now, "
+            << std::lround(100 * arguments.spread_most) << " % are allowed\n";
+  return static_cast<int>(ExitCode::undecided);
 }
 
 }  // namespace
@@ -211,8 +225,16 @@ void add_doctor(CommandLine& line) {
   command.flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
   command.flag("--keep-blas-core", arguments->keep_blas_core,
                "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");
+  command
+      .option(
+          "--spread-most", arguments->spread_most,
+          "End with 4 where the noise test, which --quick then keeps, spreads by a larger share")
+      .within(0.0, 10.0);
   command.flag("--json", arguments->json, "All findings as JSON");
-  command.footer("Ends with 0, or with 3 where this installation cannot measure at all.");
+  command.footer(
+      "Ends with 0, with 3 where this installation cannot measure at all, and with 4 where "
+      "--spread-most\n"
+      "is given and the same work differs from itself by more.");
   command.runs([arguments] { return doctor(*arguments); });
 }
 

@@ -68,15 +68,19 @@ struct CompareArguments {
   double margin = 0.03;
   bool json = false;
   std::string markdown;
+  std::string junit;
 };
 
 int run_compare(const CompareArguments& arguments) {
   const result::Result base = result::read_result(arguments.base);
   const result::Result changed = result::read_result(arguments.changed);
   const auto comparison = compare::compare(base, changed, arguments.margin);
+  const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
   if (!arguments.markdown.empty()) {
-    const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
     result::write_atomically(arguments.markdown, compare::to_markdown(comparison, publication));
+  }
+  if (!arguments.junit.empty()) {
+    result::write_atomically(arguments.junit, compare::to_junit(comparison, publication));
   }
   if (arguments.json) {
     std::cout << compare::to_json(comparison).dump(1, ' ', false, Json::error_handler_t::replace)
@@ -164,6 +168,8 @@ void add_compare(CommandLine& line) {
       .shows_default();
   command.flag("--json", arguments->json, "print JSON");
   command.option("--markdown", arguments->markdown, "write it to this file as Markdown, too");
+  command.option("--junit", arguments->junit,
+                 "write it to this file for CI, a test case for each cell");
   command.footer(
       "It only describes: the exit code is 0 whatever it finds. SLOW and FAST need 3 or more "
       "rounds on\n"

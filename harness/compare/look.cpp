@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/statistics.hpp"
-#include "harness/compare/turned.hpp"
+#include "harness/compare/paired_rounds.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -67,8 +67,8 @@ class Look {
   void confirm(Pair& pair) const;
 
  private:
-  Turned turned(const RoundRange& range) const {
-    return turned_of(base_, changed_, control_, range);
+  PairedRounds paired_rounds(const RoundRange& range) const {
+    return paired_rounds_of(base_, changed_, control_, range);
   }
   void judge_pair(Pair& pair, const std::vector<double>& logs) const;
 
@@ -146,7 +146,7 @@ Pair Look::judged(const RoundRange& range) const {
   pair.id = trio_.base->id;
   pair.name = trio_.name;
   pair.what = what_;
-  const Turned rounds = turned(range);
+  const PairedRounds rounds = paired_rounds(range);
   pair.left_out = rounds.left_out;
   pair.rounds = rounds.logs.size() + rounds.left_out;
   pair.base = spread_of_turns(*base_, rounds.base);
@@ -168,7 +168,7 @@ int Look::wanted_at_first() const {
 void Look::confirm(Pair& pair) const {
   const Gate& gate = turns_.gate;
   const std::int64_t last = std::int64_t{gate.rounds_most} + gate.confirm;
-  const Turned rounds = turned({gate.rounds_most, last});
+  const PairedRounds rounds = paired_rounds({gate.rounds_most, last});
   pair.confirm_wanted = !complete({last - 1, last});
   pair.confirmation = ratio_of(rounds.logs, gate.confidence);
   const double bar = bar_of(gate, pair.base->median);

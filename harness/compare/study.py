@@ -3,13 +3,17 @@
 
   study.py synthetic [--trials N]   on made-up noise: independent, autocorrelated, with jumps
   study.py record FILE [--percent P] [--rounds N] [--load COMMAND]
-                                    records a machine: one side against itself or, with P, against
-                                    the plugin `slowed`, which does P % more of the same work
+                                    records a machine: one side against itself (600 rounds) or, with
+                                    P, against the plugin `slowed`, which does P % more of the same
+                                    work (1080 rounds)
   study.py blocks FILE…             recordings cut into blocks of 12, 24 and 48 rounds, each of which
                                     one verdict has, and into 60 for the looks and a confirmation
   study.py counts                   the true ratios of `slowed`, by instruction counts (valgrind)
+  study.py figure FILE.svg TABLE [RECORDING…]
+                                    draws the table that `synthetic` printed, which README.md has,
+                                    and the blocks of recordings (needs vl-convert: build/venv)
 
-Standard library alone. README.md beside it says what was found.
+Standard library alone, but for the figure. README.md beside it says what was found.
 """
 
 import argparse
@@ -315,10 +319,16 @@ def machine_of(folder):
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
+# Enough for 450 verdicts of 12 rounds over all cells, and for 100 of 60 over those of `slowed`, where
+# others disturb up to one round in six.
+ROUNDS_OF_ONE_SIDE, ROUNDS_OF_SLOWED = 600, 1080
+
+
 def record(arguments):
     build = pathlib.Path(arguments.build)
+    rounds = arguments.rounds or (ROUNDS_OF_SLOWED if arguments.percent else ROUNDS_OF_ONE_SIDE)
     words = [str(build / "bin/attnbench"), "ab", str(SOURCE / "tests/harness/compare/slowed.json"),
-             "--plugin", str(build / "plugins/slowed.so"), "--rounds", str(arguments.rounds),
+             "--plugin", str(build / "plugins/slowed.so"), "--rounds", str(rounds),
              "--confirm", "0", "--no-report", "--no-ceilings", "--now"]
     if arguments.percent:
         words += ["--base-set", "percent=0", "--new-set", f"percent={arguments.percent}"]
@@ -369,6 +379,98 @@ def blocks(arguments):
     return 0
 
 
+# ---- the figure -----------------------------------------------------------------------------------
+
+
+def numbers_in(text):
+    return [float(one) for one in re.findall(r"[0-9]+(?:\.[0-9]+)?", text)]
+
+
+def rows_of_table(text):
+    """The coverages and verdicts in a table of `synthetic`, as rows for Vega-Lite."""
+    coverage, verdicts = [], []
+    trials = re.search(r"^([0-9]+) trials of each", text, re.MULTILINE)
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 8 or cells[0] not in KINDS or cells[1] not in INTERVALS:
+            continue
+        about = {"noise": cells[0], "interval": cells[1]}
+        for rounds, share in zip(LOOKS, numbers_in(cells[2])):
+            coverage.append({**about, "rounds": rounds, "share": share})
+        for percent, cell in zip((0, 5, 8, 10), cells[3:7]):
+            share = numbers_in(cell)[0]
+            low, high = wilson(share / 100 * int(trials.group(1)), int(trials.group(1)))
+            verdicts.append({**about, "percent": percent, "share": share, "low": 100 * low,
+                             "high": 100 * high})
+    if not verdicts or not trials:
+        sys.exit("there is no table of `study.py synthetic` in it")
+    return coverage, verdicts
+
+
+def rows_of_recording(recording):
+    """Its blocks of all looks; without a change SLOW and FAST are false alarms."""
+    rows = []
+    for name, interval in INTERVALS.items():
+        count = verdicts_of(recording, BLOCK, interval)
+        total = sum(count.values())
+        if total == 0:
+            continue
+        hits = count["SLOW"] + (0 if recording["percent"] else count["FAST"])
+        low, high = wilson(hits, total)
+        rows.append({"noise": "recorded, " + recording["condition"], "interval": name,
+                     "percent": recording["percent"], "share": 100 * hits / total,
+                     "low": 100 * low, "high": 100 * high})
+    return rows
+
+
+def specification(coverage, verdicts):
+    """Two panels of Vega-Lite: what intervals cover, and how often a slowdown is called SLOW."""
+    colour = {"field": "noise", "type": "nominal", "title": "noise",
+              "sort": list(dict.fromkeys(row["noise"] for row in verdicts)),
+              "scale": {"range": ["#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9"]}}
+    shape = {"field": "interval", "type": "nominal", "title": "interval", "sort": list(INTERVALS)}
+
+    def panel(rows, title, x, y, layers):
+        encoding = {"x": x, "y": y, "color": colour}
+        return {"title": title, "data": {"values": rows}, "width": 300, "height": 220,
+                "encoding": encoding, "layer": layers}
+
+    line = {"mark": {"type": "line"}, "encoding": {"strokeDash": shape}}
+    point = {"mark": {"type": "point", "filled": True, "size": 50}, "encoding": {"shape": {**shape, "legend": None}}}
+    bars = {"mark": {"type": "rule"}, "encoding": {"y": {"field": "low", "type": "quantitative"},
+                                                   "y2": {"field": "high"}}}
+    asked = {"data": {"values": [{"asked": 95}]}, "mark": {"type": "rule", "color": "#888888"},
+             "encoding": {"x": None, "color": None, "y": {"field": "asked", "type": "quantitative"}}}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "background": "white",
+        "config": {"title": {"anchor": "start", "fontWeight": "normal", "fontSize": 12}},
+        "hconcat": [
+            panel(coverage, "Coverage of the interval (95 % asked)",
+                  {"field": "rounds", "type": "ordinal", "title": "rounds", "axis": {"labelAngle": 0}},
+                  {"field": "share", "type": "quantitative", "title": "% that hold the true ratio",
+                   "scale": {"zero": False}}, [line, point, asked]),
+            panel(verdicts, "False alarms (at 0 %) and power",
+                  {"field": "percent", "type": "quantitative", "title": "true slowdown, %",
+                   "scale": {"domain": [0, 10]}},
+                  {"field": "share", "type": "quantitative",
+                   "title": "% called SLOW (at 0 %: SLOW or FAST)"}, [line, point, bars])]}
+
+
+def figure(arguments):
+    try:
+        import vl_convert
+    except ImportError:
+        sys.exit("vl-convert is not here: call it as build/venv/bin/python harness/compare/study.py")
+    coverage, verdicts = rows_of_table(pathlib.Path(arguments.table).read_text(encoding="utf-8"))
+    for path in arguments.recordings:
+        verdicts += rows_of_recording(recorded(path))
+    text = json.dumps(specification(coverage, verdicts))
+    pathlib.Path(arguments.file).write_text(vl_convert.vegalite_to_svg(text) + "\n", encoding="utf-8")
+    print(f"{arguments.file}: {len(arguments.recordings)} recordings")
+    return 0
+
+
 def counts(arguments):
     """Prints the instructions of `slowed` over those of the same without further tokens."""
     program = pathlib.Path(arguments.build) / "bin/attnbench-counts"
@@ -379,7 +481,7 @@ def counts(arguments):
         for percent in [0] + arguments.percents:
             call = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                     "--toggle-collect=attnbench_counted", str(program),
-                    "causal_product.float32.forward", str(percent), str(length)]
+                    f"causal_product.float32.forward.{length}", str(percent)]
             try:
                 done = subprocess.run(call, capture_output=True, text=True)
             except OSError as error:
@@ -406,7 +508,8 @@ def main():
     one.add_argument("file", help="NAME.json.gz")
     one.add_argument("--build", default=str(SOURCE / "build/release"))
     one.add_argument("--percent", type=int, default=0)
-    one.add_argument("--rounds", type=int, default=600)
+    one.add_argument("--rounds", type=int, help=f"instead of {ROUNDS_OF_ONE_SIDE} or, with --percent, "
+                     f"{ROUNDS_OF_SLOWED}")
     one.add_argument("--seconds-most", type=float, help="end after that long; fewer rounds are kept")
     one.add_argument("--load", help="a command that runs beside, such as 'stress-ng --cpu 1'")
     one.add_argument("--condition", help="what else the machine does, for the tables")
@@ -417,8 +520,13 @@ def main():
     one = commands.add_parser("counts")
     one.add_argument("--build", default=str(SOURCE / "build/release"))
     one.add_argument("--percents", type=int, nargs="+", default=[5, 8, 10])
-    one.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048])
+    one.add_argument("--lengths", type=int, nargs="+", default=[512, 640, 768, 1024, 1280, 1536, 2048])
     one.set_defaults(run=counts)
+    one = commands.add_parser("figure")
+    one.add_argument("file", help="NAME.svg")
+    one.add_argument("table", help="what `synthetic` printed, or a text with it")
+    one.add_argument("recordings", nargs="*")
+    one.set_defaults(run=figure)
     arguments = parser.parse_args()
     return arguments.run(arguments)
 

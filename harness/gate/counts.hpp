@@ -24,7 +24,7 @@ struct Counts {
   std::string compiler;         ///< "GNU 12.2.0"
   std::string flags;            ///< of the whole build
   std::string instruction_set;  ///< that valgrind shows to programs: others were not counted
-  std::map<std::string, std::int64_t> instructions;     ///< by call
+  std::map<std::string, std::int64_t> instructions;     ///< by kernel and length
   std::map<std::string, std::int64_t> workspace_bytes;  ///< predicted, by cell
   std::string device_toolkit;  ///< that compiled `device_code`; see device_code.hpp
   std::map<std::string, std::string> device_code;  ///< by CUDA kernel; empty where none was built
@@ -52,7 +52,7 @@ struct Finding {
 /// What differs by more than the share `tolerance`.
 std::vector<Finding> findings_of(const std::map<std::string, std::int64_t>& stored,
                                  const std::map<std::string, std::int64_t>& now, double tolerance);
-/// "softmax.float32.forward: 1000 to 1080 instructions (+8.00 %)".
+/// "softmax.float32.forward.512: 1000 to 1080 instructions (+8.00 %)".
 std::string finding_text(const Finding& finding, const std::string& unit);
 
 /// The number of callgrind's line "Collected : 12345"; throws EnvironmentFailure where there is

@@ -35,6 +35,25 @@ TEST_CASE("doctor measures ceilings and noise, and says what spoils them", "[doc
   }
 }
 
+TEST_CASE("doctor calls a machine too disturbed by its exit code", "[doctor]") {
+  // No machine repeats work within 1 in 10^9, and none is ten times slower than itself.
+  const auto ended = [](const char* most) {
+    return test::run({test::program(), "doctor", "--quick", "--spread-most", most, "--json"}, 60);
+  };
+  const test::Finished strict = ended("1e-9");
+  INFO(strict.out << strict.err);
+  CHECK(strict.exit_code == 4);
+  CHECK(strict.err.find("too disturbed: the same work differs from itself by ") !=
+        std::string::npos);
+  const Json found = Json::parse(strict.out);
+  CHECK(found["noise"]["spread"].get<double>() > 1e-9);
+  CHECK_FALSE(found.contains("ceilings"));
+  const test::Finished lenient = ended("10");
+  INFO(lenient.err);
+  CHECK(lenient.exit_code == 0);
+  CHECK(ended("-1").exit_code == 2);
+}
+
 TEST_CASE("doctor says in a line why no card is used, and ends with 3 where one was named",
           "[doctor]") {
   const test::Finished plain = test::run({test::program(), "doctor", "--quick"}, 60);

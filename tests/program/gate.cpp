@@ -30,11 +30,12 @@ TEST_CASE("gate refuses counts that are none, before it counts anything", "[prog
   const TemporaryFolder folder;
   const std::string whole = read_file(counts_of_tree);
   std::string twice = whole;
-  twice.insert(twice.find("\"lavo.float32.forward\""), "\"softmax.float32.forward\": 1,\n");
+  const std::string one = "\"one.float32.forward.512\": ";
+  twice.insert(twice.find("\"instructions\": {") + 17, one + "1,\n" + one + "1,\n");
   std::string other = whole;
   other.replace(other.find("\"version\": 1"), 12, "\"version\": 7");
   std::string word = whole;
-  word.replace(word.find("\"lavo.float32.forward\": "), 24, "\"lavo.float32.forward\": -");
+  word.insert(word.find("\"instructions\": {") + 17, one + "-,\n");
   const std::vector<std::pair<std::string, std::string>> damaged{
       {whole.substr(0, whole.size() / 2), "counts.json"},
       {twice, "is there twice"},

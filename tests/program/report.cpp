@@ -46,8 +46,8 @@ TEST_CASE("an installed program says what is missing there for pictures", "[prog
 TEST_CASE("an installed program draws by its own script", "[program]") {
   const test::TemporaryFolder folder;
   const std::string python = folder / "python";
-  test::write_file(python, "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + (folder / "said").string() +
-                               "'\nexit 0\n");
+  test::write_file(
+      python, "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + (folder / "said").string() + "'\nexit 0\n");
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   auto environment = test::installed_environment();
   environment["ATTNBENCH_PYTHON"] = python;
@@ -57,8 +57,8 @@ TEST_CASE("an installed program draws by its own script", "[program]") {
   CHECK(done.exit_code == 0);
   std::string script = test::read_file(folder / "said");
   while (!script.empty() && script.back() == '\n') script.pop_back();
-  CHECK(std::filesystem::equivalent(script,
-                                    test::installed_prefix() / "share/attnbench/render.py"));
+  CHECK(
+      std::filesystem::equivalent(script, test::installed_prefix() / "share/attnbench/render.py"));
 }
 
 TEST_CASE("an installed program has figures and a page that draws them", "[program]") {
@@ -114,4 +114,13 @@ TEST_CASE("compare describes and exits with 0", "[program]") {
   CHECK(json.exit_code == 0);
   CHECK(nlohmann::json::parse(json.out)["timed"] == 111);
   CHECK(test::run({test::program(), "compare", fixture, "nowhere"}).exit_code == 2);
+  const test::TemporaryFolder files;
+  const auto written = test::run({test::program(), "compare", fixture, fixture, "--markdown",
+                                  files / "compare.md", "--junit", files / "compare.xml"});
+  INFO(written.err);
+  CHECK(written.exit_code == 0);
+  CHECK(test::read_file(files / "compare.md").rfind("<!-- attnbench compare -->\n", 0) == 0);
+  const std::string xml = test::read_file(files / "compare.xml");
+  CHECK(xml.find("<testsuite name=\"attnbench compare\"") != std::string::npos);
+  CHECK(xml.find("<testcase ") != std::string::npos);
 }

@@ -120,5 +120,30 @@ class Recording(unittest.TestCase):
         self.assertLess(sum(file.stat().st_size for file in files), 2**20)
 
 
+class Figure(unittest.TestCase):
+    def test_the_table_of_the_readme_is_what_is_drawn(self):
+        text = (STUDY.parent / "README.md").read_text(encoding="utf-8")
+        coverage, verdicts = study.rows_of_table(text)
+        self.assertEqual(len(coverage), 3 * 2 * 3)  # noises, intervals, looks
+        self.assertEqual(len(verdicts), 3 * 2 * 4)
+        self.assertIn({"noise": "jumps", "interval": "signed ranks", "rounds": 48, "share": 95.4}, coverage)
+        five = [row for row in verdicts if row["percent"] == 5 and row["noise"] == "independent"]
+        self.assertEqual([row["share"] for row in five], [60.0, 88.8])
+        for row in verdicts:
+            self.assertLessEqual(row["low"], row["share"] + 0.05)
+            self.assertGreaterEqual(row["high"], row["share"] - 0.05)
+        json.dumps(study.specification(coverage, verdicts), allow_nan=False)
+        self.assertIn("](study.svg)", text)
+        self.assertTrue((STUDY.parent / "study.svg").exists())
+        with self.assertRaises(SystemExit):
+            study.rows_of_table("5000 trials of each\n| no | table |\n")
+
+    def test_recordings_stand_beside_made_up_noise(self):
+        rounds = [[1.0, 1.1, 1.0]] * 120
+        recording = {"condition": "idle", "percent": 10, "cells": {"one": rounds}}
+        for row in study.rows_of_recording(recording):
+            self.assertEqual((row["noise"], row["percent"], row["share"]), ("recorded, idle", 10, 100))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -10,9 +10,9 @@ import unittest
 GATE = pathlib.Path(__file__).with_name("resources.py")
 
 
-def report(symbol="_Z4goodPf", stack=0, stores=0, loads=0, extra=""):
+def report(symbol="_Z4goodPf", stack=0, stores=0, loads=0, extra="", architecture="sm_90a"):
     return (f"ptxas info    : 0 bytes gmem\n"
-            f"ptxas info    : Compiling entry function '{symbol}' for 'sm_90a'\n{extra}"
+            f"ptxas info    : Compiling entry function '{symbol}' for '{architecture}'\n{extra}"
             f"ptxas info    : Function properties for {symbol}\n"
             f"    {stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads\n"
             f"ptxas info    : Used 168 registers, used 9 barriers, 1024 bytes smem\n")
@@ -59,9 +59,18 @@ class Gate(unittest.TestCase):
         self.assertEqual(self.run_gate(report("_Z3badPf", 16, 20, 24), allowed)[0], 1)
 
     def test_an_exception_that_is_not_needed_fails(self):
-        code, said, _ = self.run_gate(report(), "^bad$ * 16 20 as it was last year\n")
-        self.assertEqual(code, 1)
-        self.assertIn("no kernel needs", said)
+        text = report(architecture="sm_80") + report(architecture="sm_90") + report()
+        for architecture in ("*", "sm_90a"):
+            code, said, _ = self.run_gate(text, f"^bad$ {architecture} 16 20 as it was last year\n")
+            self.assertEqual(code, 1)
+            self.assertIn("no kernel needs", said)
+
+    def test_an_exception_is_not_judged_by_a_part_of_its_architectures(self):
+        for architecture in ("*", "sm_80"):
+            text = report(architecture="sm_90") + report()
+            code, said, _ = self.run_gate(text, f"^bad$ {architecture} 16 20 on Ampere\n")
+            self.assertEqual((code, said), (0, ""))
+        self.assertEqual(self.run_gate(report(), "^bad$ sm_90a 16 20 on Hopper\n")[0], 1)
 
     def test_nothing_to_read_is_not_a_pass(self):
         self.assertEqual(self.run_gate(None)[0], 2)

@@ -21,7 +21,7 @@ struct RoundRange {
   bool holds(std::int64_t round) const { return begin <= round && round < end; }
 };
 
-struct Turned {
+struct PairedRounds {
   std::vector<double> base;     ///< seconds of the rounds that count
   std::vector<double> changed;  ///< as many
   std::vector<double> logs;     ///< ln(changed / base), as many
@@ -31,8 +31,8 @@ struct Turned {
 
 /// The rounds in `range` that both sides have. Each timing may be null: then it has none. A round
 /// that was disturbed and measured again counts.
-Turned turned_of(const result::Timing* base, const result::Timing* changed,
-                 const result::Timing* control, const RoundRange& range);
+PairedRounds paired_rounds_of(const result::Timing* base, const result::Timing* changed,
+                              const result::Timing* control, const RoundRange& range);
 
 /// Whether the timing has a round in `range`, disturbed or not.
 bool has_round_in(const result::Timing* timing, const RoundRange& range);

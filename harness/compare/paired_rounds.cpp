@@ -1,4 +1,4 @@
-#include "harness/compare/turned.hpp"
+#include "harness/compare/paired_rounds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,27 +34,28 @@ struct NumberedRounds {
 
 }  // namespace
 
-Turned turned_of(const result::Timing* base_timing, const result::Timing* changed_timing,
-                 const result::Timing* control_timing, const RoundRange& range) {
+PairedRounds paired_rounds_of(const result::Timing* base_timing,
+                              const result::Timing* changed_timing,
+                              const result::Timing* control_timing, const RoundRange& range) {
   const NumberedRounds base(base_timing, range);
   const NumberedRounds changed(changed_timing, range);
   const NumberedRounds control(control_timing, range);
-  Turned turned;
-  for (const std::int64_t number : base.disturbed) turned.left_out += changed.has(number) ? 1 : 0;
+  PairedRounds rounds;
+  for (const std::int64_t number : base.disturbed) rounds.left_out += changed.has(number) ? 1 : 0;
   for (const auto& [number, before] : base.seconds) {
     if (!changed.has(number)) continue;
     if (changed.disturbed.contains(number) || control.disturbed.contains(number)) {
-      ++turned.left_out;
+      ++rounds.left_out;
       continue;
     }
     const double after = changed.seconds.at(number);
-    turned.base.push_back(before);
-    turned.changed.push_back(after);
-    turned.logs.push_back(std::log(after / before));
+    rounds.base.push_back(before);
+    rounds.changed.push_back(after);
+    rounds.logs.push_back(std::log(after / before));
     const auto again = control.seconds.find(number);
-    if (again != control.seconds.end()) turned.control.push_back(std::log(again->second / before));
+    if (again != control.seconds.end()) rounds.control.push_back(std::log(again->second / before));
   }
-  return turned;
+  return rounds;
 }
 
 bool has_round_in(const result::Timing* timing, const RoundRange& range) {
