@@ -308,8 +308,8 @@ class DecodeTask final : public Task {
     forecast.calls_cost =
         steps_cost(implementation, forecast.options, forecast.problem, forecast.calls);
     // Inputs and outputs of context and steps, a saved state and a working one.
-    const Cost whole = implementation.cost(forecast.options,
-                                           longer_by(forecast.problem, forecast.calls));
+    const Cost whole =
+        implementation.cost(forecast.options, longer_by(forecast.problem, forecast.calls));
     forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + prefill.workspace_bytes +
                           (rotary ? rotation_bytes(forecast.problem) : 0);
     if (model) return forecast_model_decode(registry, cell, std::move(forecast));

@@ -72,8 +72,7 @@ Forecast forecast_model_decode(const Registry& registry, const Cell& cell, Forec
   add_model(mix.calls_cost, static_cast<double>(mix.calls));
   // A saved state, its home and a prefill's own, with room for all tokens; one block's tensors of
   // the whole context.
-  const double states =
-      layers * chosen(registry, cell, mix).cost(mix.options, whole).state_bytes;
+  const double states = layers * chosen(registry, cell, mix).cost(mix.options, whole).state_bytes;
   mix.peak_bytes = weights * bytes + 3 * states + mix.peak_bytes +
                    context * (5 * width + products * hidden) * bytes;
   return mix;
