@@ -125,6 +125,10 @@ struct Forecast {
   Problem problem;
   /// Training: done in one round, whatever the number of rounds; `cost` is that of all steps.
   bool once = false;
+  /// Calls that the longest timed body makes one after another, such as the steps of a generation,
+  /// and what they cost together where they are several.
+  std::int64_t calls = 1;
+  Cost calls_cost;
 };
 
 /// The training data of a task. As with Task, all functions are defined in this header, which is

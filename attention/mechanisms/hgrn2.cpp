@@ -60,7 +60,7 @@ gated_state::StateSizes hgrn2_sizes(const Options&, const Problem& problem) {
 Entry hgrn2() {
   Entry entry;
   entry.name = "hgrn2";
-  entry.title = "HGRN2: a gated recurrence whose keys are what its gates let go";
+  entry.title = "HGRN2: a gated recurrence whose keys are one minus its forget gates";
   entry.citation =
       "Qin, Yang, Sun, Shen, Li, Sun, Zhong 2024, HGRN2: Gated Linear RNNs with State Expansion, "
       "arXiv:2404.07904";

@@ -34,6 +34,10 @@ run::Forecast forecast_of(const Loaded& loaded, const run::Cell& cell) {
   forecast.options = made.options.values();
   forecast.problem = made.problem;
   forecast.once = made.once;
+  if (made.calls > 1) {
+    forecast.calls = made.calls;
+    forecast.calls_cost = numbers_of(made.calls_cost);
+  }
   return forecast;
 }
 

@@ -18,19 +18,32 @@ namespace {
 /// The time that the definition may take for rows of the context.
 constexpr double prefill_seconds = 0.1;
 
+Problem longer_by(Problem problem, std::int64_t tokens) {
+  problem.length = problem.key_length = problem.length + tokens;
+  return problem;
+}
+
 /// The cost of the context with one more token, less that of the context. A step must read the
 /// state and one token, and write one; its few exponentials are not counted.
 Cost step_cost(const Implementation& implementation, const Options& options,
                const Problem& context) {
-  Problem longer = context;
-  longer.length = longer.key_length = context.length + 1;
   const Cost before = implementation.cost(options, context);
-  const Cost after = implementation.cost(options, longer);
+  const Cost after = implementation.cost(options, longer_by(context, 1));
   Cost cost;
   cost.model_flops = after.model_flops - before.model_flops;
   cost.executed_flops = cost.model_flops;
   cost.minimal_bytes = before.state_bytes + after.minimal_bytes - before.minimal_bytes;
   cost.state_bytes = before.state_bytes;
+  return cost;
+}
+
+/// The cost of all steps: a state that grows is read at its mean size, that of the middle step.
+Cost steps_cost(const Implementation& implementation, const Options& options,
+                const Problem& context, std::int64_t steps) {
+  Cost cost = step_cost(implementation, options, longer_by(context, steps / 2));
+  for (double* const part : {&cost.model_flops, &cost.executed_flops, &cost.minimal_bytes}) {
+    *part *= static_cast<double>(steps);
+  }
   return cost;
 }
 
@@ -291,11 +304,14 @@ class DecodeTask final : public Task {
     const Implementation& implementation = chosen(registry, cell, forecast);
     const Cost prefill = forecast.cost;
     forecast.cost = step_cost(implementation, forecast.options, forecast.problem);
-    // Inputs of context and steps, the context's output, a saved state and a working one.
-    const double more = static_cast<double>(cell.settings.integer("steps")) /
-                        static_cast<double>(forecast.problem.length);
-    forecast.peak_bytes = (1 + more) * (prefill.minimal_bytes + 2 * prefill.state_bytes) +
-                          prefill.workspace_bytes + (rotary ? rotation_bytes(forecast.problem) : 0);
+    forecast.calls = cell.settings.integer("steps");
+    forecast.calls_cost =
+        steps_cost(implementation, forecast.options, forecast.problem, forecast.calls);
+    // Inputs and outputs of context and steps, a saved state and a working one.
+    const Cost whole =
+        implementation.cost(forecast.options, longer_by(forecast.problem, forecast.calls));
+    forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + prefill.workspace_bytes +
+                          (rotary ? rotation_bytes(forecast.problem) : 0);
     if (model) return forecast_model_decode(registry, cell, std::move(forecast));
     return forecast;
   }

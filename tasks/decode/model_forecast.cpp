@@ -60,14 +60,20 @@ Forecast forecast_model_decode(const Registry& registry, const Cell& cell, Forec
       layers * projections + static_cast<double>(training::weights_around(options, whole));
   const double multiplied = layers * (projections + products * width * hidden) + width * vocabulary;
   const double context = batch * static_cast<double>(mix.problem.length);
-  // The caller's cost is that of one mix's step.
-  mix.cost.model_flops = layers * mix.cost.model_flops + 2 * batch * multiplied;
-  mix.cost.executed_flops = layers * mix.cost.executed_flops + 2 * batch * multiplied;
-  mix.cost.state_bytes *= layers;
-  // The state is read, and so is every weight; logits are written.
-  mix.cost.minimal_bytes = mix.cost.state_bytes + (weights + batch * vocabulary) * bytes;
-  // A saved state, its home and a prefill's own; one block's tensors of the whole context.
-  mix.peak_bytes = weights * bytes + 3 * mix.cost.state_bytes + mix.peak_bytes +
+  // The caller's costs are those of one mix's steps.
+  const auto add_model = [&](Cost& cost, double steps) {
+    cost.model_flops = layers * cost.model_flops + steps * 2 * batch * multiplied;
+    cost.executed_flops = layers * cost.executed_flops + steps * 2 * batch * multiplied;
+    cost.state_bytes *= layers;
+    // The state is read, and so is every weight; logits are written.
+    cost.minimal_bytes = steps * (cost.state_bytes + (weights + batch * vocabulary) * bytes);
+  };
+  add_model(mix.cost, 1);
+  add_model(mix.calls_cost, static_cast<double>(mix.calls));
+  // A saved state, its home and a prefill's own, with room for all tokens; one block's tensors of
+  // the whole context.
+  const double states = layers * chosen(registry, cell, mix).cost(mix.options, whole).state_bytes;
+  mix.peak_bytes = weights * bytes + 3 * states + mix.peak_bytes +
                    context * (5 * width + products * hidden) * bytes;
   return mix;
 }

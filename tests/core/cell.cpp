@@ -50,6 +50,13 @@ TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
   CHECK(json(sent.get<run::Forecast>()) == sent);
   CHECK(sent.get<run::Forecast>().cost_of("model_flops") == 1e9);
   CHECK(sent.get<run::Forecast>().cost_of("exponentials") == 0);
+  CHECK_FALSE(sent.contains("calls"));
+  CHECK_FALSE(sent.get<run::Forecast>().calls);  // forecasts without the key are read
+  made.calls = 16;
+  made.calls_cost = {{"minimal_bytes", 1e7}};
+  const json several = made;
+  CHECK(several.at("calls") == 16);
+  CHECK(json(several.get<run::Forecast>()) == several);
 
   const json failed = {{"id", "abc"},        {"supported", false}, {"status", "crashed"},
                        {"reason", "signal"}, {"detail", "log"},    {"refused", true}};

@@ -54,6 +54,14 @@ std::string random_text(std::size_t size) {
   return text;
 }
 
+/// What a command that has to succeed gave.
+Finished done_well(const std::vector<std::string>& command) {
+  Finished done = run(command, 300, TrainingSuite::environment());
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  return done;
+}
+
 double number_after(const std::string& text, const std::string& words) {
   const std::size_t at = text.find(words);
   REQUIRE(at != std::string::npos);
@@ -137,6 +145,73 @@ TEST_CASE("a trained model generates bytes and scores a text", "[generate]") {
                               TrainingSuite::environment());
   CHECK(no_run.exit_code == 2);
   CHECK_THAT(no_run.err, Contains("not the folder of a run"));
+}
+
+TEST_CASE("a language model of a text generates its letters and scores it", "[generate][lm]") {
+  const std::string sentence = "the cat sat on the mat; ";
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += sentence;
+  const TemporaryFolder folder;
+  write_file(folder / "mat.txt", text);
+  done_well({program(), "data", "lm", "--from", folder / "mat.txt", "--out", folder / "data"});
+  write_file(folder / "suite.json",
+             R"({"name": "mat", "task": "lm", "mechanisms": ["latte"],
+    "set": {"length": 32, "width": 32, "heads": 2, "layers": 1, "positions": "sinusoidal",
+            "batch": 8, "steps": 100, "evaluate_every": 50, "warm_up_steps": 10,
+            "learning_rate": 0.01}})");
+  const std::string trained = folder / "run";
+  done_well({program(), "run", folder / "suite.json", "--data", folder / "data", "--out", trained,
+             "--threads", "2", "--no-ceilings", "--no-report", "--keep-checkpoints"});
+
+  // Longer than a sequence of its training.
+  const Finished made = done_well(
+      command_with("generate", trained, {"--cell", "latte", "--prompt", "the c", "--bytes", "60"}));
+  CHECK(made.out.size() == 60);
+  // Bytes that the text lacks were never right.
+  CHECK(made.out.find_first_not_of(sentence) == std::string::npos);
+
+  const auto bits_of = [&](const std::string& file) {
+    return std::stod(
+        done_well(command_with("generate", trained, {"--cell", "latte", "--score", file})).out);
+  };
+  write_file(folder / "random", random_text(2000));
+  const double own = bits_of(folder / "mat.txt");
+  CHECK(own > 0);
+  CHECK(own < 5);  // 11 letters take fewer than 3.5 bits each without any context
+  CHECK(bits_of(folder / "random") > 8);
+}
+
+TEST_CASE("a model that classifies does not generate, with the reason", "[generate][lra]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> rows{"--set", "length_minimum=10",
+                                      "--set", "length_maximum=60",
+                                      "--set", "depth=5",
+                                      "--set", "train_examples=200",
+                                      "--set", "validation_examples=20",
+                                      "--set", "test_examples=20"};
+  std::vector<std::string> prepared{program(), "data", "lra.listops"};
+  prepared.insert(prepared.end(), rows.begin(), rows.end());
+  prepared.insert(prepared.end(), {"--out", folder / "data"});
+  done_well(prepared);
+  write_file(folder / "suite.json",
+             R"({"name": "lists", "task": "lra.listops", "mechanisms": ["latte"],
+    "set": {"length_minimum": 10, "length_maximum": 60, "depth": 5, "length": 64,
+            "train_examples": 200, "validation_examples": 20, "test_examples": 20,
+            "width": 16, "heads": 2, "layers": 1, "positions": "learned", "batch": 8, "steps": 4,
+            "evaluate_every": 2, "learning_rate": 0.003}})");
+  const std::string trained = folder / "run";
+  done_well({program(), "run", folder / "suite.json", "--data", folder / "data", "--out", trained,
+             "--threads", "2", "--no-ceilings", "--no-report", "--keep-checkpoints"});
+  for (const std::vector<std::string>& wanted :
+       {std::vector<std::string>{"--prompt", "x"},
+        std::vector<std::string>{"--score", folder / "suite.json"}}) {
+    const Finished bad =
+        run(command_with("generate", trained, wanted), 120, TrainingSuite::environment());
+    INFO(bad.err);
+    CHECK(bad.exit_code == 2);
+    CHECK(bad.out.empty());
+    CHECK_THAT(bad.err, Contains("classifies whole sequences"));
+  }
 }
 
 TEST_CASE("models that do not generate are refused with the reason", "[generate]") {

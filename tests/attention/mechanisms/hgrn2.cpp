@@ -50,7 +50,7 @@ TEST_CASE("hgrn2: gradients, steps and padding are those of the definition") {
   }
 }
 
-TEST_CASE("hgrn2: it is gated linear attention whose keys are what its gates let go") {
+TEST_CASE("hgrn2: it is gated linear attention whose keys are one minus its forget gates") {
   const Held held = hgrn2(53, 16);
   Problem problem = held.problem;
   Held gla("gla", problem, {{"gate_temperature", 1.0}, {"chunk", test::count(24)}});

@@ -1,12 +1,17 @@
 #include "harness/suite/figure_list.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/failure.hpp"
 #include "harness/suite/suite.hpp"
+#include "reports/figures/figure.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -25,6 +30,28 @@ std::string refusal_of(const std::string& figure) {
     return failure.what();
   }
   return {};
+}
+
+/// Whether a file of the suite's report may have this name: a label of a task, then a figure that
+/// the task or the suite lists, or any known one where neither lists some.
+bool draws_it(const nlohmann::json& document, const std::string& file) {
+  nlohmann::json tasks = document.value("tasks", nlohmann::json::object());
+  if (tasks.empty()) tasks[document.value("task", "kernel")] = nlohmann::json::object();
+  for (const auto& [label, task] : tasks.items()) {
+    std::string start = label + "_";
+    for (char& letter : start) {
+      if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+    }
+    if (file.rfind(start, 0) != 0) continue;
+    std::string figure = file.substr(start.size());
+    if (figure == "peak_memory") figure = "memory";  // its file is named after the quantity
+    std::vector<std::string> listed = reports::figure_names();
+    for (const nlohmann::json& level : {document, task}) {
+      if (level.contains("figures")) listed = level["figures"].get<std::vector<std::string>>();
+    }
+    if (std::find(listed.begin(), listed.end(), figure) != listed.end()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -71,4 +98,17 @@ TEST_CASE("Pictures have files of their own and come from suites that are there"
     CHECK(suite::gallery_profile(picture.suite) == picture.profile);
   }
   CHECK(suite::gallery_profile("lavo_table_11") == "quick");
+}
+
+TEST_CASE("Pictures are figures that their suites draw", "[figures]") {
+  for (const suite::Picture& picture : suite::gallery_pictures()) {
+    INFO(picture.suite << ": " << picture.figure);
+    CHECK(draws_it(suite::load(ATTNBENCH_SOURCE_DIR "/suites/" + picture.suite + ".json").value,
+                   picture.figure));
+  }
+  const auto document = suite::load(ATTNBENCH_SOURCE_DIR "/suites/lavo_table_2_cost.json").value;
+  CHECK(draws_it(document, "kernel_peak_memory"));
+  CHECK_FALSE(draws_it(document, "kernel_slopes"));  // known, and not asked for
+  CHECK_FALSE(draws_it(document, "kernel_sloops"));
+  CHECK_FALSE(draws_it(document, "decode_time"));
 }

@@ -114,6 +114,34 @@ TEST_CASE("a step's forecast is that of one token", "[decode]") {
   CHECK(forecast.peak_bytes > 2 * forecast.cost.state_bytes);
 }
 
+TEST_CASE("memory and cost of a generation count the state as it grows, or as it stays",
+          "[decode]") {
+  const auto made = [](const char* mechanism, std::int64_t steps) {
+    const auto cell = make_cell("decode", mechanism, "composite",
+                                small_decode({{"length", n(1)}, {"steps", n(steps)}}));
+    return tasks::find_task("decode").forecast(registry(), cell);
+  };
+  // What a token's inputs and output take: no more than four roles of 16 numbers for two heads.
+  const double of_token = 4 * 2 * 16 * 4;
+  const tasks::Forecast fixed = made("latte", 1000);
+  CHECK(fixed.calls == 1000);
+  const double latents = fixed.cost.state_bytes;
+  CHECK(latents > of_token);
+  CHECK(fixed.peak_bytes > 2 * latents);
+  CHECK(made("latte", 3000).peak_bytes - fixed.peak_bytes < 2000 * latents);
+  CHECK(fixed.calls_cost.minimal_bytes == Approx(1000 * fixed.cost.minimal_bytes));
+  CHECK(fixed.calls_cost.model_flops == Approx(1000 * fixed.cost.model_flops));
+
+  const tasks::Forecast growing = made("softmax", 1000);
+  const double key_and_value = 2 * 2 * 16 * 4;
+  CHECK(growing.cost.state_bytes == Approx(key_and_value));  // of one token
+  CHECK(growing.peak_bytes > 2 * 1001 * key_and_value);
+  CHECK(growing.peak_bytes < 2 * 1001 * key_and_value + 2 * 1001 * of_token);
+  // The middle step reads the keys and values of 501 tokens.
+  CHECK(growing.calls_cost.minimal_bytes > 1000 * 501 * key_and_value);
+  CHECK(growing.calls_cost.minimal_bytes < 1000 * (502 * key_and_value + of_token));
+}
+
 TEST_CASE("a state that becomes wrong later is found at the last token", "[decode]") {
   const Registry with_drift = with_changed_softmax(
       "drifting", [](const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {

@@ -46,6 +46,10 @@ Forecast forecast_of(const Json& kept) {
   forecast.implementation = kept["implementation"];
   forecast.once = kept["once"];
   forecast.cost = kept["cost"].get<run::Numbers>();
+  if (kept.contains("calls")) {
+    forecast.calls = kept["calls"].get<std::int64_t>();
+    forecast.calls_cost = kept["calls_cost"].get<run::Numbers>();
+  }
   return forecast;
 }
 
@@ -119,6 +123,37 @@ TEST_CASE("experience of the same mechanism counts before that of others", "[pla
   Cell elsewhere = some_cell("latte");
   elsewhere.device = "cuda";
   CHECK(pace.cell_seconds(elsewhere, some_work(1e9), usual) == Approx(naive));
+}
+
+TEST_CASE("a generation takes the time of all its steps", "[planning]") {
+  const Pace pace;
+  const Json once = {{"rounds", 1}, {"max_seconds", 1.0}, {"min_samples", 10}};
+  Forecast step = some_work(0);
+  step.cost = {{"minimal_bytes", 1e4}};
+  const double alone = pace.cell_seconds(some_cell("latte"), step, once);
+  CHECK(alone < 1);
+  step.calls = 10'000;
+  step.calls_cost = {{"minimal_bytes", 1e11}};
+  const double one_generation = 1e11 / pace.machine().bytes_per_second;
+  const double all = pace.cell_seconds(some_cell("latte"), step, once);
+  CHECK(all > one_generation);
+  // Warm-up, the first round's calls and one sample at least, of which each is a generation.
+  CHECK(all < 10 * one_generation);
+  // Calls that cost nothing still have to be started.
+  step.calls_cost = {{"minimal_bytes", 0.0}};
+  CHECK(pace.cell_seconds(some_cell("latte"), step, once) > alone + 10'000 * 1e-5);
+}
+
+TEST_CASE("experience of single steps says nothing of generations", "[planning]") {
+  Pace pace;
+  Forecast several = some_work(1e9);
+  several.calls = 16;
+  several.calls_cost = {{"model_flops", 16e9}};
+  const double naive = pace.cell_seconds(some_cell("latte"), several, usual);
+  pace.learn(some_cell("latte"), some_work(1e9), usual, 5, 1e4);
+  CHECK(pace.cell_seconds(some_cell("latte"), several, usual) == Approx(naive));
+  pace.learn(some_cell("latte"), several, usual, 5, 2 * naive);
+  CHECK(pace.cell_seconds(some_cell("latte"), several, usual) == Approx(2 * naive));
 }
 
 TEST_CASE("older experience counts for less", "[planning]") {

@@ -14,6 +14,15 @@ KEPT = pathlib.Path(__file__).resolve().parent / "records"
 WORK = ("executed_flops", "model_flops", "minimal_bytes")
 
 
+def calls_of(cell):
+    """Of a generation, whose steps cost what one does: its context is much longer than they are."""
+    steps = cell["settings"].get("steps", 1) if cell["task"] == "decode" else 1
+    if steps == 1:
+        return {}
+    return {"calls": steps, "calls_cost": {name: steps * cell["cost"][name]
+                                           for name in WORK if name in cell["cost"]}}
+
+
 def record_of(run):
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))["attnbench"]
     seconds = collections.defaultdict(list)
@@ -27,6 +36,7 @@ def record_of(run):
     cells = [{"task": cell["task"], "mechanism": cell["mechanism"], "device": cell["device"],
               "implementation": cell["chosen"]["implementation"], "once": "training" in cell,
               "cost": {name: cell["cost"][name] for name in WORK if name in cell["cost"]},
+              **calls_of(cell),
               "rounds": len(seconds[cell["id"]]), "seconds": round(sum(seconds[cell["id"]]), 3)}
              for cell in result["cells"] if seconds[cell["id"]] and "chosen" in cell]
     ceilings = result["ceilings"]["cpu"]
