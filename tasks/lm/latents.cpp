@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdio>
 
-#include "tasks/training/evaluation.hpp"
-
 namespace attnbench::tasks::lm {
 namespace {
 
@@ -91,7 +89,7 @@ std::string byte_text(std::int64_t byte) {
       break;
   }
   if (byte >= 0x20 && byte < 0x7F) return {static_cast<char>(byte)};
-  std::array<char, 8> escaped{};
+  std::array<char, 16> escaped{};
   std::snprintf(escaped.data(), escaped.size(), "\\x%02x", static_cast<unsigned>(byte & 0xFF));
   return escaped.data();
 }
