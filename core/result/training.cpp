@@ -68,12 +68,18 @@ ATTNBENCH_JSON_CODEC(CountedLevel) {
   JSON_IGNORE_REST;
 }
 
+ATTNBENCH_JSON_CODEC(LatentProbabilities) {
+  JSON_AT(block, blocks, head, heads, states, first_state, tokens, probabilities, in_use, length);
+  JSON_REST;
+}
+
 ATTNBENCH_JSON_CODEC(Training) {
   JSON_AT(curve, test);
   JSON_MAYBE(judged_by, levels, steps, epochs, examples_unique, examples_seen, train, validation,
              stopped, selection, converged, disturbed, guess, chance, reach, stacked, look_back,
-             reach_line, confusion, attention_dropout, parameters, state_bytes, rules, data,
-             weights_hash, resumed_from_step, processes, checkpoint_notes);
+             reach_line, confusion, latent_probabilities, attention_dropout, parameters,
+             state_bytes, rules, data, weights_hash, resumed_from_step, processes,
+             checkpoint_notes);
   JSON_REST;
 }
 

@@ -77,6 +77,24 @@ struct CountedLevel {
   double bits_per_byte = 0;
 };
 
+/// p(l | t), how a mixture of latents divides each token among its states, in one head of one
+/// block, and how many states are used anywhere in the model. Of one sequence of the test.
+struct LatentProbabilities {
+  std::int64_t block = 0;   ///< from 1 on, of the blocks with the mechanism
+  std::int64_t blocks = 0;  ///< of those, how many there are
+  std::int64_t head = 0;    ///< from 1 on
+  std::int64_t heads = 0;
+  std::int64_t states = 0;          ///< of each head
+  std::string first_state;          ///< what state 0 is: window or latent
+  std::vector<std::string> tokens;  ///< the first of the sequence, in ASCII; other bytes are \xHH
+  std::vector<std::vector<double>> probabilities;  ///< a row for each token: states 0 to 16
+  /// The share of all (block, head, state) whose mean probability over the sequence is above half
+  /// of the uniform one, 1 / states.
+  double in_use = 0;
+  std::int64_t length = 0;  ///< tokens of the sequence, over which that mean is taken
+  Values further;
+};
+
 /// The weights that all metrics are of, and what other rules of selection give.
 struct WeightSelection {
   std::string keep;  ///< last or best_validation
@@ -109,8 +127,9 @@ struct Training {
   std::vector<Segment> test;
   std::optional<LookBack> look_back;  ///< absent where answers do not stand in the sequences
   std::optional<ReachLine> reach_line;
-  std::vector<CountedLevel> levels;                  ///< of language models
-  std::vector<std::vector<std::int64_t>> confusion;  ///< a row for each true class
+  std::vector<CountedLevel> levels;                         ///< of language models
+  std::vector<std::vector<std::int64_t>> confusion;         ///< a row for each true class
+  std::optional<LatentProbabilities> latent_probabilities;  ///< where a setting asks for them
   std::string attention_dropout;
   Json parameters;   ///< a number, or numbers by part
   Json state_bytes;  ///< likewise
@@ -132,6 +151,7 @@ ATTNBENCH_JSON(CurvePoint);
 ATTNBENCH_JSON(Selected);
 ATTNBENCH_JSON(WeightSelection);
 ATTNBENCH_JSON(CountedLevel);
+ATTNBENCH_JSON(LatentProbabilities);
 ATTNBENCH_JSON(Training);
 
 }  // namespace attnbench::result

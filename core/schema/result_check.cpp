@@ -113,6 +113,10 @@ void expect_cell(const Json& cell, const std::string& pointer) {
       expect_columns(training["reach_line"], place + "/reach_line",
                      {"keys", "state_bytes", "reach"});
     }
+    if (training.contains("latent_probabilities")) {
+      expect_columns(training["latent_probabilities"], place + "/latent_probabilities",
+                     {"tokens", "probabilities"});
+    }
     if (!cell.contains("metrics")) fail(pointer + "/metrics", "an object", "nothing");
     expect_numbers(cell["metrics"], pointer + "/metrics",
                    {"accuracy", "validation_accuracy", "train_accuracy"});

@@ -9,6 +9,7 @@
 #include "reports/training/confusion.hpp"
 #include "reports/training/cost.hpp"
 #include "reports/training/frame.hpp"
+#include "reports/training/latents.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -205,7 +206,8 @@ const std::vector<std::pair<std::string, Drawer>>& drawers() {
       {"bits_per_byte_over_state", draw_accuracy_over_state},
       {"bits_per_byte_over_time", draw_accuracy_over<Expense::time>},
       {"bits_per_byte_over_memory", draw_accuracy_over<Expense::memory>},
-      {"bits_per_byte_over_learning_rate", draw_by_data<accuracy_over_rate_figure>}};
+      {"bits_per_byte_over_learning_rate", draw_by_data<accuracy_over_rate_figure>},
+      {"latent_probabilities", draw_by_data<latent_probabilities_figure>}};
   return table;
 }
 

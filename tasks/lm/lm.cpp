@@ -3,6 +3,7 @@
 // skipped.
 #include <nlohmann/json.hpp>
 
+#include "tasks/lm/latents.hpp"
 #include "tasks/lm/sequences.hpp"
 #include "tasks/prepared/data_task.hpp"
 #include "tasks/settings.hpp"
@@ -42,7 +43,8 @@ class LmTask final : public training::TrainingTask {
             "bits_per_byte_over_state",
             "bits_per_byte_over_time",
             "bits_per_byte_over_memory",
-            "bits_per_byte_over_learning_rate"};
+            "bits_per_byte_over_learning_rate",
+            "latent_probabilities"};
   }
   std::vector<std::string> further_figures() const override {
     return {"loss_curves", "learning_curves"};
@@ -62,6 +64,8 @@ class LmTask final : public training::TrainingTask {
   void fit(const Options& settings, training::ModelOptions& model) const override;
   void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
                  const training::StateBytes& state, result::Training& record) const override;
+  void add_findings(const Cell& cell, const training::DataSet& data, training::Model& model,
+                    result::Training& record) const override;
   /// Prepared in the program, not written by the worker.
   const TaskData* data() const override { return nullptr; }
 };
@@ -78,6 +82,11 @@ std::vector<Option> LmTask::settings() const {
   set("order", std::string("fresh"));
   set("steps", std::int64_t{2000});
   set("evaluate_every", std::int64_t{200});
+  declared.push_back(integer_setting(
+      "latent_probabilities", 0,
+      "of mixtures of latents: the first tokens of the test for which the record holds "
+      "the probabilities of the states, in the last block's first head; 0 = none",
+      0));
   return declared;
 }
 
@@ -118,6 +127,13 @@ void LmTask::fit(const Options& settings, training::ModelOptions& model) const {
                      ", and segments go beyond it: set segments to \"1\", or positions_beyond to "
                      "untrained");
   }
+  const std::int64_t length = settings.integer("length");
+  const std::int64_t shown = settings.integer("latent_probabilities");
+  if (shown > length) {
+    throw UsageError("latent_probabilities is " + std::to_string(shown) +
+                     ", and a test sequence has " + std::to_string(length) +
+                     " tokens: set it to at most that, or a greater length");
+  }
 }
 
 void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& data,
@@ -127,6 +143,12 @@ void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& da
   for (const Level& level : counted_levels(sequences.text(), sequences.cutting().test_bytes)) {
     record.levels.push_back({level.context, level.bits_per_byte});
   }
+}
+
+void LmTask::add_findings(const Cell& cell, const training::DataSet& data, training::Model& model,
+                          result::Training& record) const {
+  record.latent_probabilities =
+      latent_probabilities(model, data, cell.settings.integer("latent_probabilities"));
 }
 
 }  // namespace

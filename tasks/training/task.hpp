@@ -11,6 +11,8 @@
 
 namespace attnbench::tasks::training {
 
+class Model;
+
 class TrainingTask : public Task {
  public:
   TrainingTask() : files_(*this) {}
@@ -37,6 +39,14 @@ class TrainingTask : public Task {
   /// model's state after the longest length.
   virtual void add_facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
                          const StateBytes& state, result::Training& record) const = 0;
+  /// Adds what the record holds of the trained model besides its scores.
+  virtual void add_findings(const Cell& cell, const DataSet& data, Model& model,
+                            result::Training& record) const {
+    static_cast<void>(cell);
+    static_cast<void>(data);
+    static_cast<void>(model);
+    static_cast<void>(record);
+  }
 
   // ---- derived
 

@@ -76,6 +76,7 @@ class TrainingWork final : public Work {
     sections.chosen = chosen_section(forecast_);
     task_.add_facts(cell_, forecast_, *data_, model_->state_bytes(longest(*data_)),
                     *sections.training);
+    task_.add_findings(cell_, *data_, *model_, *sections.training);
     if (group) sections.training->processes = own.size;
     return sections;
   }

@@ -40,7 +40,8 @@ TEST_CASE("a text is prepared, listed, and a language model of it has bits per b
   const std::string suite = folder / "suite.json";
   write_file(suite, R"({"name": "mat", "task": "lm", "mechanisms": ["softmax", "latte"],
     "set": {"length": 32, "width": 16, "heads": 2, "layers": 1, "batch": 8, "steps": 40,
-            "evaluate_every": 10, "learning_rate": 0.01, "segments": "1, 2"}})");
+            "evaluate_every": 10, "learning_rate": 0.01, "segments": "1, 2",
+            "latent_probabilities": 8}})");
   const Finished ran =
       run({program(), "run", suite, "--data", data, "--threads", "1", "--out", folder / "run"}, 300,
           TrainingSuite::environment());
@@ -59,6 +60,8 @@ TEST_CASE("a text is prepared, listed, and a language model of it has bits per b
   }
   CHECK(figures.count("lm_bits_per_byte.vl.json") == 1);
   CHECK(figures.count("lm_bits_per_byte_over_length.vl.json") == 1);
+  CHECK(cell["training"]["latent_probabilities"]["tokens"].size() == 8);
+  CHECK(figures.count("lm_latent_probabilities.vl.json") == 1);
 }
 
 TEST_CASE("texts that cannot be prepared are refused, cells without one are skipped", "[lm]") {

@@ -2,13 +2,11 @@
 #include <cstdlib>
 #include <set>
 
-#include "tasks/lm/data/text_source.hpp"
 #include "tasks/lm/sequences.hpp"
-#include "tasks/prepared/prepare.hpp"
 #include "tasks/prepared/wanted.hpp"
 #include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/tasks/lm/prepared_text.hpp"
 #include "tests/tasks/run_cell.hpp"
 
 using namespace attnbench;
@@ -22,42 +20,6 @@ using tasks::training::Batch;
 using tasks::training::Split;
 
 namespace {
-
-/// Letters that follow from those before: a model learns it at once.
-std::string regular_text(std::size_t bytes) {
-  std::string text;
-  for (std::size_t i = 0; text.size() < bytes; ++i) text += "the cat sat on the mat; "[i % 24];
-  return text;
-}
-
-/// A folder with a prepared text that cells find while it exists.
-class PreparedText {
- public:
-  explicit PreparedText(const std::string& text, double share = 0.05, const char* name = "text") {
-    add(text, share, name);
-    ::setenv("ATTNBENCH_DATA", folder_.path().c_str(), 1);
-  }
-  ~PreparedText() { ::unsetenv("ATTNBENCH_DATA"); }
-  PreparedText(const PreparedText&) = delete;
-  PreparedText& operator=(const PreparedText&) = delete;
-
-  void add(const std::string& text, double share, const char* name) {
-    write_file(raw_ / name, text);
-    tasks::lm::TextRules rules;
-    rules.validation_share = rules.test_share = share;
-    const auto source = tasks::lm::read_text(raw_ / name, rules);
-    file_ = folder_ / tasks::prepared::cache_name(source->description());
-    tasks::prepared::prepare(*source, file_);
-  }
-  std::shared_ptr<const tasks::prepared::Cache> cache() const {
-    return std::make_shared<tasks::prepared::Cache>(file_);
-  }
-
- private:
-  TemporaryFolder raw_;
-  TemporaryFolder folder_;
-  std::filesystem::path file_;
-};
 
 Cutting cut(int64_t length, std::vector<double> segments = {1}) {
   Cutting cutting;

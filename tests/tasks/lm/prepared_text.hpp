@@ -1,0 +1,51 @@
+// A text for tests of language models, prepared where cells find it.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tasks/lm/data/text_source.hpp"
+#include "tasks/prepared/prepare.hpp"
+#include "tests/support/files.hpp"
+
+namespace attnbench::test {
+
+/// Letters that follow from those before: a model learns it at once.
+inline std::string regular_text(std::size_t bytes) {
+  std::string text;
+  for (std::size_t i = 0; text.size() < bytes; ++i) text += "the cat sat on the mat; "[i % 24];
+  return text;
+}
+
+/// A folder with a prepared text that cells find while it exists.
+class PreparedText {
+ public:
+  explicit PreparedText(const std::string& text, double share = 0.05, const char* name = "text") {
+    add(text, share, name);
+    ::setenv("ATTNBENCH_DATA", folder_.path().c_str(), 1);
+  }
+  ~PreparedText() { ::unsetenv("ATTNBENCH_DATA"); }
+  PreparedText(const PreparedText&) = delete;
+  PreparedText& operator=(const PreparedText&) = delete;
+
+  void add(const std::string& text, double share, const char* name) {
+    write_file(raw_ / name, text);
+    tasks::lm::TextRules rules;
+    rules.validation_share = rules.test_share = share;
+    const auto source = tasks::lm::read_text(raw_ / name, rules);
+    file_ = folder_ / tasks::prepared::cache_name(source->description());
+    tasks::prepared::prepare(*source, file_);
+  }
+  std::shared_ptr<const tasks::prepared::Cache> cache() const {
+    return std::make_shared<tasks::prepared::Cache>(file_);
+  }
+
+ private:
+  TemporaryFolder raw_;
+  TemporaryFolder folder_;
+  std::filesystem::path file_;
+};
+
+}  // namespace attnbench::test
