@@ -1,13 +1,9 @@
 // Files in Python that are wrong or misbehave: each costs one cell, whose reason names the file and
 // the line.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/program/runs.hpp"
+#include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -217,10 +213,7 @@ const std::vector<Expected>& expectations() {
 }  // namespace
 
 TEST_CASE("a file in Python that is wrong costs its own cell, and is named", "[program][python]") {
-  if (!std::filesystem::exists(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench-python.so")) {
-    WARN("needs Python: the worker was built without python3-torch, libpython3-dev, pybind11-dev");
-    return;
-  }
+  if (!have_python()) return;
   const TemporaryFolder folder;
   write_file(folder / "bad.py", faulty);
   write_file(folder / "syntax.py", "\n\ndef f(:\n");
