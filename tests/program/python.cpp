@@ -77,8 +77,8 @@ TEST_CASE("a Python mechanism stands beside a suite's own and against C++", "[pr
   if (!have_python()) return;
   const PythonBench bench;
   const Finished ran =
-      bench.run({"run", "quickstart", "--with", "python:near.py:Near", "--only",
-                 R"(\bnear\b)", "--set", "length=256", "--rounds", "1", "--out", "run", "--no-ceilings"});
+      bench.run({"run", "quickstart", "--with", "python:near.py:Near", "--only", R"(\bnear\b)",
+                 "--set", "length=256", "--rounds", "1", "--out", "run", "--no-ceilings"});
   INFO(ran.out << ran.err);
   CHECK(ran.exit_code == 0);
   CHECK(was_measured(bench.cells().at("near")));
@@ -101,10 +101,12 @@ TEST_CASE("the module of docs/python.md goes through the suites of decoding and 
     CHECK(was_measured(cells.at("near")));
     CHECK(cells.at("near").contains(section));
   };
-  const Finished decoded = bench.run({"run", "decode", "--with", "python:near.py:Near", "--only",
-                                      R"(\bnear\b)", "--profile", "quick", "--set", "length=64", "--set",
-                                      "steps=4", "--set", "max_seconds=0.05", "--rounds", "1",
-                                      "--no-ceilings", "--no-report", "--out", "decode"});
+  const Finished decoded =
+      bench.run({"run",           "decode",           "--with",    "python:near.py:Near",
+                 "--only",        R"(\bnear\b)",      "--profile", "quick",
+                 "--set",         "length=64",        "--set",     "steps=4",
+                 "--set",         "max_seconds=0.05", "--rounds",  "1",
+                 "--no-ceilings", "--no-report",      "--out",     "decode"});
   INFO(decoded.out << decoded.err);
   REQUIRE(decoded.exit_code == 0);
   require_near("decode", "timing");
