@@ -85,7 +85,7 @@ TEST_CASE("the suite's profile for cards names the libraries that are missing, w
   const Json result = bench.result();
   for (const Json& cell : result.at("cells")) {
     CHECK(cell.at("settings").at("dtype") == "bfloat16");
-    if (cell.at("status") == "unsupported") missing.insert(cell.at("label"));
+    if (cell.at("status") == "unsupported") missing.insert(cell.at("label").get<std::string>());
   }
   bool on_card = false;
   for (const auto& device : attnbench::measure::all_devices()) {
