@@ -187,6 +187,26 @@ idle.patterns = ["causal"]
   CHECK(bench.cells().at("idle")["python"]["call_share"].get<double>() > 0.05);
 }
 
+TEST_CASE("a worker without its bridge to Python says what to install", "[program][python]") {
+  const PythonBench bench;
+  // The bridge is looked for beside the library of mechanisms, which is alone in this folder.
+  std::filesystem::create_directories(bench / "lib");
+  const std::filesystem::path built = ATTNBENCH_BINARY_DIR;
+  std::filesystem::create_symlink(built / "lib/libattnbench_attention.so",
+                                  bench / "lib/libattnbench_attention.so");
+  const Finished ran = bench.run({"run", "python:near.py:Near", "softmax", "--length", "16",
+                                  "--rounds", "1", "--out", "run", "--no-ceilings", "--no-report"},
+                                 300, {{"LD_LIBRARY_PATH", bench / "lib"}});
+  INFO(ran.out << ran.err);
+  CHECK(ran.exit_code == 0);
+  const auto cells = bench.cells();
+  CHECK(was_measured(cells.at("softmax")));
+  CHECK(cells.at("near")["status"] == "unsupported");
+  CHECK_THAT(cells.at("near")["reason"].get<std::string>(),
+             Contains("install python3-torch, libpython3-dev and pybind11-dev") &&
+                 Contains("ATTNBENCH_TORCH") && Contains("build again"));
+}
+
 TEST_CASE("an environment of another Python is named with what it has", "[program][python]") {
   if (!have_python()) return;
   PythonBench bench;
