@@ -4,6 +4,7 @@ says how far a build is."""
 
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import tempfile
@@ -108,6 +109,66 @@ class BuildProgress(unittest.TestCase):
         left = lambda *numbers: self.shell('time_left "$@"', *numbers)
         self.assertEqual(left(60, 18, 374), "")
         self.assertEqual(left(60, 19, 374), ", 19 min left")
+
+
+class OfferOfPython(unittest.TestCase):
+    """The launcher's own functions, on a terminal, with a folder for /usr and no apt-get to run."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.usr = pathlib.Path(self.folder.name) / "usr"
+        (self.usr / "bin").mkdir(parents=True)
+        (self.usr / "bin/python3").touch(mode=0o755)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def offered(self, answer, settings="yes=no torch=", terminal=True):
+        """What it says, and what it would run."""
+        text = (ROOT / "attnbench").read_text(encoding="utf-8")
+        functions = text[text.index("missing_for_python() {"):text.index("install_missing() {")]
+        script = f"""set -u
+have() {{ :; }}
+say() {{ echo "$*" >&2; }}
+step() {{ shift 2; echo "would run $*" >&2; }}
+build={self.folder.name}/build {settings}
+{functions.replace("/usr/", str(self.usr) + "/")}
+offer_python"""
+        master, slave = pty.openpty()
+        try:
+            os.write(master, answer.encode() + b"\n")
+            done = subprocess.run(["sh", "-c", script], stdin=slave if terminal else subprocess.DEVNULL, text=True,
+                                  capture_output=True, timeout=60, check=True)
+        finally:
+            os.close(master)
+            os.close(slave)
+        return done.stderr
+
+    def test_what_python_needs_is_asked_once_and_installed_on_yes(self):
+        said = self.offered("y")
+        self.assertIn("python3-torch  mechanisms in Python", said)
+        self.assertRegex(said, r"would run .*apt-get install .*python3-torch libpython3-dev pybind11-dev")
+        self.assertEqual(self.offered("y"), "")
+
+    def test_nothing_is_installed_without_a_yes(self):
+        said = self.offered("")
+        self.assertIn("python3-torch", said)
+        self.assertNotIn("would run", said)
+
+    def test_what_is_there_is_not_offered(self):
+        (self.usr / "lib/machine").mkdir(parents=True)
+        (self.usr / "lib/machine/libtorch_python.so").touch()
+        (self.usr / "include/pybind11").mkdir(parents=True)
+        (self.usr / "include/pybind11/pybind11.h").touch()
+        said = self.offered("y")
+        self.assertIn("libpython3-dev", said)
+        self.assertNotIn("python3-torch", said)
+        self.assertNotIn("pybind11-dev", said)
+
+    def test_nobody_is_asked_where_nobody_answers_or_another_torch_brings_its_own(self):
+        self.assertEqual(self.offered("y", "yes=yes torch="), "")
+        self.assertEqual(self.offered("y", terminal=False), "")
+        self.assertEqual(self.offered("y", "yes=no torch=/elsewhere/torch"), "")
 
 
 if __name__ == "__main__":

@@ -190,8 +190,8 @@ void add_import(CommandLine& line) {
       .required();
   command.option("--out", arguments->out, "folder for the joined result.json").required();
   command.footer(
-      "The joined result is drawn by attnbench report. tests/benchmarks/peers/ has scripts that "
-      "write\nsuch files: PyTorch's and JAX's own attention on the cells of a run.");
+      "The joined result is drawn by attnbench report. Attention that Python can call needs no "
+      "file:\nit is measured in the run itself (attnbench run peers).");
   command.runs([arguments] { return run_import(*arguments); });
 }
 

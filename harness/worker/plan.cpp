@@ -54,7 +54,7 @@ run::Forecast failed_forecast(const run::Cell& cell, const Outcome& outcome) {
 
 std::string planning_reason(const Loaded& loaded, const run::Cell& cell,
                             const std::string& reason) {
-  return "while planning: " + reason +
+  return "while planning: " + at_place(loaded, cell.mechanism, reason) +
          blame(loaded, cell.mechanism, cell.implementation, cell.task);
 }
 

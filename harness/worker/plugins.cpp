@@ -283,6 +283,15 @@ std::string blame(const Loaded& loaded, const std::string& mechanism,
   return {};
 }
 
+std::string at_place(const Loaded& loaded, const std::string& mechanism, std::string reason) {
+  const auto found = loaded.python.find(mechanism);
+  if (found == loaded.python.end()) return reason;
+  const std::string& place = found->second.description.place;
+  const std::string file = place.substr(0, place.rfind(':') + 1);
+  const bool has_line = !file.empty() && reason.rfind(file, 0) == 0;
+  return place.empty() || has_line ? reason : place + ": " + reason;
+}
+
 bool is_script(const std::string& path) { return fs::path(path).extension() == ".pt"; }
 
 ScriptDescription describe_script(const std::string& path) {

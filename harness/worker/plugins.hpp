@@ -43,6 +43,10 @@ Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30
 std::string blame(const Loaded& loaded, const std::string& mechanism,
                   const std::string& implementation, const std::string& task);
 
+/// The reason with FILE:LINE of the mechanism's definition before it, where that is in Python and
+/// the reason does not begin with a line of that file.
+std::string at_place(const Loaded& loaded, const std::string& mechanism, std::string reason);
+
 /// Whether a plugin's path is that of a TorchScript module: it ends in .pt.
 bool is_script(const std::string& path);
 

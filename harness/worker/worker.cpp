@@ -221,6 +221,10 @@ void Worker::finish(const Outcome& outcome) {
 void Worker::finish(protocol::Answer answer) {
   const ChildTask& task = job_->task;
   if (is_failure(answer.status)) {
+    // An exception names its own line.
+    if (answer.status != Status::error) {
+      answer.reason = at_place(loaded_, task.mechanism, std::move(answer.reason));
+    }
     answer.reason += blame(loaded_, task.mechanism, task.implementation, task.task);
   }
   answer.type = task.type == "run" ? "record" : task.type;

@@ -2,67 +2,13 @@
 // that users give, and modules that misbehave.
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "tests/program/runs.hpp"
+#include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
 using Catch::Matchers::Matches;
-
-namespace {
-
-/// Whether the worker can start Python; else the test is skipped aloud.
-bool have_python() {
-  if (std::filesystem::exists(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench-python.so")) {
-    return true;
-  }
-  WARN("needs Python: the worker was built without python3-torch, libpython3-dev, pybind11-dev");
-  return false;
-}
-
-/// The example that begins with "# `file`" on the page.
-std::string documented(const std::string& file) {
-  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/python.md");
-  const std::string head = "```python\n# " + file + "\n";
-  const std::size_t begin = page.find(head);
-  REQUIRE(begin != std::string::npos);
-  const std::size_t text = begin + std::string("```python\n").size();
-  return page.substr(text, page.find("```", text) - text);
-}
-
-/// A folder with files in Python, a cache of its own, and runs in it.
-class PythonBench {
- public:
-  PythonBench() { write("near.py", documented("near.py")); }
-
-  void write(const std::string& name, const std::string& text) { write_file(folder_ / name, text); }
-  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
-
-  Finished run(std::vector<std::string> arguments, double seconds = 300,
-               std::map<std::string, std::string> more = {}) const {
-    arguments.insert(arguments.begin(), program());
-    more.insert({{"XDG_CACHE_HOME", folder_ / "cache"}, {"VIRTUAL_ENV", ""}});
-    return attnbench::test::run(arguments, seconds, more, folder_.path());
-  }
-
-  /// result.json's cells by label.
-  std::map<std::string, Json> cells(const std::string& run = "run") const {
-    std::map<std::string, Json> found;
-    const Json result = stored_result(folder_ / (run + "/result.json"));
-    for (const Json& cell : result["attnbench"]["cells"]) found[cell["label"]] = cell;
-    return found;
-  }
-
- private:
-  TemporaryFolder folder_;
-};
-
-}  // namespace
 
 TEST_CASE("the module of docs/python.md is checked, timed, decoded and compared",
           "[program][python]") {
@@ -131,8 +77,8 @@ TEST_CASE("a Python mechanism stands beside a suite's own and against C++", "[pr
   if (!have_python()) return;
   const PythonBench bench;
   const Finished ran =
-      bench.run({"run", "quickstart", "--with", "python:near.py:Near", "--only", "near", "--set",
-                 "length=256", "--rounds", "1", "--out", "run", "--no-ceilings"});
+      bench.run({"run", "quickstart", "--with", "python:near.py:Near", "--only", R"(\bnear\b)",
+                 "--set", "length=256", "--rounds", "1", "--out", "run", "--no-ceilings"});
   INFO(ran.out << ran.err);
   CHECK(ran.exit_code == 0);
   CHECK(was_measured(bench.cells().at("near")));
@@ -142,6 +88,37 @@ TEST_CASE("a Python mechanism stands beside a suite's own and against C++", "[pr
   INFO(compared.out << compared.err);
   CHECK((compared.exit_code == 0 || compared.exit_code == 1 || compared.exit_code == 4));
   CHECK_THAT(compared.out, Contains("near"));
+}
+
+TEST_CASE("the module of docs/python.md goes through the suites of decoding and of recall",
+          "[program][python]") {
+  if (!have_python()) return;
+  const PythonBench bench;
+  const auto require_near = [&](const std::string& folder, const char* section) {
+    const auto cells = bench.cells(folder);
+    REQUIRE(cells.count("near") == 1);
+    INFO(cells.at("near").dump(1).substr(0, 2000));
+    CHECK(was_measured(cells.at("near")));
+    CHECK(cells.at("near").contains(section));
+  };
+  const Finished decoded =
+      bench.run({"run",           "decode",           "--with",    "python:near.py:Near",
+                 "--only",        R"(\bnear\b)",      "--profile", "quick",
+                 "--set",         "length=64",        "--set",     "steps=4",
+                 "--set",         "max_seconds=0.05", "--rounds",  "1",
+                 "--no-ceilings", "--no-report",      "--out",     "decode"});
+  INFO(decoded.out << decoded.err);
+  REQUIRE(decoded.exit_code == 0);
+  require_near("decode", "timing");
+  CHECK(bench.cells("decode").at("near")["timing"].contains("step"));
+
+  const Finished trained = bench.run(
+      {"run", "mqar_smoke", "--with", "python:near.py:Near", "--only", R"(\bnear\b)", "--profile",
+       "quick", "--set", "train_mix=64x8:256", "--set", "validation_mix=64x8:64", "--set",
+       "test_mix=64x8:64", "--set", "epochs=1", "--out", "recall"});
+  INFO(trained.out << trained.err);
+  REQUIRE(trained.exit_code == 0);
+  require_near("recall", "training");
 }
 
 TEST_CASE("the other examples of docs/python.md are measured or say what they need",
@@ -208,6 +185,26 @@ idle.patterns = ["causal"]
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, Contains("idle: getting into Python takes "));
   CHECK(bench.cells().at("idle")["python"]["call_share"].get<double>() > 0.05);
+}
+
+TEST_CASE("a worker without its bridge to Python says what to install", "[program][python]") {
+  const PythonBench bench;
+  // The bridge is looked for beside the library of mechanisms, which is alone in this folder.
+  std::filesystem::create_directories(bench / "lib");
+  const std::filesystem::path built = ATTNBENCH_BINARY_DIR;
+  std::filesystem::create_symlink(built / "lib/libattnbench_attention.so",
+                                  bench / "lib/libattnbench_attention.so");
+  const Finished ran = bench.run({"run", "python:near.py:Near", "softmax", "--length", "16",
+                                  "--rounds", "1", "--out", "run", "--no-ceilings", "--no-report"},
+                                 300, {{"LD_LIBRARY_PATH", bench / "lib"}});
+  INFO(ran.out << ran.err);
+  CHECK(ran.exit_code == 0);
+  const auto cells = bench.cells();
+  CHECK(was_measured(cells.at("softmax")));
+  CHECK(cells.at("near")["status"] == "unsupported");
+  CHECK_THAT(cells.at("near")["reason"].get<std::string>(),
+             Contains("install python3-torch, libpython3-dev and pybind11-dev") &&
+                 Contains("ATTNBENCH_TORCH") && Contains("build again"));
 }
 
 TEST_CASE("an environment of another Python is named with what it has", "[program][python]") {

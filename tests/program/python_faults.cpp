@@ -1,13 +1,9 @@
 // Files in Python that are wrong or misbehave: each costs one cell, whose reason names the file and
 // the line.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/program/runs.hpp"
+#include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -154,6 +150,11 @@ def both(query, key, value):
         kept[form] = plain(query, key, value)
     return kept[form].clone()
 both.patterns = ["bidirectional"]
+
+def faults(query, key, value):
+    return ctypes.string_at(0)
+faults.patterns = ["bidirectional"]
+faults.reference = "softmax"
 )";
 
 struct Expected {
@@ -178,24 +179,25 @@ const std::vector<Expected>& expectations() {
       {"no_tensor", "error", "bad.py:36: no_tensor returned int; expected .*"},
       {"pair", "error", "bad.py:39: pair returned tuple; expected .*"},
       {"prints", "measured", ""},
-      {"closes", "crashed", ".*"},
+      {"closes", "crashed", "bad.py:46: the .*"},
       {"moves", "measured", ""},
       {"exits", "error", "bad.py:55: SystemExit: 3.*"},
-      {"ends", "crashed", ".*exit code 3.*"},
+      {"ends", "crashed", "bad.py:57: .*exit code 3.*"},
       {"forks", "measured", ""},
       {"waits", "measured", ""},
       {"default", "error", "bad.py:68: default changed the default dtype.*"},
       {"threads", "error", "bad.py:72: threads changed PyTorch's threads from .*"},
       {"graph", "error", "bad.py:76: graph returned an output with a graph .*"},
       {"leaf", "error", "bad.py:80: leaf changed requires_grad of its input query.*"},
-      {"remembers", "wrong", ".*"},
+      {"remembers", "wrong", "bad.py:86: .*"},
       {"both", "error", "bad.py:134: bad_both returned the same output for other inputs.*"},
-      {"overwrites", "wrong", ".*"},
+      {"faults", "crashed", "bad.py:141: the process .*"},
+      {"overwrites", "wrong", "bad.py:91: .*"},
       {"handles", "measured", ""},
       {"openmp", "measured", ""},
       {"text", "error", "bad.py:108: ValueError: broken .*udcff text.*"},
       {"recurses", "error", "bad.py:111: RecursionError: .*"},
-      {"sleeps", "timeout", ".*"},
+      {"sleeps", "timeout", "bad.py:113: no end within 20.*"},
       {"refuses", "unsupported", "bad.py:117: NotImplementedError: only on Tuesdays.*"},
       {"claims", "error", "bad.py:119: its attribute claims has 'rows_sum_to_two'.*"},
       {"reference", "error", "bad.py:123: its reference: .*softmx.*"},
@@ -211,10 +213,7 @@ const std::vector<Expected>& expectations() {
 }  // namespace
 
 TEST_CASE("a file in Python that is wrong costs its own cell, and is named", "[program][python]") {
-  if (!std::filesystem::exists(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench-python.so")) {
-    WARN("needs Python: the worker was built without python3-torch, libpython3-dev, pybind11-dev");
-    return;
-  }
+  if (!have_python()) return;
   const TemporaryFolder folder;
   write_file(folder / "bad.py", faulty);
   write_file(folder / "syntax.py", "\n\ndef f(:\n");
@@ -257,5 +256,6 @@ TEST_CASE("a file in Python that is wrong costs its own cell, and is named", "[p
   }
   CHECK_THAT(cells.at("openmp")["python"].dump(), Contains("more than one OpenMP runtime"));
   CHECK_THAT(cells.at("text").value("detail", ""), Contains("Traceback"));
+  CHECK_THAT(cells.at("faults").value("detail", ""), Contains("bad.py\", line 142 in faults"));
   CHECK_THAT(read_file(folder / "run/index.html"), Contains("bad.py:55: SystemExit"));
 }

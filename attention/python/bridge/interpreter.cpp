@@ -89,6 +89,7 @@ void initialize(const std::string& python) {
   config.install_signal_handlers = 0;  // the worker's child has its own
   config.parse_argv = 0;
   config.buffered_stdio = 0;  // the process ends without Python's own end
+  config.faulthandler = 1;    // a crash writes the lines of Python that it was at into the log
   PyStatus status = PyConfig_SetBytesString(&config, &config.program_name, python.c_str());
   if (PyStatus_Exception(status) == 0) status = Py_InitializeFromConfig(&config);
   PyConfig_Clear(&config);
@@ -120,7 +121,7 @@ struct Handlers {
   int folder = -1;
 };
 
-/// Those before Python was started.
+/// Those that each call must leave: the worker's, and faulthandler's for crashes.
 Handlers& handlers() {
   static Handlers all;
   return all;
@@ -189,9 +190,9 @@ void Surroundings::restore() const {
 }
 
 void start_interpreter() {
-  remember_handlers();
   const Surroundings before;
   initialize(program());
+  remember_handlers();
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   try {
     load_glue();

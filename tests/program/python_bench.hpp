@@ -1,0 +1,69 @@
+// What the tests of mechanisms in Python share: whether there is Python, the examples of the page,
+// and a folder with files in Python and runs there.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/program/runs.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/stored_result.hpp"
+
+namespace attnbench::test {
+
+/// Whether the worker can start Python; else the test is skipped aloud.
+inline bool have_python() {
+  if (std::filesystem::exists(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench-python.so")) {
+    return true;
+  }
+  WARN("needs Python: the worker was built without python3-torch, libpython3-dev, pybind11-dev");
+  return false;
+}
+
+/// The example of docs/python.md that begins with "# `file`".
+inline std::string documented(const std::string& file) {
+  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/python.md");
+  const std::string head = "```python\n# " + file + "\n";
+  const std::size_t begin = page.find(head);
+  REQUIRE(begin != std::string::npos);
+  const std::size_t text = begin + std::string("```python\n").size();
+  return page.substr(text, page.find("```", text) - text);
+}
+
+/// A folder with near.py and other files in Python, a cache of its own, and runs in it.
+class PythonBench {
+ public:
+  PythonBench() { write("near.py", documented("near.py")); }
+
+  void write(const std::string& name, const std::string& text) { write_file(folder_ / name, text); }
+  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
+
+  Finished run(std::vector<std::string> arguments, double seconds = 300,
+               std::map<std::string, std::string> more = {}) const {
+    arguments.insert(arguments.begin(), program());
+    more.insert({{"XDG_CACHE_HOME", folder_ / "cache"}, {"VIRTUAL_ENV", ""}});
+    return attnbench::test::run(arguments, seconds, more, folder_.path());
+  }
+
+  Json result(const std::string& run = "run") const {
+    return stored_result(folder_ / (run + "/result.json")).at("attnbench");
+  }
+
+  /// result.json's cells by label.
+  std::map<std::string, Json> cells(const std::string& run = "run") const {
+    std::map<std::string, Json> found;
+    const Json stored = result(run);
+    for (const Json& cell : stored.at("cells")) found[cell["label"]] = cell;
+    return found;
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace attnbench::test

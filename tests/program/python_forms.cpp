@@ -1,0 +1,209 @@
+// The forms in which Python may give a mechanism, each held to a definition written otherwise, and
+// what a mechanism of plain tensor operations allocates beside the same in C++.
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "harness/apply/npy.hpp"
+#include "tests/program/python_bench.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace attnbench;
+using namespace attnbench::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const char* const forms = R"(
+import torch
+
+def mixed(query, key, value, hidden=None):
+    logits = torch.matmul(query, key.transpose(-2, -1)) / query.size(-1) ** 0.5
+    if hidden is not None:
+        logits = logits.masked_fill(hidden, float("-inf"))
+    return torch.matmul(torch.softmax(logits, -1), value)
+
+def by_pattern(query, key, value, pattern):
+    tokens, keys = query.size(2), key.size(2)
+    later = torch.ones(tokens, keys, dtype=torch.bool).triu(keys - tokens + 1)
+    return mixed(query, key, value, {"causal": later, "bidirectional": None}[pattern])
+
+def cost(batch, heads, length, key_length, head_dim, value_dim):
+    scores = batch * heads * length * key_length
+    return {"model_flops": 2 * scores * (head_dim + value_dim), "workspace_bytes": 8 * scores}
+
+by_pattern.reference = "softmax"
+by_pattern.cost = cost
+
+class Weighed:
+    def __call__(self, query, key, value, gate):
+        weights = torch.exp(torch.einsum("bhtd,bhsd->bhts", query, key) / query.size(-1) ** 0.5)
+        weights = weights / weights.sum(-1, keepdim=True)
+        return torch.einsum("bhts,bhsv->bhtv", weights, value) / (1 + torch.exp(-gate))
+
+def gated(query, key, value, gate):
+    return mixed(query, key, value) * torch.sigmoid(gate)
+
+gated.patterns = ["bidirectional"]
+gated.roles = {"gate": {"source": "query_tokens", "width": "value_dim"}}
+gated.reference = Weighed
+
+def three_times_as_sharp(query, key, value):
+    return mixed(3 * query, key, value)
+
+class Sharpened(torch.nn.Module):
+    patterns = ["bidirectional"]
+    reference = staticmethod(three_times_as_sharp)
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor([factor]))
+
+    def forward(self, query, key, value):
+        return mixed(query * self.factor, key, value)
+
+sharpened = Sharpened(3.0)
+)";
+
+const char* const parts = R"(
+import torch
+
+def average(query, key, value):
+    return value.mean(2, keepdim=True).expand(-1, -1, query.size(2), -1).contiguous()
+
+def by_sums(query, key, value):
+    return torch.einsum("bhsv,t->bhtv", value, torch.ones_like(query[0, 0, :, 0])) / value.size(2)
+
+average.patterns = ["bidirectional"]
+average.reference = by_sums
+)";
+
+/// Of the cell with that label and setting.
+Json only_cell(const Json& result, const std::string& label, const std::string& setting,
+               const std::string& value) {
+  Json found;
+  for (const Json& cell : result.at("cells")) {
+    if (cell.at("label") != label || cell.at("settings").value(setting, "") != value) continue;
+    REQUIRE(found.is_null());
+    found = cell;
+  }
+  REQUIRE_FALSE(found.is_null());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("an object, a package's function, roles, a pattern, a cost and a class as definition",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("forms.py", forms);
+  std::filesystem::create_directories(bench / "kit");
+  bench.write("kit/__init__.py", "");
+  bench.write("kit/parts.py", parts);
+  bench.write("suite.json", R"({
+    "name": "forms", "task": "kernel",
+    "set": {"batch": 2, "heads": 2, "head_dim": 8, "length": 16, "pattern": "bidirectional"},
+    "mechanisms": {
+      "by pattern": {"use": "python:forms.py:by_pattern", "pattern": ["bidirectional", "causal"]},
+      "gated": {"use": "python:forms.py:gated"},
+      "sharpened": {"use": "python:forms.py:sharpened"},
+      "average": {"use": "python:kit.parts:average"}},
+    "measure": {"rounds": 1, "max_samples": 10, "max_seconds": 0.02}})");
+  const Finished ran =
+      bench.run({"run", "suite.json", "--out", "run", "--no-ceilings", "--no-report"});
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const Json result = bench.result();
+  CHECK(result.at("cells").size() == 5);
+  for (const Json& cell : result.at("cells")) {
+    INFO(cell.dump(1));
+    REQUIRE(was_measured(cell));
+    CHECK(cell["check"]["verdict"] == "ok");
+  }
+  for (const char* pattern : {"bidirectional", "causal"}) {
+    const Json cost = only_cell(result, "by pattern", "pattern", pattern).at("cost");
+    CHECK(cost.at("model_flops") == 2 * (2 * 2 * 16 * 16) * (8 + 8));
+    CHECK(cost.at("workspace_bytes") == 8 * (2 * 2 * 16 * 16));
+  }
+  // Four inputs, the gate among them, and the output, in float32.
+  CHECK(only_cell(result, "gated", "pattern", "bidirectional").at("cost").at("minimal_bytes") ==
+        4 * 5 * (2 * 2 * 16 * 8));
+  const Json average = only_cell(result, "average", "pattern", "bidirectional");
+  CHECK(average.at("mechanism") == "kit_average");
+  CHECK(average.at("python").at("word") == "python:kit.parts:average");
+}
+
+TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][apply]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("forms.py", forms);
+  const npy::Shape shape{1, 2, 5, 4};
+  const auto count = static_cast<std::size_t>(npy::count_of(shape));
+  std::vector<std::string> arrays{"--pattern", "causal"};
+  for (const std::string role : {"query", "key", "value"}) {
+    std::vector<double> values(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = std::sin(static_cast<double>(3 * i) + role[0]);
+    }
+    npy::write_array(bench / (role + ".npy"), npy::Element::float64, shape, values.data());
+    arrays.insert(arrays.end(), {"--" + role, role + ".npy"});
+  }
+  const auto applied = [&](const std::string& mechanism, const std::string& out) {
+    std::vector<std::string> words{"apply", mechanism, "--out", out};
+    words.insert(words.end(), arrays.begin(), arrays.end());
+    const Finished finished = bench.run(words);
+    INFO(finished.out << finished.err);
+    REQUIRE(finished.exit_code == 0);
+    CHECK_THAT(finished.out, Contains("from the definition in double"));
+    const npy::Array array = npy::open_array(bench / (out + "/output.npy"));
+    REQUIRE(array.shape == shape);
+    std::vector<double> values(count);
+    npy::read_array(array, values.data());
+    return values;
+  };
+  const std::vector<double> python = applied("python:forms.py:by_pattern", "python");
+  const std::vector<double> ours = applied("softmax", "ours");
+  for (std::size_t i = 0; i < count; ++i) {
+    CHECK(python[i] == Approx(ours[i]).epsilon(1e-12).margin(1e-12));
+  }
+}
+
+TEST_CASE("the same tensor operations take the same bytes in Python and in C++",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("same.py", R"(
+import torch
+
+def same(query, key, value):
+    # The overload that C++ takes: query * 0.25 keeps the number in a tensor for the backward pass.
+    scaled = torch.ops.aten.mul.Scalar
+    scores = torch.matmul(scaled(query, query.size(-1) ** -0.5), key.transpose(-2, -1))
+    weights = torch.softmax(scores, -1)
+    del scores
+    return torch.matmul(weights, value)
+
+same.patterns = ["bidirectional"]
+same.reference = "softmax"
+)");
+  bench.write("suite.json", R"({
+    "name": "same", "task": "kernel",
+    "set": {"batch": 2, "heads": 2, "head_dim": 16, "length": 96, "pattern": "bidirectional",
+            "pass": ["forward", "forward+backward"]},
+    "mechanisms": {"python": {"use": "python:same.py:same"}, "ours": {"use": "softmax/composite"}},
+    "measure": {"rounds": 1, "max_samples": 10, "max_seconds": 0.02}})");
+  const Finished ran =
+      bench.run({"run", "suite.json", "--out", "run", "--no-ceilings", "--no-report"});
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const Json result = bench.result();
+  for (const char* pass : {"forward", "forward+backward"}) {
+    const Json python = only_cell(result, "python", "pass", pass);
+    const Json ours = only_cell(result, "ours", "pass", pass);
+    INFO(pass << ": " << python.dump(1) << ours.dump(1));
+    CHECK(python.at("check").at("verdict") == "ok");
+    CHECK(python.at("memory").at("peak_bytes") > 0);
+    CHECK(python.at("memory") == ours.at("memory"));
+  }
+}
