@@ -24,17 +24,18 @@ constexpr double kAbcInfinity = std::numeric_limits<double>::infinity();
 /// Of the gates: Zhang et al. 2024, section 4.1.
 constexpr double kGateTemperature = 8;
 
-class Abc : public Mechanism {
+class Abc : public gated_state::GatedState {
  public:
-  using Mechanism::Mechanism;
+  using GatedState::GatedState;
 
   std::vector<Role> roles() const override {
     std::vector<Role> roles = query_key_value(problem);
     roles.push_back({"slots", Source::key_tokens, options.integer("latents_per_head")});
-    return gated_state::with_output_gate(std::move(roles), *this);
+    return finished_roles(std::move(roles));
   }
 
-  /// The slots' keys and values; if they are pools, in units of exp(maximum), with their sums.
+  /// The slots' keys and values, and what `before` keeps; if they are pools, in units of
+  /// exp(maximum), with their sums.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
@@ -44,6 +45,7 @@ class Abc : public Mechanism {
     };
     State state;
     state.tensors = {{"keys", zeros(problem.head_dim)}, {"values", zeros(problem.value_dim)}};
+    add_mix_state(state, batch, tensor);
     if (options.boolean("gated")) return state;
     state.tensors["normaliser"] = zeros(1);
     state.tensors["maximum"] = zeros(1).squeeze(-1).fill_(-kAbcInfinity);
@@ -261,11 +263,10 @@ Entry abc() {
       "Peng, Kasai, Pappas, Yogatama, Wu, Kong, Schwartz, Smith 2022, ABC: Attention with "
       "Bounded-memory Control, arXiv:2110.02488; Zhang, Yang, Zhu, Zhang, Cui, Wang, Wang, Shi, "
       "Wang, Bi, Zhou, Fu 2024, Gated Slot Attention, arXiv:2409.07146";
-  entry.options = latents_options(
+  entry.options = latents_options(gated_state::options(
       {Option::boolean("gated", false,
                        "gated slot attention: slots forget at rates that each token says; causal "
-                       "only"),
-       gated_state::output_option(), chunk_option()});
+                       "only")}));
   entry.differs_from = {
       {"Peng et al. compute a token's weights from its key and from its value; "
        "here, as in Zhang et "
@@ -281,7 +282,8 @@ Entry abc() {
       const Support causal = gated_state::looks_back_only("abc with gated", problem);
       if (!causal) return causal;
     }
-    return unshared_heads("abc", problem);
+    const Support mix = token_mix_support("abc", options, problem);
+    return mix ? unshared_heads("abc", problem) : mix;
   };
   entry.derive = [](const Options& options, const Problem& problem) {
     return derive_latents("abc", options, problem, problem.head_dim);

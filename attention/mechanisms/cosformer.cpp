@@ -23,16 +23,10 @@ class Cosformer : public Mechanism {
 
   std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    const auto wide = compute_type(tensor);
-    const std::int64_t features = 2 * problem.head_dim;
-    State state;
-    state.tensors["sum"] = at::zeros({batch, problem.heads, features, problem.value_dim}, wide);
-    state.tensors["normaliser"] = at::zeros({batch, problem.heads, features}, wide);
-    return state;
+    return causal_product::empty_state(problem, batch, 2 * problem.head_dim, tensor);
   }
 };
 

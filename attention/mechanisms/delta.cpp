@@ -21,10 +21,10 @@ std::int64_t delta_gates(const Options& options, const Problem& problem) {
   return gate == "none" ? 0 : gate == "scalar" ? 1 : problem.head_dim;
 }
 
-class Delta : public Mechanism {
+class Delta : public gated_state::GatedState {
  public:
   Delta(const std::string& name, const Options& chosen, const Problem& asked)
-      : Mechanism(name, chosen, asked) {
+      : GatedState(name, chosen, asked) {
     const std::int64_t gates = delta_gates(options, problem);
     if (gates == 0) return;
     const auto type = at::TensorOptions(scalar_type(problem.dtype)).device(problem.device);
@@ -37,16 +37,12 @@ class Delta : public Mechanism {
     roles.push_back({"beta", Source::key_tokens, 1});
     const std::int64_t gates = delta_gates(options, problem);
     if (gates > 0) roles.push_back({"gate", Source::key_tokens, gates});
-    return gated_state::with_output_gate(std::move(roles), *this);
+    return finished_roles(std::move(roles));
   }
 
   void draw_parameters(std::uint64_t seed) override {
+    GatedState::draw_parameters(seed);
     if (a_log.defined()) gated_state::draw_decay_parameters(seed, a_log, bias, problem);
-  }
-
-  State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& tensor) const override {
-    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
   }
 
   Tensor a_log, bias;  ///< [H, 1] and [H, 1 or D]; undefined without a gate
@@ -97,7 +93,7 @@ Entry delta() {
       "Yang, Wang, Zhang, Shen, Kim 2024, Parallelizing Linear Transformers with the Delta Rule "
       "over Sequence Length, arXiv:2406.06484; Yang, Kautz, Hatamizadeh 2024, Gated Delta "
       "Networks, arXiv:2412.06464; Kimi Team 2025, Kimi Linear, arXiv:2510.26692";
-  entry.options = {
+  entry.options = gated_state::options({
       Option::text("gate", {"none", "scalar", "channel"},
                    "decay of the state: none (DeltaNet), one per head (Gated DeltaNet), one per "
                    "channel of the key (Kimi Delta Attention)"),
@@ -105,10 +101,11 @@ Entry delta() {
                       "beta lies in (0, beta_limit); with 2 a state may change its sign", 1, 2),
       Option::number("epsilon", 1e-6, "added to |x|^2 before queries and keys are divided by |x|",
                      1e-12),
-      gated_state::output_option(), chunk_option()};
+  });
   entry.differs_from = {
-      {"the published layers put short convolutions and SiLU before queries, keys and values",
-       "not available: the mix alone is what is compared"},
+      {"the published layers put a short convolution and SiLU behind each projection of queries, "
+       "keys and values",
+       gated_state::kBeforeSaid},
       {"the published layers normalise the output, and those with a gate of the state gate it",
        gated_state::kOutputSaid}};
   entry.claims.rows_sum_to_one = false;
@@ -116,9 +113,8 @@ Entry delta() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
-    const Support support = gated_state::looks_back_only("delta", problem);
-    return support ? unshared_heads("delta", problem) : support;
+  entry.supports = [](const Options& options, const Problem& problem) {
+    return gated_state::supported("delta", options, problem);
   };
   entry.make = maker<Delta>("delta");
   entry.implementations = gated_state::implementations({"delta", delta_call, delta_sizes});

@@ -10,19 +10,14 @@
 namespace attnbench::mechanisms {
 namespace {
 
-class Gla : public Mechanism {
+class Gla : public gated_state::GatedState {
  public:
-  using Mechanism::Mechanism;
+  using GatedState::GatedState;
 
   std::vector<Role> roles() const override {
     std::vector<Role> roles = query_key_value(problem);
     roles.push_back({"gate", Source::key_tokens, problem.head_dim});
-    return gated_state::with_output_gate(std::move(roles), *this);
-  }
-
-  State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& tensor) const override {
-    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
+    return finished_roles(std::move(roles));
   }
 };
 
@@ -54,10 +49,10 @@ Entry gla() {
   entry.citation =
       "Yang, Wang, Shen, Panda, Kim 2024, Gated Linear Attention Transformers with "
       "Hardware-Efficient Training, arXiv:2312.06635";
-  entry.options = {
+  entry.options = gated_state::options({
       Option::number("gate_temperature", 16,
                      "the paper's tau: log decays are log sigmoid(x) divided by it", 1e-3),
-      gated_state::output_option(), chunk_option()};
+  });
   entry.differs_from = {
       {"the paper projects the gates by a product of rank 16 with a bias; here they are a "
        "projection of full rank",
@@ -68,9 +63,8 @@ Entry gla() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
-    const Support support = gated_state::looks_back_only("gla", problem);
-    return support ? unshared_heads("gla", problem) : support;
+  entry.supports = [](const Options& options, const Problem& problem) {
+    return gated_state::supported("gla", options, problem);
   };
   entry.make = maker<Gla>("gla");
   entry.implementations = gated_state::implementations({"gla", gla_call, gla_sizes});

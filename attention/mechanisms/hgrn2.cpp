@@ -14,20 +14,15 @@ namespace {
 
 using at::Tensor;
 
-class Hgrn2 : public Mechanism {
+class Hgrn2 : public gated_state::GatedState {
  public:
-  using Mechanism::Mechanism;
+  using GatedState::GatedState;
 
   std::vector<Role> roles() const override {
-    return gated_state::with_output_gate({{"query", Source::query_tokens, problem.head_dim},
-                                          {"gate", Source::key_tokens, problem.head_dim},
-                                          {"value", Source::key_tokens, problem.value_dim}},
-                                         *this);
-  }
-
-  State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& tensor) const override {
-    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
+    return finished_roles({{"query", Source::query_tokens, problem.head_dim},
+                           {"gate", Source::key_tokens, problem.head_dim},
+                           {"value", Source::key_tokens, problem.value_dim}},
+                          {"query", "gate", "value"});
   }
 };
 
@@ -64,11 +59,12 @@ Entry hgrn2() {
   entry.citation =
       "Qin, Yang, Sun, Shen, Li, Sun, Zhong 2024, HGRN2: Gated Linear RNNs with State Expansion, "
       "arXiv:2404.07904";
-  entry.options = {Option::number("lower_bound", 0,
-                                  "of the forget gates; the paper learns one for each layer, 0 "
-                                  "for the first",
-                                  0, 0.999),
-                   gated_state::output_option(), chunk_option()};
+  entry.options = gated_state::options(
+      {Option::number("lower_bound", 0,
+                      "of the forget gates; the paper learns one for each layer, 0 "
+                      "for the first",
+                      0, 0.999)},
+      "queries, gates and values");
   entry.differs_from = {{"the paper learns the lower bounds, growing from layer to layer",
                          "not available: lower_bound is a number that all heads share"},
                         {"the published layer normalises the output", gated_state::kOutputSaid}};
@@ -77,9 +73,8 @@ Entry hgrn2() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
-    const Support support = gated_state::looks_back_only("hgrn2", problem);
-    return support ? unshared_heads("hgrn2", problem) : support;
+  entry.supports = [](const Options& options, const Problem& problem) {
+    return gated_state::supported("hgrn2", options, problem);
   };
   entry.make = maker<Hgrn2>("hgrn2");
   entry.implementations = gated_state::implementations({"hgrn2", hgrn2_call, hgrn2_sizes});

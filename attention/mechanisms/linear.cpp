@@ -21,16 +21,10 @@ class Linear : public Mechanism {
 
   std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-    const auto wide = compute_type(tensor);
-    State state;
-    state.tensors["sum"] =
-        at::zeros({batch, problem.heads, problem.head_dim, problem.value_dim}, wide);
-    state.tensors["normaliser"] = at::zeros({batch, problem.heads, problem.head_dim}, wide);
-    return state;
+    return causal_product::empty_state(problem, batch, problem.head_dim, tensor);
   }
 };
 

@@ -63,8 +63,9 @@ mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int
   local.k = without_padding(local.k, inputs.key_mask);
   const double base = options.number("rotary_base");
   if (options.boolean("rotary")) {
-    local.q = rotated(local.q, first, base, Turn::forth);
-    local.k = rotated(local.k, first, base, Turn::forth);
+    const RotaryTable table = rotary_table(local.q, first, base);
+    local.q = rotated(local.q, table, Turn::forth);
+    local.k = rotated(local.k, table, Turn::forth);
   }
   if (options.boolean("vapor")) call.values = rotated(call.values, first, base, Turn::forth);
   local.v = call.values;

@@ -18,10 +18,10 @@ std::int64_t mamba2_rows(const Options& options, const Problem& problem) {
   return said > 0 ? said : problem.head_dim;
 }
 
-class Mamba2 : public Mechanism {
+class Mamba2 : public gated_state::GatedState {
  public:
   Mamba2(const std::string& name, const Options& chosen, const Problem& asked)
-      : Mechanism(name, chosen, asked) {
+      : GatedState(name, chosen, asked) {
     const auto parameter = [&](const char* word) {
       const auto type = at::TensorOptions(scalar_type(problem.dtype)).device(problem.device);
       return register_parameter(word, at::zeros({problem.heads, 1}, type), problem.gradient);
@@ -34,26 +34,23 @@ class Mamba2 : public Mechanism {
   /// The causal pattern alone is supported, where queries and keys are of the same tokens: a role
   /// of key tokens is one of kv_heads, a role of query tokens one of all heads.
   std::vector<Role> roles() const override {
-    const std::int64_t rows = mamba2_rows(options, problem);
-    return gated_state::with_output_gate({{"query", Source::key_tokens, rows},
-                                          {"key", Source::key_tokens, rows},
-                                          {"value", Source::query_tokens, problem.value_dim},
-                                          {"time_step", Source::query_tokens, 1}},
-                                         *this);
+    return finished_roles({{"query", Source::key_tokens, rows()},
+                           {"key", Source::key_tokens, rows()},
+                           {"value", Source::query_tokens, problem.value_dim},
+                           {"time_step", Source::query_tokens, 1}});
   }
 
   void draw_parameters(std::uint64_t seed) override {
+    GatedState::draw_parameters(seed);
     const at::NoGradGuard no_grad;
     gated_state::draw_decay_parameters(seed, a_log, bias, problem);
     skip.fill_(1);
   }
 
-  State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& tensor) const override {
-    return gated_state::empty_state(*this, batch, mamba2_rows(options, problem), tensor);
-  }
-
   Tensor a_log, bias, skip;  ///< [H, 1]
+
+ private:
+  std::int64_t rows() const override { return mamba2_rows(options, problem); }
 };
 
 /// x [B, G, T, N], each head of which serves H / G neighbours, as [B, H, T, N].
@@ -95,12 +92,13 @@ Entry mamba2() {
   entry.citation =
       "Dao, Gu 2024, Transformers are SSMs: Generalized Models and Efficient Algorithms Through "
       "Structured State Space Duality, arXiv:2405.21060";
-  entry.options = {
+  entry.options = gated_state::options({
       Option::integer("state", 0, "rows of a head's state, the paper's N; 0 = head_dim", 0),
-      gated_state::output_option(), chunk_option()};
+  });
   entry.differs_from = {
-      {"the paper's block puts a short convolution and SiLU before query, key and value",
-       "not available: the mix alone is what is compared"},
+      {"the paper's block puts a short convolution and SiLU behind the projections of query, key "
+       "and value",
+       gated_state::kBeforeSaid},
       {"the paper's block gates the output and then normalises it over all heads; here a head is "
        "normalised and then gated",
        gated_state::kOutputSaid}};
@@ -109,8 +107,9 @@ Entry mamba2() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options&, const Problem& problem) {
-    return gated_state::looks_back_only("mamba2", problem);
+  entry.supports = [](const Options& options, const Problem& problem) {
+    const Support support = gated_state::looks_back_only("mamba2", problem);
+    return support ? token_mix_support("mamba2", options, problem) : support;
   };
   entry.make = maker<Mamba2>("mamba2");
   entry.implementations = gated_state::implementations({"mamba2", mamba2_call, mamba2_sizes});

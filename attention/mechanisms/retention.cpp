@@ -16,18 +16,11 @@ using at::Tensor;
 /// Of the angles by which `xpos` rotates.
 constexpr double kRotaryBase = 10000;
 
-class Retention : public Mechanism {
+class Retention : public gated_state::GatedState {
  public:
-  using Mechanism::Mechanism;
+  using GatedState::GatedState;
 
-  std::vector<Role> roles() const override {
-    return gated_state::with_output_gate(query_key_value(problem), *this);
-  }
-
-  State empty_state(std::int64_t batch, std::int64_t,
-                    const at::TensorOptions& tensor) const override {
-    return gated_state::empty_state(*this, batch, problem.head_dim, tensor);
-  }
+  std::vector<Role> roles() const override { return finished_roles(query_key_value(problem)); }
 };
 
 /// log gamma_h, in double.
@@ -57,19 +50,15 @@ gated_state::Call retention_call(const Mechanism& mechanism, const Inputs& input
   call.key = without_padding(inputs["key"], inputs.key_mask).to(type);
   call.value = without_padding(inputs["value"], inputs.key_mask);
   if (mechanism.options.text("decay") == "xpos") {
-    call.query = rotated(call.query, first, kRotaryBase, Turn::forth);
-    call.key = rotated(call.key, first, kRotaryBase, Turn::forth);
+    const RotaryTable table = rotary_table(call.query, first, kRotaryBase);
+    call.query = rotated(call.query, table, Turn::forth);
+    call.key = rotated(call.key, table, Turn::forth);
   }
   const Tensor logs = at::tensor(log_decays(mechanism), at::kDouble);
   call.log_decay = logs.to(call.query.options().requires_grad(false))
                        .view({1, -1, 1, 1})
                        .expand({call.value.size(0), -1, call.value.size(2), 1});
   return call;
-}
-
-Support retention_supports(const Options&, const Problem& problem) {
-  const Support support = gated_state::looks_back_only("retention", problem);
-  return support ? unshared_heads("retention", problem) : support;
 }
 
 }  // namespace
@@ -81,13 +70,13 @@ Entry retention() {
   entry.citation =
       "Sun, Dong, Huang, Ma, Xia, Xue, Wang, Wei 2023, Retentive Network: A Successor to "
       "Transformer for Large Language Models, arXiv:2307.08621, section 2.1";
-  entry.options = {
+  entry.options = gated_state::options({
       Option::text("decay", {"xpos", "fixed"},
                    "xpos: RetNet's, gamma = 1 - 2^-(5 + head), queries and keys rotated by their "
                    "positions; fixed: Lightning Attention's, gamma = exp(-8 head / heads), not "
                    "rotated"),
       Option::number("gamma", 0, "the factor per token of every head; 0 = as `decay` says", 0, 1),
-      gated_state::output_option(), chunk_option()};
+  });
   entry.differs_from = {
       {"RetNet normalises each head's output and gates it by swish(x W)", gated_state::kOutputSaid},
       {"Lightning Attention multiplies log gamma by 1 - layer / layers; here it is that of the "
@@ -98,7 +87,9 @@ Entry retention() {
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
-  entry.supports = retention_supports;
+  entry.supports = [](const Options& options, const Problem& problem) {
+    return gated_state::supported("retention", options, problem);
+  };
   entry.make = maker<Retention>("retention");
   entry.implementations = gated_state::implementations(
       {"retention", retention_call, [](const Options&, const Problem& problem) {

@@ -37,6 +37,15 @@ Form Form::unpacked(const c10::IValue& value) {
   return {static_cast<Feature>(parts[0].toInt()), parts[1].toBool(), parts[2].toDouble()};
 }
 
+State empty_state(const Problem& problem, std::int64_t batch, std::int64_t features,
+                  const at::TensorOptions& tensor) {
+  const at::TensorOptions wide = compute_type(tensor);
+  State state;
+  state.tensors["sum"] = at::zeros({batch, problem.heads, features, problem.value_dim}, wide);
+  state.tensors["normaliser"] = at::zeros({batch, problem.heads, features}, wide);
+  return state;
+}
+
 Tensor feature_of(const Tensor& x, Feature feature) {
   if (feature == Feature::identity) return x;
   if (feature == Feature::relu_plus_floor) {

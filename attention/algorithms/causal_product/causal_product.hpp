@@ -50,6 +50,10 @@ struct Memory {
   at::Tensor normaliser;
 };
 
+/// Those of a mechanism before its first token, "sum" and "normaliser".
+State empty_state(const Problem& problem, std::int64_t batch, std::int64_t features,
+                  const at::TensorOptions& tensor);
+
 /// One kernel each forward and backward (attention/kernels/causal_product.hpp): float32, float64
 /// and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The gradient keeps only
 /// the inputs. Random features and relu are computed before the kernel, for a few tokens at a time

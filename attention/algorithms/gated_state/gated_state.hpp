@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/algorithms/tokens/token_mix.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench::gated_state {
@@ -71,8 +72,6 @@ Cost chunked_cost(const StateSizes& sizes, double chunk);
 /// The option `output`: plain, the mix alone; normalised, each token's output y of a head divided
 /// by sqrt(mean(y^2) + 1e-5); gated, that times silu of a role of its own.
 Option output_option();
-/// The roles, and "output_gate" [B, H, T, Dv] where the output is gated.
-std::vector<Role> with_output_gate(std::vector<Role> roles, const Mechanism& mechanism);
 /// y [B, H, T, Dv] as the option says, in float32 at least where it is not plain.
 at::Tensor finished_output(const Mechanism& mechanism, const Inputs& inputs, const at::Tensor& y);
 /// The cost of a mix and of that.
@@ -92,9 +91,32 @@ struct Recipe {
 /// composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv]; the mechanism has the
 /// options `chunk` and `output`.
 std::vector<Implementation> implementations(const Recipe& recipe);
-/// The state before the first token, in float32 for 16-bit inputs.
-State empty_state(const Mechanism& mechanism, std::int64_t batch, std::int64_t rows,
-                  const at::TensorOptions& tensor);
+/// A mechanism of this kind, with the options that `options` adds to its own.
+class GatedState : public MixesTokens {
+ public:
+  GatedState(const std::string& name, const Options& chosen, const Problem& asked)
+      : MixesTokens(name, chosen, asked, chosen.integer("chunk")) {}
+
+  /// The state before the first token, in float32 for 16-bit inputs, and that of `before`.
+  State empty_state(std::int64_t batch, std::int64_t capacity,
+                    const at::TensorOptions& tensor) const override;
+
+ protected:
+  /// Rows of a head's state.
+  virtual std::int64_t rows() const { return problem.head_dim; }
+  /// The roles of the mix, of which `before` feeds those of these names, and "output_gate"
+  /// [B, H, T, Dv] where the output is gated.
+  std::vector<Role> finished_roles(std::vector<Role> roles, const std::vector<std::string>& fed = {
+                                                                "query", "key", "value"}) const;
+};
+
+/// Its own options, `output`, what may come `before` the roles that `fed` names, and `chunk`.
+std::vector<Option> options(std::vector<Option> own,
+                            const std::string& fed = "queries, keys and values");
+/// How the published layers differ in what comes before.
+inline constexpr const char* kBeforeSaid =
+    "before=conv puts one before the projections, over the width of the model and without SiLU";
+
 /// log(1 + e^x), exact for any x.
 at::Tensor stable_softplus(const at::Tensor& x);
 /// Log decays -exp(a_log) softplus(x + bias), for x [B, H, T, w] and parameters a_log [H, 1] and
@@ -107,5 +129,7 @@ void draw_decay_parameters(std::uint64_t seed, const at::Tensor& a_log, const at
                            const Problem& problem);
 /// Refuses patterns other than causal, with the reason.
 Support looks_back_only(const std::string& mechanism, const Problem& problem);
+/// That, what contradicts it in `before`, and key heads that query heads share.
+Support supported(const std::string& mechanism, const Options& options, const Problem& problem);
 
 }  // namespace attnbench::gated_state

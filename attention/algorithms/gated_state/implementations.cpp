@@ -153,13 +153,29 @@ std::vector<Implementation> implementations(const Recipe& recipe) {
   return {composite, by_token, by_chunk, in_kernel};
 }
 
-State empty_state(const Mechanism& mechanism, std::int64_t batch, std::int64_t rows,
-                  const at::TensorOptions& tensor) {
-  const Problem& problem = mechanism.problem;
+State GatedState::empty_state(std::int64_t batch, std::int64_t,
+                              const at::TensorOptions& tensor) const {
   State state;
   state.tensors["memory"] =
-      at::zeros({batch, problem.heads, rows, problem.value_dim}, compute_type(tensor));
+      at::zeros({batch, problem.heads, rows(), problem.value_dim}, compute_type(tensor));
+  add_mix_state(state, batch, tensor);
   return state;
+}
+
+std::vector<Role> GatedState::finished_roles(std::vector<Role> roles,
+                                             const std::vector<std::string>& fed) const {
+  roles = feeding(std::move(roles), fed);
+  if (options.text("output") == "gated") {
+    roles.push_back({"output_gate", Source::query_tokens, problem.value_dim});
+  }
+  return roles;
+}
+
+std::vector<Option> options(std::vector<Option> own, const std::string& fed) {
+  own.push_back(output_option());
+  for (Option& each : token_mix_options(fed)) own.push_back(std::move(each));
+  own.push_back(chunk_option());
+  return own;
 }
 
 Tensor stable_softplus(const Tensor& x) { return at::log_sigmoid(-x).neg(); }
@@ -188,6 +204,15 @@ Support looks_back_only(const std::string& mechanism, const Problem& problem) {
   return Support::no(mechanism + ": " + to_string(problem.pattern) +
                      " is undefined, its state decays with the tokens that follow; use the causal "
                      "pattern");
+}
+
+Support supported(const std::string& mechanism, const Options& options, const Problem& problem) {
+  for (const Support& support :
+       {looks_back_only(mechanism, problem), token_mix_support(mechanism, options, problem),
+        unshared_heads(mechanism, problem)}) {
+    if (!support) return support;
+  }
+  return {};
 }
 
 }  // namespace attnbench::gated_state

@@ -24,13 +24,6 @@ Option output_option() {
       "as the published layers do; gated: that times silu of a projection of the token");
 }
 
-std::vector<Role> with_output_gate(std::vector<Role> roles, const Mechanism& mechanism) {
-  if (is_gated(mechanism.options)) {
-    roles.push_back({"output_gate", Source::query_tokens, mechanism.problem.value_dim});
-  }
-  return roles;
-}
-
 Tensor finished_output(const Mechanism& mechanism, const Inputs& inputs, const Tensor& y) {
   if (is_plain(mechanism.options)) return y;
   const auto type = compute_type(y.scalar_type());

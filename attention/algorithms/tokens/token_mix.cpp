@@ -1,5 +1,6 @@
 #include "attention/algorithms/tokens/token_mix.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention/algorithms/recurrence/gated_recurrence.hpp"
@@ -176,6 +177,14 @@ at::Tensor MixesTokens::finished(const at::Tensor& y) const {
 void MixesTokens::draw_parameters(std::uint64_t seed) {
   if (ahead_) ahead_->draw_parameters(seed);
   if (both_) both_->draw_parameters(seed);
+}
+
+std::vector<Role> MixesTokens::feeding(std::vector<Role> roles,
+                                       const std::vector<std::string>& names) const {
+  for (Role& role : roles) {
+    if (std::find(names.begin(), names.end(), role.name) != names.end()) role.feed = fed();
+  }
+  return roles;
 }
 
 void MixesTokens::add_mix_state(State& state, std::int64_t batch,

@@ -63,6 +63,8 @@ class MixesTokens : public Mechanism, public LooksAhead {
  protected:
   /// Of the roles that it feeds: Feed::before, or projected where the option `before` is none.
   Feed fed() const { return ahead_ || both_ ? Feed::before : Feed::projected; }
+  /// The roles, of which it feeds those of these names.
+  std::vector<Role> feeding(std::vector<Role> roles, const std::vector<std::string>& names) const;
   /// Adds the tensors of what comes before.
   void add_mix_state(State& state, std::int64_t batch, const at::TensorOptions& tensor) const;
 

@@ -1,10 +1,62 @@
 #include "attention/algorithms/tokens/tokens.hpp"
 
 #include <cmath>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace attnbench {
 
 using at::Tensor;
+
+namespace {
+
+/// first, tokens, pairs, base, dtype.
+using RotaryKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, double, at::ScalarType>;
+
+/// The tables of the last calls on the CPU.
+class KeptTables {
+ public:
+  std::optional<RotaryTable> find(const RotaryKey& key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [kept, table] : tables_) {
+      if (kept == key) return table;
+    }
+    return std::nullopt;
+  }
+
+  void keep(const RotaryKey& key, const RotaryTable& table) {
+    const std::int64_t count = numbers(table);
+    if (count > kMostNumbers) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tables_.emplace_front(key, table);
+    total_ += count;
+    while (total_ > kMostNumbers || tables_.size() > kMostTables) {
+      total_ -= numbers(tables_.back().second);
+      tables_.pop_back();
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kMostNumbers = std::int64_t{1} << 20;
+  static constexpr std::size_t kMostTables = 8;
+
+  static std::int64_t numbers(const RotaryTable& table) { return 2 * table.cosine.numel(); }
+
+  std::mutex mutex_;
+  std::deque<std::pair<RotaryKey, RotaryTable>> tables_;  ///< the latest first
+  std::int64_t total_ = 0;
+};
+
+KeptTables& kept_tables() {
+  // Never destroyed: LibTorch's allocator may be gone before a static object.
+  static KeptTables* const tables = new KeptTables;
+  return *tables;
+}
+
+}  // namespace
 
 at::ScalarType compute_type(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16 ? at::kFloat : type;
@@ -28,16 +80,33 @@ Tensor without_padding(const Tensor& x, const Tensor& key_mask, double value) {
   return key_mask.defined() ? x.masked_fill(padded_tokens(key_mask), value) : x;
 }
 
-Tensor rotated(const Tensor& x, std::int64_t first, double base, Turn turn) {
+RotaryTable rotary_table(const Tensor& x, std::int64_t first, double base) {
+  const std::int64_t pairs = x.size(3) / 2;
+  const auto type = compute_type(x.scalar_type());
+  // A table made on one CUDA stream may not be ready on another.
+  const bool keeps = x.device().is_cpu();
+  const RotaryKey key{first, x.size(2), pairs, base, type};
+  if (keeps) {
+    if (const auto known = kept_tables().find(key)) return *known;
+  }
+  // Tensors made in inference mode are of no use to a later call that records gradients.
+  const c10::InferenceMode normal(false);
+  const auto exact = at::TensorOptions(at::kDouble).device(x.device());
+  const Tensor speeds = (at::arange(pairs, exact) *
+                         (-std::log(base) / static_cast<double>(std::max<std::int64_t>(pairs, 1))))
+                            .exp();
+  const Tensor angles = at::arange(first, first + x.size(2), exact).unsqueeze(-1) * speeds;
+  const RotaryTable table{angles.cos().to(type), angles.sin().to(type)};
+  if (keeps) kept_tables().keep(key, table);
+  return table;
+}
+
+Tensor rotated(const Tensor& x, const RotaryTable& table, Turn turn) {
   const std::int64_t pairs = x.size(3) / 2;
   if (pairs == 0) return x;
   const auto type = compute_type(x.scalar_type());
-  const auto exact = at::TensorOptions(at::kDouble).device(x.device());
-  const Tensor speeds =
-      (at::arange(pairs, exact) * (-std::log(base) / static_cast<double>(pairs))).exp();
-  const Tensor angles = at::arange(first, first + x.size(2), exact).unsqueeze(-1) * speeds;
-  const Tensor cosine = angles.cos().to(type);
-  const Tensor sine = (turn == Turn::forth ? angles.sin() : -angles.sin()).to(type);
+  const Tensor& cosine = table.cosine;
+  const Tensor sine = turn == Turn::forth ? table.sine : -table.sine;
   const Tensor even = x.narrow(3, 0, 2 * pairs).to(type).unflatten(3, {pairs, 2});
   const Tensor a = even.select(-1, 0);
   const Tensor b = even.select(-1, 1);
@@ -45,6 +114,10 @@ Tensor rotated(const Tensor& x, std::int64_t first, double base, Turn turn) {
       at::stack({a * cosine - b * sine, a * sine + b * cosine}, -1).flatten(-2).to(x.scalar_type());
   if (x.size(3) == 2 * pairs) return result;
   return at::cat({result, x.narrow(3, 2 * pairs, 1)}, 3);
+}
+
+Tensor rotated(const Tensor& x, std::int64_t first, double base, Turn turn) {
+  return x.size(3) < 2 ? x : rotated(x, rotary_table(x, first, base), turn);
 }
 
 std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {

@@ -29,11 +29,22 @@ at::Tensor without_padding(const at::Tensor& x, const at::Tensor& key_mask, doub
 
 enum class Turn { forth, back };
 
+/// Cosines and sines [T, pairs] of the angles (first + t) base^(-i / pairs) of rotary positions, in
+/// a computing dtype. Calls share tables: they are not to be written to.
+struct RotaryTable {
+  at::Tensor cosine, sine;
+};
+
+/// The table by which `rotated` turns x [B, H, T, w] from position `first` on. Angles are computed
+/// in double. On the CPU the last few tables are kept for further calls, from any thread: 2^20
+/// numbers at most, for they take about as long as a fast mix.
+RotaryTable rotary_table(const at::Tensor& x, std::int64_t first, double base);
+
 /// Rotary positions, Su et al. 2021 (RoFormer, arXiv:2104.09864), section 3.2: x [B, H, T, w] with
 /// the channel pair (2i, 2i + 1) of token t rotated by the angle (first + t) base^(-2i / w'), w'
 /// the largest even number in w; the last channel of an odd width is unchanged. `back` undoes
-/// `forth`. Angles are computed in double, products in float32 at least; the result has the dtype
-/// of x.
+/// `forth`. Products are computed in float32 at least; the result has the dtype of x.
+at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, Turn turn);
 at::Tensor rotated(const at::Tensor& x, std::int64_t first, double base, Turn turn);
 
 /// Tokens [begin, begin + count * size): `count` chunks of `size` tokens.

@@ -5,6 +5,7 @@ mechanism does it.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import torch
@@ -121,6 +122,16 @@ def gla(query, key, value, gate):
 
     decay = functional.logsigmoid(gate) / 16
     return by_token(naive_recurrent_gla(*by_token(query, key, value, decay))[0])
+
+
+def hgrn2(query, gate, value, bound=0.0):
+    """As their layer does: keys are what the forget gates, above the bound, let go."""
+    from fla.ops.gla.naive import naive_recurrent_gla
+
+    kept = bound + (1 - bound) * gate.sigmoid()
+    decay = kept.log() if bound > 0 else functional.logsigmoid(gate)
+    parts = by_token(functional.silu(query), 1 - kept, value, decay)
+    return by_token(naive_recurrent_gla(*parts)[0])
 
 
 def mamba2(query, key, value, time_step, a_log, bias, skip):
@@ -255,6 +266,16 @@ CASES = [
     Case(
         "GLA", "gla", "fla naive_recurrent_gla", gla,
         lambda keys, values: {**plain_widths(keys, values), "gate": keys},
+    ),
+    Case(
+        "HGRN2", "hgrn2", "fla naive_recurrent_gla", hgrn2,
+        lambda keys, values: {"query": keys, "gate": keys, "value": values},
+    ),
+    Case(
+        "HGRN2, gates above 0.25", "hgrn2", "fla naive_recurrent_gla",
+        functools.partial(hgrn2, bound=0.25),
+        lambda keys, values: {"query": keys, "gate": keys, "value": values},
+        options={"lower_bound": 0.25},
     ),
     Case(
         "Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,

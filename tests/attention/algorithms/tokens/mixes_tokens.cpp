@@ -1,5 +1,5 @@
-// What latte, window and macchiato may put before some of their projections: the options before,
-// directions, taps and before_norm.
+// What latte, window, macchiato and the mechanisms with a gated state may put before some of their
+// projections: the options before, directions, taps and before_norm.
 #include "attention/layer.hpp"
 #include "tests/attention/held.hpp"
 #include "tests/support/catch.hpp"
@@ -14,7 +14,18 @@ using test::Said;
 const std::map<std::string, std::vector<std::string>> fed_roles{
     {"latte", {"query_logits", "key_logits"}},
     {"window", {"query", "key"}},
-    {"macchiato", {"query_logits", "key_logits"}}};
+    {"macchiato", {"query_logits", "key_logits"}},
+    {"retention", {"query", "key", "value"}},
+    {"delta", {"query", "key", "value"}},
+    {"gla", {"query", "key", "value"}},
+    {"hgrn2", {"query", "gate", "value"}},
+    {"mamba2", {"query", "key", "value"}},
+    {"abc", {"query", "key", "value"}}};
+
+bool has_pattern(const std::string& name, Pattern pattern) {
+  const auto& patterns = test::registry().entry(name).patterns;
+  return std::find(patterns.begin(), patterns.end(), pattern) != patterns.end();
+}
 
 Problem token_sizes(Pattern pattern = Pattern::causal) {
   Problem problem;
@@ -48,12 +59,13 @@ TEST_CASE("before: the roles that are fed are projected from it, the others from
   const at::Tensor x = at::randn({2, 45, 8}, at::kDouble);
   const std::map<std::string, std::size_t> counts{{"none", 0}, {"conv", 1}, {"rg_lru", 5}};
   for (const auto& [name, fed] : fed_roles) {
+    const std::size_t own = Made(name, problem, {}).mechanism->parameters().size();
     for (const auto& [word, count] : counts) {
       for (const bool norm : {false, true}) {
         if (norm && count == 0) continue;
         CAPTURE(name, word, norm);
         Made made(name, problem, {{"before", word}, {"before_norm", norm}});
-        CHECK(made.mechanism->parameters().size() == count);
+        CHECK(made.mechanism->parameters().size() == own + count);
         const at::Tensor before = count == 0 ? x : made.mechanism->before(x, nullptr).detach();
         if (norm) {
           const at::Tensor plain =
@@ -88,7 +100,7 @@ TEST_CASE("before: tokens one by one and in blocks from a state are those of the
     for (const char* word : {"conv", "rg_lru"}) {
       CAPTURE(name, word);
       Said said{{"before", test::word(word)}, {"before_norm", true}, {"taps", test::count(4)}};
-      if (name != "window") said.insert({"vapor", true});
+      if (name == "latte" || name == "macchiato") said.insert({"vapor", true});
       Made made(name, problem, said);
       const at::Tensor whole = made.layer.forward(x, x).output;
       State state = made.mechanism->empty_state(2, 45, x.options());
@@ -113,6 +125,7 @@ TEST_CASE("before: both directions see what follows, and padding is seen by neit
   changed.select(1, 30).add_(1);
   const at::Tensor mask = at::arange(45).lt(31).unsqueeze(0).expand({2, 45});
   for (const auto& [name, fed] : fed_roles) {
+    if (!has_pattern(name, Pattern::bidirectional)) continue;
     CAPTURE(name);
     const auto early = [&](const char* directions, const at::Tensor& tokens) {
       Made made(name, problem,
@@ -129,6 +142,33 @@ TEST_CASE("before: both directions see what follows, and padding is seen by neit
   }
 }
 
+TEST_CASE("before: every form of a layer with a convolution steps as it runs over the whole") {
+  const at::NoGradGuard no_grad;
+  const Problem problem = token_sizes();
+  const at::Tensor x = at::randn({2, 45, 8}, at::kDouble);
+  for (const char* name : {"retention", "delta", "gla", "hgrn2", "mamba2", "abc"}) {
+    const Said said{{"before", test::word("conv")}, {"output", test::word("gated")}};
+    Made made(name, problem, said);
+    const at::Tensor whole = made.layer.forward(x, x).output;
+    const auto plain = Made(name, problem, {{"output", test::word("gated")}}).layer.forward(x, x);
+    CHECK(relative_error(plain.output, whole) > 1e-2);
+    for (const Implementation& form : test::registry().entry(name).implementations) {
+      CAPTURE(name, form.name);
+      Layer layer(made.mechanism, form, Scope::layer, 3);
+      CHECK(relative_error(layer.forward(x, x).output, whole) < 1e-12);
+      State state = made.mechanism->empty_state(2, 45, x.options());
+      std::vector<at::Tensor> outputs;
+      for (const auto& [begin, count] :
+           std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}, {3, 30}, {33, 12}}) {
+        const at::Tensor piece = x.narrow(1, begin, count);
+        outputs.push_back(layer.forward(piece, piece, {}, {}, &state).output);
+      }
+      CHECK(relative_error(at::cat(outputs, 1), whole) < 1e-12);
+      CHECK(state.position == 45);
+    }
+  }
+}
+
 TEST_CASE("before: refused where it contradicts the pattern or itself") {
   for (const auto& [name, fed] : fed_roles) {
     CAPTURE(name);
@@ -139,7 +179,8 @@ TEST_CASE("before: refused where it contradicts the pattern or itself") {
     };
     const Said both{{"before", test::word("conv")}, {"directions", test::word("both")}};
     CHECK(reason(Pattern::causal, both).find("looks ahead") != std::string::npos);
-    CHECK(reason(Pattern::bidirectional, both).empty());
+    CHECK(reason(Pattern::bidirectional, both).empty() ==
+          has_pattern(name, Pattern::bidirectional));
     CHECK(reason(Pattern::causal, {{"before", test::word("conv")}}).empty());
     CHECK(reason(Pattern::causal, {{"before_norm", true}}).find("nothing to normalise") !=
           std::string::npos);
