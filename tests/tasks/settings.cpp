@@ -15,7 +15,7 @@ Problem problem_of(std::map<std::string, OptionValue> said) {
   return tasks::problem_from(Options::resolve(declared, said));
 }
 
-std::int64_t n(std::int64_t value) { return value; }
+std::int64_t integer(std::int64_t value) { return value; }
 
 std::string refusal(const std::map<std::string, OptionValue>& said) {
   try {
@@ -40,16 +40,16 @@ TEST_CASE("sizes that are not set are derived", "[sizes]") {
 }
 
 TEST_CASE("the width is split over heads", "[sizes]") {
-  CHECK(problem_of({{"width", n(128)}}).head_dim == 32);
-  CHECK(problem_of({{"width", n(128)}, {"head_dim", n(32)}}).head_dim == 32);
-  CHECK(problem_of({{"head_dim", n(8)}, {"value_dim", n(3)}}).value_dim == 3);
-  CHECK(problem_of({{"heads", n(6)}, {"kv_heads", n(2)}}).kv_heads == 2);
+  CHECK(problem_of({{"width", integer(128)}}).head_dim == 32);
+  CHECK(problem_of({{"width", integer(128)}, {"head_dim", integer(32)}}).head_dim == 32);
+  CHECK(problem_of({{"head_dim", integer(8)}, {"value_dim", integer(3)}}).value_dim == 3);
+  CHECK(problem_of({{"heads", integer(6)}, {"kv_heads", integer(2)}}).kv_heads == 2);
 }
 
 TEST_CASE("sizes that contradict each other are refused, naming both", "[sizes]") {
-  CHECK(refusal({{"width", n(130)}}).find("width 130 is not a multiple of heads 4") == 0);
-  CHECK(refusal({{"width", n(128)}, {"head_dim", n(64)}}).find("head_dim 64") != std::string::npos);
-  CHECK(refusal({{"kv_heads", n(3)}}).find("kv_heads 3 does not divide heads 4") == 0);
-  CHECK(refusal({{"key_length", n(8)}}).find("only the pattern cross allows") != std::string::npos);
-  CHECK(refusal({{"key_length", n(8)}, {"pattern", std::string("cross")}}).empty());
+  CHECK(refusal({{"width", integer(130)}}).find("width 130 is not a multiple of heads 4") == 0);
+  CHECK(refusal({{"width", integer(128)}, {"head_dim", integer(64)}}).find("head_dim 64") != std::string::npos);
+  CHECK(refusal({{"kv_heads", integer(3)}}).find("kv_heads 3 does not divide heads 4") == 0);
+  CHECK(refusal({{"key_length", integer(8)}}).find("only the pattern cross allows") != std::string::npos);
+  CHECK(refusal({{"key_length", integer(8)}, {"pattern", std::string("cross")}}).empty());
 }

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "attention/algorithms/softmax/softmax.hpp"
+#include "attention/torch/product.hpp"
 
 namespace attnbench {
 namespace {
@@ -48,7 +49,7 @@ at::Tensor grouped(const at::Tensor& x, const SoftmaxCall& call) {
 /// Scores [B, G, H / G, rows, keys] of one chunk, minus infinity where hidden.
 at::Tensor scores_of(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q) {
   const auto k = call.k.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
-  auto scores = at::matmul(q, k.transpose(-2, -1)).to(wide(q));
+  auto scores = product(q, k.transpose(-2, -1)).to(wide(q));
   const std::int64_t lowest = chunk.t0 + call.offset;
   const std::int64_t highest = lowest + chunk.rows - 1;
   const std::int64_t end = chunk.s0 + chunk.keys;
@@ -86,7 +87,7 @@ void take_chunk(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q
   const auto factor = (part.greatest - base).exp_();
   part.sum.mul_(factor).add_(weights.sum(-1, true));
   const auto v = call.v.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
-  part.output.mul_(factor).add_(at::matmul(weights.to(v.scalar_type()), v));
+  part.output.mul_(factor).add_(product(weights.to(v.scalar_type()), v));
   part.greatest = greatest;
 }
 
@@ -148,12 +149,12 @@ struct Chunked : torch::autograd::Function<Chunked> {
       const auto v = call.v.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
       const auto type = q.scalar_type();
       dv.narrow(2, chunk.s0, chunk.keys)
-          .add_(at::matmul(weights.to(type).transpose(-2, -1), d_out).sum(2));
+          .add_(product(weights.to(type).transpose(-2, -1), d_out).sum(2));
       // Rounded to 16 bits it would not cancel against delta if one key has all the weight.
       const auto d_weights = at::matmul(d_out.to(wide(q)), v.to(wide(q)).transpose(-2, -1));
       const auto d_scores = (d_weights - delta).mul_(weights).to(type);
-      dk.narrow(2, chunk.s0, chunk.keys).add_(at::matmul(d_scores.transpose(-2, -1), q).sum(2));
-      grouped(dq.narrow(2, chunk.t0, chunk.rows), call).add_(at::matmul(d_scores, k), call.scale);
+      dk.narrow(2, chunk.s0, chunk.keys).add_(product(d_scores.transpose(-2, -1), q).sum(2));
+      grouped(dq.narrow(2, chunk.t0, chunk.rows), call).add_(product(d_scores, k), call.scale);
     };
     for_chunks(call, context->saved_data.at("query_chunk").toInt(),
                context->saved_data.at("key_chunk").toInt(), begin, body,

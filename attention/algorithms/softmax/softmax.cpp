@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "attention/algorithms/tokens/tokens.hpp"
+#include "attention/torch/product.hpp"
 
 namespace attnbench {
 namespace {
@@ -75,7 +76,7 @@ SoftmaxCall SoftmaxCall::without_padding() const {
 at::Tensor softmax_composite(const SoftmaxCall& given) {
   const SoftmaxCall call = given.without_padding();
   const auto heads = call.q.size(1);
-  auto scores = at::matmul(call.q * call.scale, expanded(call.k, heads).transpose(-2, -1));
+  auto scores = product(call.q * call.scale, expanded(call.k, heads).transpose(-2, -1));
   const auto mask = hidden(call);
   at::Tensor blind;
   if (mask.defined()) {
@@ -90,7 +91,7 @@ at::Tensor softmax_composite(const SoftmaxCall& given) {
   auto output = [&] {
     const auto weights = at::softmax(scores, -1);
     scores.reset();
-    return at::matmul(weights, expanded(call.v, heads));
+    return product(weights, expanded(call.v, heads));
   }();
   return blind.defined() ? output.masked_fill(blind, 0.0) : output;
 }
