@@ -7,7 +7,9 @@
 #include <string>
 
 #include "tasks/lm/data/text_source.hpp"
+#include "tasks/prepared/cache.hpp"
 #include "tasks/prepared/prepare.hpp"
+#include "tasks/prepared/wanted.hpp"
 #include "tests/support/files.hpp"
 
 namespace attnbench::test {
