@@ -153,26 +153,29 @@ TEST_CASE("a language model of a text generates its letters and scores it", "[ge
   for (int i = 0; i < 400; ++i) text += sentence;
   const TemporaryFolder folder;
   write_file(folder / "mat.txt", text);
-  done_well({program(), "data", "lm", "--from", folder / "mat.txt", "--out", folder / "data"});
+  const std::string data = folder / "data";
+  done_well({program(), "data", "lm", "--from", folder / "mat.txt", "--out", data});
   write_file(folder / "suite.json",
              R"({"name": "mat", "task": "lm", "mechanisms": ["latte"],
     "set": {"length": 32, "width": 32, "heads": 2, "layers": 1, "positions": "sinusoidal",
             "batch": 8, "steps": 100, "evaluate_every": 50, "warm_up_steps": 10,
             "learning_rate": 0.01}})");
   const std::string trained = folder / "run";
-  done_well({program(), "run", folder / "suite.json", "--data", folder / "data", "--out", trained,
-             "--threads", "2", "--no-ceilings", "--no-report", "--keep-checkpoints"});
+  done_well({program(), "run", folder / "suite.json", "--data", data, "--out", trained, "--threads",
+             "2", "--no-ceilings", "--no-report", "--keep-checkpoints"});
 
   // Longer than a sequence of its training.
   const Finished made = done_well(
-      command_with("generate", trained, {"--cell", "latte", "--prompt", "the c", "--bytes", "60"}));
+      command_with("generate", trained,
+                   {"--cell", "latte", "--prompt", "the c", "--bytes", "60", "--data", data}));
   CHECK(made.out.size() == 60);
   // Bytes that the text lacks were never right.
   CHECK(made.out.find_first_not_of(sentence) == std::string::npos);
 
   const auto bits_of = [&](const std::string& file) {
-    return std::stod(
-        done_well(command_with("generate", trained, {"--cell", "latte", "--score", file})).out);
+    return std::stod(done_well(command_with("generate", trained,
+                                            {"--cell", "latte", "--score", file, "--data", data}))
+                         .out);
   };
   write_file(folder / "random", random_text(2000));
   const double own = bits_of(folder / "mat.txt");

@@ -83,7 +83,11 @@ std::vector<Variant> variants(Dtype dtype) {
   const auto whole = dtype == Dtype::bfloat16 ? numbers : std::vector<std::string>{};
   std::vector<Variant> all{{"retention", {{"decay", std::string("fixed")}}, whole}};
   for (const Alias& alias : registry().aliases()) {
-    if (!alias.options.empty()) all.push_back({alias.mechanism, alias.options, whole});
+    if (alias.options.empty()) continue;
+    // The gradient of a single key is 0 by cancellation, and a division by products of features as
+    // small as 0.001 magnifies what float32 leaves of it: `cross` is shown in float64 alone.
+    const bool few = dtype == Dtype::float32 && alias.name == "performer_relu";
+    all.push_back({alias.mechanism, alias.options, few ? numbers : whole});
   }
   for (const auto& name : registry().mechanisms()) {
     for (const Option& option : registry().entry(name).options) {

@@ -60,7 +60,8 @@ TEST_CASE("oneDNN and OpenBLAS work on counted tensors", "[allocator]") {
     const at::Tensor single = at::mm(a, a).to(at::kDouble);
     const at::Tensor brief = at::mm(a.to(at::kBFloat16), a.to(at::kBFloat16)).to(at::kDouble);
     CHECK((single - exact).norm().item<double>() < 1e-5 * exact.norm().item<double>());
-    CHECK((brief - exact).norm().item<double>() < 1e-2 * exact.norm().item<double>());
+    // Sums are of bfloat16, too, where the CPU has no AVX-512.
+    CHECK((brief - exact).norm().item<double>() < 3e-2 * exact.norm().item<double>());
   }
   CHECK(worker::cpu_memory().live_bytes() == before);
 }
