@@ -55,7 +55,7 @@ TEST_CASE("the module of docs/python.md is checked, timed, decoded and compared"
   CHECK_THAT(read_file(bench / "run/index.html"), Contains("ours"));
 }
 
-TEST_CASE("--resume measures a Python mechanism anew where its file has changed",
+TEST_CASE("a Python mechanism is measured anew by --resume where its file has changed",
           "[program][python]") {
   if (!have_python()) return;
   PythonBench bench;
