@@ -48,8 +48,10 @@ TEST_CASE("the width is split over heads", "[sizes]") {
 
 TEST_CASE("sizes that contradict each other are refused, naming both", "[sizes]") {
   CHECK(refusal({{"width", integer(130)}}).find("width 130 is not a multiple of heads 4") == 0);
-  CHECK(refusal({{"width", integer(128)}, {"head_dim", integer(64)}}).find("head_dim 64") != std::string::npos);
+  CHECK(refusal({{"width", integer(128)}, {"head_dim", integer(64)}}).find("head_dim 64") !=
+        std::string::npos);
   CHECK(refusal({{"kv_heads", integer(3)}}).find("kv_heads 3 does not divide heads 4") == 0);
-  CHECK(refusal({{"key_length", integer(8)}}).find("only the pattern cross allows") != std::string::npos);
+  CHECK(refusal({{"key_length", integer(8)}}).find("only the pattern cross allows") !=
+        std::string::npos);
   CHECK(refusal({{"key_length", integer(8)}, {"pattern", std::string("cross")}}).empty());
 }
