@@ -68,6 +68,17 @@ TEST_CASE("new says in words where a plugin cannot be written", "[program][new]"
   }
 }
 
+TEST_CASE("new takes an empty folder for a mistake, not for the sources", "[program][new]") {
+  const TemporaryFolder folder;
+  pretend_sources(folder.path());
+  for (const std::string flag : {"--plugin", "--workflow"}) {
+    const Finished finished = run({program(), "new", "my_mix", flag, ""}, 60, {}, folder.path());
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Contains(flag + ": the name of the folder is empty"));
+  }
+  CHECK_FALSE(fs::exists(folder / "attention/mechanisms/my_mix.cpp"));
+}
+
 TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[program][new]") {
   const TemporaryFolder folder;
   pretend_sources(folder.path());
@@ -85,7 +96,8 @@ TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[prog
       {"test", "has a meaning"},
       {"", "lower-case letters"},
       {"softmax", "already"},
-      {"flash", "already"}};
+      {"flash", "already"},
+      {"kernel", "there is a task kernel"}};
   for (const auto& [name, complaint] : names) {
     const Finished finished = run({program(), "new", name}, 60, {}, folder.path());
     INFO(name << "\n" << finished.err);
