@@ -104,6 +104,16 @@ ProgressStyle progress_style_from(const std::string& word) {
   throw UsageFailure("--progress " + word + ": expected auto, plain or json");
 }
 
+std::string rate_text(double seconds_each) {
+  const bool a_second = seconds_each <= 1;
+  const bool a_minute = !a_second && seconds_each <= 60;
+  const double unit = a_second ? 1 : a_minute ? 60 : 3600;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f/%s", unit / seconds_each,
+                a_second ? "s" : a_minute ? "min" : "h");
+  return text.data();
+}
+
 std::string in_red(const std::string& text, std::FILE* stream) {
   return result::shows_colour(stream) ? result::coloured(text, result::Colour::red) : text;
 }
@@ -234,9 +244,7 @@ std::string Progress::rate() const {
   if (done_ == 0 || seconds <= 0) return "";
   const double each = seconds / static_cast<double>(done_);
   const double left = each * static_cast<double>(steps_ - std::min(done_, steps_));
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), " %.1f/s  %s left", 1 / each, clock_text(left).c_str());
-  return text.data();
+  return " " + rate_text(each) + "  " + clock_text(left) + " left";
 }
 
 void Progress::draw(const std::string& extra) {

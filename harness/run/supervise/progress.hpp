@@ -18,6 +18,10 @@ enum class ProgressStyle { automatic, plain, json };
 /// "auto", "plain" or "json"; throws UsageFailure.
 ProgressStyle progress_style_from(const std::string& word);
 
+/// How many of a thing are done in a time, in the unit that leaves a digit before the point where
+/// one does: "2.5/s", "4.0/min", "1.2/h".
+std::string rate_text(double seconds_each);
+
 /// `text` in red where `stream` shows colour; else as it is.
 std::string in_red(const std::string& text, std::FILE* stream);
 

@@ -40,6 +40,13 @@ std::string written(ProgressStyle style) {
 
 }  // namespace
 
+TEST_CASE("a rate has the unit in which it is more than a fraction", "[progress]") {
+  CHECK(rate_text(0.4) == "2.5/s");
+  CHECK(rate_text(15) == "4.0/min");
+  CHECK(rate_text(60) == "1.0/min");
+  CHECK(rate_text(3000) == "1.2/h");
+}
+
 TEST_CASE("plain progress is lines: a cell's first round, and all that is not well", "[progress]") {
   for (const ProgressStyle style : {ProgressStyle::plain, ProgressStyle::automatic}) {
     CHECK(written(style) ==
