@@ -14,10 +14,6 @@ namespace {
 
 using at::Tensor;
 
-/// Tokens between which decays of every channel are computed pair by pair; between blocks of them
-/// they are products of decays to and from a block's edge.
-constexpr std::int64_t kPairs = 16;
-
 /// Chunks side by side, [M, c, .], M = N * chunks.
 struct Chunks {
   Tensor query, key, value, log_decay, beta;
@@ -44,53 +40,89 @@ Tensor sums_to_right(const Tensor& g) {
   return next.flip({1}).cumsum(1).flip({1});
 }
 
-/// A(a, b) of a gate for each channel: blocks of kPairs tokens pair by pair, and the keys of the
-/// blocks before by way of the edge between.
+// A gate for each channel has no [c, c] matrix of decays, and one of [c, c, D] would be large. Blocks
+// are halved instead, down to single tokens: from a token on the left of a block to one on its right,
+// decays are the product of those to the block's middle and those from it.
+
+/// The decays of g [M, 2 h, w] to and from the middle of each block.
+struct Halves {
+  Tensor to_middle;    ///< [M, h, w], after each token on the left
+  Tensor from_middle;  ///< [M, h, w], up to each token on the right, itself included
+};
+
+Halves decays_of(const Tensor& g) {
+  const auto half = g.size(1) / 2;
+  return {sums_to_right(g.narrow(1, 0, half)).exp(), sums_from_left(g.narrow(1, half, half)).exp()};
+}
+
+/// x [M, c, w] as blocks of `size` tokens, [M c / size, size, w].
+Tensor blocks(const Tensor& x, std::int64_t size) { return x.reshape({-1, size, x.size(2)}); }
+
+/// Up to that many tokens in half a block, sums of products take less time than calls of a matrix
+/// product for each block.
+constexpr std::int64_t kSmallHalf = 4;
+
+/// a [M, h, w] and b [M, h, w] to a b^T [M, h, h].
+Tensor products(const Tensor& a, const Tensor& b) {
+  if (a.size(1) > kSmallHalf) return at::bmm(a, b.transpose(1, 2));
+  return (a.unsqueeze(2) * b.unsqueeze(1)).sum(-1);
+}
+
+/// The least power of two that is at least `length`.
+std::int64_t power_of_two(std::int64_t length) {
+  std::int64_t power = 1;
+  while (power < length) power *= 2;
+  return power;
+}
+
+/// x [M, c, w] with zeros up to that many tokens.
+Tensor with_tokens(const Tensor& x, std::int64_t tokens) {
+  const auto missing = tokens - x.size(1);
+  return missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, missing});
+}
+
+/// A(a, b) of a gate for each channel.
 Tensor channel_scores(const Tensor& a, const Tensor& b, const Tensor& g) {
-  const auto length = a.size(1);
-  std::vector<Tensor> rows;
-  Tensor past;  // keys of the blocks before, decayed up to this one's left edge
-  for (std::int64_t begin = 0; begin < length; begin += kPairs) {
-    const auto count = std::min(kPairs, length - begin);
-    const auto of = [&](const Tensor& x) { return x.narrow(1, begin, count); };
-    const Tensor decay = sums_between(of(g)).exp();
-    const Tensor weighted = decay * of(b).unsqueeze(1);
-    Tensor row = at::matmul(weighted, of(a).unsqueeze(-1)).squeeze(-1);
-    const Tensor from_left = sums_from_left(of(g));
-    const Tensor kept = of(b) * sums_to_right(of(g)).exp();
-    if (past.defined()) {
-      row = at::cat({at::bmm(of(a) * from_left.exp(), past.transpose(1, 2)), row}, 2);
-      past = at::cat({past * from_left.narrow(1, count - 1, 1).exp(), kept}, 1);
-    } else {
-      past = kept;
-    }
-    rows.push_back(at::constant_pad_nd(row, {0, length - begin - count}));
+  const auto length = a.size(1), whole = power_of_two(length);
+  const Tensor left = with_tokens(b, whole), right = with_tokens(a, whole);
+  const Tensor decays = with_tokens(g, whole);
+  Tensor scores = (left * right).sum(-1).view({-1, 1, 1});  // of blocks, from tokens upwards
+  for (std::int64_t half = 1; half < whole; half *= 2) {
+    const Halves to = decays_of(blocks(decays, 2 * half));
+    const Tensor across = products(blocks(right, 2 * half).narrow(1, half, half) * to.from_middle,
+                                   blocks(left, 2 * half).narrow(1, 0, half) * to.to_middle);
+    const Tensor inside = scores.view({-1, 2, half, half});
+    scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, half}),
+                      at::cat({across, inside.select(1, 1)}, 2)},
+                     1);
   }
-  return at::cat(rows, 1);
+  return scores.narrow(1, 0, length).narrow(2, 0, length);
 }
 
 /// sum over s <= t of weights_ts e^(G_t - G_s) b_s [M, c, D], the same way; weights are 0 for s >
 /// t.
 Tensor channel_sums(const Tensor& weights, const Tensor& b, const Tensor& g) {
-  const auto length = b.size(1);
-  std::vector<Tensor> rows;
-  Tensor past;
-  for (std::int64_t begin = 0; begin < length; begin += kPairs) {
-    const auto count = std::min(kPairs, length - begin);
-    const auto of = [&](const Tensor& x) { return x.narrow(1, begin, count); };
-    const Tensor decayed = sums_between(of(g)).exp() * of(b).unsqueeze(1);
-    Tensor row = at::matmul(of(weights).narrow(2, begin, count).unsqueeze(2), decayed).squeeze(2);
-    const Tensor from_left = sums_from_left(of(g));
-    const Tensor kept = of(b) * sums_to_right(of(g)).exp();
-    if (past.defined()) {
-      row = row + at::bmm(of(weights).narrow(2, 0, begin), past) * from_left.exp();
-      past = at::cat({past * from_left.narrow(1, count - 1, 1).exp(), kept}, 1);
-    } else {
-      past = kept;
-    }
-    rows.push_back(row);
+  const auto length = b.size(1), whole = power_of_two(length), missing = whole - length;
+  const Tensor from = with_tokens(b, whole), decays = with_tokens(g, whole);
+  const Tensor all = at::constant_pad_nd(weights, {0, missing, 0, missing});
+  Tensor sums = blocks(all.diagonal(0, 1, 2).unsqueeze(-1) * from, 1);
+  for (std::int64_t half = 1; half < whole; half *= 2) {
+    const auto count = whole / (2 * half);
+    const Halves to = decays_of(blocks(decays, 2 * half));
+    const Tensor across = all.view({-1, count, 2, half, count, 2, half})
+                              .select(5, 0)
+                              .select(2, 1)  // [M, count, half, count, half]
+                              .diagonal(0, 1, 3)
+                              .permute({0, 3, 1, 2})
+                              .reshape({-1, half, half});
+    const Tensor kept = blocks(from, 2 * half).narrow(1, 0, half) * to.to_middle;
+    const Tensor inside = sums.view({-1, 2, half, sums.size(2)});
+    sums = at::cat({inside.select(1, 0),
+                    inside.select(1, 1) +
+                        products(across, kept.transpose(1, 2)) * to.from_middle},
+                   1);
   }
-  return at::cat(rows, 1);
+  return sums.view({-1, whole, sums.size(2)}).narrow(1, 0, length);
 }
 
 /// A(a, b) [M, c, c], 0 for s > t.

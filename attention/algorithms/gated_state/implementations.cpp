@@ -99,14 +99,16 @@ Cost chunked_cost(const StateSizes& n, double chunk) {
   cost.executed_flops += inside * (n.erases ? 1.5 : 1);
   if (n.erases) cost.executed_flops += tokens * chunk * n.rows + 2 * tokens * n.rows * n.width;
   const double sets = n.erases ? 2 : 1;  // of scores
-  const double pairs = channels ? std::min(chunk, 16.0) * n.rows : n.decays ? chunk : 0;
-  const double past = channels ? chunk / 32 * n.rows : 0;  // keys carried from block to block
-  if (n.decays) cost.exponentials += sets * tokens * pairs;
+  const double levels = std::ceil(std::log2(chunk));  // of halved blocks
+  const double decays = channels ? levels * n.rows : n.decays ? chunk : 0;
+  if (n.decays) cost.exponentials += sets * tokens * decays;
   const double words = tokens * (2 * numbers_of_token(n) + 3 * n.rows + 2 * n.width + 2 * chunk) +
                        n.heads * (chunks + 2) * n.rows * n.width * 2;
-  cost.workspace_bytes =
-      n.wide_bytes() * (words + 2 * n.heads * std::min(n.tokens, chunk) * chunks * (pairs + past));
-  cost.saved_bytes = n.wide_bytes() * (words + sets * tokens * (3 * pairs + past + 2 * chunk));
+  // Where channels decay: both sides of a block, their decays and products, and scores that grow.
+  const double at_once = channels ? 6 * n.rows + chunk / 2 : 2 * decays;
+  const double recorded = channels ? 2 * decays : 3 * decays;
+  cost.workspace_bytes = n.wide_bytes() * (words + tokens * at_once);
+  cost.saved_bytes = n.wide_bytes() * (words + sets * tokens * (recorded + 2 * chunk));
   cost.backward_flops = 2;
   return cost;
 }
