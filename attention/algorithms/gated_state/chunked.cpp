@@ -20,53 +20,72 @@ struct Chunks {
   bool reads_columns = false;
 };
 
-/// g [M, c, w] to sums over i of g_i, s < i <= t, [M, t, s, w]; -inf for s > t.
+/// g [M, c, 1] to sums over i of g_i, s < i <= t, [M, t, s]; -inf for s > t.
 Tensor sums_between(const Tensor& g) {
   const auto size = g.size(1);
   const Tensor ones = at::ones({size, size}, g.options().dtype(at::kBool).requires_grad(false));
-  return g.unsqueeze(2)
-      .expand({-1, -1, size, -1})
-      .masked_fill(ones.triu().unsqueeze(-1), 0)
+  return g.expand({-1, -1, size})
+      .masked_fill(ones.triu(), 0)
       .cumsum(1)
-      .masked_fill(ones.triu(1).unsqueeze(-1), -std::numeric_limits<double>::infinity());
+      .masked_fill(ones.triu(1), -std::numeric_limits<double>::infinity());
 }
 
-/// Sums of g [M, c, w] from the left edge up to each token, itself included.
-Tensor sums_from_left(const Tensor& g) { return g.cumsum(1); }
-
-/// Sums of g after each token, up to the right edge.
+/// Sums of g [M, c, 1] after each token, up to the right edge.
 Tensor sums_to_right(const Tensor& g) {
   const Tensor next = at::constant_pad_nd(g.narrow(1, 1, g.size(1) - 1), {0, 0, 0, 1});
   return next.flip({1}).cumsum(1).flip({1});
 }
 
-// A gate for each channel has no [c, c] matrix of decays, and one of [c, c, D] would be large. Blocks
-// are halved instead, down to single tokens: from a token on the left of a block to one on its right,
-// decays are the product of those to the block's middle and those from it.
-
-/// The decays of g [M, 2 h, w] to and from the middle of each block.
-struct Halves {
-  Tensor to_middle;    ///< [M, h, w], after each token on the left
-  Tensor from_middle;  ///< [M, h, w], up to each token on the right, itself included
+/// What tokens of a chunk are to each other and to its edges.
+struct Within {
+  Tensor scores;  ///< A(a, b) [M, c, c], 0 for s > t
+  Tensor ahead;   ///< a e^G [M, c, D]
+  Tensor kept;    ///< b e^(G_end - G) [M, c, D]
+  Tensor total;   ///< G_end [M, 1, w]; undefined = no decay
 };
 
-Halves decays_of(const Tensor& g) {
-  const auto half = g.size(1) / 2;
-  return {sums_to_right(g.narrow(1, 0, half)).exp(), sums_from_left(g.narrow(1, half, half)).exp()};
-}
-
-/// x [M, c, w] as blocks of `size` tokens, [M c / size, size, w].
-Tensor blocks(const Tensor& x, std::int64_t size) { return x.reshape({-1, size, x.size(2)}); }
+// A gate for each channel has no [c, c] matrix of decays, and one of [c, c, D] would be large.
+// Blocks are doubled instead, from single tokens up: a token on the right of a block sees those on
+// its left through the block's middle, by decays from there and to there.
 
 /// Up to that many tokens in half a block, sums of products take less time than calls of a matrix
 /// product for each block.
 constexpr std::int64_t kSmallHalf = 4;
 
-/// a [M, h, w] and b [M, h, w] to a b^T [M, h, h].
+/// a [M, h, D] and b [M, h, D] to a b^T [M, h, h].
 Tensor products(const Tensor& a, const Tensor& b) {
   if (a.size(1) > kSmallHalf) return at::bmm(a, b.transpose(1, 2));
   return (a.unsqueeze(2) * b.unsqueeze(1)).sum(-1);
 }
+
+/// Blocks [M, h, .] two by two, [M / 2, 2, h, .].
+Tensor halves(const Tensor& x) { return x.view({-1, 2, x.size(1), x.size(2)}); }
+
+/// Blocks of h tokens: `ahead` and `kept` up to the edges of each block, [M c / h, h, D].
+class Blocks {
+ public:
+  /// Of one token. a, b and g are [M, c, D].
+  Blocks(const Tensor& a, const Tensor& b, const Tensor& g) {
+    const auto tokens = [](const Tensor& x) { return x.reshape({-1, 1, x.size(2)}); };
+    edges = {{}, tokens(a * g.exp()), tokens(b), tokens(g)};
+  }
+
+  std::int64_t size() const { return edges.kept.size(1); }
+  Tensor right() const { return halves(edges.ahead).select(1, 1); }
+  Tensor left() const { return halves(edges.kept).select(1, 0); }
+
+  /// Makes one block of two.
+  void grow() {
+    const Tensor ahead = halves(edges.ahead), kept = halves(edges.kept);
+    const Tensor total = halves(edges.total);
+    const auto decay = [&](int half) { return total.select(1, half).exp(); };
+    edges.ahead = at::cat({ahead.select(1, 0), ahead.select(1, 1) * decay(0)}, 1);
+    edges.kept = at::cat({kept.select(1, 0) * decay(1), kept.select(1, 1)}, 1);
+    edges.total = total.sum(1);
+  }
+
+  Within edges;  ///< without scores
+};
 
 /// The least power of two that is at least `length`.
 std::int64_t power_of_two(std::int64_t length) {
@@ -81,55 +100,69 @@ Tensor with_tokens(const Tensor& x, std::int64_t tokens) {
   return missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, missing});
 }
 
-/// A(a, b) of a gate for each channel.
-Tensor channel_scores(const Tensor& a, const Tensor& b, const Tensor& g) {
+/// The same without tokens from `length` on.
+Within first_tokens(const Within& x, std::int64_t length) {
+  return {x.scores.defined() ? x.scores.narrow(1, 0, length).narrow(2, 0, length) : x.scores,
+          x.ahead.narrow(1, 0, length), x.kept.narrow(1, 0, length), x.total};
+}
+
+/// Of a gate for each channel.
+Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
   const auto length = a.size(1), whole = power_of_two(length);
-  const Tensor left = with_tokens(b, whole), right = with_tokens(a, whole);
-  const Tensor decays = with_tokens(g, whole);
-  Tensor scores = (left * right).sum(-1).view({-1, 1, 1});  // of blocks, from tokens upwards
-  for (std::int64_t half = 1; half < whole; half *= 2) {
-    const Halves to = decays_of(blocks(decays, 2 * half));
-    const Tensor across = products(blocks(right, 2 * half).narrow(1, half, half) * to.from_middle,
-                                   blocks(left, 2 * half).narrow(1, 0, half) * to.to_middle);
-    const Tensor inside = scores.view({-1, 2, half, half});
-    scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, half}),
+  const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole);
+  Blocks blocks(to, from, with_tokens(g, whole));
+  Tensor scores = (to * from).sum(-1).view({-1, 1, 1});
+  while (blocks.size() < whole) {
+    const Tensor across = products(blocks.right(), blocks.left()), inside = halves(scores);
+    scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, blocks.size()}),
                       at::cat({across, inside.select(1, 1)}, 2)},
                      1);
+    blocks.grow();
   }
-  return scores.narrow(1, 0, length).narrow(2, 0, length);
+  blocks.edges.scores = scores;
+  return first_tokens(blocks.edges, length);
 }
 
-/// sum over s <= t of weights_ts e^(G_t - G_s) b_s [M, c, D], the same way; weights are 0 for s >
-/// t.
-Tensor channel_sums(const Tensor& weights, const Tensor& b, const Tensor& g) {
+/// The blocks right of a middle and left of it, of weights [M, c, c] cut into blocks of 2 h tokens:
+/// [M c / 2 h, h, h].
+Tensor weights_across(const Tensor& weights, std::int64_t half) {
+  const auto count = weights.size(1) / (2 * half);
+  return weights.view({-1, count, 2, half, count, 2, half})
+      .select(5, 0)
+      .select(2, 1)
+      .diagonal(0, 1, 3)
+      .permute({0, 3, 1, 2})
+      .reshape({-1, half, half});
+}
+
+struct ColumnsRead {
+  Tensor sums;   ///< sum over s <= t of weights_ts e^(G_t - G_s) b_s [M, c, D]
+  Within edges;  ///< of a = 1, without scores
+};
+
+/// Weights [M, c, c] are 0 for s > t.
+ColumnsRead read_columns(const Tensor& weights, const Tensor& b, const Tensor& g) {
   const auto length = b.size(1), whole = power_of_two(length), missing = whole - length;
-  const Tensor from = with_tokens(b, whole), decays = with_tokens(g, whole);
+  const Tensor from = with_tokens(b, whole);
   const Tensor all = at::constant_pad_nd(weights, {0, missing, 0, missing});
-  Tensor sums = blocks(all.diagonal(0, 1, 2).unsqueeze(-1) * from, 1);
-  for (std::int64_t half = 1; half < whole; half *= 2) {
-    const auto count = whole / (2 * half);
-    const Halves to = decays_of(blocks(decays, 2 * half));
-    const Tensor across = all.view({-1, count, 2, half, count, 2, half})
-                              .select(5, 0)
-                              .select(2, 1)  // [M, count, half, count, half]
-                              .diagonal(0, 1, 3)
-                              .permute({0, 3, 1, 2})
-                              .reshape({-1, half, half});
-    const Tensor kept = blocks(from, 2 * half).narrow(1, 0, half) * to.to_middle;
-    const Tensor inside = sums.view({-1, 2, half, sums.size(2)});
-    sums = at::cat({inside.select(1, 0),
-                    inside.select(1, 1) +
-                        products(across, kept.transpose(1, 2)) * to.from_middle},
-                   1);
+  Blocks blocks(at::ones_like(from).detach(), from, with_tokens(g, whole));
+  Tensor sums = (all.diagonal(0, 1, 2).unsqueeze(-1) * from).view(blocks.edges.kept.sizes());
+  while (blocks.size() < whole) {
+    const Tensor across = weights_across(all, blocks.size()), inside = halves(sums);
+    const Tensor outside = products(across, blocks.left().transpose(1, 2)) * blocks.right();
+    sums = at::cat({inside.select(1, 0), inside.select(1, 1) + outside}, 1);
+    blocks.grow();
   }
-  return sums.view({-1, whole, sums.size(2)}).narrow(1, 0, length);
+  return {sums.narrow(1, 0, length), first_tokens(blocks.edges, length)};
 }
 
-/// A(a, b) [M, c, c], 0 for s > t.
-Tensor scores_of(const Tensor& a, const Tensor& b, const Tensor& g) {
-  if (g.defined() && g.size(2) > 1) return channel_scores(a, b, g);
+Within within_chunk(const Tensor& a, const Tensor& b, const Tensor& g) {
+  if (g.defined() && g.size(2) > 1) return within_channels(a, b, g);
   const Tensor scores = at::bmm(a, b.transpose(1, 2));
-  return g.defined() ? scores * sums_between(g).squeeze(-1).exp() : scores.tril();
+  if (!g.defined()) return {scores.tril(), a, b, {}};
+  const Tensor from_left = g.cumsum(1);
+  return {scores * sums_between(g).exp(), a * from_left.exp(), b * sums_to_right(g).exp(),
+          from_left.narrow(1, g.size(1) - 1, 1)};
 }
 
 /// What the chunks do to a state and to their outputs, before a state is known.
@@ -145,30 +178,30 @@ struct Effects {
 };
 
 Effects effects_of(const Chunks& x) {
-  Effects effects{x.query, {}, x.key, {}, x.value, {}, {}, {}};
-  if (!x.reads_columns) effects.weights = scores_of(x.query, x.key, x.log_decay);
-  Tensor reached = x.key;  // K e^G
-  if (x.log_decay.defined()) {
-    const Tensor from_left = sums_from_left(x.log_decay);
-    const Tensor decay = from_left.exp();
-    if (x.reads_columns) {
-      effects.reach = decay;
-      effects.inner =
-          channel_sums(at::bmm(x.query, x.value.transpose(1, 2)).tril(), x.key, x.log_decay);
-    } else {
-      effects.read = x.query * decay;
-    }
-    reached = x.key * decay;
-    effects.kept = x.key * sums_to_right(x.log_decay).exp();
-    effects.decay = decay.select(1, decay.size(1) - 1).unsqueeze(-1);
+  Effects effects;
+  effects.written = x.value;
+  Within within;
+  if (x.reads_columns) {
+    const Tensor weights = at::bmm(x.query, x.value.transpose(1, 2)).tril();
+    const ColumnsRead columns = read_columns(weights, x.key, x.log_decay);
+    effects.read = x.query;
+    effects.inner = columns.sums;
+    effects.reach = columns.edges.ahead;
+    within = columns.edges;
+  } else {
+    within = within_chunk(x.query, x.key, x.log_decay);
+    effects.weights = within.scores;
+    effects.read = within.ahead;
   }
+  effects.kept = within.kept;
+  if (within.total.defined()) effects.decay = within.total.transpose(1, 2).exp();
   if (!x.beta.defined()) return effects;
   // (I + beta strictly lower A(K, K)) [U, erased] = [V, beta K e^G]; the solver takes its diagonal
   // to be 1.
-  const Tensor system = (x.beta * scores_of(x.key, x.key, x.log_decay)).tril(-1);
-  const Tensor solved = at::linalg_solve_triangular(system, at::cat({x.value, x.beta * reached}, 2),
-                                                    /*upper=*/false, /*left=*/true,
-                                                    /*unitriangular=*/true);
+  const Within keys = within_chunk(x.key, x.key, x.log_decay);
+  const Tensor solved = at::linalg_solve_triangular(
+      (x.beta * keys.scores).tril(-1), at::cat({x.value, x.beta * keys.ahead}, 2),
+      /*upper=*/false, /*left=*/true, /*unitriangular=*/true);
   effects.written = solved.narrow(2, 0, x.value.size(2));
   effects.erased = solved.narrow(2, x.value.size(2), x.key.size(2));
   return effects;
@@ -192,12 +225,13 @@ Tensor outputs_of(const Effects& x, Tensor& memory) {
   for (std::int64_t i = 0; i < chunks; ++i) {
     states.push_back(memory);
     const Tensor before = memory;
-    if (x.decay.defined()) memory = memory * at_chunk(x.decay, i);
     if (x.erased.defined()) {
+      if (x.decay.defined()) memory = memory * at_chunk(x.decay, i);
       writes.push_back(at::baddbmm(at_chunk(x.written, i), at_chunk(x.erased, i), before, 1, -1));
       memory = at::baddbmm(memory, at_chunk(x.kept, i).transpose(1, 2), writes.back());
     } else {
-      memory = memory + added.select(1, i);
+      memory = x.decay.defined() ? at::addcmul(added.select(1, i), memory, at_chunk(x.decay, i))
+                                 : memory + added.select(1, i);
     }
   }
   const Tensor left = at::stack(states, 1).flatten(0, 1);

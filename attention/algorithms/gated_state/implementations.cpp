@@ -98,15 +98,14 @@ Cost chunked_cost(const StateSizes& n, double chunk) {
   const double inside = 2 * tokens * chunk * (n.rows + n.width);
   cost.executed_flops += inside * (n.erases ? 1.5 : 1);
   if (n.erases) cost.executed_flops += tokens * chunk * n.rows + 2 * tokens * n.rows * n.width;
-  const double sets = n.erases ? 2 : 1;  // of scores
-  const double levels = std::ceil(std::log2(chunk));  // of halved blocks
-  const double decays = channels ? levels * n.rows : n.decays ? chunk : 0;
-  if (n.decays) cost.exponentials += sets * tokens * decays;
+  const double sets = n.erases ? 2 : 1;               // of scores
+  const double levels = std::ceil(std::log2(chunk));  // of blocks that double
+  if (n.decays) cost.exponentials += sets * tokens * (channels ? 2 * n.rows : chunk);
   const double words = tokens * (2 * numbers_of_token(n) + 3 * n.rows + 2 * n.width + 2 * chunk) +
                        n.heads * (chunks + 2) * n.rows * n.width * 2;
-  // Where channels decay: both sides of a block, their decays and products, and scores that grow.
-  const double at_once = channels ? 6 * n.rows + chunk / 2 : 2 * decays;
-  const double recorded = channels ? 2 * decays : 3 * decays;
+  // Where channels decay: what reaches both edges of blocks, and scores that grow.
+  const double at_once = channels ? 6 * n.rows + chunk / 2 : n.decays ? 2 * chunk : 0;
+  const double recorded = channels ? 2 * levels * n.rows : n.decays ? 3 * chunk : 0;
   cost.workspace_bytes = n.wide_bytes() * (words + tokens * at_once);
   cost.saved_bytes = n.wide_bytes() * (words + sets * tokens * (recorded + 2 * chunk));
   cost.backward_flops = 2;
