@@ -76,11 +76,11 @@ class Blocks {
 
   /// Makes one block of two.
   void grow() {
-    const Tensor ahead = halves(edges.ahead), kept = halves(edges.kept);
-    const Tensor total = halves(edges.total);
-    const auto decay = [&](int half) { return total.select(1, half).exp(); };
-    edges.ahead = at::cat({ahead.select(1, 0), ahead.select(1, 1) * decay(0)}, 1);
-    edges.kept = at::cat({kept.select(1, 0) * decay(1), kept.select(1, 1)}, 1);
+    const Tensor total = halves(edges.total), decay = total.exp();  // [M, 2, 1, D]
+    const Tensor left = decay.narrow(1, 0, 1), right = decay.narrow(1, 1, 1);
+    const Tensor one = at::ones_like(left).detach();
+    edges.ahead = (halves(edges.ahead) * at::cat({one, left}, 1)).flatten(1, 2);
+    edges.kept = (halves(edges.kept) * at::cat({right, one}, 1)).flatten(1, 2);
     edges.total = total.sum(1);
   }
 
