@@ -11,7 +11,8 @@
 
 namespace attnbench::gallery {
 
-constexpr std::size_t most_stored_bytes = 200'000;
+/// The largest suites, with 70 cells of trainings, need that much.
+constexpr std::size_t most_stored_bytes = 300'000;
 
 /// What the index shows of a stored result.
 struct Stored {
