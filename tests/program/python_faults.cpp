@@ -155,6 +155,11 @@ def faults(query, key, value):
     return ctypes.string_at(0)
 faults.patterns = ["bidirectional"]
 faults.reference = "softmax"
+
+def lines(query, key, value):
+    raise ValueError("what is wrong\n  a long story")
+lines.patterns = ["bidirectional"]
+lines.reference = "softmax"
 )";
 
 struct Expected {
@@ -192,6 +197,7 @@ const std::vector<Expected>& expectations() {
       {"remembers", "wrong", "bad.py:86: .*"},
       {"both", "error", "bad.py:134: bad_both returned the same output for other inputs.*"},
       {"faults", "crashed", "bad.py:141: the process .*"},
+      {"lines", "error", "bad.py:147: ValueError: what is wrong(;.*)?"},
       {"overwrites", "wrong", "bad.py:91: .*"},
       {"handles", "measured", ""},
       {"openmp", "measured", ""},

@@ -74,7 +74,9 @@ def explain(error, trace):
     if isinstance(error, (Unavailable, Refused)):
         return readable(str(error)), "", "unsupported" if isinstance(error, Unavailable) else "error"
     text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-    text = text[-1] if text else type(error).__name__
+    # A syntax error's type stands last, after the line of code; others begin with theirs.
+    last = isinstance(error, SyntaxError)
+    text = text[-1 if last else 0] if text else type(error).__name__
     frames = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
     own = [frame for frame in frames if is_own(frame.filename)]
     where = ""
