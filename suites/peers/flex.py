@@ -1,8 +1,11 @@
 """PyTorch's FlexAttention, compiled: causal or full, a sliding window, ALiBi.
 
-Needs PyTorch 2.5 or newer (2.6 on the CPU) and a C++ compiler on the CPU, where it has no backward
-pass. The first call compiles.
+Needs PyTorch 2.5 or newer (2.6 on the CPU). On the CPU it has no backward pass, and needs a C++
+compiler whose AVX2 or AVX-512 code PyTorch can load: PyTorch 2.15 with g++ 12 cannot, where that
+links as needed. The first call compiles.
 """
+
+import os
 
 import torch
 
@@ -19,7 +22,16 @@ def unavailable():
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if flex_attention is None or version < least:
         return f"FlexAttention needs PyTorch {least[0]}.{least[1]}, this is {torch.__version__}"
+    if not ON_CARD and not has_vectors():
+        return ("FlexAttention on the CPU needs AVX2 or AVX-512, and PyTorch cannot load what its "
+                f"C++ compiler makes for them ({os.environ.get('CXX', 'g++')}): CXX names another")
     return None
+
+
+def has_vectors():
+    """Whether PyTorch compiles for vector units here: it tries, which takes seconds once."""
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+    return bool(pick_vec_isa())
 
 
 def past(batch, head, query, key):
