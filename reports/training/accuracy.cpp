@@ -167,7 +167,7 @@ std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& 
   sketch.y = "accuracy on the test";
   sketch.columns = tooltip_columns("accuracy");
   sketch.columns.emplace_back("count", "questions");
-  sketch.x = logarithmic("distance to the answer, at most (tokens)", 2, ",~r");
+  sketch.x = logarithmic("tokens back to the answer", 2, ",~r");
   for (const Selection& selection : result::selections(panel)) {
     std::map<double, std::pair<double, double>> bins;
     for (const CellRecord* cell : selection.choice().cells) {
