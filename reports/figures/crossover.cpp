@@ -33,7 +33,7 @@ struct Hollow {
 };
 constexpr Hollow hollows[] = {
     {"above", "triangle-up", "strokeDash", "not faster at any length searched"},
-    {"below", "triangle-down", "opacity", "faster at all lengths searched"},
+    {"below", "triangle-down", "strokeWidth", "faster at all lengths searched"},
     {"other", "diamond", "strokeOpacity", "changes otherwise, see the tooltip"}};
 
 /// Empty where there is nothing to draw at a length.
@@ -182,10 +182,14 @@ Json crossover_layer(const char* kind, Json mark, Json encoding) {
 
 Json hollow_legend(const Hollow& hollow) {
   const bool dashes = std::string_view(hollow.channel) == "strokeDash";
-  const Json shown = dashes ? Json::array({1, 0}) : Json(1);
+  const bool width = std::string_view(hollow.channel) == "strokeWidth";
+  const Json shown = dashes ? Json::array({1, 0}) : width ? Json(2) : Json(1);
   return {{"field", "mark"},
           {"type", "nominal"},
-          {"scale", {{"domain", Json::array({hollow.words})}, {"range", Json::array({shown})}}},
+          {"scale",
+           {{"type", "ordinal"},  // Vega-Lite would space widths out as points: no number for one
+            {"domain", Json::array({hollow.words})},
+            {"range", Json::array({shown})}}},
           {"legend",
            {{"title", nullptr},
             {"symbolType", hollow.shape},

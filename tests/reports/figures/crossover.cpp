@@ -85,7 +85,7 @@ TEST_CASE("a crossover that was found has its interval, a censored one points to
     if (layer["mark"].contains("filled") && layer["mark"]["filled"] == false) {
       hollow.insert(layer["mark"]["shape"].get<std::string>());
       std::size_t entries = 0;
-      for (const char* channel : {"strokeDash", "opacity", "strokeOpacity"}) {
+      for (const char* channel : {"strokeDash", "strokeWidth", "strokeOpacity"}) {
         if (!layer["encoding"].contains(channel)) continue;
         ++entries;
         CHECK(layer["encoding"][channel]["legend"]["symbolType"] == layer["mark"]["shape"]);
