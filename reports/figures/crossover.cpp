@@ -187,7 +187,7 @@ Json hollow_legend(const Hollow& hollow) {
   return {{"field", "mark"},
           {"type", "nominal"},
           {"scale",
-           {{"type", "ordinal"},  // Vega-Lite would space widths out as points: no number for one
+           {{"type", "ordinal"},  // by default a single width has no value
             {"domain", Json::array({hollow.words})},
             {"range", Json::array({shown})}}},
           {"legend",

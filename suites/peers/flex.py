@@ -1,8 +1,8 @@
 """PyTorch's FlexAttention, compiled: causal or full, a sliding window, ALiBi.
 
 Needs PyTorch 2.5 or newer (2.6 on the CPU). On the CPU it has no backward pass, and needs a C++
-compiler whose AVX2 or AVX-512 code PyTorch can load: PyTorch 2.15 with g++ 12 cannot, where that
-links as needed. The first call compiles.
+compiler whose AVX2 or AVX-512 code PyTorch can load: PyTorch 2.15 could not load that of Debian 12's
+g++. The first call compiles.
 """
 
 import os
@@ -23,13 +23,13 @@ def unavailable():
     if flex_attention is None or version < least:
         return f"FlexAttention needs PyTorch {least[0]}.{least[1]}, this is {torch.__version__}"
     if not ON_CARD and not has_vectors():
-        return ("FlexAttention on the CPU needs AVX2 or AVX-512, and PyTorch cannot load what its "
-                f"C++ compiler makes for them ({os.environ.get('CXX', 'g++')}): CXX names another")
+        return ("FlexAttention on the CPU needs AVX2 or AVX-512, and PyTorch could use neither with "
+                f"its C++ compiler ({os.environ.get('CXX', 'g++')})")
     return None
 
 
 def has_vectors():
-    """Whether PyTorch compiles for vector units here: it tries, which takes seconds once."""
+    """Whether PyTorch can compile for vector units here: it tries, which takes seconds."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa
     return bool(pick_vec_isa())
 

@@ -160,6 +160,11 @@ def lines(query, key, value):
     raise ValueError("what is wrong\n  a long story")
 lines.patterns = ["bidirectional"]
 lines.reference = "softmax"
+
+def gap(query, key, value):
+    raise RuntimeError("\nwhat is wrong\n  a long story")
+gap.patterns = ["bidirectional"]
+gap.reference = "softmax"
 )";
 
 struct Expected {
@@ -198,6 +203,7 @@ const std::vector<Expected>& expectations() {
       {"both", "error", "bad.py:134: bad_both returned the same output for other inputs.*"},
       {"faults", "crashed", "bad.py:141: the process .*"},
       {"lines", "error", "bad.py:147: ValueError: what is wrong(;.*)?"},
+      {"gap", "error", "bad.py:152: RuntimeError: what is wrong(;.*)?"},
       {"overwrites", "wrong", "bad.py:91: .*"},
       {"handles", "measured", ""},
       {"openmp", "measured", ""},

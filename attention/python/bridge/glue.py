@@ -69,14 +69,20 @@ def is_own(file):
                if name.startswith(OWN_FILES))
 
 
+def first_line(error):
+    """An exception's type and the first line of its message."""
+    lines = "".join(traceback.format_exception_only(type(error), error)).split("\n")
+    lines = [line.strip() for line in lines if line.strip()] or [type(error).__name__]
+    if isinstance(error, SyntaxError):
+        return lines[-1]  # after the line of code
+    return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]  # some begin with a new line
+
+
 def explain(error, trace):
     """(reason, traceback, kind) of an exception; kind is unsupported, memory or error."""
     if isinstance(error, (Unavailable, Refused)):
         return readable(str(error)), "", "unsupported" if isinstance(error, Unavailable) else "error"
-    text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
-    # A syntax error's type stands last, after the line of code; others begin with theirs.
-    last = isinstance(error, SyntaxError)
-    text = text[-1 if last else 0] if text else type(error).__name__
+    text = first_line(error)
     frames = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
     own = [frame for frame in frames if is_own(frame.filename)]
     where = ""

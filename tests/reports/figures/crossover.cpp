@@ -89,6 +89,7 @@ TEST_CASE("a crossover that was found has its interval, a censored one points to
         if (!layer["encoding"].contains(channel)) continue;
         ++entries;
         CHECK(layer["encoding"][channel]["legend"]["symbolType"] == layer["mark"]["shape"]);
+        CHECK(layer["encoding"][channel]["scale"]["type"] == "ordinal");
       }
       CHECK(entries == 1);
     }
