@@ -1,8 +1,11 @@
-// CP, the causal product, on the CPU: what linear attention, Performer and causal Luna are made of.
+// CP, the causal product, on the CPU: what linear attention, Performer, causal Luna and, with a
+// decay, retention and Mamba-2 are made of.
 //
 //   o_t = sum_{s<=t} (a_t . b_s) c_s,   a = phi(query), b = phi(key), c = value,
 // or, normalised, o_t / (sum_{s<=t} a_t . b_s + epsilon). Katharopoulos et al. 2020 (Transformers
-// are RNNs), equations 8 to 12. See softmax.hpp for the shape of a kernel family.
+// are RNNs), equations 8 to 12. With a decay, whose logarithms g_t are at most 0, the term of s is
+// multiplied by exp(sum of g_i, s < i <= t), as in Sun et al. 2023 (RetNet), equation 6. See
+// softmax.hpp for the shape of a kernel family.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +28,7 @@ struct CausalProductSizes {
   ProductFeature feature = ProductFeature::identity;
   bool normalised = false;
   double epsilon = 0;
+  bool decays = false;  ///< with the feature `identity`, not normalised
 
   std::int64_t memory_rows() const { return features; }
 };
@@ -37,12 +41,14 @@ struct CausalProductArguments {
   /// [batch, length], rows apart by mask_stride; 0 hides the token. Null = all are real.
   const std::uint8_t* key_mask = nullptr;
   std::int64_t mask_stride = 0;
+  /// [batch, heads, length, 1], where `decays`: g, at most 0; may be -inf. A hidden token's counts.
+  Rows<const Compute<T>> log_decay;
   /// [batch, heads, length, value_dim], apart from the inputs: results gather there. 0 where
   /// nothing was seen.
   Rows<T> out;
-  /// The sums of b_s c_s^T [batch, heads, features, value_dim] and, where the form is normalised, of
-  /// b_s [batch, heads, features], dense; continued from and advanced in place. Null: nothing came
-  /// before, and nothing is kept.
+  /// The sums of b_s c_s^T [batch, heads, features, value_dim] and, where the form is normalised,
+  /// of b_s [batch, heads, features], dense; continued from and advanced in place. Null: nothing
+  /// came before, and nothing is kept.
   Compute<T>* memory = nullptr;
   Compute<T>* total = nullptr;
 };
@@ -56,7 +62,8 @@ void causal_product_forward(const CausalProductSizes& sizes,
 
 /// Gradients with respect to query, key and values, from that of `out`. Everything is computed anew
 /// from the inputs; a memory is not taken into account. Gradients are written, not added to, apart
-/// from the inputs.
+/// from the inputs. That of g_t follows from them: with e_t = q_t . dq_t - k_t . dk_t it is the sum
+/// of e_s over s >= t.
 template <class T>
 struct CausalProductGradients {
   Rows<const T> d_out;

@@ -2,8 +2,9 @@
 // rule are made of,
 //   S_t = (I - beta_t k_t k_t^T) diag(exp g_t) S_{t-1} + k_t v_t^T,   y_t = S_t^T q_t,
 // with S_t [rows, width]. The forms are those of attention/algorithms/gated_state/gated_state.hpp.
-// Every token is computed by this recurrence, so that gates of any strength are right. See
-// softmax.hpp for the shape of a kernel family.
+// Every token is computed by this recurrence, so that gates of any strength are right; without an
+// erasure and with one decay for all rows or none it is the causal product (causal_product.hpp).
+// See softmax.hpp for the shape of a kernel family.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,14 @@
 
 namespace attnbench::kernels::test {
 
+/// Of token t of every head, where there is a decay: most are weak; some end a block, and one
+/// empties the memory.
+inline double log_decay_of(std::int64_t t) {
+  if (t == 90) return -std::numeric_limits<double>::infinity();
+  if (t % 29 == 20) return -40;
+  return t % 7 == 3 ? -2.25 : -0.03125 * static_cast<double>(t % 5);
+}
+
 template <class T>
 struct Product {
   using Sizes = CausalProductSizes;
@@ -27,6 +35,17 @@ struct Product {
     a.query = query;
     a.key = key;
     a.values = values;
+  }
+  /// The arguments begin with this token.
+  static void set_place(Arguments& a, std::int64_t begin) {
+    static const std::vector<Compute<T>> all = [] {
+      std::vector<Compute<T>> logs;
+      for (std::int64_t t = 0; t < 1024; ++t) {
+        logs.push_back(static_cast<Compute<T>>(log_decay_of(t)));
+      }
+      return logs;
+    }();
+    a.log_decay = {all.data() + begin, 0, 0, 1};
   }
   static std::size_t forward_bytes(const Sizes& s, int threads) {
     return causal_product_forward_bytes<T>(s, threads);
@@ -57,6 +76,7 @@ struct Product {
       if (!seen(s)) continue;
       double& weight = row[static_cast<std::size_t>(s)];
       for (std::int64_t f = 0; f < sizes.features; ++f) weight += phi(q, t, f) * phi(k, s, f);
+      for (std::int64_t i = s + 1; sizes.decays && i <= t; ++i) weight *= std::exp(log_decay_of(i));
       sum += weight;
     }
     if (!sizes.normalised || sum + sizes.epsilon == 0) return row;
@@ -77,6 +97,14 @@ inline std::vector<CausalProductSizes> product_kinds() {
   CausalProductSizes plain_elu = linear();
   plain_elu.normalised = false;
   return {linear(), plain_elu, CausalProductSizes{}};
+}
+
+/// Those that the CPU has beside them: the plain product with a decay.
+inline std::vector<CausalProductSizes> cpu_product_kinds() {
+  std::vector<CausalProductSizes> kinds = product_kinds();
+  kinds.push_back({});
+  kinds.back().decays = true;
+  return kinds;
 }
 
 template <class T>

@@ -47,6 +47,12 @@ struct Product {
 
   static void end(const Sizes& sizes, const Arguments& arguments, const RecurrentItem& item,
                   const Scratch& s, const Memory<R>& memory) {
+    if (sizes.decays && arguments.memory != nullptr && *s.block.scale != 1) {
+      for (std::int64_t f = 0; f < sizes.features; ++f) {
+        R* const row = memory.data + f * memory.stride;
+        for (std::int64_t d = 0; d < item.columns; ++d) row[d] *= *s.block.scale;
+      }
+    }
     close_memory(memory, memory_of(sizes, arguments, item), sizes.value_dim, sizes.features, item);
     if (arguments.total_before == nullptr || item.column != 0) return;
     std::copy_n(s.block.sum, sizes.features, arguments.total + head_of(sizes, item));
@@ -60,7 +66,7 @@ struct Product {
   template <int Bytes>
   static void weigh(const Sizes& sizes, const Block& block, const Opened<R>& opened,
                     std::int64_t begin, std::int64_t end) {
-    weigh_product<R, Bytes, false>(sizes.feature, block, opened, begin, end);
+    weigh_product<R, Bytes, false>(sizes, block, opened, begin, end);
   }
   template <int Bytes>
   static void close(const Sizes& sizes, const Block& block, std::int64_t tokens) {

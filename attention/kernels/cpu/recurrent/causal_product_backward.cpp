@@ -9,6 +9,7 @@ namespace {
 /// Some features of one head of the causal product. Normalised, with n_t the sum of weights, z_t
 /// that of the keys' features, P = phi(q) / n and delta = -(P . X):
 ///   dLoss/dphi(q_t) = (X_t + delta_t z_t) / n_t,   dLoss/dphi(k_s) = Z_s + sum_{t>=s} delta_t P_t.
+/// With a decay, dLoss/dq_t = A_t C X_t and dLoss/dk_s = Z_s / (A_s C).
 template <class Element>
 struct ProductGradient {
   using T = Element;
@@ -56,9 +57,19 @@ struct ProductGradient {
     block.forget();
     std::fill_n(block.later, block.stride, R{0});
   }
-  void save(const Block& block, R* to) const { std::copy_n(block.sum, block.stride, to); }
+  void save(const Block& block, R* to) const {
+    if (sizes.decays) {
+      *to = *block.scale;
+    } else {
+      std::copy_n(block.sum, block.stride, to);
+    }
+  }
   void restore(const Block& block, const R* from) const {
-    std::copy_n(from, block.stride, block.sum);
+    if (sizes.decays) {
+      *block.scale = *from;
+    } else {
+      std::copy_n(from, block.stride, block.sum);
+    }
   }
 
   template <int Bytes>
@@ -73,19 +84,21 @@ struct ProductGradient {
   template <int Bytes, bool Backward>
   void weigh(const Block& block, const Opened<R>& opened, std::int64_t begin,
              std::int64_t end) const {
-    weigh_product<R, Bytes, Backward>(sizes.feature, block, opened, begin, end);
+    weigh_product<R, Bytes, Backward>(sizes, block, opened, begin, end);
   }
   template <int Bytes>
   void keep_sums(const Block& block, const TokenSums<R>& to, std::int64_t t,
                  std::int64_t tokens) const {
+    if (sizes.decays) return;
     close_product<R, Bytes>(sizes, block, tokens);
     std::copy_n(block.totals, tokens, to.total + t);
   }
 
-  /// 1 / n and delta of each token, from all slices' sums.
+  /// 1 / n and delta of each token, from all slices' sums. With a decay the factors are made.
   template <int Bytes>
   void merge(const TokenSums<R>& all, const TokenSums<R>&, std::int64_t t, std::int64_t tokens,
              R* factors, R* deltas) const {
+    if (sizes.decays) return;
     for (std::int64_t i = 0; i < tokens; ++i) {
       R total = 0, dot = 0;
       for (std::int64_t slice = 0; slice < all.slices; ++slice) {
@@ -98,7 +111,7 @@ struct ProductGradient {
   }
 
   /// J vectors of features, from f on. elu(x) + 1 has the derivative min(phi, 1).
-  template <int Bytes, ProductFeature Feature, int J>
+  template <int Bytes, ProductFeature Feature, bool Decays, int J>
   ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* deltas,
                                        std::int64_t f, std::int64_t column) const {
@@ -122,6 +135,7 @@ struct ProductGradient {
     const R* grads = x.at(last, f);
     const R* intra_block = z.at(last, column);
     const R* const factors = block.factors;
+    const R* const key_factors = block.key_factors;
     T* dq = gradients.d_query.at(b, h, t0 + last) + f;
     T* dk = gradients.d_key.at(b, h, t0 + last) + f;
     const std::int64_t query_stride = gradients.d_query.row_stride;
@@ -134,11 +148,17 @@ struct ProductGradient {
     }
     for (std::int64_t t = last; t >= 0; --t) {
       const R factor = factors[t];
-      const auto delta = S::broadcast(deltas[t]);
+      const auto delta = S::broadcast(Decays ? R{0} : deltas[t]);
       const auto real = S::broadcast(hidden != nullptr && hidden[t0 + t] == 0 ? R{0} : R{1});
 #pragma GCC unroll 4
       for (int j = 0; j < J; ++j) {
         const std::int64_t at = beside[j];
+        if constexpr (Decays) {
+          store_columns<T, Bytes, J>(dq + j * S::lanes, S::load(grads + at) * factor, features);
+          store_columns<T, Bytes, J>(dk + j * S::lanes,
+                                     real * S::load(intra_block + at) * key_factors[t], features);
+          continue;
+        }
         const auto weight = S::load(weights + at);
         const auto d_weight = S::load(grads + at) + delta * S::load(sums + at);
         later[j] += delta * weight;
@@ -159,7 +179,7 @@ struct ProductGradient {
     for (int j = 0; j < J; ++j) S::store(block.later + f + j * S::lanes, later[j]);
   }
 
-  template <int Bytes, ProductFeature Feature>
+  template <int Bytes, ProductFeature Feature, bool Decays>
   ATTNBENCH_INLINE void finish_feature(const Block& block, std::int64_t t0, std::int64_t tokens,
                                        const Panels<R>& x, const Panels<R>& z, const R* deltas,
                                        std::int64_t begin, std::int64_t end) const {
@@ -167,10 +187,10 @@ struct ProductGradient {
     const std::int64_t last = std::min(end, sizes.features);
     std::int64_t f = begin;
     for (; f + 4 * lanes <= last; f += 4 * lanes) {
-      finish_columns<Bytes, Feature, 4>(block, t0, tokens, x, z, deltas, f, f - begin);
+      finish_columns<Bytes, Feature, Decays, 4>(block, t0, tokens, x, z, deltas, f, f - begin);
     }
     for (; f < last; f += lanes) {
-      finish_columns<Bytes, Feature, 1>(block, t0, tokens, x, z, deltas, f, f - begin);
+      finish_columns<Bytes, Feature, Decays, 1>(block, t0, tokens, x, z, deltas, f, f - begin);
     }
   }
 
@@ -178,13 +198,14 @@ struct ProductGradient {
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
               const Panels<R>& z, const R* deltas, std::int64_t begin, std::int64_t end) const {
+    using enum ProductFeature;
     Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-      if (sizes.feature == ProductFeature::identity) {
-        finish_feature<Bytes, ProductFeature::identity>(block, t0, tokens, x, z, deltas, begin,
-                                                        end);
+      if (sizes.decays) {
+        finish_feature<Bytes, identity, true>(block, t0, tokens, x, z, deltas, begin, end);
+      } else if (sizes.feature == identity) {
+        finish_feature<Bytes, identity, false>(block, t0, tokens, x, z, deltas, begin, end);
       } else {
-        finish_feature<Bytes, ProductFeature::elu_plus_one>(block, t0, tokens, x, z, deltas, begin,
-                                                            end);
+        finish_feature<Bytes, elu_plus_one, false>(block, t0, tokens, x, z, deltas, begin, end);
       }
     });
   }

@@ -1,5 +1,7 @@
 #include "attention/kernels/cpu/recurrent/causal_product_block.hpp"
 
+#include <cmath>
+
 #include "attention/kernels/cpu/simd/joined_rows.hpp"
 
 namespace attnbench::kernels {
@@ -19,7 +21,7 @@ ATTNBENCH_INLINE void to_features(typename Simd<R, Bytes>::Vector (&x)[J]) {
 }
 
 /// J vectors of features, from f on, to the panels' columns from `column` on.
-template <class R, int Bytes, ProductFeature Feature, bool Backward, int J>
+template <class R, int Bytes, ProductFeature Feature, bool Decays, bool Backward, int J>
 ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened<R>& opened,
                                       std::int64_t f, std::int64_t column) {
   using S = Simd<R, Bytes>;
@@ -34,6 +36,7 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
   const R* key_row = k.data + f;
   const R* query_row = q.data + f;
   const R* const factors = block.factors;
+  const R* const key_factors = block.key_factors;
   R* part = block.parts;
   R* scores = block.scores.at(0, column);
   R* weights = block.weights.at(0, column);
@@ -55,16 +58,18 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
 #pragma GCC unroll 4
     for (int j = 0; j < J; ++j) {
       const std::int64_t at = beside[j];
-      sum[j] += score[j];
-      total += weight[j] * sum[j];
-      S::store(scores + at, score[j]);
-      if constexpr (Backward) {
-        weight[j] *= factors[t];
-        S::store(sums + at, sum[j]);
+      if constexpr (Decays) {
+        score[j] *= key_factors[t];
+      } else {
+        sum[j] += score[j];
+        total += weight[j] * sum[j];
       }
+      S::store(scores + at, score[j]);
+      if constexpr (Backward) weight[j] *= factors[t];
+      if constexpr (Backward && !Decays) S::store(sums + at, sum[j]);
       S::store(weights + at, weight[j]);
     }
-    if constexpr (!Backward) {
+    if constexpr (!Backward && !Decays) {
       S::store(part, f == 0 ? total : S::load(part) + total);
       part += S::lanes;
     }
@@ -78,36 +83,69 @@ ATTNBENCH_INLINE void product_columns(const ProductBlock<R>& block, const Opened
   for (int j = 0; j < J; ++j) S::store(block.sum + f + j * S::lanes, sum[j]);
 }
 
-template <class R, int Bytes, ProductFeature Feature, bool Backward>
+template <class R, int Bytes, ProductFeature Feature, bool Decays, bool Backward>
 ATTNBENCH_INLINE void product_features(const ProductBlock<R>& block, const Opened<R>& opened,
                                        std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
   std::int64_t f = begin;
   for (; f + 4 * lanes <= end; f += 4 * lanes) {
-    product_columns<R, Bytes, Feature, Backward, 4>(block, opened, f, f - begin);
+    product_columns<R, Bytes, Feature, Decays, Backward, 4>(block, opened, f, f - begin);
   }
   for (; f < end; f += lanes) {
-    product_columns<R, Bytes, Feature, Backward, 1>(block, opened, f, f - begin);
+    product_columns<R, Bytes, Feature, Decays, Backward, 1>(block, opened, f, f - begin);
   }
 }
 
 }  // namespace
 
 template <class R, int Bytes, bool Backward>
-void weigh_product(ProductFeature feature, const ProductBlock<R>& block, const Opened<R>& opened,
-                   std::int64_t begin, std::int64_t end) {
+void weigh_product(const CausalProductSizes& sizes, const ProductBlock<R>& block,
+                   const Opened<R>& opened, std::int64_t begin, std::int64_t end) {
+  using enum ProductFeature;
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    if (feature == ProductFeature::identity) {
-      product_features<R, Bytes, ProductFeature::identity, Backward>(block, opened, begin, end);
+    if (sizes.decays) {
+      product_features<R, Bytes, identity, true, Backward>(block, opened, begin, end);
+    } else if (sizes.feature == identity) {
+      product_features<R, Bytes, identity, false, Backward>(block, opened, begin, end);
     } else {
-      product_features<R, Bytes, ProductFeature::elu_plus_one, Backward>(block, opened, begin, end);
+      product_features<R, Bytes, elu_plus_one, false, Backward>(block, opened, begin, end);
     }
   });
 }
 
 template <class R, int Bytes>
+std::int64_t open_decays(const Rows<const R>& log_decay, const ProductBlock<R>& block,
+                         const BlockPlace& place) {
+  const double least = std::ldexp(1.0, -3 * std::numeric_limits<R>::max_exponent / 4);
+  const std::int64_t all = place.tokens;
+  R decays[block_tokens];
+  for (std::int64_t t = 0; t < all; ++t) decays[t] = *log_decay.at(place.b, place.h, place.t0 + t);
+  Apart<Bytes>::call(
+      [&]() ATTNBENCH_INLINE_LAMBDA { to_decays<R, Bytes>(decays, all, decays, all); });
+  double products[block_tokens];
+  double product = products[0] = 1;
+  std::int64_t tokens = 1;
+  for (; tokens < all; ++tokens) {
+    product *= static_cast<double>(decays[tokens]);
+    if (!(product >= least)) break;
+    products[tokens] = product;
+  }
+  const double centre = std::ldexp(1.0, -std::ilogb(products[tokens - 1]) / 2);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const double factor = products[t] * centre;
+    block.factors[t] = static_cast<R>(factor);
+    block.key_factors[t] = static_cast<R>(1 / factor);
+  }
+  const double before = static_cast<double>(*block.scale) * static_cast<double>(decays[0]);
+  std::fill_n(block.decay, block.stride, static_cast<R>(before / centre));
+  *block.scale = static_cast<R>(products[tokens - 1] * centre);
+  return tokens;
+}
+
+template <class R, int Bytes>
 void close_product(const CausalProductSizes& sizes, const ProductBlock<R>& block,
                    std::int64_t tokens) {
+  if (sizes.decays) return;  // its factors were made when the block was opened
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     sum_rows<R, Bytes>(block.parts, tokens, block.totals);
     for (std::int64_t t = 0; t < tokens; ++t) {
@@ -116,12 +154,14 @@ void close_product(const CausalProductSizes& sizes, const ProductBlock<R>& block
   });
 }
 
-#define ATTNBENCH_INSTANTIATE(R, BYTES)                                                       \
-  template void weigh_product<R, BYTES, false>(ProductFeature, const ProductBlock<R>&,        \
-                                               const Opened<R>&, std::int64_t, std::int64_t); \
-  template void weigh_product<R, BYTES, true>(ProductFeature, const ProductBlock<R>&,         \
-                                              const Opened<R>&, std::int64_t, std::int64_t);  \
-  template void close_product<R, BYTES>(const CausalProductSizes&, const ProductBlock<R>&,    \
+#define ATTNBENCH_INSTANTIATE(R, BYTES)                                                           \
+  template void weigh_product<R, BYTES, false>(const CausalProductSizes&, const ProductBlock<R>&, \
+                                               const Opened<R>&, std::int64_t, std::int64_t);     \
+  template void weigh_product<R, BYTES, true>(const CausalProductSizes&, const ProductBlock<R>&,  \
+                                              const Opened<R>&, std::int64_t, std::int64_t);      \
+  template std::int64_t open_decays<R, BYTES>(const Rows<const R>&, const ProductBlock<R>&,       \
+                                              const BlockPlace&);                                 \
+  template void close_product<R, BYTES>(const CausalProductSizes&, const ProductBlock<R>&,        \
                                         std::int64_t);
 ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "attention/kernels/cpu/product/multiply.hpp"
+#include "attention/kernels/cpu/recurrent/decay.hpp"
 #include "attention/kernels/cpu/simd/stored.hpp"
 #include "attention/kernels/rows.hpp"
 #include "attention/kernels/workspace.hpp"
@@ -60,39 +61,6 @@ struct GatedBlock {
         decay(space.take<R>(gated_block * std::max(rows, gated_columns<R>))),
         state(space.take<R>(rows * gated_columns<R>)) {}
 };
-
-/// e^x for x <= 0, rounded about as well as the library's: a state may be decayed thousands of
-/// times by numbers near 1, where a biased error of simd.hpp's faster form would add up.
-template <class R, int Bytes>
-ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector decay_of(typename Simd<R, Bytes>::Vector x) {
-  using S = Simd<R, Bytes>;
-  using E = Exponential<R>;
-  const auto y = x * static_cast<R>(log2_of_e);
-  const auto shifted = y + E::to_integer;
-  const auto fraction = y - (shifted - E::to_integer);
-  auto power = S::broadcast(E::coefficients[0]);
-  for (std::size_t i = 1; i < sizeof E::coefficients / sizeof(R); ++i) {
-    power = power * fraction + E::coefficients[i];
-  }
-  using Integers = typename S::Integers;
-  const Integers scaled = reinterpret_cast<const Integers&>(power) +
-                          (reinterpret_cast<const Integers&>(shifted) << E::mantissa);
-  const auto tiny = y < E::least;
-  const Integers result = scaled & ~reinterpret_cast<const Integers&>(tiny);
-  return reinterpret_cast<const typename S::Vector&>(result);
-}
-
-/// `count` decays of logarithms, followed by 1 up to `stride`, which need not be whole vectors.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void open_decays(const R* logs, std::int64_t count, R* to, std::int64_t stride) {
-  using S = Simd<R, Bytes>;
-  for (std::int64_t i = 0; i < stride; i += S::lanes) {
-    R part[S::lanes] = {};
-    std::copy_n(logs + i, std::clamp<std::int64_t>(count - i, 0, S::lanes), part);
-    S::store(part, decay_of<R, Bytes>(S::load(part)));
-    std::copy_n(part, std::min<std::int64_t>(stride - i, S::lanes), to + i);
-  }
-}
 
 /// gated_rows rows and V vectors of the state, for `tokens` tokens.
 template <class R, int Bytes, int V, Gate gate, bool backwards>
@@ -165,16 +133,15 @@ ATTNBENCH_INLINE void open_gated(const GatedPass<R>& pass, const GatedItem& item
                         R{0});
     if (pass.gate == Gate::token) block.decay[t] = row(pass.log_decay)[0];
     if (pass.gate == Gate::row) {
-      open_decays<R, Bytes>(row(pass.log_decay), pass.rows, block.decay + t * block.rows,
-                            block.rows);
+      to_decays<R, Bytes>(row(pass.log_decay), pass.rows, block.decay + t * block.rows, block.rows);
     }
     if (pass.gate == Gate::column) {
-      open_decays<R, Bytes>(row(pass.log_decay) + item.column, item.count,
-                            block.decay + t * columns, columns);
+      to_decays<R, Bytes>(row(pass.log_decay) + item.column, item.count, block.decay + t * columns,
+                          columns);
     }
   }
   if (pass.gate == Gate::token) {
-    open_decays<R, Bytes>(block.decay, tokens, block.decay, gated_block);
+    to_decays<R, Bytes>(block.decay, tokens, block.decay, gated_block);
   }
   std::fill_n(block.out, tokens * columns, R{0});
 }
