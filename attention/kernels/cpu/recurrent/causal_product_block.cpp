@@ -116,7 +116,7 @@ void weigh_product(const CausalProductSizes& sizes, const ProductBlock<R>& block
 template <class R, int Bytes>
 std::int64_t open_decays(const Rows<const R>& log_decay, const ProductBlock<R>& block,
                          const BlockPlace& place) {
-  const double least = std::ldexp(1.0, -3 * std::numeric_limits<R>::max_exponent / 4);
+  const double least = std::ldexp(1.0, -15 * std::numeric_limits<R>::max_exponent / 16);
   const std::int64_t all = place.tokens;
   R decays[block_tokens];
   for (std::int64_t t = 0; t < all; ++t) decays[t] = *log_decay.at(place.b, place.h, place.t0 + t);

@@ -5,7 +5,7 @@
 // to t. The weight A_t / A_s of a pair is made of a factor of each: keys are divided by A_s C and
 // results multiplied by A_t C, so that a block is a plain product of these, and the memory is
 // divided by the last A_t C. Rounding is that of a memory that decays with each token, for factors
-// only scale it. A block ends before A falls below 2^-96 in float32, and C, a power of two, puts
+// only scale it. A block ends before A falls below 2^-120 in float32, and C, a power of two, puts
 // the factors evenly around 1: no number leaves the range that its inputs have not stretched.
 #pragma once
 
