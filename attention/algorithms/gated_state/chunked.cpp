@@ -5,6 +5,8 @@
 // Without beta U is V.
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
@@ -36,10 +38,11 @@ Tensor sums_to_right(const Tensor& g) {
   return next.flip({1}).cumsum(1).flip({1});
 }
 
-/// What tokens of a chunk are to each other and to its edges.
+/// What tokens of a chunk are to each other and to its edges. `a` may have several rows a token,
+/// one after the other: r.
 struct Within {
-  Tensor scores;  ///< A(a, b) [M, c, c], 0 for s > t
-  Tensor ahead;   ///< a e^G [M, c, D]
+  Tensor scores;  ///< A(a, b) [M, c r, c], 0 for s > t
+  Tensor ahead;   ///< a e^G [M, c r, D]
   Tensor kept;    ///< b e^(G_end - G) [M, c, D]
   Tensor total;   ///< G_end [M, 1, w]; undefined = no decay
 };
@@ -52,22 +55,24 @@ struct Within {
 /// product for each block.
 constexpr std::int64_t kSmallHalf = 4;
 
-/// a [M, h, D] and b [M, h, D] to a b^T [M, h, h].
+/// a [M, h r, D] and b [M, h, D] to a b^T [M, h r, h].
 Tensor products(const Tensor& a, const Tensor& b) {
-  if (a.size(1) > kSmallHalf) return at::bmm(a, b.transpose(1, 2));
+  if (b.size(1) > kSmallHalf) return at::bmm(a, b.transpose(1, 2));
   return (a.unsqueeze(2) * b.unsqueeze(1)).sum(-1);
 }
 
 /// Blocks [M, h, .] two by two, [M / 2, 2, h, .].
 Tensor halves(const Tensor& x) { return x.view({-1, 2, x.size(1), x.size(2)}); }
 
-/// Blocks of h tokens: `ahead` and `kept` up to the edges of each block, [M c / h, h, D].
+/// Blocks of h tokens: `ahead` [M c / h, h r, D] and `kept` [M c / h, h, D] up to the edges of
+/// each.
 class Blocks {
  public:
-  /// Of one token. a, b and g are [M, c, D].
+  /// Of one token. a is [M, c r, D], b and g are [M, c, D].
   Blocks(const Tensor& a, const Tensor& b, const Tensor& g) {
-    const auto tokens = [](const Tensor& x) { return x.reshape({-1, 1, x.size(2)}); };
-    edges = {{}, tokens(a * g.exp()), tokens(b), tokens(g)};
+    const auto width = b.size(2), r = a.size(1) / b.size(1);
+    const auto tokens = [&](const Tensor& x) { return x.reshape({-1, 1, width}); };
+    edges = {{}, a.reshape({-1, r, width}) * tokens(g).exp(), tokens(b), tokens(g)};
   }
 
   std::int64_t size() const { return edges.kept.size(1); }
@@ -100,18 +105,18 @@ Tensor with_tokens(const Tensor& x, std::int64_t tokens) {
   return missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, missing});
 }
 
-/// The same without tokens from `length` on.
-Within first_tokens(const Within& x, std::int64_t length) {
-  return {x.scores.defined() ? x.scores.narrow(1, 0, length).narrow(2, 0, length) : x.scores,
-          x.ahead.narrow(1, 0, length), x.kept.narrow(1, 0, length), x.total};
+/// The same without tokens from `length` on, of r rows each.
+Within first_tokens(const Within& x, std::int64_t length, std::int64_t r) {
+  return {x.scores.defined() ? x.scores.narrow(1, 0, length * r).narrow(2, 0, length) : x.scores,
+          x.ahead.narrow(1, 0, length * r), x.kept.narrow(1, 0, length), x.total};
 }
 
 /// Of a gate for each channel.
 Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
-  const auto length = a.size(1), whole = power_of_two(length);
-  const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole);
+  const auto length = b.size(1), whole = power_of_two(length), r = a.size(1) / length;
+  const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole * r);
   Blocks blocks(to, from, with_tokens(g, whole));
-  Tensor scores = (to * from).sum(-1).view({-1, 1, 1});
+  Tensor scores = (to.view({-1, r, to.size(2)}) * from.view({-1, 1, from.size(2)})).sum(-1, true);
   while (blocks.size() < whole) {
     const Tensor across = products(blocks.right(), blocks.left()), inside = halves(scores);
     scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, blocks.size()}),
@@ -120,7 +125,7 @@ Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
     blocks.grow();
   }
   blocks.edges.scores = scores;
-  return first_tokens(blocks.edges, length);
+  return first_tokens(blocks.edges, length, r);
 }
 
 /// The blocks right of a middle and left of it, of weights [M, c, c] cut into blocks of 2 h tokens:
@@ -153,7 +158,7 @@ ColumnsRead read_columns(const Tensor& weights, const Tensor& b, const Tensor& g
     sums = at::cat({inside.select(1, 0), inside.select(1, 1) + outside}, 1);
     blocks.grow();
   }
-  return {sums.narrow(1, 0, length), first_tokens(blocks.edges, length)};
+  return {sums.narrow(1, 0, length), first_tokens(blocks.edges, length, 1)};
 }
 
 Within within_chunk(const Tensor& a, const Tensor& b, const Tensor& g) {
@@ -177,10 +182,27 @@ struct Effects {
   Tensor reach, inner;
 };
 
+/// What queries and keys of a chunk are to its keys. Where each channel has a gate, most of the
+/// work is the same for both.
+std::pair<Within, Within> of_queries_and_keys(const Chunks& x) {
+  if (!x.log_decay.defined() || x.log_decay.size(2) == 1) {
+    return {within_chunk(x.query, x.key, x.log_decay), within_chunk(x.key, x.key, x.log_decay)};
+  }
+  const Tensor rows = at::stack({x.query, x.key}, 2).flatten(1, 2);
+  const Within both = within_channels(rows, x.key, x.log_decay);
+  const auto one = [&](std::int64_t i) {
+    const auto rows_of = [&](const Tensor& all) {
+      return all.unflatten(1, at::IntArrayRef{x.key.size(1), 2}).select(2, i);
+    };
+    return Within{rows_of(both.scores), rows_of(both.ahead), both.kept, both.total};
+  };
+  return {one(0), one(1)};
+}
+
 Effects effects_of(const Chunks& x) {
   Effects effects;
   effects.written = x.value;
-  Within within;
+  Within within, keys;
   if (x.reads_columns) {
     const Tensor weights = at::bmm(x.query, x.value.transpose(1, 2)).tril();
     const ColumnsRead columns = read_columns(weights, x.key, x.log_decay);
@@ -189,7 +211,11 @@ Effects effects_of(const Chunks& x) {
     effects.reach = columns.edges.ahead;
     within = columns.edges;
   } else {
-    within = within_chunk(x.query, x.key, x.log_decay);
+    if (x.beta.defined()) {
+      std::tie(within, keys) = of_queries_and_keys(x);
+    } else {
+      within = within_chunk(x.query, x.key, x.log_decay);
+    }
     effects.weights = within.scores;
     effects.read = within.ahead;
   }
@@ -198,7 +224,6 @@ Effects effects_of(const Chunks& x) {
   if (!x.beta.defined()) return effects;
   // (I + beta strictly lower A(K, K)) [U, erased] = [V, beta K e^G]; the solver takes its diagonal
   // to be 1.
-  const Within keys = within_chunk(x.key, x.key, x.log_decay);
   const Tensor solved = at::linalg_solve_triangular(
       (x.beta * keys.scores).tril(-1), at::cat({x.value, x.beta * keys.ahead}, 2),
       /*upper=*/false, /*left=*/true, /*unitriangular=*/true);
