@@ -116,7 +116,8 @@ Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
   const auto length = b.size(1), whole = power_of_two(length), r = a.size(1) / length;
   const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole * r);
   Blocks blocks(to, from, with_tokens(g, whole));
-  Tensor scores = (to.view({-1, r, to.size(2)}) * from.view({-1, 1, from.size(2)})).sum(-1, true);
+  Tensor scores =
+      (to.reshape({-1, r, to.size(2)}) * from.reshape({-1, 1, from.size(2)})).sum(-1, true);
   while (blocks.size() < whole) {
     const Tensor across = products(blocks.right(), blocks.left()), inside = halves(scores);
     scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, blocks.size()}),

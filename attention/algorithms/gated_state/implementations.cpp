@@ -142,7 +142,7 @@ std::vector<Implementation> implementations(const Recipe& recipe) {
   };
   by_chunk.rank = 10;
   Implementation in_kernel = implementation_of(
-      recipe, "fused", "token by token in one kernel, rows of the state in registers",
+      recipe, "fused", "in one kernel, the state in registers and the first cache",
       [](const Mechanism&, const Call& call, const Tensor& state) { return fused(call, state); });
   in_kernel.supports = [recipe](const Options& options, const Problem& problem) {
     return fused_supports(recipe, options, problem);
