@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/rows.hpp"
 #include "attention/kernels/team.hpp"
 
@@ -23,6 +24,19 @@ struct GatedStateSizes {
   std::int64_t width = 0;  ///< of values and outputs
   std::int64_t gates = 0;  ///< log decays of a token: none, 1 or `rows`
   bool erases = false;     ///< whether there is a beta
+
+  /// Whether this is the causal product, and its sizes.
+  bool is_product() const { return !erases && gates <= 1; }
+  CausalProductSizes product() const {
+    CausalProductSizes sizes;
+    sizes.batch = batch;
+    sizes.heads = heads;
+    sizes.length = length;
+    sizes.features = rows;
+    sizes.value_dim = width;
+    sizes.decays = gates == 1;
+    return sizes;
+  }
 };
 
 /// For float and double.
@@ -37,6 +51,18 @@ struct GatedStateArguments {
   /// [batch, heads, rows, width], dense; continued from and advanced in place. Null: nothing came
   /// before, and nothing is kept.
   R* memory = nullptr;
+
+  /// Of a causal product.
+  CausalProductArguments<R> product() const {
+    CausalProductArguments<R> arguments;
+    arguments.query = query;
+    arguments.key = key;
+    arguments.values = values;
+    arguments.log_decay = log_decay;
+    arguments.out = out;
+    arguments.memory = memory;
+    return arguments;
+  }
 };
 
 template <class R>

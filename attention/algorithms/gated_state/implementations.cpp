@@ -39,10 +39,11 @@ Cost fused_cost(const StateSizes& n) {
   return cost;
 }
 
-Support fused_supports(const Recipe& recipe, const Options&, const Problem& problem) {
+Support kernel_supports(const Recipe& recipe, const Options& options, const Problem& problem) {
   const Support causal = only_causal(recipe.mechanism, problem);
   if (!causal) return causal;
-  return on_cpu_kernels(problem);
+  const StateSizes sizes = recipe.sizes(options, problem);
+  return fused_supports(problem, static_cast<std::int64_t>(sizes.rows), sizes.gates, sizes.erases);
 }
 
 using Form = std::function<Tensor(const Mechanism&, const Call&, const Tensor& state)>;
@@ -145,7 +146,7 @@ std::vector<Implementation> implementations(const Recipe& recipe) {
       recipe, "fused", "in one kernel, the state in registers and the first cache",
       [](const Mechanism&, const Call& call, const Tensor& state) { return fused(call, state); });
   in_kernel.supports = [recipe](const Options& options, const Problem& problem) {
-    return fused_supports(recipe, options, problem);
+    return kernel_supports(recipe, options, problem);
   };
   in_kernel.cost = [sizes = recipe.sizes](const Options& options, const Problem& problem) {
     return finished_cost(fused_cost(sizes(options, problem)), options, problem);

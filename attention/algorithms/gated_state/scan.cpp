@@ -4,6 +4,9 @@
 #include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/kernels/gated_state.hpp"
+#ifdef ATTNBENCH_CUDA_KERNELS
+#include "attention/kernels/cuda/recurrent/causal_product.hpp"
+#endif
 
 namespace attnbench::gated_state {
 namespace {
@@ -60,19 +63,53 @@ struct KernelInputs {
     if (beta.defined()) arguments.beta = kernel_rows<const R>(beta);
     return arguments;
   }
+  /// Runs `body(element, place)` as `on_kernels` does, for the types of this kernel.
+  template <class Body>
+  void on_place(const Body& body) const {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    if (value.is_cuda()) {
+      OnCuda place(value);
+      return body(float{}, place);
+    }
+#endif
+    OnCpu place;
+    AT_DISPATCH_FLOATING_TYPES(value.scalar_type(), "gated_state",
+                               [&] { body(scalar_t{}, place); });
+  }
 };
+
+ATTNBENCH_CPU_KERNEL(gated_state_forward)
+ATTNBENCH_CPU_KERNEL(gated_state_backward)
+#ifdef ATTNBENCH_CUDA_KERNELS
+// On a card there is what is a causal product, in float32.
+ATTNBENCH_CUDA_KERNEL(causal_product_forward)
+ATTNBENCH_CUDA_KERNEL(causal_product_backward)
+
+template <class R>
+void run_gated_state_forward(OnCuda& place, const Tensor& like,
+                             const kernels::GatedStateSizes& sizes,
+                             const kernels::GatedStateArguments<R>& arguments) {
+  run_causal_product_forward<R>(place, like, sizes.product(), arguments.product());
+}
+template <class R>
+void run_gated_state_backward(OnCuda& place, const Tensor& like,
+                              const kernels::GatedStateSizes& sizes,
+                              const kernels::GatedStateArguments<R>& arguments,
+                              const kernels::GatedStateGradients<R>& to) {
+  run_causal_product_backward<R>(
+      place, like, sizes.product(), arguments.product(),
+      kernels::CausalProductGradients<R>{to.d_out, to.d_query, to.d_key, to.d_values});
+}
+#endif
 
 Tensor run_forward(const KernelInputs& x, const Tensor& state) {
   const Tensor out = at::empty(x.value.sizes(), x.value.options().requires_grad(false));
-  const auto sizes = x.sizes();
-  AtenTeam team;
-  AT_DISPATCH_FLOATING_TYPES(x.value.scalar_type(), "gated_state", [&] {
-    const std::size_t bytes = kernels::gated_state_forward_bytes<scalar_t>(sizes, team.size());
-    const Tensor space = kernel_workspace(bytes, out);
-    auto arguments = x.arguments<scalar_t>();
-    arguments.out = kernel_rows<scalar_t>(out);
-    if (state.defined()) arguments.memory = kernel_numbers<scalar_t>(state);
-    kernels::gated_state_forward<scalar_t>(sizes, arguments, team, space.data_ptr(), bytes);
+  x.on_place([&](auto element, auto& place) {
+    using R = decltype(element);
+    auto arguments = x.arguments<R>();
+    arguments.out = kernel_rows<R>(out);
+    if (state.defined()) arguments.memory = kernel_numbers<R>(state);
+    run_gated_state_forward<R>(place, out, x.sizes(), arguments);
   });
   return out;
 }
@@ -113,19 +150,16 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
       d_read = like(x.key);
     }
     const auto sizes = x.sizes();
-    AtenTeam team;
-    AT_DISPATCH_FLOATING_TYPES(x.value.scalar_type(), "gated_state", [&] {
-      const std::size_t bytes = kernels::gated_state_backward_bytes<scalar_t>(sizes, team.size());
-      const Tensor space = kernel_workspace(bytes, d_out);
-      kernels::GatedStateGradients<scalar_t> gradients{
-          kernel_rows<const scalar_t>(d_out), kernel_rows<scalar_t>(d_query),
-          kernel_rows<scalar_t>(d_key), kernel_rows<scalar_t>(d_value)};
+    x.on_place([&](auto element, auto& place) {
+      using R = decltype(element);
+      kernels::GatedStateGradients<R> gradients{kernel_rows<const R>(d_out),
+                                                kernel_rows<R>(d_query), kernel_rows<R>(d_key),
+                                                kernel_rows<R>(d_value)};
       if (x.beta.defined()) {
-        gradients.d_beta = kernel_rows<scalar_t>(d_beta);
-        gradients.d_read = kernel_rows<scalar_t>(d_read);
+        gradients.d_beta = kernel_rows<R>(d_beta);
+        gradients.d_read = kernel_rows<R>(d_read);
       }
-      kernels::gated_state_backward<scalar_t>(sizes, x.arguments<scalar_t>(), gradients, team,
-                                              space.data_ptr(), bytes);
+      run_gated_state_backward<R>(place, d_out, sizes, x.arguments<R>(), gradients);
     });
     Tensor d_decay;
     if (context->saved_data["gated"].toBool()) {
@@ -155,6 +189,23 @@ Tensor scan(const Call& call, Tensor state) {
   const Tensor output = scan_from(call, memory);
   if (state.defined()) state.copy_(memory.view(state.sizes()));
   return output;
+}
+
+Support fused_supports(const Problem& problem, [[maybe_unused]] std::int64_t rows, double gates,
+                       bool erases) {
+  if (is_cuda(problem.device) && (erases || gates > 1)) {
+    return Support::no("the kernel with gates of channels or an erasure is for the CPU");
+  }
+  return supported_by_kernels(problem, [&]() -> std::string {
+#ifdef ATTNBENCH_CUDA_KERNELS
+    const kernels::GatedStateSizes sizes{
+        problem.batch, problem.heads, problem.length, rows, problem.value_dim, 1, false};
+    if (problem.gradient) return kernels::cuda::causal_product_backward_refusal(sizes.product());
+    return kernels::cuda::causal_product_refusal(sizes.product());
+#else
+    return {};
+#endif
+  });
 }
 
 Tensor fused(const Call& call, Tensor state) {

@@ -36,16 +36,20 @@ struct Product {
     a.key = key;
     a.values = values;
   }
-  /// The arguments begin with this token.
-  static void set_place(Arguments& a, std::int64_t begin) {
+  /// Of all tokens, the same for each head.
+  static const std::vector<Compute<T>>& log_decays() {
     static const std::vector<Compute<T>> all = [] {
       std::vector<Compute<T>> logs;
-      for (std::int64_t t = 0; t < 1024; ++t) {
+      for (std::int64_t t = 0; t < 4096; ++t) {
         logs.push_back(static_cast<Compute<T>>(log_decay_of(t)));
       }
       return logs;
     }();
-    a.log_decay = {all.data() + begin, 0, 0, 1};
+    return all;
+  }
+  /// The arguments begin with this token; where its decays and those after it lie.
+  static void set_decays(Arguments& a, const Compute<T>* from, std::int64_t begin) {
+    a.log_decay = {from + begin, 0, 0, 1};
   }
   static std::size_t forward_bytes(const Sizes& s, int threads) {
     return causal_product_forward_bytes<T>(s, threads);
@@ -99,11 +103,16 @@ inline std::vector<CausalProductSizes> product_kinds() {
   return {linear(), plain_elu, CausalProductSizes{}};
 }
 
-/// Those that the CPU has beside them: the plain product with a decay.
-inline std::vector<CausalProductSizes> cpu_product_kinds() {
+/// On CUDA for fp32 alone.
+inline CausalProductSizes decaying() {
+  CausalProductSizes sizes;
+  sizes.decays = true;
+  return sizes;
+}
+
+inline std::vector<CausalProductSizes> all_product_kinds() {
   std::vector<CausalProductSizes> kinds = product_kinds();
-  kinds.push_back({});
-  kinds.back().decays = true;
+  kinds.push_back(decaying());
   return kinds;
 }
 

@@ -65,7 +65,7 @@ struct Recurrent {
                   rows<const T>(key, shape.latents, begin),
                   rows<const T>(values, shape.value_dim, begin));
     a.out = rows<T>(out, shape.value_dim, begin);
-    if constexpr (requires { F::set_place(a, begin); }) F::set_place(a, begin);
+    if constexpr (requires { F::log_decays(); }) F::set_decays(a, F::log_decays().data(), begin);
     if (!mask.empty()) a.key_mask = mask.data() + begin;
     a.mask_stride = shape.length;
     return a;

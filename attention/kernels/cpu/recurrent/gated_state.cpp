@@ -1,6 +1,5 @@
 #include "attention/kernels/gated_state.hpp"
 
-#include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/cpu/recurrent/gated_erasure.hpp"
 #include "attention/kernels/cpu/recurrent/gated_state_pass.hpp"
 
@@ -144,33 +143,6 @@ GatedPass<R> pass_of(const GatedStateSizes& sizes, const GatedStateArguments<R>&
   return pass;
 }
 
-// ---- without an erasure and with one decay or none: the causal product
-
-bool is_product(const GatedStateSizes& sizes) { return !sizes.erases && sizes.gates <= 1; }
-
-CausalProductSizes product_sizes(const GatedStateSizes& sizes) {
-  CausalProductSizes product;
-  product.batch = sizes.batch;
-  product.heads = sizes.heads;
-  product.length = sizes.length;
-  product.features = sizes.rows;
-  product.value_dim = sizes.width;
-  product.decays = sizes.gates == 1;
-  return product;
-}
-
-template <class R>
-CausalProductArguments<R> product_arguments(const GatedStateArguments<R>& arguments) {
-  CausalProductArguments<R> product;
-  product.query = arguments.query;
-  product.key = arguments.key;
-  product.values = arguments.values;
-  product.log_decay = arguments.log_decay;
-  product.out = arguments.out;
-  product.memory = arguments.memory;
-  return product;
-}
-
 // ---- the gradient of an erasure
 
 template <class R>
@@ -283,8 +255,8 @@ void erasing_backward(const GatedStateSizes& sizes, const GatedStateArguments<R>
 
 template <class R>
 std::size_t gated_state_forward_bytes(const GatedStateSizes& sizes, int threads) {
-  if (is_product(sizes)) {
-    return causal_product_forward_bytes<R>(product_sizes(sizes), threads);
+  if (sizes.is_product()) {
+    return causal_product_forward_bytes<R>(sizes.product(), threads);
   }
   return static_cast<std::size_t>(threads) * item_bytes<R>(sizes.rows);
 }
@@ -293,9 +265,8 @@ template <class R>
 void gated_state_forward(const GatedStateSizes& sizes, const GatedStateArguments<R>& arguments,
                          ThreadTeam& team, void* workspace, std::size_t workspace_bytes) {
   if (sizes.length == 0) return;
-  if (is_product(sizes)) {
-    causal_product_forward(product_sizes(sizes), product_arguments(arguments), team, workspace,
-                           workspace_bytes);
+  if (sizes.is_product()) {
+    causal_product_forward(sizes.product(), arguments.product(), team, workspace, workspace_bytes);
     return;
   }
   GatedPass<R> pass = pass_of(sizes, arguments, false, false);
@@ -310,8 +281,8 @@ void gated_state_forward(const GatedStateSizes& sizes, const GatedStateArguments
 
 template <class R>
 std::size_t gated_state_backward_bytes(const GatedStateSizes& sizes, int threads) {
-  if (is_product(sizes)) {
-    return causal_product_backward_bytes<R>(product_sizes(sizes), threads);
+  if (sizes.is_product()) {
+    return causal_product_backward_bytes<R>(sizes.product(), threads);
   }
   Workspace count;
   if (sizes.erases) ErasureArrays<R>(count, sizes);
@@ -324,9 +295,9 @@ void gated_state_backward(const GatedStateSizes& sizes, const GatedStateArgument
                           const GatedStateGradients<R>& gradients, ThreadTeam& team,
                           void* workspace, std::size_t workspace_bytes) {
   if (sizes.length == 0) return;
-  if (is_product(sizes)) {
+  if (sizes.is_product()) {
     causal_product_backward<R>(
-        product_sizes(sizes), product_arguments(arguments),
+        sizes.product(), arguments.product(),
         {gradients.d_out, gradients.d_query, gradients.d_key, gradients.d_values}, team, workspace,
         workspace_bytes);
     return;

@@ -26,6 +26,7 @@ template <class T>
 struct RecurrentArguments {
   Rows<const T> query, key, values;
   Rows<T> out;
+  Rows<const float> log_decay;  ///< [batch, heads, length, 1], of a decaying product alone
   const std::uint8_t* mask = nullptr;
   std::int64_t mask_stride = 0;
   int heads = 1;  ///< of a batch row

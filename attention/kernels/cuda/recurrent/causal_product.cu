@@ -14,6 +14,19 @@ void require(const std::string& refusal) {
   if (!refusal.empty()) throw std::logic_error(refusal);
 }
 
+/// Calls f with the family of these sizes.
+template <class T, class F>
+auto with_family(const CausalProductSizes& sizes, F&& f) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (sizes.decays) return f(static_cast<const DecayingProductFamily*>(nullptr));
+  } else if (sizes.decays) {
+    throw std::logic_error("a decay is for fp32 alone on CUDA; convert queries, keys and values");
+  }
+  return f(static_cast<const ProductFamily*>(nullptr));
+}
+template <class Pointer>
+using Pointed = std::remove_cv_t<std::remove_pointer_t<Pointer>>;
+
 template <class T>
 RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
                                    const CausalProductArguments<T>& arguments) {
@@ -22,6 +35,7 @@ RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
   a.key = arguments.key;
   a.values = arguments.values;
   a.out = arguments.out;
+  if constexpr (std::is_same_v<T, float>) a.log_decay = arguments.log_decay;
   a.mask = arguments.key_mask;
   a.mask_stride = arguments.mask_stride;
   a.heads = static_cast<int>(sizes.heads);
@@ -40,7 +54,9 @@ std::string causal_product_refusal(const CausalProductSizes& sizes) {
 template <class T>
 std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_refusal(sizes));
-  return recurrent_forward_bytes<ProductFamily, T>(shape_of(sizes));
+  return with_family<T>(sizes, [&](auto family) {
+    return recurrent_forward_bytes<Pointed<decltype(family)>, T>(shape_of(sizes));
+  });
 }
 
 template <class T>
@@ -50,7 +66,10 @@ void causal_product_forward(const CausalProductSizes& sizes,
   require(causal_product_refusal(sizes));
   RecurrentArguments<T> a = arguments_of(sizes, arguments);
   a.after = {arguments.memory, sizes.normalised ? arguments.total : nullptr, nullptr};
-  recurrent_forward<ProductFamily>(a, shape_of(sizes), stream, workspace, workspace_bytes);
+  with_family<T>(sizes, [&](auto family) {
+    recurrent_forward<Pointed<decltype(family)>>(a, shape_of(sizes), stream, workspace,
+                                                 workspace_bytes);
+  });
 }
 
 std::string causal_product_backward_refusal(const CausalProductSizes& sizes) {
@@ -60,7 +79,9 @@ std::string causal_product_backward_refusal(const CausalProductSizes& sizes) {
 template <class T>
 std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_backward_refusal(sizes));
-  return recurrent_backward_bytes<ProductFamily, T>(shape_of(sizes));
+  return with_family<T>(sizes, [&](auto family) {
+    return recurrent_backward_bytes<Pointed<decltype(family)>, T>(shape_of(sizes));
+  });
 }
 
 template <class T>
@@ -69,10 +90,12 @@ void causal_product_backward(const CausalProductSizes& sizes,
                              const CausalProductGradients<T>& gradients, Stream stream,
                              void* workspace, std::size_t workspace_bytes) {
   require(causal_product_backward_refusal(sizes));
-  recurrent_backward<ProductFamily>(arguments_of(sizes, arguments),
-                                    RecurrentGradients<T>{gradients.d_out, gradients.d_query,
-                                                          gradients.d_key, gradients.d_values},
-                                    shape_of(sizes), stream, workspace, workspace_bytes);
+  const RecurrentGradients<T> to{gradients.d_out, gradients.d_query, gradients.d_key,
+                                 gradients.d_values};
+  with_family<T>(sizes, [&](auto family) {
+    recurrent_backward<Pointed<decltype(family)>>(
+        arguments_of(sizes, arguments), to, shape_of(sizes), stream, workspace, workspace_bytes);
+  });
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                                \

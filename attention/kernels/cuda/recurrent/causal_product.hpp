@@ -2,7 +2,8 @@
 // pointers of the arguments, mask, memory and total included, are the device's.
 //
 // bf16 and fp16 numbers are multiplied on the tensor cores and added up in fp32; fp32 ones are
-// taken token by token on the CUDA cores, exact but for rounding.
+// taken token by token on the CUDA cores, exact but for rounding. A decay is for fp32 alone
+// (std::logic_error).
 #pragma once
 
 #include <cstddef>

@@ -40,6 +40,7 @@ __device__ inline int first_of(std::uint64_t bits) {
 struct ProductFamily {
   static constexpr bool own_tiles = false;  // P and E take the place of queries and keys
   static constexpr bool decays = false;
+  static constexpr bool pools = false;  // weights are exponentials against a running maximum
   /// Whether results and gradients are made by chunks on the tensor cores.
   template <class T>
   static constexpr bool by_chunks = !std::is_same_v<T, float>;
@@ -96,6 +97,13 @@ struct ProductFamily {
   }
 };
 
+/// x, with a decay that each token gives. Token by token alone.
+struct DecayingProductFamily : ProductFamily {
+  static constexpr bool decays = true;
+  template <class T>
+  static constexpr bool by_chunks = false;
+};
+
 /// exp2 of scores against one maximum a latent, and weights over the running sums of these. Results
 /// are made in bf16 alone: its exponents reach as far as those of float, so that a maximum may rise
 /// far in a chunk. States alone are never weighed against sums of a chunk's first tokens, and are
@@ -103,6 +111,7 @@ struct ProductFamily {
 struct PoolFamily {
   static constexpr bool own_tiles = true;
   static constexpr bool decays = true;
+  static constexpr bool pools = true;
   template <class T>
   static constexpr bool by_chunks = std::is_same_v<T, BFloat16>;
   /// How far a latent's running maximum may rise within a chunk, in powers of two.

@@ -12,6 +12,7 @@
 namespace attnbench::kernels::cuda {
 
 struct ProductFamily;
+struct DecayingProductFamily;
 struct PoolFamily;
 
 template <class Family, class T>

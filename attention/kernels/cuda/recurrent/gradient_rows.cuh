@@ -45,8 +45,9 @@ __global__ void __launch_bounds__(32)
     }
     __syncwarp();
     float e[Own], decay[Own], p[Own];
-    float whole = take_token<Family, Own>(query, key, seen, a.latents, a.kind, a.normalised,
-                                          a.scale, state, e, decay, p);
+    float whole =
+        take_token<Family, Own>(query, key, seen, a.latents, a.kind, a.normalised, a.scale,
+                                decay_of_token<Family>(a, b, h, t), state, e, decay, p);
     if (a.normalised) whole += a.epsilon;
     const float by = whole == 0 ? 0.F : 1 / whole;
     const std::int64_t row = head * a.length + t;
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(32)
       if (Family::decays) arrays.decay[at] = decay[i];
       arrays.w[at] = p[i] * by;
       // As take_token has it.
-      arrays.total[at] = Family::decays && !(state.total[i] > 0) ? 1.F : state.total[i];
+      arrays.total[at] = Family::pools && !(state.total[i] > 0) ? 1.F : state.total[i];
     }
     __syncwarp();
   }
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(256)
   for (int l = lane; l < a.latents; l += 32) {
     const float x = arrays.x[begin + l], w = arrays.w[begin + l], total = arrays.total[begin + l];
     float dq, y;
-    if constexpr (Family::decays) {
+    if constexpr (Family::pools) {
       const float dp = total > 0 ? x / total : 0.F;
       const bool weights = a.kind == static_cast<int>(PoolQuery::weights);
       const bool inside = a.kind == static_cast<int>(PoolQuery::logits_plus_z);
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(128)
   for (int t = a.length - 1; t >= 0; --t) {
     const std::int64_t at = (head * a.length + t) * a.latents + l;
     float dk;
-    if constexpr (Family::decays) {
+    if constexpr (Family::pools) {
       later = arrays.x[at] + decay * later;
       decay = arrays.decay[at];
       dk = a.scale * ln_of_2 * arrays.e[at] * (arrays.z[at] - later);

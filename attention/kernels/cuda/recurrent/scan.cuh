@@ -34,15 +34,16 @@ struct LaneState {
   float total[Own], maximum[Own];
 };
 
-/// One token: its e (0 where it is hidden), by how much the past decays, and the weights p; returns
-/// what the results are divided by, of the whole warp.
+/// One token: its e (0 where it is hidden), by how much the past decays (`by_token` where no maxima
+/// say it), and the weights p; returns what the results are divided by, of the whole warp.
 template <class Family, int Own>
 __device__ inline float take_token(const float* query, const float* key, bool seen, int latents,
-                                   int kind, bool normalised, float scale, LaneState<Own>& state,
-                                   float (&e)[Own], float (&decay)[Own], float (&p)[Own]) {
+                                   int kind, bool normalised, float scale, float by_token,
+                                   LaneState<Own>& state, float (&e)[Own], float (&decay)[Own],
+                                   float (&p)[Own]) {
   const int lane = threadIdx.x & 31;
   float part = 0;
-  if constexpr (Family::decays) {
+  if constexpr (Family::pools) {
     float most = -INFINITY;
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
@@ -82,7 +83,7 @@ __device__ inline float take_token(const float* query, const float* key, bool se
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
-      decay[i] = 1;
+      decay[i] = by_token;
       e[i] = seen && l < latents ? phi(key[l]) : 0.F;
       p[i] = l < latents ? phi(query[l]) : 0.F;
       state.total[i] += e[i];
@@ -92,6 +93,14 @@ __device__ inline float take_token(const float* query, const float* key, bool se
   return normalised ? warp_sum(part) : 1.F;
 }
 
+/// What a token multiplies the memory by, where the family's decays are of tokens; else 1.
+template <class Family, class T>
+__device__ inline float decay_of_token(const RecurrentArguments<T>& a, std::int64_t b,
+                                       std::int64_t h, std::int64_t t) {
+  if constexpr (Family::decays && !Family::pools) return expf(a.log_decay.at(b, h, t)[0]);
+  return 1;
+}
+
 /// Grid [heads, value_dim / (scan_warps * scan_columns)]; shared memory of
 /// scan_tokens * (2 latents + scan_warps * scan_columns) floats. No segments.
 template <class Family, class T, int Own>
@@ -99,6 +108,7 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     recurrent_scan(const RecurrentArguments<T> a) {
   constexpr int threads = 32 * scan_warps, columns = scan_warps * scan_columns;
   ATTNBENCH_SHARED(float, floats, 128);
+  __shared__ float decays[scan_tokens];
   float* const queries = floats;
   float* const keys = queries + scan_tokens * a.latents;
   float* const values = keys + scan_tokens * a.latents;
@@ -116,7 +126,7 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     const std::int64_t at = head * a.latents + l;
     const bool carried = a.before.sum != nullptr && l < a.latents;
     state.total[i] = carried && a.before.total != nullptr ? a.before.total[at] : 0.F;
-    state.maximum[i] = Family::decays && carried ? a.before.maximum[at] * log2_of_e : -INFINITY;
+    state.maximum[i] = Family::pools && carried ? a.before.maximum[at] * log2_of_e : -INFINITY;
 #pragma unroll
     for (int j = 0; j < scan_columns; ++j) {
       const int d = column + mine + j;
@@ -136,13 +146,16 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
       const bool there = d < a.value_dim && (mask == nullptr || mask[t0 + t] != 0);
       values[i] = there ? widen_number(a.values.at(b, h, t0 + t)[d]) : 0.F;
     }
+    if (static_cast<int>(threadIdx.x) < rows) {
+      decays[threadIdx.x] = decay_of_token<Family>(a, b, h, t0 + static_cast<int>(threadIdx.x));
+    }
     __syncthreads();
     for (int t = 0; t < rows; ++t) {
       const bool seen = mask == nullptr || mask[t0 + t] != 0;
       float e[Own], decay[Own], p[Own];
       float whole =
           take_token<Family, Own>(queries + t * a.latents, keys + t * a.latents, seen, a.latents,
-                                  a.kind, a.normalised, a.scale, state, e, decay, p);
+                                  a.kind, a.normalised, a.scale, decays[t], state, e, decay, p);
       float o[scan_columns] = {};
 #pragma unroll
       for (int j = 0; j < scan_columns; ++j) {
@@ -176,7 +189,7 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
     }
     if (blockIdx.y != 0 || warp != 0) continue;
     if (a.tracked && a.after.total != nullptr) a.after.total[at] = state.total[i];
-    if (Family::decays) a.after.maximum[at] = state.maximum[i] * ln_of_2;
+    if (Family::pools) a.after.maximum[at] = state.maximum[i] * ln_of_2;
   }
 }
 

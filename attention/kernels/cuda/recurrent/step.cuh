@@ -39,13 +39,14 @@ __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentAr
       const std::int64_t at = head * a.latents + l;
       const bool there = l < a.latents;
       state.total[i] = there && a.before.total != nullptr ? a.before.total[at] : 0.F;
-      state.maximum[i] = Family::decays && there ? a.before.maximum[at] * log2_of_e : -INFINITY;
+      state.maximum[i] = Family::pools && there ? a.before.maximum[at] * log2_of_e : -INFINITY;
       if (!there) continue;
       p[l] = widen_number(a.query.at(b, h, 0)[l]);
       e[l] = widen_number(a.key.at(b, h, 0)[l]);
     }
-    const float sum = take_token<Family, Own>(p, e, seen, a.latents, a.kind, a.normalised, a.scale,
-                                              state, keys, own_decay, own_p);
+    const float sum =
+        take_token<Family, Own>(p, e, seen, a.latents, a.kind, a.normalised, a.scale,
+                                decay_of_token<Family>(a, b, h, 0), state, keys, own_decay, own_p);
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentAr
       decay[l] = own_decay[i];
       p[l] = own_p[i];
       if (a.tracked && a.after.total != nullptr) a.after.total[at] = state.total[i];
-      if (Family::decays) a.after.maximum[at] = state.maximum[i] * ln_of_2;
+      if (Family::pools) a.after.maximum[at] = state.maximum[i] * ln_of_2;
     }
     if (lane == 0) whole = sum;
   }

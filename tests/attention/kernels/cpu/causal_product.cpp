@@ -8,7 +8,7 @@ using namespace attnbench::kernels::test;
 
 TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward sizes", "", float,
                    double, BFloat16) {
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     for (const std::int64_t length : {1, 2, 31, 47, 48, 49, 149}) {
       compare<Product, TestType>({length, 7, 43}, kind);
     }
@@ -19,7 +19,7 @@ TEMPLATE_TEST_CASE("kernels causal product: values and gradients at awkward size
 }
 
 TEST_CASE("kernels causal product: gradients equal finite differences of the definition") {
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     check_grads<Product>({70, 5, 6}, kind);
     check_grads<Product>({41, 5, 6, 2, 2, 1, true}, kind);
   }
@@ -28,14 +28,14 @@ TEST_CASE("kernels causal product: gradients equal finite differences of the def
 TEST_CASE("kernels causal product: gradients of large memories") {
   // The other features bend at 0, where differences of so many numbers are off by 2e-7.
   check_grads<Product>({70, 250, 70, 1, 1}, CausalProductSizes{});
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     check_columns<Product>({101, 130, 130, 1, 2, 1, true}, kind, 2);
     compare<Product, float>({97, 250, 70, 1, 2}, kind);
   }
 }
 
 TEST_CASE("kernels causal product: hidden tokens are as if they were not there") {
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     compare<Product, float>({131, 20, 24, 2, 2, 1, true}, kind);
     Recurrent<Product, double> problem({40, 6, 5, 2, 2, 1, true}, kind);
     std::fill_n(problem.mask.begin(), 40, 0);  // nothing of the first batch row is real
@@ -55,7 +55,7 @@ TEST_CASE("kernels causal product: hidden tokens are as if they were not there")
 TEMPLATE_TEST_CASE("kernels causal product: pieces from a memory give the whole", "", float,
                    double) {
   using R = TestType;
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     for (const Shape& shape : {Shape{150, 7, 5}, Shape{150, 16, 32}}) {
       Recurrent<Product, R> whole(shape, kind);
       const auto expected = whole.define();
@@ -85,7 +85,7 @@ TEST_CASE("kernels causal product: same bits for any number of threads, every IS
   CHECK(one.out == many.out);
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
-    for (const CausalProductSizes& kind : cpu_product_kinds()) {
+    for (const CausalProductSizes& kind : all_product_kinds()) {
       compare<Product, float>({97, 20, 43}, kind);
       compare<Product, double>({97, 20, 43}, kind);
     }
@@ -93,7 +93,7 @@ TEST_CASE("kernels causal product: same bits for any number of threads, every IS
 }
 
 TEST_CASE("kernels causal product: rows that lie ready give the same bits as copies") {
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     check_lying<Product>({131, 20, 64}, kind, 2);
     check_lying<Product>({97, 70, 64, 1, 1}, kind, 2);  // columns of a head apart
     check_lying<Product>({49, 7, 32, 2, 2, 1, true}, kind, 1);
@@ -109,7 +109,7 @@ TEST_CASE("kernels causal product: features of far negative and large numbers st
 }
 
 TEST_CASE("kernels causal product: the features of a lone head are shared out among the threads") {
-  for (const CausalProductSizes& kind : cpu_product_kinds()) {
+  for (const CausalProductSizes& kind : all_product_kinds()) {
     compare<Product, float>({131, 70, 43, 1, 1}, kind, 5);
     compare<Product, double>({131, 20, 24, 1, 1, 1, true}, kind, 3);
     compare<Product, BFloat16>({70, 40, 16, 1, 1}, kind, 2);
@@ -118,9 +118,7 @@ TEST_CASE("kernels causal product: the features of a lone head are shared out am
 }
 
 TEST_CASE("kernels causal product: what a decay of minus infinity forgets is not seen") {
-  CausalProductSizes kind;
-  kind.decays = true;
-  Recurrent<Product, float> problem({120, 9, 33, 1, 1}, kind);
+  Recurrent<Product, float> problem({120, 9, 33, 1, 1}, decaying());
   problem.forward(2);
   const std::vector<float> before = problem.out;
   std::fill_n(problem.values.begin(), 90 * 33, 1e15F);  // of the tokens before the 90th
@@ -130,10 +128,8 @@ TEST_CASE("kernels causal product: what a decay of minus infinity forgets is not
 }
 
 TEST_CASE("kernels causal product: numbers far from 1 keep their digits under strong decays") {
-  CausalProductSizes kind;
-  kind.decays = true;
   for (const float size : {1e-9F, 1e9F}) {
-    Recurrent<Product, float> problem({100, 8, 20, 1, 1}, kind);
+    Recurrent<Product, float> problem({100, 8, 20, 1, 1}, decaying());
     for (float& x : problem.key) x *= size;
     auto exact = problem.widened();
     problem.forward(2);

@@ -5,6 +5,7 @@
 namespace attnbench::kernels::cuda::test {
 namespace {
 
+using kernels::test::decaying;
 using kernels::test::linear;
 using kernels::test::product_kinds;
 using kernels::test::relative_rms;
@@ -89,6 +90,43 @@ TEMPLATE_TEST_CASE("cuda causal product: gradients", "", float, BFloat16, Half) 
             (gradient_bar_at<DeviceProduct, TestType>(shape)));
     }
   }
+}
+
+TEST_CASE("cuda causal product: a decay that each token gives, in fp32") {
+  NEEDS_DEVICE();
+  for (const Shape& shape :
+       {Shape{1, 7, 5, 1, 2}, Shape{100, 43, 43, 1, 2}, Shape{35, 20, 24, 2, 1, 1, true},
+        Shape{95, 70, 5, 1, 1}, Shape{18, 300, 3, 1, 1}}) {
+    CAPTURE(shape.length, shape.latents, shape.value_dim);
+    compare<float>(shape, decaying());
+    CHECK(Problem<float>(Numbers<float>(shape, decaying())).gradient_error() < gradient_bar<float>);
+  }
+}
+
+TEST_CASE("cuda causal product: a decay in steps and pieces from a memory gives the whole") {
+  NEEDS_DEVICE();
+  const Shape shape{96, 20, 32, 1, 2};
+  const Problem<float> problem(Numbers<float>(shape, decaying()));
+  DeviceArray<float> memory(std::vector<float>(2 * 20 * 32, 0.F));
+  DeviceArray<float> out(problem.problem.out.size());
+  std::int64_t begin = 0;
+  for (const std::int64_t count : {1, 1, 17, 1, 70, 1, 5}) {
+    auto sizes = problem.problem.sizes;
+    sizes.length = count;
+    auto arguments = problem.arguments(begin);
+    arguments.out = out.rows(2, shape.length, shape.value_dim);
+    arguments.out.data += begin * shape.value_dim;
+    arguments.memory = memory.data();
+    Problem<float>::run(sizes, arguments);
+    begin += count;
+  }
+  CHECK(relative_rms(out.values(), problem.problem.define()) < bar<float>);
+}
+
+TEST_CASE("cuda causal product: a decay of 16-bit numbers is refused") {
+  NEEDS_DEVICE();
+  CHECK_THROWS_AS(causal_product_forward_bytes<BFloat16>(decaying()), std::logic_error);
+  CHECK_THROWS_AS(causal_product_backward_bytes<Half>(decaying()), std::logic_error);
 }
 
 TEST_CASE("cuda causal product: which gradients are by chunks") {

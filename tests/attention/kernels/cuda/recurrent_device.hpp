@@ -19,8 +19,8 @@ constexpr bool emulated = false;
 #endif
 
 /// How far results may lie from the definition, relative to their size: fp16's no farther than
-/// attention/conformance/tolerance.hpp promises; bf16's a little, since of three tokens a sum of weights of
-/// either sign may be far smaller than its terms.
+/// attention/conformance/tolerance.hpp promises; bf16's a little, since of three tokens a sum of
+/// weights of either sign may be far smaller than its terms.
 template <class T>
 inline const double bar = 3e-6;
 template <>
@@ -59,13 +59,19 @@ struct OnDevice {
   Recurrent<Family, T> problem;
   DeviceArray<T> query, key, values;
   DeviceArray<std::uint8_t> mask;
+  DeviceArray<Compute<T>> log_decays;
 
   explicit OnDevice(Recurrent<Family, T> p)
       : problem(std::move(p)),
         query(problem.query),
         key(problem.key),
         values(problem.values),
-        mask(problem.mask) {}
+        mask(problem.mask),
+        log_decays(given_decays()) {}
+  static std::vector<Compute<T>> given_decays() {
+    if constexpr (requires { Family<T>::log_decays(); }) return Family<T>::log_decays();
+    return {};
+  }
 
   /// Tokens [begin, begin + sizes.length) of the arguments, without results.
   typename Family<T>::Arguments arguments(std::int64_t begin = 0) const {
@@ -80,6 +86,9 @@ struct OnDevice {
                           from(values, s.value_dim));
     if (!problem.mask.empty()) a.key_mask = mask.data() + begin;
     a.mask_stride = s.length;
+    if constexpr (requires { Family<T>::log_decays(); }) {
+      Family<T>::set_decays(a, log_decays.data(), begin);
+    }
     return a;
   }
   static void run(const typename Family<T>::Sizes& sizes,
