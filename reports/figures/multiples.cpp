@@ -85,14 +85,15 @@ void add_filter(Json& layer, const std::string& filter) {
   layer["transform"].push_back({{"filter", filter}});
 }
 
-/// The layers of all groups in one list. Scales of one group's own are not known to Vega-Lite
-/// inside of a facet.
-void flatten(const Json& layers, Json& flat) {
-  for (const Json& layer : layers) {
+/// The layers of all groups in one list, with their group's data. Scales of one group's own are not
+/// known to Vega-Lite inside of a facet.
+void flatten(const Json& group, Json& flat) {
+  for (Json layer : group["layer"]) {
+    if (group.contains("data") && !layer.contains("data")) layer["data"] = group["data"];
     if (layer.contains("layer")) {
-      flatten(layer["layer"], flat);
+      flatten(layer, flat);
     } else {
-      flat.push_back(layer);
+      flat.push_back(std::move(layer));
     }
   }
 }
@@ -142,7 +143,7 @@ void add_background(Json& layers, const Json& rows) {
 Json small_multiples(Json spec, const result::Panel& panel) {
   Parts parts(spec["data"]["values"]);
   Json layers = Json::array();
-  flatten(spec["layer"], layers);
+  flatten({{"layer", spec["layer"]}}, layers);
   for (Json& layer : layers) adapt(layer, parts);
   add_background(layers, background_rows(spec["data"]["values"]));
   Json encoding = std::move(spec["encoding"]);

@@ -82,3 +82,17 @@ TEST_CASE("a mark of a failure stands in the facet of its series alone", "[repor
   CHECK(layer["encoding"]["y"]["value"] == 6);
   CHECK(layer["transform"][0]["filter"] == "datum.part == 'part 1'");
 }
+
+TEST_CASE("a line that belongs to no series keeps its data in every facet", "[reports]") {
+  const Json data = {{"values", {{{"y", 2.8}, {"what", "counts after two bytes"}}}}};
+  const Json rule = {{"mark", "rule"}, {"encoding", {{"y", {{"field", "y"}}}}}};
+  const Json words = {{"mark", "text"}, {"encoding", {{"y", {{"field", "y"}}}}}};
+  const Json spec = {{"data", {{"values", Json::array()}}},
+                     {"layer", {{{"data", data}, {"layer", {rule, words}}}}}};
+  const Json drawn = reports::small_multiples(spec, test::panels(crowd(6))[0]);
+  REQUIRE(drawn["spec"]["layer"].size() == 2);
+  for (const Json& layer : drawn["spec"]["layer"]) {
+    CHECK(layer["data"] == data);
+    CHECK_FALSE(layer.contains("transform"));
+  }
+}
