@@ -8,7 +8,7 @@
 namespace attnbench::kernels::cuda {
 namespace {
 
-// SOFTMAX_NOTES.md says why these.
+// NOTES.md says why these.
 template <class T>
 using Narrow = sm90::SoftmaxShape<T, 64, 3, 128, 6, true>;
 template <class T>

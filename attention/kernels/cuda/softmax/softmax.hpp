@@ -18,7 +18,7 @@
 //
 // Forward in 16 bits, few queries go to softmax_split_sm80.cu, what Hopper's own kernel can do to
 // softmax_sm90.cu, the rest to softmax_forward_sm80.cu; all with biases to softmax_biased_sm80.cu.
-// SOFTMAX_NOTES.md says what is known of their speed.
+// NOTES.md says what is known of their speed.
 #pragma once
 
 #include <string>
