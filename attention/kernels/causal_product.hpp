@@ -29,6 +29,7 @@ struct CausalProductSizes {
   bool normalised = false;
   double epsilon = 0;
   bool decays = false;  ///< with the feature `identity`, not normalised
+  double scale = 1;     ///< what results are multiplied by, on the CPU with a decay; else 1
 
   std::int64_t memory_rows() const { return features; }
 };

@@ -24,6 +24,7 @@ struct GatedStateSizes {
   std::int64_t width = 0;  ///< of values and outputs
   std::int64_t gates = 0;  ///< log decays of a token: none, 1 or `rows`
   bool erases = false;     ///< whether there is a beta
+  double scale = 1;        ///< of results, of a causal product with a decay; else 1
 
   /// Whether this is the causal product, and its sizes.
   bool is_product() const { return !erases && gates <= 1; }
@@ -35,6 +36,7 @@ struct GatedStateSizes {
     sizes.features = rows;
     sizes.value_dim = width;
     sizes.decays = gates == 1;
+    sizes.scale = scale;
     return sizes;
   }
 };

@@ -45,8 +45,8 @@ gated_state::Call retention_call(const Mechanism& mechanism, const Inputs& input
                                  std::int64_t first) {
   gated_state::Call call;
   const auto type = compute_type(inputs["value"].scalar_type());
-  const double scale = 1 / std::sqrt(static_cast<double>(mechanism.problem.head_dim));
-  call.query = inputs["query"].to(type) * scale;
+  call.scale = 1 / std::sqrt(static_cast<double>(mechanism.problem.head_dim));
+  call.query = inputs["query"].to(type);
   call.key = without_padding(inputs["key"], inputs.key_mask).to(type);
   call.value = without_padding(inputs["value"], inputs.key_mask);
   if (mechanism.options.text("decay") == "xpos") {

@@ -281,7 +281,7 @@ Tensor chunked(const Call& call, std::int64_t chunk, Tensor state) {
   const auto cut = [&](const Tensor& x) {  // tokens that fill the last chunk change no state
     return x.defined() ? in_blocks(x.to(type).flatten(0, 1), size, 0).flatten(0, 1) : x;
   };
-  const Effects effects = effects_of({cut(call.query), cut(call.key), cut(value),
+  const Effects effects = effects_of({cut(call.scaled_query()), cut(call.key), cut(value),
                                       cut(call.log_decay), cut(call.beta), call.reads_columns});
   Tensor memory = state.defined()
                       ? state.flatten(0, 1)

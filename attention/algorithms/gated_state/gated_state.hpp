@@ -29,6 +29,9 @@ struct Call {
   /// The read is of columns, y_t = S_t q_t [B, H, T, D], for a query [B, H, T, Dv]: which key is
   /// like it? Only with a log decay for each row, and without beta.
   bool reads_columns = false;
+  double scale = 1;  ///< what queries are multiplied by
+
+  at::Tensor scaled_query() const { return scale == 1 ? query : query * scale; }
 };
 
 /// The forms. Each returns y in the dtype of `value`, with gradients by autograd. If

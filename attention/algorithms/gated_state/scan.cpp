@@ -21,7 +21,7 @@ std::vector<Tensor> token_rows(const Tensor& x, at::ScalarType type) {
 /// `memory` [N, D, Dv] before the first token becomes that after the last one.
 Tensor scan_from(const Call& call, Tensor& memory) {
   const auto type = memory.scalar_type();
-  const auto query = token_rows(call.query, type), key = token_rows(call.key, type);
+  const auto query = token_rows(call.scaled_query(), type), key = token_rows(call.key, type);
   const auto value = token_rows(call.value, type);
   std::vector<Tensor> decay, beta, outputs;
   if (call.log_decay.defined()) decay = token_rows(call.log_decay.to(type).exp(), type);
@@ -47,11 +47,12 @@ Tensor scan_from(const Call& call, Tensor& memory) {
 /// Of float32 or float64 tensors with dense rows; log_decay and beta may be undefined.
 struct KernelInputs {
   Tensor query, key, value, log_decay, beta;
+  double scale = 1;  ///< of results; not 1 only where the kernel takes it
 
   kernels::GatedStateSizes sizes() const {
-    return {value.size(0), value.size(1), value.size(2),
-            key.size(3),   value.size(3), log_decay.defined() ? log_decay.size(3) : 0,
-            beta.defined()};
+    return {value.size(0),  value.size(1), value.size(2),
+            key.size(3),    value.size(3), log_decay.defined() ? log_decay.size(3) : 0,
+            beta.defined(), scale};
   }
   template <class R>
   kernels::GatedStateArguments<R> arguments() const {
@@ -126,10 +127,12 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
   /// Without a decay or a beta it is `none`: an undefined tensor has no device, for which LibTorch
   /// 1.13 asks.
   static Tensor forward(Context* context, const Tensor& query, const Tensor& key,
-                        const Tensor& value, const Tensor& log_decay, const Tensor& beta) {
+                        const Tensor& value, const Tensor& log_decay, const Tensor& beta,
+                        double scale) {
+    context->saved_data["scale"] = scale;
     context->save_for_backward({query, key, value, log_decay, beta});
     context->saved_data["gated"] = log_decay.requires_grad();
-    return run_forward({query, key, value, given(log_decay), given(beta)}, {});
+    return run_forward({query, key, value, given(log_decay), given(beta), scale}, {});
   }
   static Tensor none(const Tensor& like) {
     return at::empty({0}, like.options().requires_grad(false));
@@ -138,7 +141,8 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
   static torch::autograd::variable_list backward(Context* context,
                                                  const torch::autograd::variable_list& upstream) {
     const auto saved = context->get_saved_variables();
-    const KernelInputs x{saved[0], saved[1], saved[2], given(saved[3]), given(saved[4])};
+    const KernelInputs x{saved[0],        saved[1],        saved[2],
+                         given(saved[3]), given(saved[4]), context->saved_data["scale"].toDouble()};
     const Tensor d_out = with_dense_rows(upstream[0]);
     const auto like = [](const Tensor& tensor) {
       return at::empty(tensor.sizes(), tensor.options().requires_grad(false));
@@ -169,7 +173,7 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
                                            : x.query * d_query - x.key * d_key;
       d_decay = sums_to_end(sizes.gates == 1 ? flow.sum(-1, true) : flow);
     }
-    return {d_query, d_key, d_value, d_decay, d_beta};
+    return {d_query, d_key, d_value, d_decay, d_beta, {}};
   }
 
  private:
@@ -212,8 +216,14 @@ Tensor fused(const Call& call, Tensor state) {
   if (call.reads_columns) throw std::logic_error("the kernel reads no columns of a gated state");
   const auto type = compute_type(call.value.scalar_type());
   const auto dense = [&](const Tensor& x) { return x.defined() ? with_dense_rows(x.to(type)) : x; };
-  const KernelInputs x{dense(call.query), dense(call.key), dense(call.value), dense(call.log_decay),
-                       dense(call.beta)};
+  const bool kernel_scales = call.value.is_cpu() && call.log_decay.defined() &&
+                             call.log_decay.size(3) == 1 && !call.beta.defined();
+  const KernelInputs x{dense(kernel_scales ? call.query : call.scaled_query()),
+                       dense(call.key),
+                       dense(call.value),
+                       dense(call.log_decay),
+                       dense(call.beta),
+                       kernel_scales ? call.scale : 1};
   const auto back = [&](const Tensor& output) { return output.to(call.value.scalar_type()); };
   if (state.defined()) {
     const at::NoGradGuard no_grad;
@@ -222,7 +232,8 @@ Tensor fused(const Call& call, Tensor state) {
   const auto or_none = [&](const Tensor& tensor) {
     return tensor.defined() ? tensor : KernelNode::none(x.value);
   };
-  return back(KernelNode::apply(x.query, x.key, x.value, or_none(x.log_decay), or_none(x.beta)));
+  return back(
+      KernelNode::apply(x.query, x.key, x.value, or_none(x.log_decay), or_none(x.beta), x.scale));
 }
 
 }  // namespace attnbench::gated_state

@@ -81,6 +81,7 @@ struct Product {
       double& weight = row[static_cast<std::size_t>(s)];
       for (std::int64_t f = 0; f < sizes.features; ++f) weight += phi(q, t, f) * phi(k, s, f);
       for (std::int64_t i = s + 1; sizes.decays && i <= t; ++i) weight *= std::exp(log_decay_of(i));
+      weight *= sizes.scale;
       sum += weight;
     }
     if (!sizes.normalised || sum + sizes.epsilon == 0) return row;
@@ -113,6 +114,7 @@ inline CausalProductSizes decaying() {
 inline std::vector<CausalProductSizes> all_product_kinds() {
   std::vector<CausalProductSizes> kinds = product_kinds();
   kinds.push_back(decaying());
+  kinds.back().scale = 0.375;
   return kinds;
 }
 

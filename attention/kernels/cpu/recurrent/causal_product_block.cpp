@@ -114,7 +114,7 @@ void weigh_product(const CausalProductSizes& sizes, const ProductBlock<R>& block
 }
 
 template <class R, int Bytes>
-std::int64_t open_decays(const Rows<const R>& log_decay, const ProductBlock<R>& block,
+std::int64_t open_decays(const Rows<const R>& log_decay, double scale, const ProductBlock<R>& block,
                          const BlockPlace& place) {
   const double least = std::ldexp(1.0, -15 * std::numeric_limits<R>::max_exponent / 16);
   const std::int64_t all = place.tokens;
@@ -133,7 +133,7 @@ std::int64_t open_decays(const Rows<const R>& log_decay, const ProductBlock<R>& 
   const double centre = std::ldexp(1.0, -std::ilogb(products[tokens - 1]) / 2);
   for (std::int64_t t = 0; t < tokens; ++t) {
     const double factor = products[t] * centre;
-    block.factors[t] = static_cast<R>(factor);
+    block.factors[t] = static_cast<R>(factor * scale);
     block.key_factors[t] = static_cast<R>(1 / factor);
   }
   const double before = static_cast<double>(*block.scale) * static_cast<double>(decays[0]);
@@ -159,8 +159,8 @@ void close_product(const CausalProductSizes& sizes, const ProductBlock<R>& block
                                                const Opened<R>&, std::int64_t, std::int64_t);     \
   template void weigh_product<R, BYTES, true>(const CausalProductSizes&, const ProductBlock<R>&,  \
                                               const Opened<R>&, std::int64_t, std::int64_t);      \
-  template std::int64_t open_decays<R, BYTES>(const Rows<const R>&, const ProductBlock<R>&,       \
-                                              const BlockPlace&);                                 \
+  template std::int64_t open_decays<R, BYTES>(const Rows<const R>&, double,                       \
+                                              const ProductBlock<R>&, const BlockPlace&);         \
   template void close_product<R, BYTES>(const CausalProductSizes&, const ProductBlock<R>&,        \
                                         std::int64_t);
 ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)

@@ -30,7 +30,7 @@ struct ProductBlock {
   R* decay;        ///< [stride]: what the block multiplies the memory by; ones without a decay
   R* totals;       ///< [tokens]: the sum of weights
   R* factors;      ///< [tokens]: 1 over that and epsilon, 0 where they make 0; or 1; for gradients
-                   ///< given before. With a decay A_t C
+                   ///< given before. With a decay A_t C times the scale of the results
   R* key_factors;  ///< [tokens]: with a decay 1 / (A_s C)
   R* scale;        ///< [1]: with a decay what the memory lacks after the block
   R* parts;        ///< [tokens, lanes]: room for sums over features
@@ -70,7 +70,7 @@ ATTNBENCH_INLINE R product_factor(const CausalProductSizes& sizes, R total) {
 /// Factors, decay and scale of a block of a decay that begins at `place`; how many of the tokens it
 /// takes, one at least.
 template <class R, int Bytes>
-std::int64_t open_decays(const Rows<const R>& log_decay, const ProductBlock<R>& block,
+std::int64_t open_decays(const Rows<const R>& log_decay, double scale, const ProductBlock<R>& block,
                          const BlockPlace& place);
 
 /// Opens the tokens at `place`, or with a decay as many as fit a block.
@@ -81,7 +81,7 @@ Opened<Compute<T>> open_product(const CausalProductSizes& sizes,
                                 BlockPlace place) {
   using R = Compute<T>;
   if (sizes.decays) {
-    place.tokens = open_decays<R, Bytes>(arguments.log_decay, block, place);
+    place.tokens = open_decays<R, Bytes>(arguments.log_decay, sizes.scale, block, place);
   }
   // What stands for no key has the feature 0.
   const R none =
