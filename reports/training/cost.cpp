@@ -165,7 +165,8 @@ const CellRecord* cost_of(const CellRecord& training, const std::vector<const Pa
     for (const Placed& placed : panel->cells) {
       const CellRecord& cell = *placed.cell;
       const bool ended = result::is_ok(cell) || result::is_disturbed(cell);
-      if (!ended || cell.timing.empty() || !is_the_same(training, cell)) continue;
+      const bool decodes = cell.timing.contains("step");  // a token generated, not a pass
+      if (!ended || cell.timing.empty() || decodes || !is_the_same(training, cell)) continue;
       if (found) return nullptr;
       found = &cell;
     }

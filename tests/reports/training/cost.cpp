@@ -135,6 +135,19 @@ TEST_CASE("a cost at another size, failed, or of several passes is no cost of a 
   CHECK(figures_of(cells, reports::Expense::time).empty());
 }
 
+TEST_CASE("a decoding at the length of a training is not its cost", "[training]") {
+  std::vector<Json> cells = some_cells();
+  Json decoding = cells[4];
+  decoding["id"] = "decode softmax";
+  decoding["task"] = decoding["task_label"] = "decode";
+  decoding["primary"] = "step";
+  decoding["timing"] = {{"step", decoding["timing"]["forward+backward"]}};
+  cells.push_back(decoding);
+  const auto figures = figures_of(cells, reports::Expense::time);
+  REQUIRE(figures.size() == 1);
+  CHECK(rows_of(figures[0], "dot").size() == 3);
+}
+
 TEST_CASE("a disturbed cost stands on no front, and makes way for no other pass", "[training]") {
   std::vector<Json> cells = some_cells();
   cells[4]["status"] = "disturbed";
