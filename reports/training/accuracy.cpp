@@ -76,6 +76,14 @@ std::optional<std::pair<Json, double>> bits_over_steps(const result::CurvePoint&
   return std::pair<Json, double>(*point.step, result::bits_of(*point.validation_loss));
 }
 
+/// Of the names below an axis: level where they have room side by side.
+int name_angle(const Panel& panel) {
+  constexpr std::size_t letters_across = 75;  // of a picture at its least width
+  std::size_t longest = 0;
+  for (const std::string& name : panel.series) longest = std::max(longest, name.size());
+  return (longest + 1) * panel.series.size() <= letters_across ? 0 : -30;
+}
+
 }  // namespace
 
 std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& order,
@@ -102,7 +110,7 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& o
                           {"type", "nominal"},
                           {"title", nullptr},
                           {"sort", published_last(panel, sketch.published)},
-                          {"axis", {{"labelAngle", 0}, {"labelLimit", 120}}}};
+                          {"axis", {{"labelAngle", name_angle(panel)}, {"labelLimit", 120}}}};
   const std::vector<Selection> selected = result::selections(panel);
   for (const Selection& selection : selected) {
     const Json x = along && selection.x ? *selection.x : Json(selection.series);

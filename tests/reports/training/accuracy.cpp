@@ -28,6 +28,17 @@ TEST_CASE("figures of trainings show every seed at the chosen learning rate", "[
   CHECK_THAT(accuracy->spec.dump(), Contains("guessing among the sequence's values"));
 }
 
+TEST_CASE("names below an axis slope where they have no room side by side", "[training]") {
+  const auto angle = [](const Json& result) {
+    const auto figure = reports::accuracy_figure(test::panels(result).at(0), order, {});
+    return figure->spec["encoding"]["x"]["axis"]["labelAngle"].get<int>();
+  };
+  CHECK(angle(some_trainings()) == 0);
+  CHECK(angle(trainings(
+            {training_cell("latte with a convolution and a window", 0.003, 1, 0.9, 0.9),
+             training_cell("latte with a recurrence and a window", 0.003, 1, 0.9, 0.9)})) < 0);
+}
+
 TEST_CASE("the curve over learning rates stands beside its maximum", "[training]") {
   const Json result = some_trainings();
   const auto figure = reports::accuracy_over_rate_figure(test::panels(result).at(0), order);
