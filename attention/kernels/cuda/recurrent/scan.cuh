@@ -93,11 +93,15 @@ __device__ inline float take_token(const float* query, const float* key, bool se
   return normalised ? warp_sum(part) : 1.F;
 }
 
-/// What a token multiplies the memory by, where the family's decays are of tokens; else 1.
+/// Whether the family's decays are of tokens, not of latents whose maxima rise.
+template <class Family>
+constexpr bool decays_by_token = Family::decays && !Family::pools;
+
+/// What a token multiplies the memory by, where decays are of tokens; else 1.
 template <class Family, class T>
 __device__ inline float decay_of_token(const RecurrentArguments<T>& a, std::int64_t b,
                                        std::int64_t h, std::int64_t t) {
-  if constexpr (Family::decays && !Family::pools) return expf(a.log_decay.at(b, h, t)[0]);
+  if constexpr (decays_by_token<Family>) return expf(a.log_decay.at(b, h, t)[0]);
   return 1;
 }
 
@@ -146,16 +150,16 @@ __global__ void __launch_bounds__(32 * scan_warps, 1)
       const bool there = d < a.value_dim && (mask == nullptr || mask[t0 + t] != 0);
       values[i] = there ? widen_number(a.values.at(b, h, t0 + t)[d]) : 0.F;
     }
-    if (static_cast<int>(threadIdx.x) < rows) {
+    if (decays_by_token<Family> && static_cast<int>(threadIdx.x) < rows) {
       decays[threadIdx.x] = decay_of_token<Family>(a, b, h, t0 + static_cast<int>(threadIdx.x));
     }
     __syncthreads();
     for (int t = 0; t < rows; ++t) {
       const bool seen = mask == nullptr || mask[t0 + t] != 0;
       float e[Own], decay[Own], p[Own];
-      float whole =
-          take_token<Family, Own>(queries + t * a.latents, keys + t * a.latents, seen, a.latents,
-                                  a.kind, a.normalised, a.scale, decays[t], state, e, decay, p);
+      float whole = take_token<Family, Own>(
+          queries + t * a.latents, keys + t * a.latents, seen, a.latents, a.kind, a.normalised,
+          a.scale, decays_by_token<Family> ? decays[t] : 1.F, state, e, decay, p);
       float o[scan_columns] = {};
 #pragma unroll
       for (int j = 0; j < scan_columns; ++j) {

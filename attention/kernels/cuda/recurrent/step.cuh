@@ -44,16 +44,17 @@ __global__ void __launch_bounds__(step_threads) recurrent_step(const RecurrentAr
       p[l] = widen_number(a.query.at(b, h, 0)[l]);
       e[l] = widen_number(a.key.at(b, h, 0)[l]);
     }
-    const float sum =
-        take_token<Family, Own>(p, e, seen, a.latents, a.kind, a.normalised, a.scale,
-                                decay_of_token<Family>(a, b, h, 0), state, keys, own_decay, own_p);
+    const float sum = take_token<Family, Own>(p, e, seen, a.latents, a.kind, a.normalised, a.scale,
+                                              1.F, state, keys, own_decay, own_p);
+    const float by_token =
+        decay_of_token<Family>(a, b, h, 0);  // behind: it holds no register before
 #pragma unroll
     for (int i = 0; i < Own; ++i) {
       const int l = lane + 32 * i;
       const std::int64_t at = head * a.latents + l;
       if (l >= a.latents) continue;
       e[l] = keys[i];
-      decay[l] = own_decay[i];
+      decay[l] = decays_by_token<Family> ? by_token : own_decay[i];
       p[l] = own_p[i];
       if (a.tracked && a.after.total != nullptr) a.after.total[at] = state.total[i];
       if (Family::pools) a.after.maximum[at] = state.maximum[i] * ln_of_2;
