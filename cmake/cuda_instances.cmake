@@ -40,9 +40,9 @@ ${lines}
     instance(pool_exact_${type} pool/exact.cuh "ATTNBENCH_EXACT_POOL(${type})")
     instance(lavo_${type} lavo/launch.cuh "ATTNBENCH_LAVO(${type})")
   endforeach()
-  instance(recurrent_decaying_product_float recurrent/backward_launch.cuh
+  instance(recurrent_decaying_product_backward_float recurrent/backward_launch.cuh
            "ATTNBENCH_RECURRENT_BACKWARD(DecayingProductFamily, float)")
-  instance(recurrent_decaying_product_forward_float recurrent/launch.cuh
+  instance(recurrent_decaying_product_float recurrent/launch.cuh
            "ATTNBENCH_RECURRENT_FORWARD(DecayingProductFamily, float)")
   set(${variable} ${files} PARENT_SCOPE)
 endfunction()

@@ -46,8 +46,8 @@ at::Tensor scan(const Call& call, at::Tensor state = {});
 /// solved for within a chunk: the WY form of Yang et al. 2024 (DeltaNet), section 3.2.
 at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
 
-/// In one kernel on the CPU, see attention/kernels/gated_state.hpp. In float32 for 16-bit inputs;
-/// its gradients are a kernel, too.
+/// In one kernel, see attention/kernels/gated_state.hpp. In float32 for 16-bit inputs; its gradients
+/// are a kernel, too.
 at::Tensor fused(const Call& call, at::Tensor state = {});
 /// Whether it does a problem with `rows` rows of state and so many log decays of a token. On a CUDA
 /// device only a causal product, with one decay a token or none.

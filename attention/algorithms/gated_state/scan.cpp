@@ -82,7 +82,11 @@ struct KernelInputs {
 ATTNBENCH_CPU_KERNEL(gated_state_forward)
 ATTNBENCH_CPU_KERNEL(gated_state_backward)
 #ifdef ATTNBENCH_CUDA_KERNELS
-// On a card there is what is a causal product, in float32.
+// On a CUDA device there is the causal product alone, in float32: see fused_supports.
+kernels::CausalProductSizes required_product(const kernels::GatedStateSizes& sizes) {
+  if (!sizes.is_product()) throw std::logic_error("this gated state has no CUDA kernel");
+  return sizes.product();
+}
 ATTNBENCH_CUDA_KERNEL(causal_product_forward)
 ATTNBENCH_CUDA_KERNEL(causal_product_backward)
 
@@ -90,7 +94,7 @@ template <class R>
 void run_gated_state_forward(OnCuda& place, const Tensor& like,
                              const kernels::GatedStateSizes& sizes,
                              const kernels::GatedStateArguments<R>& arguments) {
-  run_causal_product_forward<R>(place, like, sizes.product(), arguments.product());
+  run_causal_product_forward<R>(place, like, required_product(sizes), arguments.product());
 }
 template <class R>
 void run_gated_state_backward(OnCuda& place, const Tensor& like,
@@ -98,7 +102,7 @@ void run_gated_state_backward(OnCuda& place, const Tensor& like,
                               const kernels::GatedStateArguments<R>& arguments,
                               const kernels::GatedStateGradients<R>& to) {
   run_causal_product_backward<R>(
-      place, like, sizes.product(), arguments.product(),
+      place, like, required_product(sizes), arguments.product(),
       kernels::CausalProductGradients<R>{to.d_out, to.d_query, to.d_key, to.d_values});
 }
 #endif

@@ -60,6 +60,26 @@ TEST_CASE("nystromformer: the iteration converges to softmax attention") {
   }
 }
 
+TEST_CASE("nystromformer: the iteration comes as far as its option says") {
+  // With a landmark for each token the output is A Z A V, and that of softmax is A V. The inputs
+  // are as spread as means of 32 normal tokens, and twice and four times that.
+  for (const std::int64_t landmarks : {16, 32, 64}) {
+    for (const double spread : {0.18, 0.35, 0.7}) {
+      Held held = nystromformer(landmarks, 64, landmarks, 6, spread);
+      Held softmax("softmax", held.problem);
+      softmax.inputs = held.inputs;
+      const at::Tensor want = softmax.expected();
+      Held longer = nystromformer(landmarks, 64, landmarks, 12, spread);
+      longer.inputs = held.inputs;
+      CAPTURE(landmarks, spread);
+      const double after_six = relative_error(held.output("composite"), want);
+      CHECK(after_six > 0.01);
+      CHECK(after_six < 0.07);
+      CHECK(relative_error(longer.output("composite"), want) < 0.0015);
+    }
+  }
+}
+
 TEST_CASE("nystromformer: refuses patterns that have no landmarks, and no landmarks") {
   const Entry& entry = test::registry().entry("nystromformer");
   const auto resolve = [&](const Said& said) { return Options::resolve(entry.options, said); };

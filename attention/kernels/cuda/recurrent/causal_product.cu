@@ -1,5 +1,7 @@
 #include "attention/kernels/cuda/recurrent/causal_product.hpp"
 
+#include <type_traits>
+
 #include "attention/kernels/cuda/numbers.cuh"
 #include "attention/kernels/cuda/recurrent/backward.cuh"
 
@@ -18,14 +20,12 @@ void require(const std::string& refusal) {
 template <class T, class F>
 auto with_family(const CausalProductSizes& sizes, F&& f) {
   if constexpr (std::is_same_v<T, float>) {
-    if (sizes.decays) return f(static_cast<const DecayingProductFamily*>(nullptr));
+    if (sizes.decays) return f(std::type_identity<DecayingProductFamily>{});
   } else if (sizes.decays) {
     throw std::logic_error("a decay is for fp32 alone on CUDA; convert queries, keys and values");
   }
-  return f(static_cast<const ProductFamily*>(nullptr));
+  return f(std::type_identity<ProductFamily>{});
 }
-template <class Pointer>
-using Pointed = std::remove_cv_t<std::remove_pointer_t<Pointer>>;
 
 template <class T>
 RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
@@ -55,7 +55,7 @@ template <class T>
 std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_refusal(sizes));
   return with_family<T>(sizes, [&](auto family) {
-    return recurrent_forward_bytes<Pointed<decltype(family)>, T>(shape_of(sizes));
+    return recurrent_forward_bytes<typename decltype(family)::type, T>(shape_of(sizes));
   });
 }
 
@@ -67,8 +67,8 @@ void causal_product_forward(const CausalProductSizes& sizes,
   RecurrentArguments<T> a = arguments_of(sizes, arguments);
   a.after = {arguments.memory, sizes.normalised ? arguments.total : nullptr, nullptr};
   with_family<T>(sizes, [&](auto family) {
-    recurrent_forward<Pointed<decltype(family)>>(a, shape_of(sizes), stream, workspace,
-                                                 workspace_bytes);
+    recurrent_forward<typename decltype(family)::type>(a, shape_of(sizes), stream, workspace,
+                                                       workspace_bytes);
   });
 }
 
@@ -80,7 +80,7 @@ template <class T>
 std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_backward_refusal(sizes));
   return with_family<T>(sizes, [&](auto family) {
-    return recurrent_backward_bytes<Pointed<decltype(family)>, T>(shape_of(sizes));
+    return recurrent_backward_bytes<typename decltype(family)::type, T>(shape_of(sizes));
   });
 }
 
@@ -93,7 +93,7 @@ void causal_product_backward(const CausalProductSizes& sizes,
   const RecurrentGradients<T> to{gradients.d_out, gradients.d_query, gradients.d_key,
                                  gradients.d_values};
   with_family<T>(sizes, [&](auto family) {
-    recurrent_backward<Pointed<decltype(family)>>(
+    recurrent_backward<typename decltype(family)::type>(
         arguments_of(sizes, arguments), to, shape_of(sizes), stream, workspace, workspace_bytes);
   });
 }
