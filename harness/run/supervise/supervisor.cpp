@@ -352,7 +352,12 @@ void Supervisor::probe(const std::string& device) {
   if (device == "cpu") {
     Json& blas = answer.machine["blas"];
     Json chosen = conditions_.blas();
-    if (blas.is_object()) chosen.update(blas);  // as it is, not as wanted
+    if (blas.is_object()) {  // as it is, not as wanted
+      if (blas.value("kind", "openblas") != "openblas" && chosen.erase("core_type") != 0) {
+        chosen["chosen_by"] = "library";  // no other library reads OPENBLAS_CORETYPE
+      }
+      chosen.update(blas);
+    }
     blas = std::move(chosen);
     const std::string slow =
         result::blas_warning(answer.ceilings, Json(answer.machine).get<result::MachineCard>());
