@@ -25,6 +25,18 @@ void from_json(const Json& json, Blas& blas) {
   fields(reader, blas);
 }
 
+Blas blas_as_loaded(const Blas& chosen, const Json& loaded) {
+  if (!loaded.is_object()) return chosen;
+  Json blas = chosen;
+  blas.update(loaded);
+  auto used = blas.get<Blas>();
+  if (!used.kind.empty() && used.kind != "openblas") {
+    used.core_type.clear();
+    if (used.chosen_by == "user") used.chosen_by = "library";
+  }
+  return used;
+}
+
 ATTNBENCH_JSON_CODEC(DeviceCard) {
   JSON_MAYBE(name, compute_capability, driver, driver_cuda, memory_bytes, l2_bytes,
              multiprocessors);

@@ -85,6 +85,10 @@ ATTNBENCH_JSON(Caches);
 ATTNBENCH_JSON(Load);
 ATTNBENCH_JSON(MachineCard);
 
+/// `chosen`, with what the worker has loaded: that counts. Only OpenBLAS has core types and reads
+/// OPENBLAS_CORETYPE, so that a shell's setting does not describe another library.
+Blas blas_as_loaded(const Blas& chosen, const Json& loaded);
+
 /// A float32 product's rate over that of multiply-adds from registers, of the CPU's `ceilings`:
 /// with all threads, and with one, which no neighbour stalls. Nothing where it was not measured.
 struct ProductShares {

@@ -100,10 +100,8 @@ void probe_into(DoctorFound& found, run::WorkerClient& worker, const std::string
       const auto probe = worker.request(request, {}, probe_seconds).get<protocol::ProbeAnswer>();
       found.ceilings[word] = probe.ceilings;
       Json torch = probe.machine;
-      // The setting in effect, not the wanted one.
-      Json blas = found.machine.blas.value_or(result::Blas{});
-      blas.update(torch.value("blas", Json::object()));
-      found.machine.blas = blas.get<result::Blas>();
+      found.machine.blas = result::blas_as_loaded(found.machine.blas.value_or(result::Blas{}),
+                                                  torch.value("blas", Json::object()));
       torch.erase("blas");
       found.machine.further["torch"] = torch;
       return;

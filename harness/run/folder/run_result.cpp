@@ -41,14 +41,15 @@ result::RunInfo run_part(const RunFacts& facts) {
 result::MachineCard with_worker_part(const result::MachineCard& card,
                                      const std::map<std::string, ProbeAnswer>& probes) {
   Json whole = card;
-  Json blas = card.blas ? Json(*card.blas) : Json::object();
+  std::optional<result::Blas> blas = card.blas;
   for (const auto& [device, probe] : probes) {
     whole.update(probe.machine);
     const Json* const theirs = result::find_value(probe.machine, "blas");
-    if (theirs != nullptr && theirs->is_object()) blas.update(*theirs);
+    if (theirs == nullptr) continue;
+    blas = result::blas_as_loaded(blas.value_or(result::Blas{}), *theirs);
   }
   auto machine = whole.get<result::MachineCard>();
-  if (!blas.empty()) machine.blas = blas.get<result::Blas>();
+  machine.blas = blas;
   return machine;
 }
 

@@ -351,14 +351,7 @@ void Supervisor::probe(const std::string& device) {
   answer.device = device;
   if (device == "cpu") {
     Json& blas = answer.machine["blas"];
-    Json chosen = conditions_.blas();
-    if (blas.is_object()) {  // as it is, not as wanted
-      if (blas.value("kind", "openblas") != "openblas" && chosen.erase("core_type") != 0) {
-        chosen["chosen_by"] = "library";  // no other library reads OPENBLAS_CORETYPE
-      }
-      chosen.update(blas);
-    }
-    blas = std::move(chosen);
+    blas = result::blas_as_loaded(Json(conditions_.blas()).get<result::Blas>(), blas);
     const std::string slow =
         result::blas_warning(answer.ceilings, Json(answer.machine).get<result::MachineCard>());
     if (!slow.empty()) progress_->warn(slow);

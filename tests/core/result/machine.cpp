@@ -52,6 +52,23 @@ TEST_CASE("a product below half of the multiply-adds is said with library, core 
   CHECK_THAT(blas_warning(slow, card_of("mkl", "", "library")), Contains("mkl"));
 }
 
+TEST_CASE("the BLAS that is loaded counts, and none but OpenBLAS has a core type", "[blas]") {
+  Blas chosen;
+  chosen.kind = "openblas";
+  chosen.core_type = "Haswell";
+  chosen.chosen_by = "user";
+  const Blas other = blas_as_loaded(chosen, {{"kind", "reference"}, {"library", "libblas.so.3"}});
+  CHECK(other.kind == "reference");
+  CHECK(other.library == "libblas.so.3");
+  CHECK(other.core_type.empty());
+  CHECK(other.chosen_by == "library");
+
+  const Blas same = blas_as_loaded(chosen, {{"kind", "openblas"}, {"core_type", "Zen"}});
+  CHECK(same.core_type == "Zen");
+  CHECK(same.chosen_by == "user");
+  CHECK(blas_as_loaded(chosen, Json()).core_type == "Haswell");  // the worker said nothing
+}
+
 TEST_CASE("a product that is slow only with all threads is another matter", "[blas]") {
   const Json stalled = ceilings_of(460, 193, 230, 193);
   CHECK_THAT(blas_warning(stalled, card_of("openblas", "SkylakeX", "library")),
