@@ -7,7 +7,8 @@
                                     P, against the plugin `slowed`, which does P % more of the same
                                     work (1080 rounds)
   study.py blocks FILE…             recordings cut into blocks of 12, 24 and 48 rounds, each of which
-                                    one verdict has, and into 60 for the looks and a confirmation
+                                    one verdict has, and into 60 for the looks and a confirmation; those of
+                                    one machine, condition and P are counted together
   study.py counts                   the true ratios of `slowed`, by instruction counts (valgrind)
   study.py figure FILE.svg TABLE [RECORDING…]
                                     draws the table that `synthetic` printed, which README.md has,
@@ -357,21 +358,37 @@ def record(arguments):
     return 0
 
 
+def pooled(recordings):
+    """Recordings by what they are of: those of one machine, condition and change count together."""
+    groups = {}
+    for recording in recordings:
+        about = tuple(recording.get(key) for key in ("machine", "condition", "percent"))
+        groups.setdefault(about, []).append(recording)
+    return list(groups.values())
+
+
+def verdicts_of_all(recordings, size, interval):
+    count = {}
+    for recording in recordings:
+        for verdict, number in verdicts_of(recording, size, interval).items():
+            count[verdict] = count.get(verdict, 0) + number
+    return count
+
+
 def blocks(arguments):
     print("| recording | slower by | rounds of a block | interval | verdicts | SLOW | FAST | UNCLEAR "
           "| false alarms, else SLOW |")
     print("|:--|--:|--:|:--|--:|--:|--:|--:|--:|")
-    for path in arguments.recordings:
-        recording = recorded(path)
-        percent = recording["percent"]
+    for group in pooled(recorded(path) for path in arguments.recordings):
+        condition, percent = group[0]["condition"], group[0]["percent"]
         for size in LOOKS + (BLOCK,):
             for name, interval in INTERVALS.items():
-                count = verdicts_of(recording, size, interval)
+                count = verdicts_of_all(group, size, interval)
                 total = sum(count.values())
                 if total == 0:
                     continue
                 hits = count["SLOW"] + (0 if percent else count["FAST"])
-                print(f"| {recording['condition']} | {percent} % | {size} | {name} | {total} | "
+                print(f"| {condition} | {percent} % | {size} | {name} | {total} | "
                       f"{count['SLOW']} | {count['FAST']} | {count['UNCLEAR']} | "
                       f"{share_text(hits, total)} |")
     print(f"\nRounds of a block: {', '.join(map(str, LOOKS))} are one look each, {BLOCK} the three looks "
@@ -407,19 +424,19 @@ def rows_of_table(text):
     return coverage, verdicts
 
 
-def rows_of_recording(recording):
-    """Its blocks of all looks; without a change SLOW and FAST are false alarms."""
-    rows = []
+def rows_of_recordings(group):
+    """Blocks of all looks of a group of `pooled`; without a change SLOW and FAST are false alarms."""
+    rows, percent = [], group[0]["percent"]
     for name, interval in INTERVALS.items():
-        count = verdicts_of(recording, BLOCK, interval)
+        count = verdicts_of_all(group, BLOCK, interval)
         total = sum(count.values())
         if total == 0:
             continue
-        hits = count["SLOW"] + (0 if recording["percent"] else count["FAST"])
+        hits = count["SLOW"] + (0 if percent else count["FAST"])
         low, high = wilson(hits, total)
-        rows.append({"noise": "recorded, " + recording["condition"], "interval": name,
-                     "percent": recording["percent"], "share": 100 * hits / total,
-                     "low": 100 * low, "high": 100 * high})
+        rows.append({"noise": "recorded, " + group[0]["condition"], "interval": name,
+                     "percent": percent, "share": 100 * hits / total, "low": 100 * low,
+                     "high": 100 * high})
     return rows
 
 
@@ -463,8 +480,8 @@ def figure(arguments):
     except ImportError:
         sys.exit("vl-convert is not here: call it as build/venv/bin/python harness/compare/study.py")
     coverage, verdicts = rows_of_table(pathlib.Path(arguments.table).read_text(encoding="utf-8"))
-    for path in arguments.recordings:
-        verdicts += rows_of_recording(recorded(path))
+    for group in pooled(recorded(path) for path in arguments.recordings):
+        verdicts += rows_of_recordings(group)
     text = json.dumps(specification(coverage, verdicts))
     pathlib.Path(arguments.file).write_text(vl_convert.vegalite_to_svg(text) + "\n", encoding="utf-8")
     print(f"{arguments.file}: {len(arguments.recordings)} recordings")

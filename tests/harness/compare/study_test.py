@@ -141,8 +141,19 @@ class Figure(unittest.TestCase):
     def test_recordings_stand_beside_made_up_noise(self):
         rounds = [[1.0, 1.1, 1.0]] * 120
         recording = {"condition": "idle", "percent": 10, "cells": {"one": rounds}}
-        for row in study.rows_of_recording(recording):
+        for row in study.rows_of_recordings([recording]):
             self.assertEqual((row["noise"], row["percent"], row["share"]), ("recorded, idle", 10, 100))
+
+    def test_recordings_of_one_condition_count_together(self):
+        def recording(condition, percent, count):
+            return {"machine": "m", "condition": condition, "percent": percent,
+                    "cells": {"one": [[1.0, 1.1, 1.0]] * count}}
+
+        groups = study.pooled([recording("idle", 0, 60), recording("load", 0, 60),
+                               recording("idle", 0, 125), recording("idle", 5, 60)])
+        self.assertEqual([len(group) for group in groups], [2, 1, 1])
+        count = study.verdicts_of_all(groups[0], 60, study.order_interval)
+        self.assertEqual(count, {"SLOW": 3, "FAST": 0, "SAME": 0, "UNCLEAR": 0})
 
 
 if __name__ == "__main__":
