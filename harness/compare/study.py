@@ -7,8 +7,8 @@
                                     P, against the plugin `slowed`, which does P % more of the same
                                     work (1080 rounds)
   study.py blocks FILE…             recordings cut into blocks of 12, 24 and 48 rounds, each of which
-                                    one verdict has, and into 60 for the looks and a confirmation; those of
-                                    one machine, condition and P are counted together
+                                    one verdict has, and into 60 for the looks and a confirmation;
+                                    those of one machine, condition and P are counted together
   study.py counts                   the true ratios of `slowed`, by instruction counts (valgrind)
   study.py figure FILE.svg TABLE [RECORDING…]
                                     draws the table that `synthetic` printed, which README.md has,
@@ -18,6 +18,7 @@ Standard library alone, but for the figure. README.md beside it says what was fo
 """
 
 import argparse
+import collections
 import gzip
 import json
 import math
@@ -368,10 +369,9 @@ def pooled(recordings):
 
 
 def verdicts_of_all(recordings, size, interval):
-    count = {}
+    count = collections.Counter()
     for recording in recordings:
-        for verdict, number in verdicts_of(recording, size, interval).items():
-            count[verdict] = count.get(verdict, 0) + number
+        count.update(verdicts_of(recording, size, interval))
     return count
 
 
