@@ -51,6 +51,9 @@ class Oracle(unittest.TestCase):
         self.assertEqual(self.symptoms("exit 139"), ["signal"])
         self.assertEqual(self.symptoms("exit 77"), ["exit code"])
         self.assertEqual(self.symptoms("sleep 60", limit_seconds=0.2), ["hang"])
+        # A group is killed as a whole, and its members end one by one.
+        members = "for i in $(seq 40); do sleep 60 & done; wait"
+        self.assertEqual(self.symptoms(members, limit_seconds=0.5), ["hang"])
         self.assertEqual(self.symptoms("sleep 60 >&- 2>&- &"), ["left behind"])
 
     def test_an_interrupted_command_ends(self):

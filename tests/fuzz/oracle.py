@@ -99,8 +99,9 @@ def members_of_session(session):
     return found
 
 
-def end_session(session, patience=2.0):
-    """What was left of it after a moment of patience. Nothing is afterwards."""
+def end_session(session, patience=3.0):
+    """What was left of it after a moment of patience, which the killed need, too. Nothing is
+    afterwards."""
     until = time.monotonic() + patience
     left = members_of_session(session)
     while left and time.monotonic() < until:
@@ -190,7 +191,7 @@ def run(program, case, folder):
         outcome.seconds = time.monotonic() - started
         outcome.exit_code = process.returncode
         outcome.peak_bytes = usage.ru_maxrss * 1024
-        outcome.left_behind = end_session(process.pid, 0 if outcome.hung else 3)
+        outcome.left_behind = end_session(process.pid)
         reader.close()
         outcome.out, outcome.err = (
             bytes(text).decode("utf-8", "replace") for text in reader.texts.values()
