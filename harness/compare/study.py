@@ -7,7 +7,7 @@
                                     P, against the plugin `slowed`, which does P % more of the same
                                     work (1080 rounds)
   study.py blocks FILE…             recordings cut into blocks of 12, 24 and 48 rounds, each of which
-                                    one verdict has, and into 60 for the looks and a confirmation;
+                                    one verdict has, and into runs of the looks and a confirmation;
                                     those of one machine, condition and P are counted together
   study.py counts                   the true ratios of `slowed`, by instruction counts (valgrind)
   study.py figure FILE.svg TABLE [RECORDING…]
@@ -264,7 +264,7 @@ def recorded(path):
 
 
 LOOKS, CONFIRM, MARGIN = (12, 24, 48), 12, 0.03
-BLOCK = LOOKS[-1] + CONFIRM
+RUNS = "runs"
 
 
 def logs_of(rounds):
@@ -280,35 +280,38 @@ def one_look(rounds, pairs, interval):
     return look_at(*logs_of(rounds), 1 - 0.05 / (len(LOOKS) * pairs), MARGIN, interval)
 
 
-def all_looks(rounds, pairs, interval):
-    """The looks by the first rounds of a block, the confirmation by the last."""
-    left = list(rounds)
+def runs_of(rounds, pairs, interval):
+    """Verdicts of runs of `ab` one after another: each takes the rounds that it needs, as `ab` does,
+    and begins only where there are enough for the longest. So no round is in two of them, and short
+    runs are not preferred."""
+    verdicts, begin = [], 0
 
     def draw(count):
-        taken = left[:count]
-        del left[:count]
-        return logs_of(taken)
+        nonlocal begin
+        begin += count
+        return logs_of(rounds[begin - count:begin])
 
-    def confirm(count):
-        return logs_of(rounds[LOOKS[-1]:LOOKS[-1] + count])
-
-    return sequential(draw, LOOKS, pairs, MARGIN, interval, CONFIRM, confirm)[0]
+    while begin + LOOKS[-1] + CONFIRM <= len(rounds):
+        verdicts.append(sequential(draw, LOOKS, pairs, MARGIN, interval, CONFIRM)[0])
+    return verdicts
 
 
 def verdicts_of(recording, size, interval):
-    """How many blocks of `size` rounds have which verdict."""
+    """How many blocks of `size` rounds, or how many runs, have which verdict."""
     count = {"SLOW": 0, "FAST": 0, "SAME": 0, "UNCLEAR": 0}
-    judge = all_looks if size == BLOCK else one_look
+    pairs = len(recording["cells"])
     for rounds in recording["cells"].values():
-        for block in cut(rounds, size):
-            count[judge(block, len(recording["cells"]), interval)] += 1
+        found = (runs_of(rounds, pairs, interval) if size == RUNS else
+                 [one_look(block, pairs, interval) for block in cut(rounds, size)])
+        for verdict in found:
+            count[verdict] += 1
     return count
 
 
 def save(recording, path):
     """With its verdicts, which a test holds against those of the program."""
     recording["verdicts"] = {str(size): verdicts_of(recording, size, order_interval)
-                             for size in (LOOKS[0], BLOCK)}
+                             for size in (LOOKS[0], RUNS)}
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw) as stream:
         stream.write(json.dumps(recording, separators=(",", ":")).encode())
 
@@ -381,7 +384,7 @@ def blocks(arguments):
     print("|:--|--:|--:|:--|--:|--:|--:|--:|--:|")
     for group in pooled(recorded(path) for path in arguments.recordings):
         condition, percent = group[0]["condition"], group[0]["percent"]
-        for size in LOOKS + (BLOCK,):
+        for size in LOOKS + (RUNS,):
             for name, interval in INTERVALS.items():
                 count = verdicts_of_all(group, size, interval)
                 total = sum(count.values())
@@ -391,8 +394,8 @@ def blocks(arguments):
                 print(f"| {condition} | {percent} % | {size} | {name} | {total} | "
                       f"{count['SLOW']} | {count['FAST']} | {count['UNCLEAR']} | "
                       f"{share_text(hits, total)} |")
-    print(f"\nRounds of a block: {', '.join(map(str, LOOKS))} are one look each, {BLOCK} the three looks "
-          f"in turn and {CONFIRM} rounds that confirm SLOW.")
+    print(f"\nRounds of a block: {', '.join(map(str, LOOKS))} are one look each; a run takes the three "
+          f"looks in turn until it is clear, and {CONFIRM} rounds that confirm SLOW.")
     return 0
 
 
@@ -425,10 +428,10 @@ def rows_of_table(text):
 
 
 def rows_of_recordings(group):
-    """Blocks of all looks of a group of `pooled`; without a change SLOW and FAST are false alarms."""
+    """Runs of a group of `pooled`; without a change SLOW and FAST are false alarms."""
     rows, percent = [], group[0]["percent"]
     for name, interval in INTERVALS.items():
-        count = verdicts_of_all(group, BLOCK, interval)
+        count = verdicts_of_all(group, RUNS, interval)
         total = sum(count.values())
         if total == 0:
             continue

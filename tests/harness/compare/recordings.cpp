@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,45 +48,82 @@ Json unpacked(const std::filesystem::path& file) {
   return Json::parse(text);
 }
 
+/// Adds `count` recorded rounds, numbered from `number` on.
+void add_rounds(result::CellRecord& cell, const Json& rounds, std::size_t begin, std::size_t count,
+                std::size_t side, int number) {
+  for (std::size_t i = 0; i < count; ++i) {
+    result::TimingRound one;
+    one.round = number + static_cast<std::int64_t>(i);
+    one.median_seconds = rounds.at(begin + i).at(side).get<double>();
+    cell.timing["forward"].rounds.push_back(one);
+  }
+}
+
 result::CellRecord recorded_side(const std::string& id, const Json& rounds, std::size_t begin,
                                  std::size_t count, std::size_t side) {
   result::CellRecord cell;
   cell.id = id;
   cell.status = result::Status::ok;
+  add_rounds(cell, rounds, begin, count, side, 0);
   result::Timing& timing = cell.timing["forward"];
-  for (std::size_t i = 0; i < count; ++i) {
-    result::TimingRound one;
-    one.round = static_cast<std::int64_t>(i);
-    one.median_seconds = rounds.at(begin + i).at(side).get<double>();
-    timing.rounds.push_back(one);
-  }
   timing.median_seconds = timing.low_seconds = timing.high_seconds =
       timing.rounds.front().median_seconds;
   return cell;
 }
 
-/// The verdict of `count` rounds of one cell, which shares the error with all cells recorded.
-Verdict verdict_of_block(const Json& rounds, std::size_t begin, std::size_t count,
-                         std::size_t cells, int confirm) {
+/// The verdict of rounds of one cell, which shares the error with all cells recorded. `confirming`
+/// begin those that confirm it.
+compare::Pair judged(const Json& rounds, std::size_t begin, std::size_t count, std::size_t cells,
+                     std::optional<std::size_t> confirming) {
   compare::Gate gate;
-  gate.confirm = confirm;
+  gate.confirm = confirming ? 12 : 0;
   gate.confidence = 1 - 0.05 / static_cast<double>(cells);
   result::Result result;
   const std::array<const char*, 3> ids{"base", "new", "again"};
   for (std::size_t side = 0; side < 3; ++side) {
-    result.cells.push_back(recorded_side(ids[side], rounds, begin, count, side));
+    result::CellRecord cell = recorded_side(ids[side], rounds, begin, count, side);
+    if (confirming) {
+      add_rounds(cell, rounds, *confirming, static_cast<std::size_t>(gate.confirm), side,
+                 gate.rounds_most);
+    }
+    result.cells.push_back(cell);
   }
   const std::vector<Match> matches{{"cell", "base", "new", "again"}};
-  return compare::paired(result, {"base", "new", "again"}, matches, gate).pairs.at(0).verdict;
+  return compare::paired(result, {"base", "new", "again"}, matches, gate).pairs.at(0);
 }
 
-std::map<std::string, int> verdicts_of_blocks(const Json& recording, std::size_t size,
-                                              int confirm) {
-  std::map<std::string, int> count{{"SLOW", 0}, {"FAST", 0}, {"SAME", 0}, {"UNCLEAR", 0}};
+using Verdicts = std::map<std::string, int>;
+
+Verdicts none() { return {{"SLOW", 0}, {"FAST", 0}, {"SAME", 0}, {"UNCLEAR", 0}}; }
+
+/// Of one look at each block of 12 rounds.
+Verdicts verdicts_of_blocks(const Json& recording) {
+  Verdicts count = none();
   const Json& cells = recording.at("cells");
+  const std::size_t size = 12;
   for (const auto& [name, rounds] : cells.items()) {
     for (std::size_t begin = 0; begin + size <= rounds.size(); begin += size) {
-      ++count[to_string(verdict_of_block(rounds, begin, size, cells.size(), confirm))];
+      ++count[to_string(judged(rounds, begin, size, cells.size(), {}).verdict)];
+    }
+  }
+  return count;
+}
+
+/// Of runs one after another, each of which takes the rounds that it needs.
+Verdicts verdicts_of_runs(const Json& recording) {
+  Verdicts count = none();
+  const Json& cells = recording.at("cells");
+  for (const auto& [name, rounds] : cells.items()) {
+    std::size_t begin = 0;
+    while (begin + 48 + 12 <= rounds.size()) {
+      compare::Pair pair = judged(rounds, begin, 48, cells.size(), {});
+      const std::size_t taken = pair.rounds;
+      if (pair.verdict == Verdict::slow) {
+        pair = judged(rounds, begin, taken, cells.size(), begin + taken);
+        begin += 12;
+      }
+      begin += taken;
+      ++count[to_string(pair.verdict)];
     }
   }
   return count;
@@ -98,15 +136,14 @@ TEST_CASE("verdicts over stored recordings: few false alarms, and what the study
   const auto files = recordings();
   if (files.empty()) WARN("no recording is stored: harness/compare/study.py record makes one");
   // Those of one machine, condition and change count together.
-  std::map<std::pair<int, std::string>, std::map<std::string, int>> together;
+  std::map<std::pair<int, std::string>, Verdicts> together;
   for (const auto& file : files) {
     INFO(file.filename().string());
     const Json recording = unpacked(file);
-    const auto at_12 = verdicts_of_blocks(recording, 12, 0);
-    const auto confirmed = verdicts_of_blocks(recording, 60, 12);
+    const Verdicts at_12 = verdicts_of_blocks(recording);
     // The study's rules, in Python, are these.
     CHECK(Json(at_12) == recording.at("verdicts").at("12"));
-    CHECK(Json(confirmed) == recording.at("verdicts").at("60"));
+    CHECK(Json(verdicts_of_runs(recording)) == recording.at("verdicts").at("runs"));
     auto& sum = together[{recording.at("percent").get<int>(),
                           recording.at("machine").get<std::string>() + ", " +
                               recording.at("condition").get<std::string>()}];

@@ -98,25 +98,27 @@ class Recording(unittest.TestCase):
                 self.assertIn("saved.json.gz: ", refused.stderr)
                 self.assertNotIn("Traceback", refused.stderr)
 
-    def test_looks_stop_early_and_the_last_rounds_confirm(self):
-        def block(ratios):
-            return [[1.0, ratio, 1.0] for ratio in ratios]
+    def test_a_run_takes_the_rounds_that_it_needs(self):
+        def verdicts(ratios):
+            return study.runs_of([[1.0, ratio, 1.0] for ratio in ratios], 9, study.order_interval)
 
-        def verdict(ratios):
-            return study.all_looks(block(ratios), 9, study.order_interval)
-
-        self.assertEqual(verdict([1.1] * 60), "SLOW")
-        self.assertEqual(verdict([1.1] * 12 + [1.0] * 36 + [1.1] * 12), "SLOW")
-        self.assertEqual(verdict([1.1] * 48 + [1.0] * 12), "UNCLEAR")
-        self.assertEqual(verdict([0.9, 1.1] * 30), "UNCLEAR")
-        self.assertEqual(verdict([1.0] * 60), "SAME")
+        # SLOW takes 12 rounds and 12 that confirm it; one begins where 60 are left.
+        self.assertEqual(verdicts([1.1] * 60), ["SLOW"])
+        self.assertEqual(verdicts([1.1] * 84), ["SLOW", "SLOW"])
+        self.assertEqual(verdicts([1.1] * 83), ["SLOW"])
+        self.assertEqual(verdicts([1.0] * 72), ["SAME", "SAME"])
+        self.assertEqual(verdicts([1.1] * 12 + [1.0] * 60), ["UNCLEAR"])
+        self.assertEqual(verdicts([0.9, 1.1] * 30), ["UNCLEAR"])
+        self.assertEqual(verdicts([0.9, 1.1] * 24 + [1.1] * 60), ["UNCLEAR", "SLOW"])
+        self.assertEqual(verdicts([1.0] * 59), [])
 
     def test_stored_recordings_are_whole_and_small(self):
         files = sorted((SOURCE / "tests/harness/compare/recordings").glob("*.json.gz"))
         for file in files:
             recording = study.recorded(file)
             for size, stored in recording["verdicts"].items():
-                self.assertEqual(study.verdicts_of(recording, int(size), study.order_interval), stored)
+                size = size if size == study.RUNS else int(size)
+                self.assertEqual(study.verdicts_of(recording, size, study.order_interval), stored)
         self.assertLess(sum(file.stat().st_size for file in files), 2**20)
 
 
@@ -152,8 +154,9 @@ class Figure(unittest.TestCase):
         groups = study.pooled([recording("idle", 0, 60), recording("load", 0, 60),
                                recording("idle", 0, 125), recording("idle", 5, 60)])
         self.assertEqual([len(group) for group in groups], [2, 1, 1])
-        count = study.verdicts_of_all(groups[0], 60, study.order_interval)
-        self.assertEqual(count, {"SLOW": 3, "FAST": 0, "SAME": 0, "UNCLEAR": 0})
+        # 60 rounds hold one run, and 125 three: 24 of each, and the last begins where 60 are left.
+        count = study.verdicts_of_all(groups[0], study.RUNS, study.order_interval)
+        self.assertEqual(count, {"SLOW": 4, "FAST": 0, "SAME": 0, "UNCLEAR": 0})
 
 
 if __name__ == "__main__":
