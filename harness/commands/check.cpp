@@ -247,9 +247,13 @@ ExitCode conclude(const std::vector<protocol::CheckedRow>& checks,
                        "nothing could be compared with its definition: all is "
                        "unsupported");
   document["verdict"] = verdict;
+  if (clean && held == 0) {
+    std::fprintf(stderr, "attnbench: %s\n", verdict.c_str());
+    return ExitCode::usage;
+  }
   if (clean) {
     std::printf("\n%s\n", verdict.c_str());
-    return held > 0 ? ExitCode::done : ExitCode::usage;
+    return ExitCode::done;
   }
   std::printf("\n%td of %zu checks failed, %td of %zu claims of growth were missed\n", broken,
               checks.size(), differing, growth.size());

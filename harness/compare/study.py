@@ -378,12 +378,26 @@ def verdicts_of_all(recordings, size, interval):
     return count
 
 
+def ratios_of(recordings):
+    """The least and the greatest of the cells' medians of new / base over all rounds: how much
+    slower they truly were, in time."""
+    logs = collections.defaultdict(list)
+    for recording in recordings:
+        for name, rounds in recording["cells"].items():
+            logs[name] += logs_of(rounds)[0]
+    ratios = [math.exp(median(values)) for values in logs.values()]
+    return min(ratios), max(ratios)
+
+
 def blocks(arguments):
-    print("| recording | slower by | rounds of a block | interval | verdicts | SLOW | FAST | UNCLEAR "
-          "| false alarms, else SLOW |")
-    print("|:--|--:|--:|:--|--:|--:|--:|--:|--:|")
+    print("| machine | beside it | P | medians of new / base | rounds of a block | interval | verdicts "
+          "| SLOW | FAST | UNCLEAR | false alarms, else SLOW |")
+    print("|:--|:--|--:|:--|--:|:--|--:|--:|--:|--:|--:|")
     for group in pooled(recorded(path) for path in arguments.recordings):
         condition, percent = group[0]["condition"], group[0]["percent"]
+        low, high = ratios_of(group)
+        about = (f"| {group[0].get('machine', 'a machine')} | {condition} | {percent} % | "
+                 f"{low:.3f} to {high:.3f} |")
         for size in LOOKS + (RUNS,):
             for name, interval in INTERVALS.items():
                 count = verdicts_of_all(group, size, interval)
@@ -391,9 +405,8 @@ def blocks(arguments):
                 if total == 0:
                     continue
                 hits = count["SLOW"] + (0 if percent else count["FAST"])
-                print(f"| {condition} | {percent} % | {size} | {name} | {total} | "
-                      f"{count['SLOW']} | {count['FAST']} | {count['UNCLEAR']} | "
-                      f"{share_text(hits, total)} |")
+                print(f"{about} {size} | {name} | {total} | {count['SLOW']} | {count['FAST']} | "
+                      f"{count['UNCLEAR']} | {share_text(hits, total)} |")
     print(f"\nRounds of a block: {', '.join(map(str, LOOKS))} are one look each; a run takes the three "
           f"looks in turn until it is clear, and {CONFIRM} rounds that confirm SLOW.")
     return 0
@@ -430,6 +443,10 @@ def rows_of_table(text):
 def rows_of_recordings(group):
     """Runs of a group of `pooled`; without a change SLOW and FAST are false alarms."""
     rows, percent = [], group[0]["percent"]
+    if percent:
+        low, high = ratios_of(group)
+        percent = round(50 * (low + high) - 100, 1)
+    about = f"{group[0].get('machine', 'a machine').split(',')[0]}, {group[0]['condition']}"
     for name, interval in INTERVALS.items():
         count = verdicts_of_all(group, RUNS, interval)
         total = sum(count.values())
@@ -437,9 +454,8 @@ def rows_of_recordings(group):
             continue
         hits = count["SLOW"] + (0 if percent else count["FAST"])
         low, high = wilson(hits, total)
-        rows.append({"noise": "recorded, " + group[0]["condition"], "interval": name,
-                     "percent": percent, "share": 100 * hits / total, "low": 100 * low,
-                     "high": 100 * high})
+        rows.append({"noise": about, "interval": name, "percent": percent, "share": 100 * hits / total,
+                     "low": 100 * low, "high": 100 * high})
     return rows
 
 

@@ -77,8 +77,9 @@ class Recording(unittest.TestCase):
             command = [sys.executable, str(STUDY), "blocks"]
             first = subprocess.run(command + [str(folder)], check=True, capture_output=True,
                                    text=True).stdout
-            self.assertIn("| a run | 0 % | 12 | order statistics | 4 | 4 | 0 | 0 |", first)
-            self.assertIn("| a run | 0 % | 48 | signed ranks | 1 | 1 | 0 | 0 |", first)
+            about = "| a machine | a run | 0 % | 1.100 to 1.100 |"
+            self.assertIn(about + " 12 | order statistics | 4 | 4 | 0 | 0 |", first)
+            self.assertIn(about + " 48 | signed ranks | 1 | 1 | 0 | 0 |", first)
             recording = study.recorded(folder)
             study.save(dict(recording, version=1), saved)
             again = subprocess.run(command + [str(saved)], check=True, capture_output=True,
@@ -142,9 +143,10 @@ class Figure(unittest.TestCase):
 
     def test_recordings_stand_beside_made_up_noise(self):
         rounds = [[1.0, 1.1, 1.0]] * 120
-        recording = {"condition": "idle", "percent": 10, "cells": {"one": rounds}}
+        recording = {"machine": "M, 2 cores", "condition": "idle", "percent": 8, "cells": {"one": rounds}}
         for row in study.rows_of_recordings([recording]):
-            self.assertEqual((row["noise"], row["percent"], row["share"]), ("recorded, idle", 10, 100))
+            # Drawn where it is in time, not where it was asked to be.
+            self.assertEqual((row["noise"], row["percent"], row["share"]), ("M, idle", 10, 100))
 
     def test_recordings_of_one_condition_count_together(self):
         def recording(condition, percent, count):
