@@ -5,7 +5,7 @@
   study.py record FILE [--percent P] [--rounds N] [--load COMMAND]
                                     records a machine: one side against itself (600 rounds) or, with
                                     P, against the plugin `slowed`, which does P % more of the same
-                                    work (1080 rounds)
+                                    work (480 rounds)
   study.py blocks FILE…             recordings cut into blocks of 12, 24 and 48 rounds, each of which
                                     one verdict has, and into runs of the looks and a confirmation;
                                     those of one machine, condition and P are counted together
@@ -324,9 +324,9 @@ def machine_of(folder):
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
-# Enough for 450 verdicts of 12 rounds over all cells, and for 100 of 60 over those of `slowed`, where
-# others disturb up to one round in six.
-ROUNDS_OF_ONE_SIDE, ROUNDS_OF_SLOWED = 600, 1080
+# Enough for 450 verdicts of 12 rounds over all cells, where others disturb up to one round in six, and
+# for 100 runs over those of `slowed` where most end after their first look and its confirmation.
+ROUNDS_OF_ONE_SIDE, ROUNDS_OF_SLOWED = 600, 480
 
 
 def record(arguments):
@@ -362,10 +362,19 @@ def record(arguments):
     return 0
 
 
+def bases_of(recording):
+    """What a recording of a slowdown says of one side against itself: its base and the base once more,
+    without a control of their own, so that only the rule's intervals guard against false alarms."""
+    cells = {name: [[base, again, base] for base, _, again in rounds]
+             for name, rounds in recording["cells"].items()}
+    return dict(recording, percent=0, cells=cells)
+
+
 def pooled(recordings):
     """Recordings by what they are of: those of one machine, condition and change count together."""
     groups = {}
-    for recording in recordings:
+    recordings = list(recordings)
+    for recording in recordings + [bases_of(one) for one in recordings if one["percent"]]:
         about = tuple(recording.get(key) for key in ("machine", "condition", "percent"))
         groups.setdefault(about, []).append(recording)
     return list(groups.values())

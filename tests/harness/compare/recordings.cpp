@@ -129,14 +129,33 @@ Verdicts verdicts_of_runs(const Json& recording) {
   return count;
 }
 
+/// What a recording of a slowdown says of one side against itself: its base and the base once more.
+Json bases_of(const Json& recording) {
+  Json bases = recording;
+  bases["percent"] = 0;
+  for (auto& [name, rounds] : bases["cells"].items()) {
+    for (Json& round : rounds) round = {round.at(0), round.at(2), round.at(0)};
+  }
+  return bases;
+}
+
+/// By change, machine and condition: recordings of one count together.
+using Together = std::map<std::pair<int, std::string>, Verdicts>;
+
+void add(Together& together, const Json& recording, const Verdicts& verdicts) {
+  auto& sum = together[{recording.at("percent").get<int>(),
+                        recording.at("machine").get<std::string>() + ", " +
+                            recording.at("condition").get<std::string>()}];
+  for (const auto& [verdict, count] : verdicts) sum[verdict] += count;
+}
+
 }  // namespace
 
 TEST_CASE("verdicts over stored recordings: few false alarms, and what the study says",
           "[compare][ab]") {
   const auto files = recordings();
   if (files.empty()) WARN("no recording is stored: harness/compare/study.py record makes one");
-  // Those of one machine, condition and change count together.
-  std::map<std::pair<int, std::string>, Verdicts> together;
+  Together together;
   for (const auto& file : files) {
     INFO(file.filename().string());
     const Json recording = unpacked(file);
@@ -144,10 +163,11 @@ TEST_CASE("verdicts over stored recordings: few false alarms, and what the study
     // The study's rules, in Python, are these.
     CHECK(Json(at_12) == recording.at("verdicts").at("12"));
     CHECK(Json(verdicts_of_runs(recording)) == recording.at("verdicts").at("runs"));
-    auto& sum = together[{recording.at("percent").get<int>(),
-                          recording.at("machine").get<std::string>() + ", " +
-                              recording.at("condition").get<std::string>()}];
-    for (const auto& [verdict, count] : at_12) sum[verdict] += count;
+    add(together, recording, at_12);
+    if (recording.at("percent").get<int>() > 0) {
+      const Json bases = bases_of(recording);
+      add(together, bases, verdicts_of_blocks(bases));
+    }
   }
   for (const auto& [about, count] : together) {
     INFO(about.second << ", slower by " << about.first << " %");

@@ -155,9 +155,11 @@ class Figure(unittest.TestCase):
 
         groups = study.pooled([recording("idle", 0, 60), recording("load", 0, 60),
                                recording("idle", 0, 125), recording("idle", 5, 60)])
-        self.assertEqual([len(group) for group in groups], [2, 1, 1])
+        # The slowdown's base against its control is one more of one side against itself.
+        self.assertEqual([len(group) for group in groups], [3, 1, 1])
+        self.assertEqual(groups[0][2]["cells"]["one"][0], [1.0, 1.0, 1.0])
         # 60 rounds hold one run, and 125 three: 24 of each, and the last begins where 60 are left.
-        count = study.verdicts_of_all(groups[0], study.RUNS, study.order_interval)
+        count = study.verdicts_of_all(groups[0][:2], study.RUNS, study.order_interval)
         self.assertEqual(count, {"SLOW": 4, "FAST": 0, "SAME": 0, "UNCLEAR": 0})
 
 
