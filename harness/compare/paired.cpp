@@ -112,8 +112,9 @@ namespace {
 /// Rounds that a match wants.
 struct Wish {
   const Match* match = nullptr;
-  int rounds = 0;      ///< in all
-  double seconds = 0;  ///< until the look that they belong to ends
+  int rounds = 0;         ///< in all
+  double seconds = 0;     ///< until the look that they belong to ends
+  bool suspects = false;  ///< after a look, a change that passes the bars
 };
 
 /// The rounds of the look that ends with `rounds` or has a stage there.
@@ -122,6 +123,14 @@ int end_of_look(const Gate& gate, int rounds) {
     if (rounds <= end) return end;
   }
   return gate.rounds_most;
+}
+
+/// Whether the pair's first look is done and its ratio is beyond the bars, though its interval is
+/// not.
+bool suspect(const Pair& pair, const Gate& gate) {
+  if (pair.rounds < static_cast<std::size_t>(gate.rounds) || !pair.base) return false;
+  const Verdict alone = verdict_of(pair.ratio, pair.ratio, 1 + bar_of(gate, pair.base->median));
+  return alone == Verdict::slow || alone == Verdict::fast;
 }
 
 double seconds_of_round(const Match& match, const Spending& spending) {
@@ -144,21 +153,23 @@ std::vector<Wish> wishes_of(const Comparison& comparison, const std::vector<Matc
       if (wish.rounds == 0 || pair.rounds_wanted < wish.rounds) wish.rounds = pair.rounds_wanted;
       const auto left = end_of_look(gate, pair.rounds_wanted) - static_cast<double>(pair.rounds);
       wish.seconds = std::max(wish.seconds, left * seconds_of_round(match, spending));
+      wish.suspects = wish.suspects || suspect(pair, gate);
     }
     if (wish.rounds > 0) wishes.push_back(wish);
   }
   return wishes;
 }
 
-/// Leaves those that end in time, the shortest first.
+/// Leaves those that end in time: first what seems to have changed, then the shortest.
 void keep_what_ends_in_time(std::vector<Wish>& wishes, double seconds) {
-  std::stable_sort(wishes.begin(), wishes.end(),
-                   [](const Wish& a, const Wish& b) { return a.seconds < b.seconds; });
-  std::size_t kept = 0;
-  for (; kept < wishes.size() && wishes[kept].seconds <= seconds; ++kept) {
-    seconds -= wishes[kept].seconds;
-  }
-  wishes.resize(kept);
+  std::stable_sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
+    return a.suspects != b.suspects ? a.suspects : a.seconds < b.seconds;
+  });
+  std::erase_if(wishes, [&seconds](const Wish& wish) {
+    if (wish.seconds > seconds) return true;
+    seconds -= wish.seconds;
+    return false;
+  });
 }
 
 void take(run::Further& next, const Match& match) {

@@ -63,7 +63,8 @@ struct Spending {
 
 /// The rounds to measure next: those of the first look and of unclear pairs, then those that
 /// confirm; nothing where none are wanted. Under the gate's seconds_most only pairs whose look ends
-/// in time go on, the shortest first, so that as many as possible have a verdict; the note says how
+/// in time go on: first those whose ratio is beyond the bars after a look, since a change is what
+/// is looked for, then the shortest, so that as many as possible have a verdict; the note says how
 /// many do not.
 std::optional<run::Further> further(const Comparison& comparison, const std::vector<Match>& matches,
                                     const Spending& spending);

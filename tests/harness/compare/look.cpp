@@ -256,3 +256,39 @@ TEST_CASE("a cell that ended badly wants no more rounds", "[compare][ab]") {
     CHECK_FALSE(run.further());
   }
 }
+
+TEST_CASE("where time is short what seems to have changed goes on first", "[compare][ab]") {
+  Gate gate;
+  gate.seconds_most = 100;
+  compare::Comparison comparison;
+  comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, gate};
+  std::vector<Match> matches;
+  Spending spending;
+  const auto add = [&](const std::string& name, double ratio, double seconds, std::size_t rounds) {
+    matches.push_back({name, name + "-base", name + "-new", name + "-again"});
+    for (const char* side : {"-base", "-new", "-again"}) spending.of_cells[name + side] = seconds;
+    Pair pair;
+    pair.id = name + "-base";
+    pair.base = compare::Spread{0.01, 0.01, 0.01};
+    pair.ratio = ratio;
+    pair.rounds = rounds;
+    pair.rounds_wanted = 24;
+    comparison.pairs.push_back(pair);
+  };
+  add("same", 1.001, 1, 12);   // 12 rounds of 3 s: 36 s
+  add("slow", 1.07, 2, 12);    // 72 s
+  add("fast", 0.9, 0.5, 12);   // 18 s
+  add("begun", 1.3, 0.1, 11);  // too early to suspect anything
+  auto next = compare::further(comparison, matches, spending);
+  REQUIRE(next);
+  CHECK(next->cells == std::set<std::string>{"fast-base", "fast-new", "fast-again", "slow-base",
+                                             "slow-new", "slow-again", "begun-base", "begun-new",
+                                             "begun-again"});
+  spending.seconds = 40;  // "slow" would end too late, and leaves the time to shorter ones
+  spending.of_cells["slow-new"] = 3;
+  next = compare::further(comparison, matches, spending);
+  REQUIRE(next);
+  CHECK(next->cells == std::set<std::string>{"fast-base", "fast-new", "fast-again", "begun-base",
+                                             "begun-new", "begun-again", "same-base", "same-new",
+                                             "same-again"});
+}
