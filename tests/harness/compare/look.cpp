@@ -213,36 +213,50 @@ TEST_CASE("the first look is measured in stages where time has a limit", "[compa
   CHECK(run.pair().verdict == Verdict::same);
 }
 
-TEST_CASE("where time is short the cells that take least go on, and others are counted",
-          "[compare][ab]") {
-  Gate gate;
-  gate.seconds_most = 100;
-  compare::Comparison comparison;
-  comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, gate};
-  std::vector<Match> matches;
-  Spending spending;
-  const auto add = [&](const std::string& name, int wanted, std::size_t rounds, double seconds) {
+namespace {
+
+/// Pairs that want more rounds than a limit of 100 s leaves them.
+struct Scarce {
+  Scarce() {
+    Gate gate;
+    gate.seconds_most = 100;
+    comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, gate};
+  }
+  /// Whose sides take so many seconds each.
+  Pair& add(const std::string& name, int wanted, std::size_t rounds, double seconds) {
     matches.push_back({name, name + "-base", name + "-new", name + "-again"});
     for (const char* side : {"-base", "-new", "-again"}) spending.of_cells[name + side] = seconds;
     Pair pair;
     pair.id = name + "-base";
     pair.rounds_wanted = wanted;
     pair.rounds = rounds;
-    comparison.pairs.push_back(pair);
-  };
-  add("long", 4, 1, 2);         // 11 rounds of 6 s: 66 s
-  add("short", 4, 1, 0.5);      // 16.5 s
-  add("middle", 4, 1, 1);       // 33 s
-  add("ahead", 8, 4, 1.0 / 3);  // 8 s
-  add("done", 0, 12, 100);
-  auto next = compare::further(comparison, matches, spending);
+    return comparison.pairs.emplace_back(pair);
+  }
+  auto further() const { return compare::further(comparison, matches, spending); }
+
+  compare::Comparison comparison;
+  std::vector<Match> matches;
+  Spending spending;
+};
+
+}  // namespace
+
+TEST_CASE("where time is short the cells that take least go on, and others are counted",
+          "[compare][ab]") {
+  Scarce run;
+  run.add("long", 4, 1, 2);         // 11 rounds of 6 s: 66 s
+  run.add("short", 4, 1, 0.5);      // 16.5 s
+  run.add("middle", 4, 1, 1);       // 33 s
+  run.add("ahead", 8, 4, 1.0 / 3);  // 8 s
+  run.add("done", 0, 12, 100);
+  auto next = run.further();
   REQUIRE(next);
   CHECK(next->end == 4);
   CHECK(next->cells == std::set<std::string>{"short-base", "short-new", "short-again",
                                              "middle-base", "middle-new", "middle-again"});
   CHECK_THAT(next->note, Catch::StartsWith("1 of 4 cells") && Catch::Contains("100 s"));
-  spending.seconds = 90;  // only what is ahead ends in time
-  next = compare::further(comparison, matches, spending);
+  run.spending.seconds = 90;  // only what is ahead ends in time
+  next = run.further();
   REQUIRE(next);
   CHECK(next->end == 8);
   CHECK(next->cells.size() == 3);
@@ -258,35 +272,24 @@ TEST_CASE("a cell that ended badly wants no more rounds", "[compare][ab]") {
 }
 
 TEST_CASE("where time is short what seems to have changed goes on first", "[compare][ab]") {
-  Gate gate;
-  gate.seconds_most = 100;
-  compare::Comparison comparison;
-  comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, gate};
-  std::vector<Match> matches;
-  Spending spending;
-  const auto add = [&](const std::string& name, double ratio, double seconds, std::size_t rounds) {
-    matches.push_back({name, name + "-base", name + "-new", name + "-again"});
-    for (const char* side : {"-base", "-new", "-again"}) spending.of_cells[name + side] = seconds;
-    Pair pair;
-    pair.id = name + "-base";
+  Scarce run;
+  const auto add = [&run](const std::string& name, double ratio, double seconds,
+                          std::size_t rounds) {
+    Pair& pair = run.add(name, 24, rounds, seconds);
     pair.base = compare::Spread{0.01, 0.01, 0.01};
     pair.ratio = ratio;
-    pair.rounds = rounds;
-    pair.rounds_wanted = 24;
-    comparison.pairs.push_back(pair);
   };
   add("same", 1.001, 1, 12);   // 12 rounds of 3 s: 36 s
   add("slow", 1.07, 2, 12);    // 72 s
   add("fast", 0.9, 0.5, 12);   // 18 s
   add("begun", 1.3, 0.1, 11);  // too early to suspect anything
-  auto next = compare::further(comparison, matches, spending);
+  auto next = run.further();
   REQUIRE(next);
   CHECK(next->cells == std::set<std::string>{"fast-base", "fast-new", "fast-again", "slow-base",
                                              "slow-new", "slow-again", "begun-base", "begun-new",
                                              "begun-again"});
-  spending.seconds = 40;  // "slow" would end too late, and leaves the time to shorter ones
-  spending.of_cells["slow-new"] = 3;
-  next = compare::further(comparison, matches, spending);
+  run.spending.seconds = 40;  // "slow" would end too late, and leaves the time to shorter ones
+  next = run.further();
   REQUIRE(next);
   CHECK(next->cells == std::set<std::string>{"fast-base", "fast-new", "fast-again", "begun-base",
                                              "begun-new", "begun-again", "same-base", "same-new",
