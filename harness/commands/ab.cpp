@@ -322,7 +322,7 @@ void add_gate_arguments(Command& command, AbArguments& arguments) {
       .not_negative();
   command
       .option("--confirm", gate.confirm,
-              "Rounds in fresh processes of a SLOW cell, 0 = none (default: the suite's, else 12)")
+              "Rounds in fresh processes of a SLOW cell, 0 = none (default: the suite's, else 24)")
       .within(0, 1000);
   command.flag("--gate", arguments.fails, "End with 1 where a cell is SLOW");
 }

@@ -43,7 +43,7 @@ std::vector<Match> matches_by_label(const result::Result& result, const Sides& s
 /// interval beyond, or within, the bars. A round that other programs disturbed, on either side or
 /// the control, is left out and counted. The verdict is `unclear` with too few rounds, with a cell
 /// that is disturbed or not ok, and where the control's interval is beyond the bars. Intervals of
-/// signed ranks find more on made-up noise, no more in recorded runs, and cover less where rounds
+/// signed ranks find more on made-up noise, less in recorded runs, and cover less where rounds
 /// depend on each other: README.md has the numbers.
 ///
 /// A pair is judged at each of the gate's looks by the rounds up to it, until it is clear; so the

@@ -31,7 +31,9 @@ import subprocess
 import sys
 import tempfile
 
-# ---- the rules, as harness/compare/gate.cpp, look.cpp and core/statistics.cpp have them ----------
+# ---- the rules, as harness/compare/gate.*, look.cpp and core/statistics.cpp have them ------------
+
+LOOKS, CONFIRM, MARGIN = (12, 24, 48), 24, 0.03
 
 
 def median(values):
@@ -187,15 +189,16 @@ KINDS = ("independent", "autocorrelated", "jumps")
 
 def synthetic(arguments):
     trials, spread = arguments.trials, arguments.spread
-    print(f"{trials} trials of each; noise of one side {100 * spread:.1f} %; margin 3 %; "
-          f"{arguments.pairs} cells; looks after 12, 24, 48 rounds; 12 rounds confirm SLOW\n")
+    print(f"{trials} trials of each; noise of one side {100 * spread:.1f} %; margin {100 * MARGIN:.0f} %; "
+          f"{arguments.pairs} cells; looks after {', '.join(map(str, LOOKS))} rounds; "
+          f"{CONFIRM} rounds confirm SLOW\n")
     print("| noise | interval | coverage at 12, 24, 48 rounds (95 % asked) | SLOW or FAST without a change "
           "| SLOW at +5 % | +8 % | +10 % | rounds without a change |")
     print("|:--|:--|:--|:--|--:|--:|--:|--:|")
     for kind in KINDS:
         for name, interval in INTERVALS.items():
             covered = []
-            for rounds in (12, 24, 48):
+            for rounds in LOOKS:
                 noise, hits = Noise(kind, spread, f"{kind} {rounds}"), 0
                 for _ in range(trials):
                     low, high = interval(noise.draw(rounds, 0)[0], 0.95)
@@ -206,8 +209,8 @@ def synthetic(arguments):
                 noise, hits = Noise(kind, spread, f"{kind} {change}"), 0
                 for _ in range(trials):
                     verdict, rounds = sequential(
-                        lambda count: noise.draw(count, math.log1p(change)), (12, 24, 48),
-                        arguments.pairs, 0.03, interval, 12)
+                        lambda count: noise.draw(count, math.log1p(change)), LOOKS,
+                        arguments.pairs, MARGIN, interval, CONFIRM)
                     hits += verdict == "SLOW" or (change == 0 and verdict == "FAST")
                     taken += rounds if change == 0 else 0
                 shares.append(share_text(hits, trials) if change == 0 else f"{100 * hits / trials:.1f} %")
@@ -263,7 +266,6 @@ def recorded(path):
     return recording
 
 
-LOOKS, CONFIRM, MARGIN = (12, 24, 48), 12, 0.03
 RUNS = "runs"
 
 
@@ -335,13 +337,20 @@ def record(arguments):
     words = [str(build / "bin/attnbench"), "ab", str(SOURCE / "tests/harness/compare/slowed.json"),
              "--plugin", str(build / "plugins/slowed.so"), "--rounds", str(rounds),
              "--confirm", "0", "--no-report", "--no-ceilings", "--now"]
+    condition = arguments.condition or arguments.load or "idle"
+    if arguments.threads:
+        words += ["--threads", str(arguments.threads)]
+        condition += f", cells of {arguments.threads} thread" + "s" * (arguments.threads > 1)
     if arguments.percent:
         words += ["--base-set", "percent=0", "--new-set", f"percent={arguments.percent}"]
     else:
         words += ["--base", str(build), "--new", str(build)]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "run"
-        load = subprocess.Popen(shlex.split(arguments.load)) if arguments.load else None
+        try:
+            load = subprocess.Popen(shlex.split(arguments.load)) if arguments.load else None
+        except OSError as error:
+            sys.exit(f"--load {arguments.load}: {error.strerror}")
         try:
             measuring = subprocess.Popen(words + ["--out", str(folder)])
             try:
@@ -355,9 +364,8 @@ def record(arguments):
                 load.wait()
         if code not in (0, 4, 130) or not (folder / "result.json").exists():
             sys.exit(f"attnbench ab ended with {code}: nothing was recorded")
-        save({"version": 1, "condition": arguments.condition or arguments.load or "idle",
-              "percent": arguments.percent, "machine": machine_of(folder),
-              "cells": cells_of_run(folder)}, arguments.file)
+        save({"version": 1, "condition": condition, "percent": arguments.percent,
+              "machine": machine_of(folder), "cells": cells_of_run(folder)}, arguments.file)
     print(f"{arguments.file}: {pathlib.Path(arguments.file).stat().st_size} bytes")
     return 0
 
@@ -455,7 +463,8 @@ def rows_of_recordings(group):
     if percent:
         low, high = ratios_of(group)
         percent = round(50 * (low + high) - 100, 1)
-    about = f"{group[0].get('machine', 'a machine').split(',')[0]}, {group[0]['condition']}"
+    machine = re.sub(r"\(R\)| Processor", "", group[0].get("machine", "a machine")).split(",")[0]
+    about = f"{machine}, {group[0]['condition']}"
     for name, interval in INTERVALS.items():
         count = verdicts_of_all(group, RUNS, interval)
         total = sum(count.values())
@@ -489,7 +498,7 @@ def specification(coverage, verdicts):
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "background": "white",
-        "config": {"title": {"anchor": "start", "fontWeight": "normal", "fontSize": 12}},
+        "config": {"legend": {"labelLimit": 320}, "title": {"anchor": "start", "fontWeight": "normal", "fontSize": 12}},
         "hconcat": [
             panel(coverage, "Coverage of the interval (95 % asked)",
                   {"field": "rounds", "type": "ordinal", "title": "rounds", "axis": {"labelAngle": 0}},
@@ -557,6 +566,7 @@ def main():
                      f"{ROUNDS_OF_SLOWED}")
     one.add_argument("--seconds-most", type=float, help="end after that long; fewer rounds are kept")
     one.add_argument("--load", help="a command that runs beside, such as 'stress-ng --cpu 1'")
+    one.add_argument("--threads", type=int, help="of a cell; else all cores")
     one.add_argument("--condition", help="what else the machine does, for the tables")
     one.set_defaults(run=record)
     one = commands.add_parser("blocks")

@@ -62,6 +62,6 @@ TEST_CASE("a gate in JSON keeps what it does not say", "[compare][ab]") {
   const Gate gate = nlohmann::json::parse(R"({"relative_change": 0.1, "rounds": 7})").get<Gate>();
   CHECK(gate.relative_change == 0.1);
   CHECK(gate.rounds == 7);
-  CHECK(gate.confirm == 12);
+  CHECK(gate.confirm == 24);
   CHECK(nlohmann::json(gate).get<Gate>() == gate);
 }

@@ -122,10 +122,10 @@ TEST_CASE("what is slow is confirmed by rounds of its own", "[compare][ab]") {
   REQUIRE(next);
   CHECK(next->cells == all_sides);
   CHECK(next->begin == 48);
-  CHECK(next->end == 60);
+  CHECK(next->end == 72);
   CHECK(next->drawn);
   SECTION("and stays so where they say it, too") {
-    const Pair pair = run.rounds(48, 12, {1.08}).pair();
+    const Pair pair = run.rounds(48, 24, {1.08}).pair();
     CHECK(pair.verdict == Verdict::slow);
     CHECK(pair.ratio == Approx(1.1));  // of the first rounds alone
     REQUIRE(pair.confirmation);
@@ -133,14 +133,14 @@ TEST_CASE("what is slow is confirmed by rounds of its own", "[compare][ab]") {
     CHECK_FALSE(run.further());
   }
   SECTION("and is unclear where they do not") {
-    const Pair pair = run.rounds(48, 12, {1.02, 0.99}).pair();
+    const Pair pair = run.rounds(48, 24, {1.02, 0.99}).pair();
     CHECK(pair.verdict == Verdict::unclear);
     CHECK(pair.reason ==
-          "SLOW in 12 rounds, not confirmed by 12 in fresh processes: 1.005 [0.990, 1.020]");
+          "SLOW in 12 rounds, not confirmed by 24 in fresh processes: 1.005 [0.990, 1.020]");
     CHECK_FALSE(run.further());
   }
   SECTION("or slower by less than counts") {
-    CHECK(run.rounds(48, 12, {1.02}).pair().verdict == Verdict::unclear);
+    CHECK(run.rounds(48, 24, {1.02}).pair().verdict == Verdict::unclear);
   }
   SECTION("or were interrupted") {
     const Pair pair = run.rounds(48, 3, {1.1}).pair();
@@ -163,7 +163,7 @@ TEST_CASE("a change must pass both bars", "[compare][ab]") {
   gate.absolute_seconds = 1e-3;  // of cells of 10 ms: 10 %
   CHECK(LookedAt(gate).rounds(0, 12, {1.08}).pair().verdict == Verdict::same);
   CHECK(LookedAt(gate).rounds(0, 12, {0.95}).pair().verdict == Verdict::same);
-  CHECK(LookedAt(gate).rounds(0, 12, {1.2}).rounds(48, 12, {1.2}).pair().verdict == Verdict::slow);
+  CHECK(LookedAt(gate).rounds(0, 12, {1.2}).rounds(48, 24, {1.2}).pair().verdict == Verdict::slow);
   CHECK(LookedAt(gate).rounds(0, 12, {1.05, 1.15}).pair().verdict == Verdict::unclear);
 }
 

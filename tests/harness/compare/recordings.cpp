@@ -76,7 +76,7 @@ result::CellRecord recorded_side(const std::string& id, const Json& rounds, std:
 compare::Pair judged(const Json& rounds, std::size_t begin, std::size_t count, std::size_t cells,
                      std::optional<std::size_t> confirming) {
   compare::Gate gate;
-  gate.confirm = confirming ? 12 : 0;
+  if (!confirming) gate.confirm = 0;
   result::Result result;
   const std::array<const char*, 3> ids{"base", "new", "again"};
   for (std::size_t side = 0; side < 3; ++side) {
@@ -115,12 +115,15 @@ Verdicts verdicts_of_runs(const Json& recording) {
   const Json& cells = recording.at("cells");
   for (const auto& [name, rounds] : cells.items()) {
     std::size_t begin = 0;
-    while (begin + 48 + 12 <= rounds.size()) {
-      compare::Pair pair = judged(rounds, begin, 48, cells.size(), {});
+    const compare::Gate gate;
+    const auto most = static_cast<std::size_t>(gate.rounds_most);
+    const auto confirm = static_cast<std::size_t>(gate.confirm);
+    while (begin + most + confirm <= rounds.size()) {
+      compare::Pair pair = judged(rounds, begin, most, cells.size(), {});
       const std::size_t taken = pair.rounds;
       if (pair.verdict == Verdict::slow) {
         pair = judged(rounds, begin, taken, cells.size(), begin + taken);
-        begin += 12;
+        begin += confirm;
       }
       begin += taken;
       ++count[to_string(pair.verdict)];

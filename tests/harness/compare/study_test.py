@@ -99,19 +99,28 @@ class Recording(unittest.TestCase):
                 self.assertIn("saved.json.gz: ", refused.stderr)
                 self.assertNotIn("Traceback", refused.stderr)
 
+    def test_a_load_that_does_not_start_is_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            file = pathlib.Path(name) / "none.json.gz"
+            refused = subprocess.run([sys.executable, str(STUDY), "record", str(file), "--load",
+                                      "/no/such/load --now"], capture_output=True, text=True)
+            self.assertEqual(refused.returncode, 1)
+            self.assertEqual(refused.stderr, "--load /no/such/load --now: No such file or directory\n")
+            self.assertFalse(file.exists())
+
     def test_a_run_takes_the_rounds_that_it_needs(self):
         def verdicts(ratios):
             return study.runs_of([[1.0, ratio, 1.0] for ratio in ratios], 9, study.order_interval)
 
-        # SLOW takes 12 rounds and 12 that confirm it; one begins where 60 are left.
-        self.assertEqual(verdicts([1.1] * 60), ["SLOW"])
-        self.assertEqual(verdicts([1.1] * 84), ["SLOW", "SLOW"])
-        self.assertEqual(verdicts([1.1] * 83), ["SLOW"])
-        self.assertEqual(verdicts([1.0] * 72), ["SAME", "SAME"])
+        # SLOW takes 12 rounds and 24 that confirm it; one begins where 72 are left.
+        self.assertEqual(verdicts([1.1] * 72), ["SLOW"])
+        self.assertEqual(verdicts([1.1] * 108), ["SLOW", "SLOW"])
+        self.assertEqual(verdicts([1.1] * 107), ["SLOW"])
+        self.assertEqual(verdicts([1.0] * 84), ["SAME", "SAME"])
         self.assertEqual(verdicts([1.1] * 12 + [1.0] * 60), ["UNCLEAR"])
-        self.assertEqual(verdicts([0.9, 1.1] * 30), ["UNCLEAR"])
-        self.assertEqual(verdicts([0.9, 1.1] * 24 + [1.1] * 60), ["UNCLEAR", "SLOW"])
-        self.assertEqual(verdicts([1.0] * 59), [])
+        self.assertEqual(verdicts([0.9, 1.1] * 36), ["UNCLEAR"])
+        self.assertEqual(verdicts([0.9, 1.1] * 24 + [1.1] * 72), ["UNCLEAR", "SLOW"])
+        self.assertEqual(verdicts([1.0] * 71), [])
 
     def test_stored_recordings_are_whole_and_small(self):
         files = sorted((SOURCE / "tests/harness/compare/recordings").glob("*.json.gz"))
@@ -131,7 +140,7 @@ class Figure(unittest.TestCase):
         self.assertEqual(len(verdicts), 3 * 2 * 4)
         self.assertIn({"noise": "jumps", "interval": "signed ranks", "rounds": 48, "share": 95.4}, coverage)
         five = [row for row in verdicts if row["percent"] == 5 and row["noise"] == "independent"]
-        self.assertEqual([row["share"] for row in five], [60.0, 88.8])
+        self.assertEqual([row["share"] for row in five], [60.6, 90.3])
         for row in verdicts:
             self.assertLessEqual(row["low"], row["share"] + 0.05)
             self.assertGreaterEqual(row["high"], row["share"] - 0.05)
@@ -153,12 +162,12 @@ class Figure(unittest.TestCase):
             return {"machine": "m", "condition": condition, "percent": percent,
                     "cells": {"one": [[1.0, 1.1, 1.0]] * count}}
 
-        groups = study.pooled([recording("idle", 0, 60), recording("load", 0, 60),
-                               recording("idle", 0, 125), recording("idle", 5, 60)])
+        groups = study.pooled([recording("idle", 0, 72), recording("load", 0, 72),
+                               recording("idle", 0, 149), recording("idle", 5, 72)])
         # The slowdown's base against its control is one more of one side against itself.
         self.assertEqual([len(group) for group in groups], [3, 1, 1])
         self.assertEqual(groups[0][2]["cells"]["one"][0], [1.0, 1.0, 1.0])
-        # 60 rounds hold one run, and 125 three: 24 of each, and the last begins where 60 are left.
+        # 72 rounds hold one run, and 149 three: 36 of each, and the last begins where 72 are left.
         count = study.verdicts_of_all(groups[0][:2], study.RUNS, study.order_interval)
         self.assertEqual(count, {"SLOW": 4, "FAST": 0, "SAME": 0, "UNCLEAR": 0})
 
