@@ -498,7 +498,8 @@ def specification(coverage, verdicts):
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "background": "white",
-        "config": {"legend": {"labelLimit": 320}, "title": {"anchor": "start", "fontWeight": "normal", "fontSize": 12}},
+        "config": {"legend": {"labelLimit": 320},
+                   "title": {"anchor": "start", "fontWeight": "normal", "fontSize": 12}},
         "hconcat": [
             panel(coverage, "Coverage of the interval (95 % asked)",
                   {"field": "rounds", "type": "ordinal", "title": "rounds", "axis": {"labelAngle": 0}},
