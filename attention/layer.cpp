@@ -15,12 +15,6 @@ std::int64_t heads_of(const Role& role, const Problem& problem) {
   return role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
 }
 
-std::int64_t tokens_of(const Role& role, const Mechanism& mechanism) {
-  if (role.source == Source::query_tokens) return mechanism.problem.length;
-  if (role.source == Source::key_tokens) return mechanism.problem.key_length;
-  return mechanism.options.integer("latents_per_head");
-}
-
 /// [B, T, H * w] as [B, H, T, w], without a copy.
 at::Tensor split_heads(const at::Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
@@ -59,11 +53,9 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
                      bool requires_grad) {
   Inputs inputs;
   for (const Role& role : mechanism.roles()) {
-    const Problem& problem = mechanism.problem;
-    const std::vector<std::int64_t> shape{problem.batch, heads_of(role, problem),
-                                          tokens_of(role, mechanism), role.width};
     inputs.tensors[role.name] =
-        draw_normal_in_place(seed, role.name, shape, scale, problem).requires_grad_(requires_grad);
+        draw_normal_in_place(seed, role.name, mechanism.shape_of(role), scale, mechanism.problem)
+            .requires_grad_(requires_grad);
   }
   return inputs;
 }

@@ -43,6 +43,20 @@ at::Tensor& State::operator[](const std::string& name) {
   return found->second;
 }
 
+std::vector<std::int64_t> Mechanism::shape_of(const Role& role) const {
+  switch (role.source) {
+    case Source::query_tokens:
+      return {problem.batch, problem.heads, problem.length, role.width};
+    case Source::key_tokens:
+      return {problem.batch, problem.kv_heads, problem.key_length, role.width};
+    case Source::latent_stream:
+      break;
+  }
+  const std::int64_t latents =
+      options.has("latents_per_head") ? options.integer("latents_per_head") : problem.head_dim;
+  return {problem.batch, problem.heads, latents, role.width};
+}
+
 at::Tensor Mechanism::before(const at::Tensor&, State*) {
   throw std::logic_error(name() + " declares a role fed by `before` but does not define `before`");
 }

@@ -114,6 +114,9 @@ class Mechanism : public torch::nn::Module {
       : torch::nn::Module(std::move(name)), options(std::move(chosen)), problem(std::move(asked)) {}
 
   virtual std::vector<Role> roles() const = 0;
+  /// [B, H or the key heads, tokens, width] of a role. A latent stream has `latents_per_head`
+  /// tokens, or head_dim where there is no such option.
+  std::vector<std::int64_t> shape_of(const Role& role) const;
   /// Applied before the projection of every role with `Feed::before`, [B, T, C] to [B, T, C]: a
   /// short convolution, a recurrence. With a state it continues from its tensors there and updates
   /// them; `mix` advances the position.

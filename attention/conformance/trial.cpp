@@ -12,23 +12,6 @@ std::uint64_t mixed(std::uint64_t seed, const std::string& text) {
   return seed;
 }
 
-/// [B, heads, tokens, width] of a role.
-std::vector<std::int64_t> shape_of(const Trial& trial, const Role& role) {
-  const Problem& problem = trial.problem;
-  switch (role.source) {
-    case Source::query_tokens:
-      return {problem.batch, problem.heads, problem.length, role.width};
-    case Source::key_tokens:
-      return {problem.batch, problem.kv_heads, problem.key_length, role.width};
-    case Source::latent_stream:
-      break;
-  }
-  const std::int64_t latents = trial.options.has("latents_per_head")
-                                   ? trial.options.integer("latents_per_head")
-                                   : problem.head_dim;
-  return {problem.batch, problem.heads, latents, role.width};
-}
-
 }  // namespace
 
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
@@ -48,7 +31,7 @@ Inputs draw(const Trial& trial, std::uint64_t seed, double scale) {
   Inputs inputs;
   const auto type = scalar_type(trial.problem.dtype);
   for (const Role& role : trial.mechanism->roles()) {
-    const at::Tensor values = normal(shape_of(trial, role), mixed(seed, role.name));
+    const at::Tensor values = normal(trial.mechanism->shape_of(role), mixed(seed, role.name));
     inputs.tensors[role.name] = (values * scale).to(type);
   }
   return inputs;

@@ -86,8 +86,7 @@ Alias delta_alias(const std::string& name, const std::string& gate, const std::s
 }  // namespace
 
 Entry delta() {
-  Entry entry;
-  entry.name = "delta";
+  Entry entry = gated_state::entry_of({"delta", delta_call, delta_sizes});
   entry.title = "The delta rule: DeltaNet, Gated DeltaNet, Kimi Delta Attention";
   entry.citation =
       "Yang, Wang, Zhang, Shen, Kim 2024, Parallelizing Linear Transformers with the Delta Rule "
@@ -108,16 +107,7 @@ Entry delta() {
        gated_state::kBeforeSaid},
       {"the published layers normalise the output, and those with a gate of the state gate it",
        gated_state::kOutputSaid}};
-  entry.claims.rows_sum_to_one = false;
-  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options& options, const Problem& problem) {
-    return gated_state::supported("delta", options, problem);
-  };
   entry.make = maker<Delta>("delta");
-  entry.implementations = gated_state::implementations({"delta", delta_call, delta_sizes});
   entry.aliases = {delta_alias("gated_delta", "scalar", "Gated DeltaNet: the delta rule, gated"),
                    delta_alias("kda", "channel", "Kimi Delta Attention: a gate per channel")};
   return entry;

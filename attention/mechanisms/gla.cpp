@@ -34,17 +34,10 @@ gated_state::Call gla_call(const Mechanism& mechanism, const Inputs& inputs, std
   return call;
 }
 
-gated_state::StateSizes gla_sizes(const Options&, const Problem& problem) {
-  gated_state::StateSizes sizes = gated_state::sizes_of(problem, problem.head_dim);
-  sizes.gates = static_cast<double>(problem.head_dim);
-  return sizes;
-}
-
 }  // namespace
 
 Entry gla() {
-  Entry entry;
-  entry.name = "gla";
+  Entry entry = gated_state::entry_of({"gla", gla_call, gated_state::channel_gated_sizes});
   entry.title = "Gated linear attention: a decay for each channel of the key";
   entry.citation =
       "Yang, Wang, Shen, Panda, Kim 2024, Gated Linear Attention Transformers with "
@@ -58,16 +51,7 @@ Entry gla() {
        "projection of full rank",
        "not available; which gates can be said does not change the mix"},
       {"the paper normalises the output and gates it by swish(x W)", gated_state::kOutputSaid}};
-  entry.claims.rows_sum_to_one = false;
-  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options& options, const Problem& problem) {
-    return gated_state::supported("gla", options, problem);
-  };
   entry.make = maker<Gla>("gla");
-  entry.implementations = gated_state::implementations({"gla", gla_call, gla_sizes});
   return entry;
 }
 

@@ -44,17 +44,10 @@ gated_state::Call hgrn2_call(const Mechanism& mechanism, const Inputs& inputs, s
   return call;
 }
 
-gated_state::StateSizes hgrn2_sizes(const Options&, const Problem& problem) {
-  gated_state::StateSizes sizes = gated_state::sizes_of(problem, problem.head_dim);
-  sizes.gates = static_cast<double>(problem.head_dim);
-  return sizes;
-}
-
 }  // namespace
 
 Entry hgrn2() {
-  Entry entry;
-  entry.name = "hgrn2";
+  Entry entry = gated_state::entry_of({"hgrn2", hgrn2_call, gated_state::channel_gated_sizes});
   entry.title = "HGRN2: a gated recurrence whose keys are one minus its forget gates";
   entry.citation =
       "Qin, Yang, Sun, Shen, Li, Sun, Zhong 2024, HGRN2: Gated Linear RNNs with State Expansion, "
@@ -68,16 +61,7 @@ Entry hgrn2() {
   entry.differs_from = {{"the paper learns the lower bounds, growing from layer to layer",
                          "not available: lower_bound is a number that all heads share"},
                         {"the published layer normalises the output", gated_state::kOutputSaid}};
-  entry.claims.rows_sum_to_one = false;
-  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options& options, const Problem& problem) {
-    return gated_state::supported("hgrn2", options, problem);
-  };
   entry.make = maker<Hgrn2>("hgrn2");
-  entry.implementations = gated_state::implementations({"hgrn2", hgrn2_call, hgrn2_sizes});
   return entry;
 }
 

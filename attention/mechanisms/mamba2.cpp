@@ -86,8 +86,7 @@ gated_state::StateSizes mamba2_sizes(const Options& options, const Problem& prob
 }  // namespace
 
 Entry mamba2() {
-  Entry entry;
-  entry.name = "mamba2";
+  Entry entry = gated_state::entry_of({"mamba2", mamba2_call, mamba2_sizes});
   entry.title = "Mamba-2's state space duality: a decay per head that each token says";
   entry.citation =
       "Dao, Gu 2024, Transformers are SSMs: Generalized Models and Efficient Algorithms Through "
@@ -102,17 +101,11 @@ Entry mamba2() {
       {"the paper's block gates the output and then normalises it over all heads; here a head is "
        "normalised and then gated",
        gated_state::kOutputSaid}};
-  entry.claims.rows_sum_to_one = false;
-  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
   entry.supports = [](const Options& options, const Problem& problem) {
     const Support support = gated_state::looks_back_only("mamba2", problem);
     return support ? token_mix_support("mamba2", options, problem) : support;
   };
   entry.make = maker<Mamba2>("mamba2");
-  entry.implementations = gated_state::implementations({"mamba2", mamba2_call, mamba2_sizes});
   return entry;
 }
 

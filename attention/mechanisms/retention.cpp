@@ -64,8 +64,10 @@ gated_state::Call retention_call(const Mechanism& mechanism, const Inputs& input
 }  // namespace
 
 Entry retention() {
-  Entry entry;
-  entry.name = "retention";
+  Entry entry = gated_state::entry_of(
+      {"retention", retention_call, [](const Options&, const Problem& problem) {
+         return gated_state::sizes_of(problem, problem.head_dim);
+       }});
   entry.title = "Retention: linear attention whose weights fall by a factor per token";
   entry.citation =
       "Sun, Dong, Huang, Ma, Xia, Xue, Wang, Wei 2023, Retentive Network: A Successor to "
@@ -82,19 +84,7 @@ Entry retention() {
       {"Lightning Attention multiplies log gamma by 1 - layer / layers; here it is that of the "
        "first layer",
        "gamma says any other"}};
-  entry.claims.rows_sum_to_one = false;
-  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
-  entry.claims.permutation_equivariant = false;
-  entry.claims.last_row_agrees = false;
-  entry.patterns = {Pattern::causal};
-  entry.supports = [](const Options& options, const Problem& problem) {
-    return gated_state::supported("retention", options, problem);
-  };
   entry.make = maker<Retention>("retention");
-  entry.implementations = gated_state::implementations(
-      {"retention", retention_call, [](const Options&, const Problem& problem) {
-         return gated_state::sizes_of(problem, problem.head_dim);
-       }});
   return entry;
 }
 

@@ -217,18 +217,11 @@ std::vector<std::int64_t Problem::*> open_widths(const InputArrays& arrays) {
 }
 
 npy::Shape shape_of_role(const Role& role, const Mechanism& mechanism, const Array& array) {
-  const Problem& problem = mechanism.problem;
-  switch (role.source) {
-    case Source::query_tokens:
-      return {problem.batch, problem.heads, problem.length, role.width};
-    case Source::key_tokens:
-      return {problem.batch, problem.kv_heads, problem.key_length, role.width};
-    case Source::latent_stream:
-      break;
+  npy::Shape shape = mechanism.shape_of(role);
+  if (role.source == Source::latent_stream && !mechanism.options.has("latents_per_head")) {
+    shape[2] = array.shape[2];
   }
-  const bool said = mechanism.options.has("latents_per_head");
-  return {problem.batch, problem.heads,
-          said ? mechanism.options.integer("latents_per_head") : array.shape[2], role.width};
+  return shape;
 }
 
 std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& mechanism) {

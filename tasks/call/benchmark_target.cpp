@@ -63,7 +63,7 @@ class LayerTarget final : public BenchmarkTarget {
     memory_ = problem.pattern == Pattern::cross ? tokens(problem.key_length, seed + 3) : tokens_;
     for (const Role& role : mechanism->roles()) {
       if (role.source != Source::latent_stream) continue;
-      latents_ = tokens(mechanism->options.integer("latents_per_head"), seed + 4);
+      latents_ = tokens(mechanism->shape_of(role)[2], seed + 4);
     }
   }
 

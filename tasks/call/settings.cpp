@@ -265,7 +265,7 @@ void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cel
     inputs.roles = mechanism->roles();
     for (const Role& role : inputs.roles) {
       if (role.source != Source::latent_stream) continue;
-      inputs.latents = mechanism->options.integer("latents_per_head");
+      inputs.latents = mechanism->shape_of(role)[2];
     }
   }
   forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, inputs);

@@ -165,6 +165,31 @@ double Held::slope(const std::string& role, const at::Tensor& direction) const {
   return ((above - shifted.expected()) * upstream).sum().item<double>() / (2 * kStep);
 }
 
+Problem two_by_two(std::int64_t length, std::int64_t width, Pattern pattern) {
+  Problem problem;
+  problem.batch = problem.heads = 2;
+  problem.length = length;
+  problem.key_length = pattern == Pattern::cross ? length + 7 : length;
+  problem.head_dim = width;
+  problem.value_dim = width + 2;
+  problem.pattern = pattern;
+  return problem;
+}
+
+std::vector<std::pair<std::int64_t, std::int64_t>> odd_sizes(std::int64_t chunk) {
+  return {{1, 43}, {3, 1}, {chunk, 7}, {133, 43}};
+}
+
+void check_outputs(const Held& held, const std::vector<std::string>& implementations,
+                   double float32_error) {
+  const at::Tensor expected = held.expected();
+  for (const auto& name : implementations) {
+    CAPTURE(name, held.problem.length, held.problem.head_dim);
+    CHECK(relative_error(held.output(name), expected) < 1e-12);
+    CHECK(relative_error(held.output(name, at::kFloat), expected) < float32_error);
+  }
+}
+
 void check_gradients(const Held& held, const std::string& implementation, double margin) {
   const auto gradients = held.gradients(implementation);
   CHECK_FALSE(gradients.empty());

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/mechanism.hpp"
@@ -59,6 +60,18 @@ class Held {
   std::shared_ptr<Mechanism> made(at::ScalarType type) const;
   reference::Reference reference_;
 };
+
+/// Two sequences of two heads, whose values are two wider than queries and keys; with cross there
+/// are seven more key tokens.
+Problem two_by_two(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal);
+
+/// Lengths with widths: one token, fewer than a chunk, one whole chunk, many and a part of one.
+std::vector<std::pair<std::int64_t, std::int64_t>> odd_sizes(std::int64_t chunk);
+
+/// Each of `implementations` gives the definition's output: to 1e-12 in float64, to
+/// `float32_error` in float32.
+void check_outputs(const Held& held, const std::vector<std::string>& implementations,
+                   double float32_error = 2e-6);
 
 /// The gradient of every role and parameter is, along a random direction, the slope of the
 /// definition: to 1e-6 of it, to 1e-7 of what slopes there usually are where this one is small by

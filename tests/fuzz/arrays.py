@@ -1,7 +1,6 @@
 """NumPy files, as `attnbench apply` reads them."""
 
 import math
-import os
 import struct
 
 import mutate
@@ -154,20 +153,5 @@ class Arrays(Kind):
             else:
                 arguments += ["--role", f"{role}={file.name}"]
         if random.random() < 0.03:
-            self.put_no_file(random, folder / f"{bad}.npy")
+            mutate.put_no_file(random, folder / f"{bad}.npy")
         return Case(arguments, files=[f"{role}.npy" for role in given])
-
-    @staticmethod
-    def put_no_file(random, path):
-        path.unlink()
-        kind = random.randrange(4)
-        if kind == 0:
-            path.mkdir()
-        elif kind == 1:
-            os.mkfifo(path)
-        elif kind == 2:
-            path.symlink_to(path)
-        else:
-            path.symlink_to(
-                random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/urandom"])
-            )

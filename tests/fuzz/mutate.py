@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 
 WORDS = [
     "",
@@ -278,3 +279,17 @@ def changed_json(random, tree):
     if kind < 0.15:
         return repeat_key(random, text).encode()
     return text.encode()
+
+
+def put_no_file(random, path):
+    """Puts at `path`, in place of a file, what opens and is none, or does not open or end."""
+    path.unlink(missing_ok=True)
+    kind = random.randrange(4)
+    if kind == 0:
+        path.mkdir()
+    elif kind == 1:
+        os.mkfifo(path)
+    elif kind == 2:
+        path.symlink_to(path)
+    else:
+        path.symlink_to(random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/urandom"]))

@@ -1,6 +1,5 @@
 """Shared objects that are none, or no longer."""
 
-import os
 from pathlib import Path
 
 import mutate
@@ -47,7 +46,7 @@ class Plugins(Kind):
                 )
             )
         else:
-            self.put_no_file(random, file)
+            mutate.put_no_file(random, file)
         command = random.choice([["list", "mechanisms"], ["describe", "softmax"]])
         name = random.choice(["", "", "new="]) + "libmine.so"
         return Case([*command, "--plugin", name], files=["libmine.so"], limit_seconds=20)
@@ -63,17 +62,3 @@ class Plugins(Kind):
         )
         if abs(at) < len(data):
             data[at] = random.choice([0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)])
-
-    @staticmethod
-    def put_no_file(random, file):
-        kind = random.randrange(4)
-        if kind == 0:
-            file.mkdir()
-        elif kind == 1:
-            os.mkfifo(file)
-        elif kind == 2:
-            file.symlink_to(file)
-        else:
-            file.symlink_to(
-                random.choice(["/dev/zero", "/dev/null", "/proc/self/mem", "/dev/random"])
-            )

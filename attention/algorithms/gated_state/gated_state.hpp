@@ -46,8 +46,8 @@ at::Tensor scan(const Call& call, at::Tensor state = {});
 /// solved for within a chunk: the WY form of Yang et al. 2024 (DeltaNet), section 3.2.
 at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
 
-/// In one kernel, see attention/kernels/gated_state.hpp. In float32 for 16-bit inputs; its gradients
-/// are a kernel, too.
+/// In one kernel, see attention/kernels/gated_state.hpp. In float32 for 16-bit inputs; its
+/// gradients are a kernel, too.
 at::Tensor fused(const Call& call, at::Tensor state = {});
 /// Whether it does a problem with `rows` rows of state and so many log decays of a token. On a CUDA
 /// device only a causal product, with one decay a token or none.
@@ -68,6 +68,8 @@ struct StateSizes {
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
 };
 StateSizes sizes_of(const Problem& problem, std::int64_t rows);
+/// With a log decay for each channel of the key, which are the rows of the state.
+StateSizes channel_gated_sizes(const Options& options, const Problem& problem);
 
 Cost parallel_cost(const StateSizes& sizes);
 Cost scan_cost(const StateSizes& sizes);
@@ -97,6 +99,9 @@ struct Recipe {
 /// composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv]; the mechanism has the
 /// options `chunk` and `output`.
 std::vector<Implementation> implementations(const Recipe& recipe);
+/// An entry of that name with those implementations, and the claims, the pattern and the support of
+/// this kind; the rest, `make` included, is the mechanism's.
+Entry entry_of(const Recipe& recipe);
 /// A mechanism of this kind, with the options that `options` adds to its own.
 class GatedState : public MixesTokens {
  public:
@@ -135,7 +140,5 @@ void draw_decay_parameters(std::uint64_t seed, const at::Tensor& a_log, const at
                            const Problem& problem);
 /// Refuses patterns other than causal, with the reason.
 Support looks_back_only(const std::string& mechanism, const Problem& problem);
-/// That, what contradicts it in `before`, and key heads that query heads share.
-Support supported(const std::string& mechanism, const Options& options, const Problem& problem);
 
 }  // namespace attnbench::gated_state

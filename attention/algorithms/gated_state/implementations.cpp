@@ -77,6 +77,12 @@ StateSizes sizes_of(const Problem& problem, std::int64_t rows) {
   return sizes;
 }
 
+StateSizes channel_gated_sizes(const Options&, const Problem& problem) {
+  StateSizes sizes = sizes_of(problem, problem.head_dim);
+  sizes.gates = static_cast<double>(problem.head_dim);
+  return sizes;
+}
+
 Cost parallel_cost(const StateSizes& n) { return chunked_cost(n, n.tokens); }
 
 Cost scan_cost(const StateSizes& n) {
@@ -208,13 +214,24 @@ Support looks_back_only(const std::string& mechanism, const Problem& problem) {
                      "pattern");
 }
 
-Support supported(const std::string& mechanism, const Options& options, const Problem& problem) {
-  for (const Support& support :
-       {looks_back_only(mechanism, problem), token_mix_support(mechanism, options, problem),
-        unshared_heads(mechanism, problem)}) {
-    if (!support) return support;
-  }
-  return {};
+Entry entry_of(const Recipe& recipe) {
+  Entry entry;
+  entry.name = recipe.mechanism;
+  entry.claims.rows_sum_to_one = false;
+  entry.claims.linear_in_value = false;  // of a plain output alone, which tests hold
+  entry.claims.permutation_equivariant = false;
+  entry.claims.last_row_agrees = false;
+  entry.patterns = {Pattern::causal};
+  entry.supports = [name = recipe.mechanism](const Options& options, const Problem& problem) {
+    for (const Support& support :
+         {looks_back_only(name, problem), token_mix_support(name, options, problem),
+          unshared_heads(name, problem)}) {
+      if (!support) return support;
+    }
+    return Support{};
+  };
+  entry.implementations = implementations(recipe);
+  return entry;
 }
 
 }  // namespace attnbench::gated_state

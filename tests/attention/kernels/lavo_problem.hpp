@@ -1,4 +1,5 @@
-// A problem of the running memory with its memory, and its values by the definition in double.
+// A problem of the running memory with its memory, its values by the definition in double, and the
+// kinds that both the CPU and the device are tested with.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +8,48 @@
 
 #include "attention/kernels/lavo.hpp"
 #include "tests/attention/kernels/arrays.hpp"
+#include "tests/attention/kernels/closeness.hpp"
 
 namespace attnbench::kernels::test {
+
+inline LavoSizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
+                       std::int64_t heads = 2) {
+  LavoSizes sizes;
+  sizes.batch = 2;
+  sizes.heads = heads;
+  sizes.length = sizes.memory_length = length;
+  sizes.bases = bases;
+  sizes.head_dim = dim;
+  sizes.scale = 2 / static_cast<double>(dim);  // weights that are not all but 0 or 1
+  return sizes;
+}
+
+/// Everything that is computed differently, of the sizes of `each`.
+inline std::vector<LavoSizes> kinds(const LavoSizes& each) {
+  LavoSizes all = each;
+  all.order = MemoryOrder::all;
+  LavoSizes cross = all;
+  cross.memory_length += 70;
+  LavoSizes averaged = all;
+  averaged.averaged = true;
+  LavoSizes windows = averaged;
+  windows.order = MemoryOrder::windows;
+  windows.window = 7;
+  LavoSizes wide = windows;
+  wide.window = 130;
+  wide.alone = true;
+  LavoSizes begun = windows;
+  begun.phase = 3;
+  begun.averaged = false;
+  LavoSizes single = windows;
+  single.window = 1;
+  LavoSizes single_alone = single;
+  single_alone.alone = true;
+  LavoSizes tiles = begun;
+  tiles.window = 40;
+  tiles.phase = 39;
+  return {each, all, cross, averaged, windows, wide, begun, single, single_alone, tiles};
+}
 
 template <class T>
 struct MemoryProblem {
@@ -132,5 +173,15 @@ struct MemoryProblem {
     return y;
   }
 };
+
+/// The gradients of `found` against those in double.
+template <class T>
+void check_gradients(const MemoryProblem<T>& found, const MemoryProblem<double>& exact) {
+  // One basis has the weight 1 whatever is asked, and there may be nothing to read.
+  const auto& large = norm(exact.d_bases) > norm(exact.d_tokens) ? exact.d_bases : exact.d_tokens;
+  CHECK(gradient_error(found.d_query, exact.d_query, large) < Bars<T>::backward);
+  CHECK(gradient_error(found.d_tokens, exact.d_tokens, large) < Bars<T>::backward);
+  CHECK(gradient_error(found.d_bases, exact.d_bases, large) < Bars<T>::backward);
+}
 
 }  // namespace attnbench::kernels::test

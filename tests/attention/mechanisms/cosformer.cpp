@@ -12,14 +12,9 @@ using test::Said;
 
 Held cosformer(std::int64_t length, std::int64_t width, std::int64_t reach,
                Pattern pattern = Pattern::causal) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.key_length = pattern == Pattern::cross ? length + 7 : length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  problem.pattern = pattern;
-  return {"cosformer", problem, {{"maximum_length", reach}, {"chunk", test::count(16)}}};
+  return {"cosformer",
+          test::two_by_two(length, width, pattern),
+          {{"maximum_length", reach}, {"chunk", test::count(16)}}};
 }
 
 }  // namespace
@@ -27,12 +22,7 @@ Held cosformer(std::int64_t length, std::int64_t width, std::int64_t reach,
 TEST_CASE("cosformer: every form equals the definition at odd sizes, up to the last token") {
   for (const std::int64_t length : {1, 3, 16, 133}) {
     const Held held = cosformer(length, 43, length);
-    const at::Tensor expected = held.expected();
-    for (const auto& name : test::implementations_of("cosformer")) {
-      CAPTURE(length, name);
-      CHECK(relative_error(held.output(name), expected) < 1e-12);
-      CHECK(relative_error(held.output(name, at::kFloat), expected) < 5e-6);
-    }
+    test::check_outputs(held, test::implementations_of("cosformer"), 5e-6);
   }
   for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
     for (const auto& name : test::implementations_of("cosformer")) {

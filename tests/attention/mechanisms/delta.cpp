@@ -13,14 +13,9 @@ using test::relative_error;
 using test::Said;
 
 Held delta(std::int64_t length, std::int64_t width, const char* gate, std::int64_t limit = 1) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
   return {
       "delta",
-      problem,
+      test::two_by_two(length, width),
       {{"gate", test::word(gate)}, {"beta_limit", test::count(limit)}, {"chunk", test::count(8)}}};
 }
 
@@ -30,15 +25,10 @@ constexpr const char* gates[] = {"none", "scalar", "channel"};
 
 TEST_CASE("delta: every form equals the definition at odd sizes, with each gate") {
   for (const char* gate : gates) {
-    for (const auto& [length, width] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 43}, {3, 1}, {8, 7}, {133, 43}}) {
+    for (const auto& [length, width] : test::odd_sizes(8)) {
       const Held held = delta(length, width, gate, length % 2 == 0 ? 1 : 2);
-      const at::Tensor expected = held.expected();
-      for (const auto& name : test::implementations_of("delta")) {
-        CAPTURE(gate, length, width, name);
-        CHECK(relative_error(held.output(name), expected) < 1e-12);
-        CHECK(relative_error(held.output(name, at::kFloat), expected) < 5e-6);
-      }
+      CAPTURE(gate);
+      test::check_outputs(held, test::implementations_of("delta"), 5e-6);
     }
   }
 }

@@ -12,27 +12,19 @@ using test::relative_error;
 using test::Said;
 
 Held gla(std::int64_t length, std::int64_t width, double temperature = 16) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  return {"gla", problem, {{"gate_temperature", temperature}, {"chunk", test::count(24)}}};
+  return {"gla",
+          test::two_by_two(length, width),
+          {{"gate_temperature", temperature}, {"chunk", test::count(24)}}};
 }
 
 }  // namespace
 
 TEST_CASE("gla: every form equals the definition at odd sizes") {
   for (const double temperature : {1.0, 16.0}) {
-    for (const auto& [length, width] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 43}, {3, 1}, {24, 7}, {133, 43}}) {
+    for (const auto& [length, width] : test::odd_sizes(24)) {
       const Held held = gla(length, width, temperature);
-      const at::Tensor expected = held.expected();
-      for (const auto& name : test::implementations_of("gla")) {
-        CAPTURE(temperature, length, width, name);
-        CHECK(relative_error(held.output(name), expected) < 1e-12);
-        CHECK(relative_error(held.output(name, at::kFloat), expected) < 2e-6);
-      }
+      CAPTURE(temperature);
+      test::check_outputs(held, test::implementations_of("gla"));
     }
   }
 }

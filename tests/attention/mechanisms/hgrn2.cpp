@@ -13,27 +13,19 @@ using test::relative_error;
 using test::Said;
 
 Held hgrn2(std::int64_t length, std::int64_t width, double bound = 0) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  return {"hgrn2", problem, {{"lower_bound", bound}, {"chunk", test::count(24)}}};
+  return {"hgrn2",
+          test::two_by_two(length, width),
+          {{"lower_bound", bound}, {"chunk", test::count(24)}}};
 }
 
 }  // namespace
 
 TEST_CASE("hgrn2: every form equals the definition at odd sizes, with and without a bound") {
   for (const double bound : {0.0, 0.75}) {
-    for (const auto& [length, width] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 43}, {3, 1}, {24, 7}, {133, 43}}) {
+    for (const auto& [length, width] : test::odd_sizes(24)) {
       const Held held = hgrn2(length, width, bound);
-      const at::Tensor expected = held.expected();
-      for (const auto& name : test::implementations_of("hgrn2")) {
-        CAPTURE(bound, length, width, name);
-        CHECK(relative_error(held.output(name), expected) < 1e-12);
-        CHECK(relative_error(held.output(name, at::kFloat), expected) < 2e-6);
-      }
+      CAPTURE(bound);
+      test::check_outputs(held, test::implementations_of("hgrn2"));
     }
   }
 }

@@ -11,15 +11,7 @@ using test::relative_error;
 
 Held linear(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal,
             double scale = 1, std::int64_t chunk = 64) {
-  Problem problem;
-  problem.batch = 2;
-  problem.heads = 2;
-  problem.length = length;
-  problem.key_length = pattern == Pattern::cross ? length + 7 : length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  problem.pattern = pattern;
-  return {"linear", problem, {{"chunk", chunk}}, scale};
+  return {"linear", test::two_by_two(length, width, pattern), {{"chunk", chunk}}, scale};
 }
 
 std::vector<std::string> linear_implementations() { return test::implementations_of("linear"); }

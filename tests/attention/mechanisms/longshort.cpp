@@ -11,16 +11,10 @@ using test::relative_error;
 using test::Said;
 
 Held longshort(std::int64_t length, std::int64_t width, Pattern pattern, Said said = {}) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  problem.pattern = pattern;
   said.insert({"segment", test::count(5)});
   said.insert({"projected_length", test::count(3)});
   said.insert({"window", pattern == Pattern::causal ? Window{6, 0} : Window{4, 3}});
-  return {"longshort", problem, said};
+  return {"longshort", test::two_by_two(length, width, pattern), said};
 }
 
 constexpr Pattern patterns[] = {Pattern::causal, Pattern::bidirectional};

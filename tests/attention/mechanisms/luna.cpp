@@ -46,10 +46,6 @@ Mixed mixed(const Held& held, bool recorded = false) {
   return held.entry.implementation("composite").mix(*mechanism, held.inputs, nullptr);
 }
 
-void check_slopes(const Held& held, const std::string& form) {
-  test::check_gradients(held, form, 1e-8);
-}
-
 at::Tensor scaled_softmax(const at::Tensor& q, const at::Tensor& k) {
   return at::softmax(at::matmul(q, k.transpose(-2, -1)) / std::sqrt(double(q.size(-1))), -1);
 }
@@ -111,16 +107,17 @@ TEST_CASE("bidirectional and cross luna equal the definition, with fewer tokens 
 
 TEST_CASE("luna's gradients are those of its definition, parameters' included") {
   for (const auto& form : kForms) {
-    check_slopes(luna(37, 3, 5), form);
-    check_slopes(luna(sized(37, 5), 3, {{"tied", false}}), form);
-    check_slopes(luna(sized(37, 5), 3, {{"activation", std::string("latte_composed")}}), form);
+    test::check_gradients(luna(37, 3, 5), form, 1e-8);
+    test::check_gradients(luna(sized(37, 5), 3, {{"tied", false}}), form, 1e-8);
+    test::check_gradients(luna(sized(37, 5), 3, {{"activation", std::string("latte_composed")}}),
+                          form, 1e-8);
   }
   const Held tied = luna(sized(37, 5, Pattern::bidirectional), 3);
   CHECK(tied.gradients("composite").count("parameter weight_unpack") == 1);
-  for (const auto& form : kWhole) check_slopes(tied, form);
+  for (const auto& form : kWhole) test::check_gradients(tied, form, 1e-8);
   const Held untied = luna(sized(3, 5, Pattern::bidirectional), 7, {{"tied", false}});
   CHECK(untied.gradients("composite").count("parameter weight_unpack_value") == 1);
-  for (const auto& form : kWhole) check_slopes(untied, form);
+  for (const auto& form : kWhole) test::check_gradients(untied, form, 1e-8);
 }
 
 TEST_CASE("luna's new latents are the pack, with its gradient") {

@@ -12,13 +12,10 @@ using test::Said;
 
 Held nystromformer(std::int64_t length, std::int64_t width, std::int64_t landmarks,
                    std::int64_t iterations = 6, double scale = 1) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  problem.pattern = Pattern::bidirectional;
-  return {"nystromformer", problem, {{"landmarks", landmarks}, {"iterations", iterations}}, scale};
+  return {"nystromformer",
+          test::two_by_two(length, width, Pattern::bidirectional),
+          {{"landmarks", landmarks}, {"iterations", iterations}},
+          scale};
 }
 
 }  // namespace

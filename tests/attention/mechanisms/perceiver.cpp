@@ -40,10 +40,6 @@ at::Tensor latents_of(const Held& held, const Inputs& inputs) {
   return stream.view({2, stream.size(1), 2, problem.value_dim}).transpose(1, 2);
 }
 
-void check_perceiver_slopes(const Held& held, const std::string& form) {
-  test::check_gradients(held, form, 1e-8);
-}
-
 }  // namespace
 
 TEST_CASE("every form of perceiver equals its definition") {
@@ -75,12 +71,12 @@ TEST_CASE("every form of perceiver equals its definition") {
 }
 
 TEST_CASE("perceiver's gradients are those of its definition") {
-  for (const auto& form : kPerceiverForms) check_perceiver_slopes(perceiver(37, 3, 5), form);
+  for (const auto& form : kPerceiverForms) test::check_gradients(perceiver(37, 3, 5), form, 1e-8);
   const Held single = perceiver(5, 3, 5, Pattern::cross, 1);
   CHECK_FALSE(single.entry.implementation("fused").supports(single.options, single.problem));
   for (const auto& form : kPerceiverWhole) {
-    check_perceiver_slopes(perceiver(37, 3, 5, Pattern::bidirectional), form);
-    check_perceiver_slopes(perceiver(9, 3, 5, Pattern::cross, 31), form);
+    test::check_gradients(perceiver(37, 3, 5, Pattern::bidirectional), form, 1e-8);
+    test::check_gradients(perceiver(9, 3, 5, Pattern::cross, 31), form, 1e-8);
   }
 }
 
@@ -97,7 +93,7 @@ TEST_CASE("perceiver's running maximum may rise by hundreds within a chunk") {
       CAPTURE(ramp, form);
       CHECK(relative_error(held.output(form), expected) < 1e-12);
       CHECK(relative_error(held.output(form, at::kFloat), expected) < 1e-4);
-      check_perceiver_slopes(held, form);
+      test::check_gradients(held, form, 1e-8);
     }
   }
 }

@@ -30,14 +30,7 @@ std::vector<Said> kinds() {
 
 Held performer(std::int64_t length, std::int64_t width, Said said,
                Pattern pattern = Pattern::causal) {
-  Problem problem;
-  problem.batch = 2;
-  problem.heads = 2;
-  problem.length = length;
-  problem.key_length = pattern == Pattern::cross ? length + 7 : length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
-  problem.pattern = pattern;
+  Problem problem = test::two_by_two(length, width, pattern);
   problem.dtype = Dtype::float64;
   said.insert({"chunk", count(16)});
   if (said.count("projection") == 0 || said.at("projection") != word("none")) {

@@ -12,13 +12,8 @@ using test::relative_error;
 using test::Said;
 
 Held retention(std::int64_t length, std::int64_t width, Said said = {}) {
-  Problem problem;
-  problem.batch = problem.heads = 2;
-  problem.length = length;
-  problem.head_dim = width;
-  problem.value_dim = width + 2;
   said.insert({"chunk", test::count(8)});
-  return {"retention", problem, said};
+  return {"retention", test::two_by_two(length, width), said};
 }
 
 const std::vector<Said> retentions{{}, {{"decay", test::word("fixed")}}, {{"gamma", 0.5}}};
@@ -27,15 +22,9 @@ const std::vector<Said> retentions{{}, {{"decay", test::word("fixed")}}, {{"gamm
 
 TEST_CASE("retention: every form equals the definition at odd sizes, with each decay") {
   for (const Said& said : retentions) {
-    for (const auto& [length, width] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 43}, {3, 1}, {8, 7}, {133, 43}}) {
+    for (const auto& [length, width] : test::odd_sizes(8)) {
       const Held held = retention(length, width, said);
-      const at::Tensor expected = held.expected();
-      for (const auto& name : test::implementations_of("retention")) {
-        CAPTURE(length, width, name);
-        CHECK(relative_error(held.output(name), expected) < 1e-12);
-        CHECK(relative_error(held.output(name, at::kFloat), expected) < 2e-6);
-      }
+      test::check_outputs(held, test::implementations_of("retention"));
     }
   }
 }

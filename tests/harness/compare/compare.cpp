@@ -4,6 +4,7 @@
 
 #include "core/result/document.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/timed_cell.hpp"
 
 using namespace attnbench;
 using compare::Verdict;
@@ -17,21 +18,8 @@ Json result_of(const std::vector<double>& medians, const std::vector<double>& pr
   for (std::size_t i = 0; i < medians.size(); ++i) {
     rounds.push_back({{"median_seconds", medians[i]}, {"calibration_seconds", probes[i]}});
   }
-  Json cell = {{"id", "a"},
-               {"label", "latte"},
-               {"task", "kernel"},
-               {"task_label", "kernel"},
-               {"mechanism", "latte"},
-               {"options", Json::object()},
-               {"settings", {{"length", 1024}}},
-               {"status", "ok"},
-               {"primary", "forward"},
-               {"timing",
-                {{"forward",
-                  {{"median_seconds", medians[0]},
-                   {"low_seconds", medians[0]},
-                   {"high_seconds", medians[0]},
-                   {"rounds", rounds}}}}}};
+  Json cell = test::timed_cell("a", "latte", medians[0]);
+  cell["timing"]["forward"]["rounds"] = rounds;
   return {{"attnbench",
            {{"suite", {{"tasks", {{"kernel", {{"axis", "length"}}}}}}},
             {"run", {{"threads", 2}, {"seed", 1}}},

@@ -5,6 +5,7 @@
 #include "harness/suite/suite.hpp"
 #include "tests/harness/suite/catalogue_fixture.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/timed_cell.hpp"
 
 using namespace attnbench;
 using compare::Verdict;
@@ -16,25 +17,19 @@ const compare::Sides sides{"latte/scan", "latte/fused", "latte/scan, again"};
 
 /// A cell whose round i took medians[i] seconds; none = it has no time.
 Json paired_cell(const std::string& label, int length, const std::vector<double>& medians) {
-  Json one = {{"id", label + std::to_string(length)},
-              {"label", label},
-              {"task", "kernel"},
-              {"task_label", "kernel"},
-              {"mechanism", "latte"},
-              {"options", Json::object()},
-              {"settings", {{"length", length}}},
-              {"varies", {"length"}},
-              {"status", medians.empty() ? "out_of_memory" : "ok"}};
-  if (medians.empty()) return one;
-  Json rounds = Json::array();
-  for (std::size_t i = 0; i < medians.size(); ++i) {
-    rounds.push_back({{"round", i}, {"median_seconds", medians[i]}});
+  const std::string id = label + std::to_string(length);
+  Json one = test::timed_cell(id, label, medians.empty() ? 0 : medians[0]);
+  one["settings"]["length"] = length;
+  one["varies"] = {"length"};
+  if (medians.empty()) {
+    one["status"] = "out_of_memory";
+    one.erase("primary");
+    one.erase("timing");
+    return one;
   }
-  one["primary"] = "forward";
-  one["timing"]["forward"] = {{"median_seconds", medians[0]},
-                              {"low_seconds", medians[0]},
-                              {"high_seconds", medians[0]},
-                              {"rounds", rounds}};
+  for (std::size_t i = 0; i < medians.size(); ++i) {
+    one["timing"]["forward"]["rounds"].push_back({{"round", i}, {"median_seconds", medians[i]}});
+  }
   return one;
 }
 

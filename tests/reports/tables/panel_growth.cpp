@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/timed_cell.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench::result;
@@ -29,28 +30,16 @@ Json growth_result(const Growth& growth) {
   Json cells = Json::array();
   for (double length = 1024; length <= 16384; length *= 2) {
     const double seconds = growth.constant + 0.02 * std::pow(length / 1024, growth.time_exponent);
-    Json cell = {{"id", std::to_string(int(length))},
-                 {"label", "latte"},
-                 {"task", growth.task},
-                 {"task_label", growth.task},
-                 {"mechanism", "latte"},
-                 {"device", "cpu"},
-                 {"options", Json::object()},
-                 {"settings", {{"length", length}, {"scope", growth.scope}}},
-                 {"status", "ok"},
-                 {"primary", "timed"},
-                 {"growth",
-                  {{"time_in_length", growth.time_claimed},
-                   {"workspace_in_length", growth.workspace_claimed}}},
-                 {"memory",
-                  {{"workspace_bytes", 1e5 * std::pow(length / 1024, growth.workspace_exponent)},
-                   {"peak_bytes", 1e5 * length / 1024}}},
-                 {"timing",
-                  {{"timed",
-                    {{"median_seconds", seconds},
-                     {"low_seconds", seconds * (1 - growth.spread)},
-                     {"high_seconds", seconds * (1 + growth.spread)},
-                     {"rounds", Json::array()}}}}}};
+    Json cell = attnbench::test::timed_cell(std::to_string(int(length)), "latte", seconds, "timed");
+    cell["task"] = cell["task_label"] = growth.task;
+    cell["device"] = "cpu";
+    cell["settings"] = {{"length", length}, {"scope", growth.scope}};
+    cell["growth"] = {{"time_in_length", growth.time_claimed},
+                      {"workspace_in_length", growth.workspace_claimed}};
+    cell["memory"] = {{"workspace_bytes", 1e5 * std::pow(length / 1024, growth.workspace_exponent)},
+                      {"peak_bytes", 1e5 * length / 1024}};
+    cell["timing"]["timed"]["low_seconds"] = seconds * (1 - growth.spread);
+    cell["timing"]["timed"]["high_seconds"] = seconds * (1 + growth.spread);
     if (!growth.pass.empty()) cell["settings"]["pass"] = growth.pass;
     if (growth.from_length > 0) cell["growth"]["from_length"] = growth.from_length;
     cells.push_back(cell);

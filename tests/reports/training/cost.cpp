@@ -8,6 +8,7 @@
 #include "tests/reports/training/some_trainings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/timed_cell.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -18,24 +19,14 @@ using namespace attnbench::test;
 namespace {
 
 Json cost_cell(const std::string& label, const Json& options, double seconds, double bytes) {
-  return {{"id", "cost" + label + options.dump()},
-          {"label", label},
-          {"task", "kernel"},
-          {"task_label", "cost"},
-          {"mechanism", label},
-          {"implementation", "fused"},
-          {"settings", {{"length", 64}, {"batch", 32}, {"scope", "layer"}}},
-          {"options", options},
-          {"status", "ok"},
-          {"primary", "forward+backward"},
-          {"timing",
-           {{"forward+backward",
-             {{"median_seconds", seconds},
-              {"low_seconds", seconds},
-              {"high_seconds", seconds},
-              {"interval", "range"},
-              {"rounds", Json::array()}}}}},
-          {"memory", {{"peak_bytes", bytes}}}};
+  Json cell = timed_cell("cost" + label + options.dump(), label, seconds, "forward+backward");
+  cell["task_label"] = "cost";
+  cell["implementation"] = "fused";
+  cell["settings"] = {{"length", 64}, {"batch", 32}, {"scope", "layer"}};
+  cell["options"] = options;
+  cell["timing"]["forward+backward"]["interval"] = "range";
+  cell["memory"]["peak_bytes"] = bytes;
+  return cell;
 }
 
 /// Latte at two sizes and softmax, trained and timed; linear trained alone.

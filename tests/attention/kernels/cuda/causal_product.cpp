@@ -108,19 +108,9 @@ TEST_CASE("cuda causal product: a decay in steps and pieces from a memory gives 
   const Shape shape{96, 20, 32, 1, 2};
   const Problem<float> problem(Numbers<float>(shape, decaying()));
   DeviceArray<float> memory(std::vector<float>(2 * 20 * 32, 0.F));
-  DeviceArray<float> out(problem.problem.out.size());
-  std::int64_t begin = 0;
-  for (const std::int64_t count : {1, 1, 17, 1, 70, 1, 5}) {
-    auto sizes = problem.problem.sizes;
-    sizes.length = count;
-    auto arguments = problem.arguments(begin);
-    arguments.out = out.rows(2, shape.length, shape.value_dim);
-    arguments.out.data += begin * shape.value_dim;
-    arguments.memory = memory.data();
-    Problem<float>::run(sizes, arguments);
-    begin += count;
-  }
-  CHECK(relative_rms(out.values(), problem.problem.define()) < bar<float>);
+  const auto out = problem.forward_in_pieces(
+      {1, 1, 17, 1, 70, 1, 5}, [&](auto& arguments) { arguments.memory = memory.data(); });
+  CHECK(relative_rms(out, problem.problem.define()) < bar<float>);
 }
 
 TEST_CASE("cuda causal product: a decay of 16-bit numbers is refused") {
@@ -202,21 +192,8 @@ TEMPLATE_TEST_CASE("cuda causal product: hidden tokens are as if they were not t
   for (const CausalProductSizes& kind : product_kinds()) {
     for (const std::int64_t width : {20, 64}) {
       if (emulated && std::is_same_v<TestType, float> && width > 20) continue;
-      Numbers<TestType> numbers({131, width, width, 2, 1, 1, true}, kind);
-      for (int t = 0; t < 131; ++t) numbers.mask[static_cast<std::size_t>(t)] = 0;
-      const Problem<TestType> clean(numbers);
-      const Sample expected = clean.sample(clean.forward());
-      CHECK(expected.error() < bar<TestType>);
-      const TestType nan = kernels::test::stored<TestType>(NAN);
-      const auto row = static_cast<std::size_t>(width);
-      for (std::size_t i = 0; i < numbers.key.size(); ++i) {
-        if (numbers.mask[i / row] == 0) numbers.key[i] = numbers.values[i] = nan;
-      }
-      const std::vector<TestType> out = Problem<TestType>(numbers).forward();
-      CHECK(relative_rms(clean.sample(out).found, expected.expected) < bar<TestType>);
-      bool zero = true;
-      for (std::size_t i = 0; i < 131 * row; ++i) zero = zero && widen(out[i]) == 0;
-      CHECK(zero);
+      check_hidden_tokens<DeviceProduct>(
+          Numbers<TestType>({131, width, width, 2, 1, 1, true}, kind));
     }
   }
 }
@@ -226,29 +203,19 @@ TEMPLATE_TEST_CASE("cuda causal product: pieces from a memory give the whole", "
   NEEDS_DEVICE();
   using T = TestType;
   for (const CausalProductSizes& kind : product_kinds()) {
-    for (const Shape& shape :
-         {Shape{650, 7, 5, 1, 2}, Shape{650, 64, 64, 1, 1}, Shape{650, 70, 132, 1, 1}}) {
+    for (const Shape& shape : shapes_in_pieces) {
       if (emulated && std::is_same_v<T, float> && (shape.latents > 7 || kind.normalised)) continue;
       const Problem<T> whole(Numbers<T>(shape, kind));
       const std::size_t rows = static_cast<std::size_t>(shape.batch * shape.heads * shape.latents);
-      DeviceArray<T> out(whole.problem.out.size());
       DeviceArray<float> memory(
           std::vector<float>(rows * static_cast<std::size_t>(shape.value_dim)));
       DeviceArray<float> total{std::vector<float>(rows)};
-      std::int64_t begin = 0;
-      for (const std::int64_t count : {1, 1, 64, 3, 70, 500, 11}) {
-        auto sizes = whole.problem.sizes;
-        sizes.length = count;
-        auto arguments = whole.arguments(begin);
-        arguments.out = out.rows(shape.heads, shape.length, shape.value_dim);
-        arguments.out.data += begin * shape.value_dim;
+      const auto out = whole.forward_in_pieces(pieces, [&](auto& arguments) {
         arguments.memory = memory.data();
         if (kind.normalised) arguments.total = total.data();
-        Problem<T>::run(sizes, arguments);
-        begin += count;
-      }
+      });
       CAPTURE(shape.latents, shape.value_dim, static_cast<int>(kind.feature), kind.normalised);
-      CHECK(whole.sample(out.values()).error() < bar<T>);
+      CHECK(whole.sample(out).error() < bar<T>);
     }
   }
 }

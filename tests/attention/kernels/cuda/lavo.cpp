@@ -9,37 +9,11 @@ namespace attnbench::kernels::cuda::test {
 namespace {
 
 using kernels::test::Bars;
-using kernels::test::gradient_error;
+using kernels::test::check_gradients;
 using kernels::test::in_double;
+using kernels::test::kinds;
 using kernels::test::MemoryProblem;
-using kernels::test::norm;
 using kernels::test::relative_rms;
-
-/// Everything that is computed differently.
-std::vector<LavoSizes> kinds(const LavoSizes& each) {
-  LavoSizes all = each;
-  all.order = MemoryOrder::all;
-  LavoSizes cross = all;
-  cross.memory_length += 70;
-  LavoSizes averaged = all;
-  averaged.averaged = true;
-  LavoSizes windows = averaged;
-  windows.order = MemoryOrder::windows;
-  windows.window = 7;
-  LavoSizes wide = windows;
-  wide.window = 130;
-  wide.alone = true;
-  LavoSizes begun = windows;
-  begun.phase = 3;
-  begun.averaged = false;
-  LavoSizes single = windows;
-  single.window = 1;
-  single.alone = true;
-  LavoSizes tiles = begun;
-  tiles.window = 40;
-  tiles.phase = 39;
-  return {each, all, cross, averaged, windows, wide, begun, single, tiles};
-}
 
 template <class T>
 void compare(const LavoSizes& sizes, double spread = 1, bool masked = false,
@@ -53,11 +27,7 @@ void compare(const LavoSizes& sizes, double spread = 1, bool masked = false,
   device.backward(found);
   auto exact = device.problem.widened();
   exact.backward(1);
-  // One basis has the weight 1 whatever is asked, and there may be nothing to read.
-  const auto& large = norm(exact.d_bases) > norm(exact.d_tokens) ? exact.d_bases : exact.d_tokens;
-  CHECK(gradient_error(found.d_query, exact.d_query, large) < Bars<T>::backward);
-  CHECK(gradient_error(found.d_tokens, exact.d_tokens, large) < Bars<T>::backward);
-  CHECK(gradient_error(found.d_bases, exact.d_bases, large) < Bars<T>::backward);
+  check_gradients(found, exact);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 namespace attnbench::kernels::cuda::test {
 
+using kernels::test::sized;
+
 /// A problem with its arrays on the device.
 template <class T>
 struct MemoryOnDevice {
@@ -76,17 +78,5 @@ struct MemoryOnDevice {
     to.d_bases = d_bases.values();
   }
 };
-
-inline LavoSizes sized(std::int64_t length, std::int64_t bases, std::int64_t dim,
-                       std::int64_t heads = 2) {
-  LavoSizes sizes;
-  sizes.batch = 2;
-  sizes.heads = heads;
-  sizes.length = sizes.memory_length = length;
-  sizes.bases = bases;
-  sizes.head_dim = dim;
-  sizes.scale = 2 / static_cast<double>(dim);  // weights that are not all but 0 or 1
-  return sizes;
-}
 
 }  // namespace attnbench::kernels::cuda::test

@@ -8,7 +8,6 @@ namespace {
 using kernels::test::blind;
 using kernels::test::of;
 using kernels::test::pool_kinds;
-using kernels::test::relative_rms;
 
 template <class T>
 struct DevicePool {
@@ -135,21 +134,8 @@ TEMPLATE_TEST_CASE("cuda prefix pool: hidden tokens are as if they were not ther
   for (const PoolQuery kind : pool_kinds) {
     for (const std::int64_t width : {20, 64}) {
       if (slow<TestType> && width > 20) continue;
-      Numbers<TestType> numbers({131, width, width, 2, 1, 1, true}, of(kind));
-      for (int t = 0; t < 131; ++t) numbers.mask[static_cast<std::size_t>(t)] = 0;
-      const Problem<TestType> clean(numbers);
-      const Sample expected = clean.sample(clean.forward());
-      CHECK(expected.error() < bar<TestType>);
-      const TestType nan = kernels::test::stored<TestType>(NAN);
-      const auto row = static_cast<std::size_t>(width);
-      for (std::size_t i = 0; i < numbers.key.size(); ++i) {
-        if (numbers.mask[i / row] == 0) numbers.key[i] = numbers.values[i] = nan;
-      }
-      const std::vector<TestType> out = Problem<TestType>(numbers).forward();
-      CHECK(relative_rms(clean.sample(out).found, expected.expected) < bar<TestType>);
-      bool zero = true;
-      for (std::size_t i = 0; i < 131 * row; ++i) zero = zero && widen(out[i]) == 0;
-      CHECK(zero);
+      check_hidden_tokens<DevicePool>(
+          Numbers<TestType>({131, width, width, 2, 1, 1, true}, of(kind)));
     }
   }
 }
@@ -219,28 +205,18 @@ TEMPLATE_TEST_CASE("cuda prefix pool: pieces from a carry give the whole", "", f
   NEEDS_DEVICE();
   using T = TestType;
   for (const PoolQuery kind : pool_kinds) {
-    for (const Shape& shape :
-         {Shape{650, 7, 5, 1, 2}, Shape{650, 64, 64, 1, 1}, Shape{650, 70, 132, 1, 1}}) {
+    for (const Shape& shape : shapes_in_pieces) {
       if (slow<T> && (shape.latents > 7 || kind == PoolQuery::weights)) continue;
       const Problem<T> whole(Numbers<T>(shape, of(kind)));
       const std::size_t rows = static_cast<std::size_t>(shape.batch * shape.heads * shape.latents);
-      DeviceArray<T> out(whole.problem.out.size());
       DeviceArray<float> maximum(std::vector<float>(rows, -INFINITY));
       DeviceArray<float> normaliser{std::vector<float>(rows)};
       DeviceArray<float> sum(std::vector<float>(rows * static_cast<std::size_t>(shape.value_dim)));
-      std::int64_t begin = 0;
-      for (const std::int64_t count : {1, 1, 64, 3, 70, 500, 11}) {
-        auto sizes = whole.problem.sizes;
-        sizes.length = count;
-        auto arguments = whole.arguments(begin);
-        arguments.out = out.rows(shape.heads, shape.length, shape.value_dim);
-        arguments.out.data += begin * shape.value_dim;
+      const auto out = whole.forward_in_pieces(pieces, [&](auto& arguments) {
         arguments.carry = {maximum.data(), normaliser.data(), sum.data()};
-        Problem<T>::run(sizes, arguments);
-        begin += count;
-      }
+      });
       CAPTURE(shape.latents, shape.value_dim, static_cast<int>(kind));
-      CHECK(whole.sample(out.values()).error() < bar<T>);
+      CHECK(whole.sample(out).error() < bar<T>);
     }
   }
 }

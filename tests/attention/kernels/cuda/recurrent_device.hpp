@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "attention/conformance/tolerance.hpp"
 #include "tests/attention/kernels/cuda/device_array.hpp"
@@ -107,6 +108,25 @@ struct OnDevice {
     run(problem.sizes, a);
     return out.values();
   }
+  /// The same by so many tokens at a time; `carry` sets what the arguments continue from.
+  template <class Carry>
+  std::vector<T> forward_in_pieces(std::initializer_list<std::int64_t> pieces,
+                                   const Carry& carry) const {
+    const Shape& s = problem.shape;
+    DeviceArray<T> out(problem.out.size());
+    std::int64_t begin = 0;
+    for (const std::int64_t tokens : pieces) {
+      auto sizes = problem.sizes;
+      sizes.length = tokens;
+      auto a = arguments(begin);
+      a.out = out.rows(s.heads, s.length, s.value_dim);
+      a.out.data += begin * s.value_dim;
+      carry(a);
+      run(sizes, a);
+      begin += tokens;
+    }
+    return out.values();
+  }
   /// dLoss/dquery, dLoss/dkey and dLoss/dvalues.
   struct Gradients {
     std::vector<T> query, key, values;
@@ -185,6 +205,10 @@ inline const Shape gradient_shapes[] = {
     {63, 64, 64, 1, 1},  {64, 24, 40, 1, 2},  {129, 43, 61, 1, 1},          {200, 64, 64, 1, 1},
     {130, 80, 24, 1, 1}, {70, 24, 100, 2, 1}, {70, 32, 32, 4, 4},           {130, 128, 128, 1, 1},
     {600, 64, 64, 1, 1}, {600, 90, 80, 1, 1}, {1500, 32, 32, 1, 1, 1, true}};
+/// Of a length that `pieces` add up to.
+inline const Shape shapes_in_pieces[] = {
+    {650, 7, 5, 1, 2}, {650, 64, 64, 1, 1}, {650, 70, 132, 1, 1}};
+inline const std::initializer_list<std::int64_t> pieces = {1, 1, 64, 3, 70, 500, 11};
 constexpr Shape hidden_shape{300, 20, 24, 2, 1, 1, true};
 
 /// That gradients are in fact taken by chunks at the sizes that they should be, and no others: by
@@ -212,6 +236,33 @@ void check_ways(const typename Family<BFloat16>::Sizes& kind) {
   check(float{});
 }
 
+/// Sets keys and values of hidden tokens to NaN.
+template <template <class> class Family, class T>
+void fill_hidden_with_nan(Recurrent<Family, T>& numbers) {
+  for (std::vector<T>* const x : {&numbers.key, &numbers.values}) {
+    const std::size_t width = x->size() / numbers.mask.size();
+    for (std::size_t i = 0; i < x->size(); ++i) {
+      if (numbers.mask[i / width] == 0) (*x)[i] = kernels::test::stored<T>(NAN);
+    }
+  }
+}
+
+/// Tokens that are hidden are as if they were not there whatever they hold; the first sequence is
+/// all of them, and gives 0. With one head.
+template <template <class> class Device, template <class> class Family, class T>
+void check_hidden_tokens(Recurrent<Family, T> numbers) {
+  const Shape& s = numbers.shape;
+  std::fill_n(numbers.mask.begin(), s.length, std::uint8_t{0});
+  const OnDevice<Device, Family, T> clean(numbers);
+  const Sample expected = clean.sample(clean.forward());
+  CHECK(expected.error() < bar<T>);
+  fill_hidden_with_nan(numbers);
+  const std::vector<T> out = OnDevice<Device, Family, T>(numbers).forward();
+  CHECK(kernels::test::relative_rms(clean.sample(out).found, expected.expected) < bar<T>);
+  CHECK(std::all_of(out.begin(), out.begin() + s.length * s.value_dim,
+                    [](T y) { return widen(y) == 0; }));
+}
+
 /// Tokens that are hidden change nothing whatever they hold and get no gradient, at the start of a
 /// sequence too; and gradients are the same bits each time.
 template <template <class> class Device, template <class> class Family, class T>
@@ -221,14 +272,7 @@ void check_hidden_gradients(Recurrent<Family, T> numbers) {
   const OnDevice<Device, Family, T> clean(numbers);
   const auto expected = clean.gradients();
   CHECK(clean.gradient_error(expected) < bar<T>);
-  const auto hide = [&](std::vector<T>& x) {
-    const std::size_t width = x.size() / numbers.mask.size();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (numbers.mask[i / width] == 0) x[i] = kernels::test::stored<T>(NAN);
-    }
-  };
-  hide(numbers.key);
-  hide(numbers.values);
+  fill_hidden_with_nan(numbers);
   const auto found = OnDevice<Device, Family, T>(numbers).gradients();
   const auto same = [](const std::vector<T>& x, const std::vector<T>& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(),

@@ -4,6 +4,7 @@
 #include "core/result/machines.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/timed_cell.hpp"
 
 using namespace attnbench;
 using run::MergeChoices;
@@ -13,22 +14,10 @@ using Json = nlohmann::json;
 namespace {
 
 Json merge_cell(const std::string& id, double seconds) {
+  Json cell = test::timed_cell(id, "latte", seconds);
   const Json round = {{"median_seconds", seconds}, {"samples_seconds", {seconds}}};
-  return {{"id", id},
-          {"label", "latte"},
-          {"task", "kernel"},
-          {"task_label", "kernel"},
-          {"mechanism", "latte"},
-          {"options", Json::object()},
-          {"settings", {{"length", 1024}}},
-          {"status", "ok"},
-          {"primary", "forward"},
-          {"timing",
-           {{"forward",
-             {{"median_seconds", seconds},
-              {"low_seconds", seconds},
-              {"high_seconds", seconds},
-              {"rounds", {round}}}}}}};
+  cell["timing"]["forward"]["rounds"].push_back(round);
+  return cell;
 }
 
 /// A shard of three with these cells.
