@@ -8,10 +8,9 @@
 namespace attnbench::reports {
 
 /// `document`: {command, date, build, stamp, machine, mechanisms: [as in the catalogue], checks:
-/// [protocol::CheckedRow], growth: [{mechanism,
-/// implementation, quantity, claimed, measured?, tolerance, verdict, reason?}]}, `machine` with
-/// {devices: {WORD: card}} where the checks ran on one. What is absent is left out. Throws
-/// SchemaError.
+/// [protocol::CheckedRow], growth: [{mechanism, implementation, quantity, claimed, measured?,
+/// tolerance, verdict, reason?}]}, `machine` with {devices: {WORD: card}} where the checks ran on
+/// one. What is absent is left out. Throws SchemaError.
 std::string check_markdown(const result::Json& document);
 
 }  // namespace attnbench::reports

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string fixture_file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
 
 /// An interpreter that does what the test says in shell; $2 is the folder of figures, $6 the
 /// bundle.
@@ -64,7 +64,7 @@ TEST_CASE("results that were written earlier draw, read and compare as they are"
 
 TEST_CASE("a report without pictures has specifications, tables and a page", "[reports]") {
   const test::TemporaryFolder folder;
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", false));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", false));
   CHECK(report.messages.empty());
   CHECK(report.page == folder / "out/index.html");
   CHECK(report.figures.size() == 12);
@@ -86,7 +86,7 @@ TEST_CASE("a report without pictures has specifications, tables and a page", "[r
 
 TEST_CASE("the page says which device a word stands for", "[reports]") {
   const test::TemporaryFolder folder;
-  auto result = nlohmann::json::parse(test::read_file(fixture));
+  auto result = nlohmann::json::parse(test::read_file(fixture_file));
   result["attnbench"]["machine"]["devices"]["cuda"] = {
       {"name", "Example GPU"}, {"memory_bytes", 85899345920}, {"driver", "NVIDIA 1.2"}};
   test::write_file(folder / "result.json", result.dump());
@@ -101,7 +101,7 @@ TEST_CASE("the page says which device a word stands for", "[reports]") {
 TEST_CASE("the page asks nothing of the network", "[reports]") {
   const test::TemporaryFolder folder;
   const Interpreter interpreter(folder, "echo 'window.vegaEmbed=1; a=\"</script>\"; b=/</g' > $6");
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
   const std::string page = test::read_file(report.page);
   CHECK(holds(page, "window.vegaEmbed=1"));
   CHECK(holds(page, "\\u003c/script>\""));
@@ -118,7 +118,7 @@ TEST_CASE("the pictures that were made are on the page", "[reports]") {
       folder,
       "for f in $2/*.vl.json; do echo '<?xml?><svg>drawn</svg>' > ${f%.vl.json}.svg; done\n"
       "echo bundle > $6");
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
   CHECK(report.messages.empty());
   CHECK_THAT(test::read_file(report.page),
              Catch::Contains("<noscript><div class=\"still\" role=\"img\" aria-label=\"") &&
@@ -130,7 +130,7 @@ TEST_CASE("the pictures that were made are on the page", "[reports]") {
 TEST_CASE("without vl-convert the message says how to get it", "[reports]") {
   const test::TemporaryFolder folder;
   const Interpreter interpreter(folder, "exit 3");
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
   REQUIRE(report.messages.size() == 1);
   CHECK_THAT(report.messages[0], Catch::Contains("./attnbench --yes report") &&
                                      Catch::Contains("pip install vl-convert-python"));
@@ -140,7 +140,7 @@ TEST_CASE("without vl-convert the message says how to get it", "[reports]") {
 TEST_CASE("a missing interpreter is the same finding", "[reports]") {
   const test::TemporaryFolder folder;
   setenv("ATTNBENCH_PYTHON", (folder / "nowhere").c_str(), 1);
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
   unsetenv("ATTNBENCH_PYTHON");
   REQUIRE(report.messages.size() == 1);
   CHECK_THAT(report.messages[0], Catch::Contains("pip install vl-convert-python"));
@@ -149,7 +149,7 @@ TEST_CASE("a missing interpreter is the same finding", "[reports]") {
 TEST_CASE("the renderer's complaints are passed on", "[reports]") {
   const test::TemporaryFolder folder;
   const Interpreter interpreter(folder, "echo first >&2; echo 'kernel.vl.json: bad' >&2; exit 1");
-  const auto report = reports::write_report({fixture}, options_of(folder / "out", true));
+  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
   REQUIRE(report.messages.size() == 1);
   CHECK(report.messages[0] == "not all pictures were made: kernel.vl.json: bad");
 }
@@ -161,10 +161,10 @@ TEST_CASE("a second report replaces the files of the first, and nobody else's", 
   test::write_file(out / "figures/mine.svg", "mine");
   test::write_file(out / "figures/mine.txt", "mine");
   // An earlier report had more figures.
-  const auto first = reports::write_report({fixture, fixture}, options_of(out, false));
+  const auto first = reports::write_report({fixture_file, fixture_file}, options_of(out, false));
   test::write_file(first.figures.back(), "{\"edited\": 1}");
   const std::size_t before = first.figures.size();
-  const auto second = reports::write_report({fixture}, options_of(out, false));
+  const auto second = reports::write_report({fixture_file}, options_of(out, false));
   CHECK(second.figures.size() < before);
   CHECK_FALSE(fs::exists(first.figures.front()));
   CHECK(test::read_file(first.figures.back()) == "{\"edited\": 1}");
@@ -178,24 +178,25 @@ TEST_CASE("a report refuses to replace what it did not write", "[reports]") {
   fs::create_directories(out / "tables");
   test::write_file(out / "index.html", "mine");
   test::write_file(out / "tables/result.csv", "mine");
-  CHECK_THROWS_WITH(reports::write_report({fixture}, options_of(out, false)),
+  CHECK_THROWS_WITH(reports::write_report({fixture_file}, options_of(out, false)),
                     Catch::Contains("index.html, tables/result.csv") && Catch::Contains("--force"));
   CHECK(test::read_file(out / "index.html") == "mine");
   CHECK(test::read_file(out / "tables/result.csv") == "mine");
   CHECK_FALSE(fs::exists(out / "tables/result.md"));
   reports::ReportOptions forced = options_of(out, false);
   forced.force = true;
-  const auto report = reports::write_report({fixture}, forced);
+  const auto report = reports::write_report({fixture_file}, forced);
   CHECK(test::read_file(report.page) != "mine");
   // Ours by now; but not once somebody worked on it.
-  reports::write_report({fixture}, options_of(out, false));
+  reports::write_report({fixture_file}, options_of(out, false));
   test::write_file(out / "index.html", test::read_file(report.page) + "<!-- my notes -->");
-  CHECK_THROWS_AS(reports::write_report({fixture}, options_of(out, false)), UsageFailure);
+  CHECK_THROWS_AS(reports::write_report({fixture_file}, options_of(out, false)), UsageFailure);
 }
 
 TEST_CASE("several results are sections of one page, none overwriting another", "[reports]") {
   const test::TemporaryFolder folder;
-  const auto report = reports::write_report({fixture, fixture}, options_of(folder / "out", false));
+  const auto report =
+      reports::write_report({fixture_file, fixture_file}, options_of(folder / "out", false));
   CHECK(report.figures.size() == 24);
   const std::string page = test::read_file(report.page);
   CHECK(holds(page, "id=\"result-0\""));
@@ -206,7 +207,7 @@ TEST_CASE("several results are sections of one page, none overwriting another", 
 
 TEST_CASE("a result's own folder is the default", "[reports]") {
   const test::TemporaryFolder folder;
-  fs::copy_file(fixture, folder / "result.json");
+  fs::copy_file(fixture_file, folder / "result.json");
   reports::ReportOptions options;
   options.render = false;
   const auto report = reports::write_report({folder.path()}, options);
@@ -218,6 +219,6 @@ TEST_CASE("a result's own folder is the default", "[reports]") {
 TEST_CASE("a folder that cannot be made is the environment's fault", "[reports]") {
   const test::TemporaryFolder folder;
   test::write_file(folder / "file", "");
-  CHECK_THROWS_AS(reports::write_report({fixture}, options_of(folder / "file/out", false)),
+  CHECK_THROWS_AS(reports::write_report({fixture_file}, options_of(folder / "file/out", false)),
                   EnvironmentFailure);
 }

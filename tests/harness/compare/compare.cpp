@@ -28,7 +28,7 @@ Json result_of(const std::vector<double>& medians, const std::vector<double>& pr
             {"cells", Json::array({cell})}}}};
 }
 
-const std::vector<double> steady{0.01, 0.01, 0.01};
+const std::vector<double> steady_probes{0.01, 0.01, 0.01};
 
 Verdict verdict_of(const Json& base, const Json& changed) {
   const auto comparison = compare::compare(base, changed);
@@ -39,8 +39,8 @@ Verdict verdict_of(const Json& base, const Json& changed) {
 }  // namespace
 
 TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]") {
-  const Json base = result_of({1.00, 1.01, 0.99}, steady);
-  const Json slower = result_of({1.10, 1.12, 1.09}, steady);
+  const Json base = result_of({1.00, 1.01, 0.99}, steady_probes);
+  const Json slower = result_of({1.10, 1.12, 1.09}, steady_probes);
   CHECK(verdict_of(base, slower) == Verdict::slow);
   CHECK(verdict_of(slower, base) == Verdict::fast);
   const auto pair = compare::compare(base, slower).pairs[0];
@@ -54,15 +54,15 @@ TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]
 }
 
 TEST_CASE("narrow intervals around 1 are SAME, wide ones UNCLEAR", "[compare]") {
-  CHECK(verdict_of(result_of({1.00, 1.01, 0.99}, steady), result_of({1.0, 1.0, 1.01}, steady)) ==
-        Verdict::same);
-  CHECK(verdict_of(result_of({1.00, 1.10, 0.90}, steady), result_of({1.0, 1.1, 0.95}, steady)) ==
-        Verdict::unclear);
+  CHECK(verdict_of(result_of({1.00, 1.01, 0.99}, steady_probes),
+                   result_of({1.0, 1.0, 1.01}, steady_probes)) == Verdict::same);
+  CHECK(verdict_of(result_of({1.00, 1.10, 0.90}, steady_probes),
+                   result_of({1.0, 1.1, 0.95}, steady_probes)) == Verdict::unclear);
 }
 
 TEST_CASE("disjoint intervals within the margin are not SLOW", "[compare]") {
-  const auto pair = compare::compare(result_of({1.000, 1.001, 1.002}, steady),
-                                     result_of({1.020, 1.021, 1.050}, steady))
+  const auto pair = compare::compare(result_of({1.000, 1.001, 1.002}, steady_probes),
+                                     result_of({1.020, 1.021, 1.050}, steady_probes))
                         .pairs[0];
   CHECK(pair.verdict == Verdict::unclear);
   CHECK(pair.disjoint);
@@ -70,7 +70,7 @@ TEST_CASE("disjoint intervals within the margin are not SLOW", "[compare]") {
 }
 
 TEST_CASE("a machine that ran slower as a whole is no SLOW", "[compare]") {
-  const auto pair = compare::compare(result_of({1.00, 1.01, 0.99}, steady),
+  const auto pair = compare::compare(result_of({1.00, 1.01, 0.99}, steady_probes),
                                      result_of({1.20, 1.21, 1.19}, {0.012, 0.012, 0.012}))
                         .pairs[0];
   CHECK(pair.verdict == Verdict::unclear);
@@ -79,10 +79,10 @@ TEST_CASE("a machine that ran slower as a whole is no SLOW", "[compare]") {
 }
 
 TEST_CASE("too few rounds and other machines allow no verdict", "[compare]") {
-  const Json base = result_of({1.00, 1.01, 0.99}, steady);
+  const Json base = result_of({1.00, 1.01, 0.99}, steady_probes);
   const Json few = result_of({2.0, 2.0}, {0.01, 0.01});
   CHECK(verdict_of(base, few) == Verdict::unclear);
-  Json elsewhere = result_of({2.0, 2.0, 2.0}, steady);
+  Json elsewhere = result_of({2.0, 2.0, 2.0}, steady_probes);
   CHECK(verdict_of(base, elsewhere) == Verdict::slow);
   SECTION("another host") { elsewhere["attnbench"]["machine"]["host"] = "other"; }
   SECTION("other threads") { elsewhere["attnbench"]["run"]["threads"] = 4; }
@@ -93,7 +93,7 @@ TEST_CASE("too few rounds and other machines allow no verdict", "[compare]") {
 
 TEST_CASE("another device under the same word allows no verdict", "[compare]") {
   const auto on = [](const Json& devices) {
-    Json result = result_of({1.00, 1.01, 0.99}, steady);
+    Json result = result_of({1.00, 1.01, 0.99}, steady_probes);
     result["attnbench"]["machine"]["devices"] = devices;
     return result;
   };
@@ -101,11 +101,11 @@ TEST_CASE("another device under the same word allows no verdict", "[compare]") {
   CHECK(compare::one_machine(on(one), on(one)));
   CHECK_FALSE(compare::one_machine(on(one), on({{"cuda", {{"name", "other"}}}})));
   CHECK(compare::one_machine(on(one), on({{"cuda:1", {{"name", "other"}}}})));
-  CHECK(compare::one_machine(on(one), result_of({1.00, 1.01, 0.99}, steady)));
+  CHECK(compare::one_machine(on(one), result_of({1.00, 1.01, 0.99}, steady_probes)));
 }
 
 TEST_CASE("cells of one side only are NEW or GONE", "[compare]") {
-  const Json base = result_of({1, 1, 1}, steady);
+  const Json base = result_of({1, 1, 1}, steady_probes);
   Json other = base;
   other["attnbench"]["cells"][0]["id"] = "b";
   const auto comparison = compare::compare(base, other);
@@ -116,7 +116,7 @@ TEST_CASE("cells of one side only are NEW or GONE", "[compare]") {
 }
 
 TEST_CASE("a cell that lost its time says why", "[compare]") {
-  const Json base = result_of({1, 1, 1}, steady);
+  const Json base = result_of({1, 1, 1}, steady_probes);
   Json broken = base;
   broken["attnbench"]["cells"][0].erase("timing");
   broken["attnbench"]["cells"][0].erase("primary");
@@ -154,8 +154,8 @@ TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compa
 }
 
 TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
-  const Json base = result_of({1.00, 1.01, 0.99}, steady);
-  Json changed = result_of({2.0, 2.0, 2.0}, steady);
+  const Json base = result_of({1.00, 1.01, 0.99}, steady_probes);
+  Json changed = result_of({2.0, 2.0, 2.0}, steady_probes);
   changed["attnbench"]["cells"][0]["status"] = "disturbed";
   for (const auto& [one, other] : {std::pair{base, changed}, std::pair{changed, base}}) {
     const auto pair = compare::compare(one, other).pairs.at(0);
@@ -169,7 +169,7 @@ TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
 }
 
 TEST_CASE("differences of provenance are shown", "[compare]") {
-  const Json base = result_of({1, 1, 1}, steady);
+  const Json base = result_of({1, 1, 1}, steady_probes);
   Json other = base;
   other["attnbench"]["run"]["seed"] = 2;
   other["attnbench"]["provenance"]["binary"] = "ff";
@@ -182,8 +182,8 @@ TEST_CASE("the share of disjoint intervals stands beside what chance gives", "[c
   CHECK(compare::disjoint_by_chance(3, 3) == Approx(0.1));
   CHECK(compare::disjoint_by_chance(5, 5) == Approx(2.0 / 252));
   CHECK(compare::disjoint_by_chance(1, 1) == Approx(1.0));
-  const auto comparison = compare::compare(result_of({1.00, 1.01, 0.99}, steady),
-                                           result_of({1.10, 1.12, 1.09}, steady));
+  const auto comparison = compare::compare(result_of({1.00, 1.01, 0.99}, steady_probes),
+                                           result_of({1.10, 1.12, 1.09}, steady_probes));
   CHECK(comparison.timed == 1);
   CHECK(comparison.disjoint == 1);
   CHECK(comparison.disjoint_by_chance == Approx(0.1));

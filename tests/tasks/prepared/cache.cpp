@@ -48,16 +48,6 @@ std::vector<std::int64_t> tokens_of(const Cache& cache, std::uint64_t row, int t
   return tokens;
 }
 
-std::filesystem::path listops_cache(const TemporaryFolder& folder, std::uint32_t rows = 1'500) {
-  ListOpsRules rules;
-  rules.length_minimum = 4;
-  rules.length_maximum = 40;
-  rules.rows = {rows, 20, 20};
-  ListOpsGenerator generator(rules);
-  prepare(generator, folder / "listops.lra");
-  return folder / "listops.lra";
-}
-
 /// `file` with the byte at `position` changed.
 void damage(const std::filesystem::path& file, std::size_t position) {
   std::string bytes = read_file(file);

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ListOpsRules rules_of(std::uint32_t rows, std::uint64_t seed = 0) {
+ListOpsRules listops_rules(std::uint32_t rows, std::uint64_t seed = 0) {
   ListOpsRules rules;
   rules.length_minimum = 4;
   rules.length_maximum = 60;
@@ -46,7 +46,7 @@ void interrupt(const fs::path& file, const ListOpsRules& rules, std::uint64_t st
 class FailingSource final : public RowSource {
  public:
   explicit FailingSource(std::uint64_t fails_at, bool any_order)
-      : generator_(rules_of(5'000)), fails_at_(fails_at), any_order_(any_order) {}
+      : generator_(listops_rules(5'000)), fails_at_(fails_at), any_order_(any_order) {}
   const Description& description() const override { return generator_.description(); }
   std::uint64_t rows() const override { return generator_.rows(); }
   std::uint64_t cache_bytes() const override { return generator_.cache_bytes(); }
@@ -72,7 +72,7 @@ std::size_t files_in(const fs::path& folder) {
 TEST_CASE("an interrupted preparation resumes and gives the file of an unbroken one",
           "[lra][prepare]") {
   const TemporaryFolder folder;
-  const ListOpsRules rules = rules_of(7'000);
+  const ListOpsRules rules = listops_rules(7'000);
   ListOpsGenerator generator(rules);
   prepare(generator, folder / "whole.lra");
   const std::string whole = read_file(folder / "whole.lra");
@@ -103,7 +103,7 @@ TEST_CASE("an interrupted preparation resumes and gives the file of an unbroken 
 
 TEST_CASE("a damaged block of a part is made again, with all behind it", "[lra][prepare]") {
   const TemporaryFolder folder;
-  ListOpsGenerator generator(rules_of(4'000));
+  ListOpsGenerator generator(listops_rules(4'000));
   prepare(generator, folder / "whole.lra");
   const std::string whole = read_file(folder / "whole.lra");
   std::string part = whole;
@@ -116,10 +116,10 @@ TEST_CASE("a damaged block of a part is made again, with all behind it", "[lra][
 
 TEST_CASE("a part of other data is begun anew", "[lra][prepare]") {
   const TemporaryFolder folder;
-  ListOpsGenerator before(rules_of(2'000, 1));
+  ListOpsGenerator before(listops_rules(2'000, 1));
   prepare(before, folder / "before.lra");
   fs::rename(folder / "before.lra", folder / "file.lra.part");
-  ListOpsGenerator now(rules_of(2'000, 2));
+  ListOpsGenerator now(listops_rules(2'000, 2));
   CHECK(prepare(now, folder / "file.lra").resumed_rows == 0);
   prepare(now, folder / "whole.lra");
   CHECK(read_file(folder / "file.lra") == read_file(folder / "whole.lra"));
@@ -175,7 +175,7 @@ TEST_CASE("progress tells rows, rate and time left, and what was there before do
   CHECK(progress.seconds_left() < 0);
 
   const TemporaryFolder folder;
-  ListOpsGenerator generator(rules_of(1'000));
+  ListOpsGenerator generator(listops_rules(1'000));
   std::vector<std::uint64_t> done;
   PrepareOptions options;
   options.progress = [&](const Progress& now) {
@@ -191,11 +191,11 @@ TEST_CASE("progress tells rows, rate and time left, and what was there before do
 
 TEST_CASE("finished files are not made again, other files are not overwritten", "[lra][prepare]") {
   const TemporaryFolder folder;
-  ListOpsGenerator generator(rules_of(1'000));
+  ListOpsGenerator generator(listops_rules(1'000));
   prepare(generator, folder / "file.lra");
   const std::string before = read_file(folder / "file.lra");
   CHECK(prepare(generator, folder / "file.lra").already_there);
-  ListOpsGenerator other(rules_of(1'000, 9));
+  ListOpsGenerator other(listops_rules(1'000, 9));
   CHECK(says(refusal([&] { prepare(other, folder / "file.lra"); }),
              {"file.lra", "data_seed 0, not 9", "remove it first"}));
   CHECK(read_file(folder / "file.lra") == before);
@@ -230,7 +230,7 @@ TEST_CASE("disk space is asked for first", "[lra][prepare]") {
 
 TEST_CASE("a write that fails is said, and leaves nothing behind", "[lra][prepare]") {
   const TemporaryFolder folder;
-  ListOpsGenerator generator(rules_of(5'000));
+  ListOpsGenerator generator(listops_rules(5'000));
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{50'000, before.rlim_max};
@@ -245,7 +245,7 @@ TEST_CASE("a write that fails is said, and leaves nothing behind", "[lra][prepar
 
 TEST_CASE("two processes do not prepare one file", "[lra][prepare]") {
   const TemporaryFolder folder;
-  ListOpsGenerator generator(rules_of(1'000));
+  ListOpsGenerator generator(listops_rules(1'000));
   const int other = ::open((folder / "file.lra.part").c_str(), O_RDWR | O_CREAT, 0644);
   REQUIRE(::flock(other, LOCK_EX) == 0);
   CHECK(says(refusal([&] { prepare(generator, folder / "file.lra"); }), {"another process"}));

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "tasks/lra/data/listops.hpp"
+#include "tasks/prepared/prepare.hpp"
 #include "tasks/prepared/rows.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -118,5 +120,17 @@ inline double cpu_seconds_since(std::clock_t began) {
 
 /// Whether full counts are wanted: ATTNBENCH_LRA_FULL=1, minutes in place of seconds.
 inline bool full_counts() { return std::getenv("ATTNBENCH_LRA_FULL") != nullptr; }
+
+/// Prepared short ListOps, with so many rows to train on and 20 of the other splits each.
+inline std::filesystem::path listops_cache(const TemporaryFolder& folder,
+                                           std::uint32_t rows = 1'500) {
+  tasks::lra::ListOpsRules rules;
+  rules.length_minimum = 4;
+  rules.length_maximum = 40;
+  rules.rows = {rows, 20, 20};
+  tasks::lra::ListOpsGenerator generator(rules);
+  tasks::prepared::prepare(generator, folder / "listops.lra");
+  return folder / "listops.lra";
+}
 
 }  // namespace attnbench::test

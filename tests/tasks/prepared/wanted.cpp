@@ -13,16 +13,6 @@ using namespace attnbench::test;
 
 namespace {
 
-std::filesystem::path listops_cache(const TemporaryFolder& folder, std::uint32_t rows) {
-  ListOpsRules rules;
-  rules.length_minimum = 4;
-  rules.length_maximum = 40;
-  rules.rows = {rows, 20, 20};
-  ListOpsGenerator generator(rules);
-  prepare(generator, folder / "listops.lra");
-  return folder / "listops.lra";
-}
-
 /// The settings of a task, those of `said` apart from their defaults.
 Options settings_of(const DataTask& task, const std::map<std::string, OptionValue>& said = {}) {
   return Options::resolve(task.settings, said);

@@ -55,7 +55,7 @@ std::map<std::string, std::string> idx_files() {
           {"t10k-labels-idx1-ubyte.gz", gzipped(idx_labels({1, 2}))}};
 }
 
-ImageRules rules_of(int side, std::uint32_t hold_out = 0) {
+ImageRules image_rules(int side, std::uint32_t hold_out = 0) {
   ImageRules rules;
   rules.side = side;
   rules.hold_out = hold_out;
@@ -68,7 +68,7 @@ std::string refused_idx(const std::map<std::string, std::string>& instead) {
   auto files = idx_files();
   for (const auto& [name, content] : instead) files[name + ".gz"] = content;
   write_files(folder.path(), files);
-  return refusal([&] { read_fashion_mnist(folder.path(), rules_of(28)); });
+  return refusal([&] { read_fashion_mnist(folder.path(), image_rules(28)); });
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ TEST_CASE("CIFAR-10 becomes grey by each of three formulas", "[lra][images]") {
   for (const auto& [grey, white] :
        {std::pair("tensorflow", 255), std::pair("floor", 254), std::pair("pillow", 255)}) {
     INFO(grey);
-    ImageRules rules = rules_of(32);
+    ImageRules rules = image_rules(32);
     rules.grey = grey;
     const std::vector<Row> rows = rows_of(*read_cifar10(folder.path(), rules));
     REQUIRE(rows.size() == 12);
@@ -92,7 +92,7 @@ TEST_CASE("CIFAR-10 becomes grey by each of three formulas", "[lra][images]") {
     CHECK(std::count_if(rows.begin(), rows.end(),
                         [](const Row& row) { return row.split == Split::test; }) == 2);
   }
-  ImageRules rules = rules_of(32);
+  ImageRules rules = image_rules(32);
   rules.grey = "blue";
   CHECK(says(refusal([&] { read_cifar10(folder.path(), rules); }), {"grey is blue", "pillow"}));
 }
@@ -104,7 +104,7 @@ TEST_CASE("CIFAR-10 comes from its archive, too, and rows are held out by a seed
   std::vector<TarMember> members;
   for (const auto& [name, content] : cifar_files()) members.push_back({name, content, ""});
   write_tar_gz(folder / "cifar-10-binary.tar.gz", members);
-  const auto packed = read_cifar10(folder / "cifar-10-binary.tar.gz", rules_of(32, 4));
+  const auto packed = read_cifar10(folder / "cifar-10-binary.tar.gz", image_rules(32, 4));
   std::array<int, 3> of_split{};
   for (const Row& row : rows_of(*packed)) ++of_split[static_cast<std::size_t>(row.split)];
   CHECK(of_split == std::array<int, 3>{6, 4, 2});
@@ -116,7 +116,7 @@ TEST_CASE("batches of CIFAR-10 that are not whole are refused", "[lra][images]")
     auto files = cifar_files();
     files["cifar-10-batches-bin/" + name] = content;
     write_files(folder.path(), files);
-    return refusal([&] { read_cifar10(folder.path(), rules_of(32)); });
+    return refusal([&] { read_cifar10(folder.path(), image_rules(32)); });
   };
   CHECK(says(refused("data_batch_3.bin", record(1, 2, 3, 4) + "x"),
              {"data_batch_3.bin", "3074 bytes", "whole records of 3073"}));
@@ -126,17 +126,17 @@ TEST_CASE("batches of CIFAR-10 that are not whole are refused", "[lra][images]")
   auto files = cifar_files();
   files.erase("cifar-10-batches-bin/test_batch.bin");
   write_files(folder / "five", files);
-  CHECK(says(refusal([&] { read_cifar10(folder / "five", rules_of(32)); }),
+  CHECK(says(refusal([&] { read_cifar10(folder / "five", image_rules(32)); }),
              {"test_batch.bin is missing"}));
   write_files(folder / "python", {{"cifar-10-batches-py/data_batch_1", "pickled"}});
-  CHECK(says(refusal([&] { read_cifar10(folder / "python", rules_of(32)); }),
+  CHECK(says(refusal([&] { read_cifar10(folder / "python", image_rules(32)); }),
              {"expected data_batch_1.bin", "binary version", "data_batch_1"}));
 }
 
 TEST_CASE("IDX images are read whole, padded to 32 and halved to 14", "[lra][images]") {
   const TemporaryFolder folder;
   write_files(folder.path(), idx_files());
-  const std::vector<Row> whole = rows_of(*read_fashion_mnist(folder.path(), rules_of(28)));
+  const std::vector<Row> whole = rows_of(*read_fashion_mnist(folder.path(), image_rules(28)));
   REQUIRE(whole.size() == 6);
   REQUIRE(whole[1].tokens.size() == 784);
   CHECK(whole[1].tokens[0] == 1);
@@ -144,19 +144,19 @@ TEST_CASE("IDX images are read whole, padded to 32 and halved to 14", "[lra][ima
   CHECK(whole[1].label == 9);
   CHECK(whole[4].split == Split::test);
 
-  const std::vector<Row> padded = rows_of(*read_fashion_mnist(folder.path(), rules_of(32)));
+  const std::vector<Row> padded = rows_of(*read_fashion_mnist(folder.path(), image_rules(32)));
   REQUIRE(padded[1].tokens.size() == 1024);
   CHECK(padded[1].tokens[2 * 32 + 2] == whole[1].tokens[0]);
   CHECK(padded[1].tokens[29 * 32 + 29] == whole[1].tokens[783]);
   CHECK(padded[1].tokens[1 * 32 + 2] == 0);
   CHECK(padded[1].tokens[2 * 32 + 30] == 0);
 
-  const std::vector<Row> halved = rows_of(*read_fashion_mnist(folder.path(), rules_of(14)));
+  const std::vector<Row> halved = rows_of(*read_fashion_mnist(folder.path(), image_rules(14)));
   REQUIRE(halved[0].tokens.size() == 196);
   CHECK(halved[0].tokens[0] == (0 + 1 + 28 + 29 + 2) / 4);
   CHECK(halved[0].tokens[1] == (2 + 3 + 30 + 31 + 2) / 4);
   CHECK(halved[0].tokens[14] == (56 + 57 + 84 + 85 + 2) / 4);
-  CHECK(says(refusal([&] { read_fashion_mnist(folder.path(), rules_of(16)); }),
+  CHECK(says(refusal([&] { read_fashion_mnist(folder.path(), image_rules(16)); }),
              {"side is 16", "14"}));
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("Debian's Fashion-MNIST is read whole", "[lra][images]") {
     return;
   }
   const TemporaryFolder folder;
-  ImageRules rules = rules_of(28, 5'000);
+  ImageRules rules = image_rules(28, 5'000);
   const auto source = read_fashion_mnist(fashion_mnist_folder, rules);
   REQUIRE(source->rows() == 70'000);
   const PrepareResult result = prepare(*source, folder / "fashion.lra");

@@ -62,7 +62,7 @@ Statistics statistics_of(const PathfinderRules& rules) {
   return all;
 }
 
-PathfinderRules rules_of(int side, const char* difficulty, std::uint32_t images) {
+PathfinderRules pathfinder_rules(int side, const char* difficulty, std::uint32_t images) {
   PathfinderRules rules;
   rules.side = side;
   rules.difficulty = difficulty;
@@ -75,7 +75,7 @@ PathfinderRules rules_of(int side, const char* difficulty, std::uint32_t images)
 // The figures are those of the original generator (lra.md 5.4).
 TEST_CASE("hard Pathfinder images of 32 pixels have the statistics of the original",
           "[lra][pathfinder][statistics]") {
-  const Statistics found = statistics_of(rules_of(32, "hard", 5'000));
+  const Statistics found = statistics_of(pathfinder_rules(32, "hard", 5'000));
   CHECK(found.zeros == Approx(0.659).margin(0.01));
   CHECK(found.level.mean() == Approx(20.2).margin(0.7));
   CHECK(found.level.deviation() == Approx(51.1).margin(0.7));
@@ -90,21 +90,21 @@ TEST_CASE("hard Pathfinder images of 32 pixels have the statistics of the origin
 
 TEST_CASE("the other difficulties and sizes are those of the original, too",
           "[lra][pathfinder][statistics]") {
-  const Statistics easy = statistics_of(rules_of(32, "easy", 2'000));
+  const Statistics easy = statistics_of(pathfinder_rules(32, "easy", 2'000));
   CHECK(easy.zeros == Approx(0.772).margin(0.01));
   CHECK(easy.level.mean() == Approx(13.0).margin(0.7));
   CHECK(easy.distractors.mean() == Approx(3.3).margin(0.2));
-  const Statistics middle = statistics_of(rules_of(32, "intermediate", 2'000));
+  const Statistics middle = statistics_of(pathfinder_rules(32, "intermediate", 2'000));
   CHECK(middle.zeros == Approx(0.733).margin(0.01));
   CHECK(middle.distractors.mean() == Approx(1.8).margin(0.15));
-  const Statistics large = statistics_of(rules_of(256, "hard", 60));
+  const Statistics large = statistics_of(pathfinder_rules(256, "hard", 60));
   CHECK(large.zeros == Approx(0.961).margin(0.01));
   CHECK(large.distractors.mean() > 6.8);
 }
 
 TEST_CASE("without the original's quirk every orientation is there",
           "[lra][pathfinder][statistics]") {
-  PathfinderRules rules = rules_of(32, "hard", 1'000);
+  PathfinderRules rules = pathfinder_rules(32, "hard", 1'000);
   rules.compat = false;
   const Statistics found = statistics_of(rules);
   CHECK(found.zeros == Approx(0.549).margin(0.015));
@@ -113,7 +113,7 @@ TEST_CASE("without the original's quirk every orientation is there",
 }
 
 TEST_CASE("an image is stretched to all levels and made alone", "[lra][pathfinder]") {
-  PathfinderRules rules = rules_of(32, "hard", 40);
+  PathfinderRules rules = pathfinder_rules(32, "hard", 40);
   rules.rows.validation = 40;
   const PathfinderGenerator generator(rules);
   const PathfinderGenerator again(rules);
@@ -131,16 +131,17 @@ TEST_CASE("an image is stretched to all levels and made alone", "[lra][pathfinde
 }
 
 TEST_CASE("Pathfinder rules that are not offered are refused", "[lra][pathfinder]") {
-  CHECK(says(refusal([] { PathfinderGenerator(rules_of(48, "hard", 1)); }), {"side is 48", "32"}));
-  CHECK(says(refusal([] { PathfinderGenerator(rules_of(32, "harder", 1)); }),
+  CHECK(says(refusal([] { PathfinderGenerator(pathfinder_rules(48, "hard", 1)); }),
+             {"side is 48", "32"}));
+  CHECK(says(refusal([] { PathfinderGenerator(pathfinder_rules(32, "harder", 1)); }),
              {"difficulty is harder", "intermediate"}));
-  CHECK(says(refusal([] { PathfinderGenerator(rules_of(32, "hard", 0)); }), {"no rows"}));
+  CHECK(says(refusal([] { PathfinderGenerator(pathfinder_rules(32, "hard", 0)); }), {"no rows"}));
 }
 
 TEST_CASE("hard Pathfinder images of 32 pixels are prepared fast enough",
           "[lra][pathfinder][rate]") {
   const TemporaryFolder folder;
-  PathfinderGenerator generator(rules_of(32, "hard", full_counts() ? 200'000 : 4'000));
+  PathfinderGenerator generator(pathfinder_rules(32, "hard", full_counts() ? 200'000 : 4'000));
   PrepareOptions options;
   options.threads = 2;
   const std::clock_t began = std::clock();
@@ -159,7 +160,7 @@ TEST_CASE("a contact sheet of each size", "[.sheet]") {
   REQUIRE(folder != nullptr);
   for (const int side : {32, 64, 128, 256}) {
     const TemporaryFolder scratch;
-    PathfinderGenerator generator(rules_of(side, "hard", 24));
+    PathfinderGenerator generator(pathfinder_rules(side, "hard", 24));
     prepare(generator, scratch / "p.lra");
     const Cache cache(scratch / "p.lra");
     write_contact_sheet(

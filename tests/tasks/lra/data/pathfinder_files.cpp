@@ -43,8 +43,8 @@ std::map<std::string, std::string> set_of(const std::string& folder) {
 
 const std::string hard = "pathfinder32/curv_contour_length_14/";
 
-std::string refused(const std::map<std::string, std::string>& files,
-                    const PathfinderFileRules& rules = {}) {
+std::string refused_files(const std::map<std::string, std::string>& files,
+                          const PathfinderFileRules& rules = {}) {
   const TemporaryFolder folder;
   write_files(folder.path(), files);
   return refusal([&] { rows_of(*read_pathfinder(folder.path(), rules)); });
@@ -170,27 +170,27 @@ TEST_CASE("metadata are text or arrays of strings", "[lra][pathfinder_files]") {
 }
 
 TEST_CASE("Pathfinder sets that are not whole are refused", "[lra][pathfinder_files]") {
-  CHECK(refused(set_of(hard)).empty());
+  CHECK(refused_files(set_of(hard)).empty());
   auto files = set_of(hard);
   files.erase(hard + "imgs/1/sample_4.png");
-  CHECK(says(refused(files), {"imgs/1/sample_4.png", "missing"}));
+  CHECK(says(refused_files(files), {"imgs/1/sample_4.png", "missing"}));
   files = set_of(hard);
   files[hard + "imgs/0/sample_77.png"] = png_of(1);
-  CHECK(says(refused(files), {"imgs/0/sample_77.png", "no line in metadata/0.npy"}));
+  CHECK(says(refused_files(files), {"imgs/0/sample_77.png", "no line in metadata/0.npy"}));
   files = set_of(hard);
   files[hard + "imgs/0/sample_3.png"] = "";
-  CHECK(says(refused(files), {"imgs/0/sample_3.png", "no bytes", "get it again"}));
+  CHECK(says(refused_files(files), {"imgs/0/sample_3.png", "no bytes", "get it again"}));
   files = set_of(hard);
   files[hard + "imgs/0/sample_3.png"] = png_of(1, 64);
-  CHECK(says(refused(files), {"imgs/0/sample_3.png", "64 x 64", "32 x 32"}));
+  CHECK(says(refused_files(files), {"imgs/0/sample_3.png", "64 x 64", "32 x 32"}));
   files = set_of(hard);
   files[hard + "metadata/1.npy"] += line(1, 3, 0);
-  CHECK(says(refused(files), {"metadata/1.npy", "line 11", "twice"}));
-  CHECK(says(refused({{"photo.png", "x"}}),
+  CHECK(says(refused_files(files), {"metadata/1.npy", "line 11", "twice"}));
+  CHECK(says(refused_files({{"photo.png", "x"}}),
              {"expected imgs/K/sample_I.png", "pathfinder32/curv_contour_length_14", "photo.png"}));
   PathfinderFileRules rules;
   rules.difficulty = "hardest";
-  CHECK(says(refused(set_of(hard), rules), {"difficulty is hardest"}));
+  CHECK(says(refused_files(set_of(hard), rules), {"difficulty is hardest"}));
 }
 
 TEST_CASE("the empty PNG of the published easy set is skipped and named",
