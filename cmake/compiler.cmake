@@ -58,7 +58,8 @@ function(attnbench_reuse_header target from)
 endfunction()
 
 # attnbench_unite(TARGET): with ATTNBENCH_UNITY its files are compiled eight at a time, since an empty
-# file with LibTorch's headers costs 2.8 CPU seconds. Files of one target must not define the same name
+# file with LibTorch's headers costs 2.8 CPU seconds, and one of tests what it repeats of Catch's and
+# JSON's templates. Files of one target must not define the same name
 # in an anonymous namespace.
 function(attnbench_unite target)
   if(ATTNBENCH_UNITY)

@@ -11,11 +11,12 @@ namespace {
 /// GPT-2's: small enough that a tied head starts near the uniform distribution.
 constexpr double embedding_deviation = 0.02;
 
-bool has_latent_stream(const Mechanism& mechanism) {
+/// 0 = it has no stream of latents.
+std::int64_t latent_tokens(const Mechanism& mechanism) {
   for (const Role& role : mechanism.roles()) {
-    if (role.source == Source::latent_stream) return true;
+    if (role.source == Source::latent_stream) return mechanism.shape_of(role)[2];
   }
-  return false;
+  return 0;
 }
 
 /// [B, H, L, w] as [B, L, H * w]; a stream of [B, L, C] is returned as it is.
@@ -33,7 +34,7 @@ Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<Normalise>(options.norm, problem));
   };
-  const bool stream = mechanism && has_latent_stream(*mechanism);
+  const bool stream = mechanism && latent_tokens(*mechanism) > 0;
   if (mechanism) {
     layer_ = register_module(
         "attention",
@@ -134,11 +135,9 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
   } else if (options.positions == Positions::sinusoidal) {
     positions_ = sinusoids(problem, 0, problem.length);
   }
-  if (has_latent_stream(*first)) {
+  if (const std::int64_t latents = latent_tokens(*first); latents > 0) {
     latents_ = register_parameter(
-        "latents",
-        draw_normal(seed, "latents", {first->options.integer("latents_per_head"), problem.width()},
-                    1, problem),
+        "latents", draw_normal(seed, "latents", {latents, problem.width()}, 1, problem),
         problem.gradient);
   }
   bool used = false;

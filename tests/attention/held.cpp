@@ -63,11 +63,7 @@ Held::Held(const std::string& mechanism, Problem sizes, const Said& said, double
   }
   std::uint64_t seed = 1;
   for (const Role& role : module->roles()) {
-    const auto tokens = role.source == Source::query_tokens ? problem.length
-                        : role.source == Source::key_tokens ? problem.key_length
-                                                            : options.integer("latents_per_head");
-    inputs.tensors[role.name] =
-        scale * normal({problem.batch, problem.heads, tokens, role.width}, seed++);
+    inputs.tensors[role.name] = scale * normal(module->shape_of(role), seed++);
   }
   upstream = normal({problem.batch, problem.heads, problem.length, problem.value_dim}, 99);
 }

@@ -214,6 +214,23 @@ class Streaming : public Mechanism {
 
 }  // namespace
 
+TEST_CASE("the shape of a role is that of its tokens, and of the key heads for key tokens") {
+  Problem problem = small();
+  problem.heads = 4;
+  problem.kv_heads = 2;
+  problem.length = 5;
+  problem.key_length = 7;
+  problem.head_dim = 3;
+  using Shape = std::vector<std::int64_t>;
+  const Streaming plain("streaming", Options{}, problem);
+  CHECK(plain.shape_of({"query", Source::query_tokens, 6}) == Shape{problem.batch, 4, 5, 6});
+  CHECK(plain.shape_of({"key", Source::key_tokens, 6}) == Shape{problem.batch, 2, 7, 6});
+  CHECK(plain.shape_of({"latent", Source::latent_stream, 6}) == Shape{problem.batch, 4, 3, 6});
+  const auto said = Options::resolve({Option::integer("latents_per_head", 9, "")}, {});
+  const Streaming chosen("streaming", said, problem);
+  CHECK(chosen.shape_of({"latent", Source::latent_stream, 6}) == Shape{problem.batch, 4, 9, 6});
+}
+
 TEST_CASE("layer: what comes before is computed once, from the state, and latents are projected") {
   Problem problem = small();
   problem.kv_heads = 4;
