@@ -8,6 +8,7 @@
 
 #include "tests/program/ab_bench.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -56,7 +57,7 @@ TEST_CASE("ab measures two builds of a plugin side by side", "[program][ab]") {
   for (const Json& cell : ab.read("result.json")["attnbench"]["cells"]) CHECK(was_measured(cell));
 
   const Finished nothing = run({program(), "list", "mechanisms", "--plugin",
-                                "new=" + std::string(ATTNBENCH_BINARY_DIR) + "/lib/libcopying.so"});
+                                "new=" + test::build_folder() + "/lib/libcopying.so"});
   CHECK_THAT(nothing.err, Contains("no mechanism to be called by another name"));
 }
 
@@ -85,7 +86,7 @@ TEST_CASE("ab refuses what is no pair", "[program][ab]") {
       {{"softmax"}, "it was given 1"},
       {{"softmax", "flash", "latte"}, "it was given 3"},
       {{"softmax", "softmax"}, "named twice"},
-      {{"softmax", ATTNBENCH_SOURCE_DIR "/suites/decode.json"}, "is a suite"},
+      {{"softmax", test::source_folder() + "/suites/decode.json"}, "is a suite"},
       {{"softmax", "latt"}, "latte"},
       {{"latte/scan", "latte/fast"}, "implementation of latte"},
       {{"softmax", "torchscript:none.pt"}, "there is no file"},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/program/runs.hpp"
+#include "tests/support/files.hpp"
 
 namespace attnbench::test {
 
@@ -17,7 +18,7 @@ struct Ab {
     words.insert(words.end(),
                  {"--out", folder / "run", "--no-ceilings", "--set", "max_seconds=0.02", "--heads",
                   "1", "--head-dim", "8", "--threads", "1", "--progress", "plain"});
-    return run(words, 300, {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}});
+    return run(words, 300, {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}});
   }
   Json read(const std::string& name) const {
     return Json::parse(read_file(folder / ("run/" + name)));

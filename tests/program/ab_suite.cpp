@@ -4,6 +4,7 @@
 
 #include "tests/program/ab_bench.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -98,8 +99,8 @@ TEST_CASE(
              {"gate", {{"relative_change", 0.2}, {"rounds_most", 24}, {"confirm", 8}}}});
     const Finished finished =
         ab({"--base-set", "percent=0", "--new-set", "percent=100", suite, "--plugin",
-            std::string(ATTNBENCH_BINARY_DIR) + "/plugins/slowed.so", "--gate", "--no-report",
-            "--markdown", ab.folder / "ab.md", "--junit", ab.folder / "ab.xml"});
+            test::build_folder() + "/plugins/slowed.so", "--gate", "--no-report", "--markdown",
+            ab.folder / "ab.md", "--junit", ab.folder / "ab.xml"});
     INFO("attempt " << attempt << "\n" << finished.out << finished.err);
     const Json pairs = ab.read("ab.json")["pairs"];
     REQUIRE(pairs.size() == 1);
@@ -171,8 +172,8 @@ TEST_CASE("ab lists what one plugin alone has, and measures the rest", "[program
   const Ab ab;
   const std::string suite = small_suite(ab, {{"mechanisms", {{"mine", {{"use", "misbehave"}}}}}});
   const Finished finished =
-      ab({"--base", std::string(ATTNBENCH_BINARY_DIR) + "/lib/libcopying.so", "--new",
-          misbehave_plugin(), suite, "--no-report", "--json", "--skip", "tiles"});
+      ab({"--base", test::build_folder() + "/lib/libcopying.so", "--new", misbehave_plugin(), suite,
+          "--no-report", "--json", "--skip", "tiles"});
   INFO(finished.out << finished.err);
   CHECK((finished.exit_code == 0 || finished.exit_code == 4));
   const Json pairs = Json::parse(finished.out)["pairs"];
@@ -205,7 +206,7 @@ TEST_CASE("ab goes on where it was interrupted, and gives the verdict of the rou
                                        "--head-dim",
                                        "8"};
   const std::map<std::string, std::string> environment{
-      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+      {"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
   const auto records = [&] {
     std::size_t count = 0;
     std::ifstream journal(ab.folder / "run/journal.jsonl");

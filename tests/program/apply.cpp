@@ -8,6 +8,7 @@
 #include "harness/apply/npy.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -67,7 +68,7 @@ class Arrays {
 
   /// A cache of the tests' own, so that no test is answered by the user's.
   static std::map<std::string, std::string> environment() {
-    return {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+    return {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
   }
 
   /// Whether the call left nothing behind.

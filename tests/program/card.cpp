@@ -7,6 +7,7 @@
 #include "tests/program/pretend/pretend.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 using namespace attnbench;
@@ -15,7 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-std::string pretending() { return std::string(ATTNBENCH_BINARY_DIR) + "/bin/pretend/attnbench"; }
+std::string pretending() { return test::build_folder() + "/bin/pretend/attnbench"; }
 
 using Environment = std::map<std::string, std::string>;
 
@@ -94,8 +95,7 @@ TEST_CASE("a run on a card holds its cells to its ceilings and shows it on the p
 }
 
 TEST_CASE("a card's sources of noise are in the result of a run on it", "[card]") {
-  const CardRun run(one_cell,
-                    {{"LD_LIBRARY_PATH", std::string(ATTNBENCH_BINARY_DIR) + "/lib/pretend_nvml"}},
+  const CardRun run(one_cell, {{"LD_LIBRARY_PATH", test::build_folder() + "/lib/pretend_nvml"}},
                     "cuda:1");
   INFO(run.finished.out << run.finished.err);
   REQUIRE(run.finished.exit_code == 0);
@@ -223,8 +223,7 @@ TEST_CASE("a forecast for one card is not used for another", "[card]") {
 }
 
 TEST_CASE("doctor shows a card, what it reaches and what spoils its numbers", "[card][doctor]") {
-  const Environment nvml{
-      {"LD_LIBRARY_PATH", std::string(ATTNBENCH_BINARY_DIR) + "/lib/pretend_nvml"}};
+  const Environment nvml{{"LD_LIBRARY_PATH", test::build_folder() + "/lib/pretend_nvml"}};
   const Finished finished = test::run({pretending(), "doctor", "--device", "cuda:1"}, 120, nvml);
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 0);

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 namespace {
 
 /// Where libcuda.so.1 is the pretender.
-std::string driver_folder() { return std::string(ATTNBENCH_BINARY_DIR) + "/lib/pretend_driver"; }
+std::string driver_folder() { return test::build_folder() + "/lib/pretend_driver"; }
 
 /// Whether this program was built with a CUDA toolkit. ctest counts a case that prints this as
 /// skipped.

@@ -8,6 +8,7 @@
 
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
@@ -47,7 +48,7 @@ Json cell_of(const std::string& folder) {
 
 /// With the tests' own cache, not the user's.
 Finished ran(const std::vector<std::string>& words) {
-  return run(words, 120, {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}});
+  return run(words, 120, {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}});
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 /// The linker's patterns under ATTNBENCH, in which ? is any letter and * any text.
 std::vector<std::string> offered() {
-  const std::string map = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/attention/exported.map");
+  const std::string map = read_file(test::source_folder() + "/attention/exported.map");
   const std::string offers = map.substr(map.find("\nATTNBENCH {"));
   std::vector<std::string> patterns;
   const std::regex name_of(R"(\n\s+((?:typeinfo\?for\?|vtable\?for\?)?attnbench::[^;]+);)");
@@ -37,8 +37,7 @@ TEST_CASE("the library shows its own names alone, and all that it offers to plug
   std::vector<std::string> shown;
   std::vector<std::string> foreign;
   const std::regex ours("((typeinfo|typeinfo name|vtable) for )?attnbench::.*");
-  for (const Symbol& symbol :
-       symbols_of(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench_attention.so")) {
+  for (const Symbol& symbol : symbols_of(test::build_folder() + "/lib/libattnbench_attention.so")) {
     if (!symbol.defined) continue;
     const bool versioned = symbol.version.rfind("ATTNBENCH", 0) == 0;
     if (!versioned || !std::regex_match(symbol.name, ours)) foreign.push_back(symbol.name);

@@ -8,8 +8,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const std::string counts_of_tree =
-    std::string(ATTNBENCH_SOURCE_DIR) + "/tests/benchmarks/counts.json";
+const std::string counts_of_tree = test::source_folder() + "/tests/benchmarks/counts.json";
 
 /// Run where no program is found by its name.
 Finished run_bare(std::vector<std::string> words) {

@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string import_fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string import_fixture = test::source_folder() + "/tests/reports/fixture.json";
 
 /// One record of another program beside a cell of the fixture that has a forward time.
 Json foreign() {
@@ -33,7 +33,8 @@ TEST_CASE("import sets a foreign file beside a run, and report draws it", "[prog
   const std::string file = (folder / "peers.json").string();
   const std::string out = (folder / "joined").string();
   test::write_file(file, foreign().dump());
-  const auto done = test::run({test::program(), "import", file, "--beside", import_fixture, "--out", out});
+  const auto done =
+      test::run({test::program(), "import", file, "--beside", import_fixture, "--out", out});
   CHECK(done.exit_code == 0);
   CHECK(done.out == out + "/result.json\n");
   CHECK_THAT(done.err, Catch::Contains("peers.json: measured with 99 threads"));

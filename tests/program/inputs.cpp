@@ -15,12 +15,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string inputs_fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string inputs_fixture = test::source_folder() + "/tests/reports/fixture.json";
 
 /// A catalogue in the cache, so that no call has to start a worker.
 const std::map<std::string, std::string>& environment() {
   static const std::map<std::string, std::string> cache{
-      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+      {"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
   static const bool warm = test::run({test::program(), "list"}, 60, cache).exit_code == 0;
   CHECK(warm);
   return cache;
@@ -148,7 +148,8 @@ TEST_CASE("files that attnbench did not write are kept", "[program]") {
                            "out/figures/mine.vl.json", "out/result.json", "notes.md"}) {
     CHECK(test::read_file(folder / name) == "mine");
   }
-  const auto forced = call_apply({"report", inputs_fixture, "--no-render", "--out", "out", "--force"}, here);
+  const auto forced =
+      call_apply({"report", inputs_fixture, "--no-render", "--out", "out", "--force"}, here);
   CHECK(forced.exit_code == 0);
   CHECK(test::read_file(folder / "out/index.html") != "mine");
   CHECK(test::read_file(folder / "out/figures/mine.svg") == "mine");

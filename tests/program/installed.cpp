@@ -12,7 +12,7 @@ const std::filesystem::path& installed_prefix() {
   static bool made = false;
   if (!made) {
     const Finished finished =
-        run({"cmake", "--install", ATTNBENCH_BINARY_DIR, "--prefix", prefix.path().string()}, 300);
+        run({"cmake", "--install", test::build_folder(), "--prefix", prefix.path().string()}, 300);
     if (finished.exit_code != 0) throw std::runtime_error(finished.out + finished.err);
     made = true;
   }

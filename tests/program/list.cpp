@@ -31,14 +31,14 @@ bool has(const Json& items, const std::string& name) {
 }  // namespace
 
 TEST_CASE("list: everything there is, for people and as JSON", "[program]") {
-  const Finished plain = call({"list"}, ATTNBENCH_SOURCE_DIR);
+  const Finished plain = call({"list"}, test::source_folder());
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
   for (const char* word : {"mechanisms", "aliases", "tasks", "suites", "devices", "presets",
                            "latte", "flash", "softmax/tiled", "quickstart.json", "cpu"}) {
     CHECK_THAT(plain.out, Catch::Contains(word));
   }
-  const Json all = Json::parse(call({"list", "--json"}, ATTNBENCH_SOURCE_DIR).out);
+  const Json all = Json::parse(call({"list", "--json"}, test::source_folder()).out);
   for (const char* name : {"softmax", "window", "latte", "linear"}) {
     CHECK(has(all["mechanisms"], name));
   }

@@ -13,6 +13,7 @@
 
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 using namespace attnbench;
@@ -50,7 +51,7 @@ struct SmallRun {
     }
     words.insert(words.end(), more.begin(), more.end());
     std::map<std::string, std::string> all{
-        {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+        {"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
     for (const auto& [name, value] : environment) all[name] = value;
     finished = test::run(words, 120, all);
   }
@@ -155,7 +156,7 @@ TEST_CASE("on a terminal a run waits for quiet, until Enter, with --now not at a
       program(), "run",   "softmax/composite", "--length",    "64",           "--rounds",
       "1",       "--out", folder / "waited",   "--no-report", "--no-ceilings"};
   const std::map<std::string, std::string> environment{
-      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+      {"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
   {
     Terminal terminal(words, environment);
     CHECK(terminal.shows("Waiting for quiet"));
@@ -177,16 +178,15 @@ TEST_CASE("on a terminal a run waits for quiet, until Enter, with --now not at a
 TEST_CASE("a training beside busy processes waits passively, and its record says so",
           "[neighbours]") {
   if (std::thread::hardware_concurrency() < 2) return;  // one thread waits for nobody
-  const std::vector<std::string> training{
-      std::string(ATTNBENCH_SOURCE_DIR) + "/suites/mqar_smoke.json",
-      "--only",
-      "softmax",
-      "--set",
-      "learning_rate=0.003",
-      "--set",
-      "epochs=1",
-      "--set",
-      "train_mix=64x8:640"};
+  const std::vector<std::string> training{test::source_folder() + "/suites/mqar_smoke.json",
+                                          "--only",
+                                          "softmax",
+                                          "--set",
+                                          "learning_rate=0.003",
+                                          "--set",
+                                          "epochs=1",
+                                          "--set",
+                                          "train_mix=64x8:640"};
   const Busy busy(static_cast<int>(std::thread::hardware_concurrency()));
   // The tests themselves are run with a policy of their own.
   unsetenv("OMP_WAIT_POLICY");
@@ -221,8 +221,7 @@ TEST_CASE("a core type that the user insists on is used, named and, where it is 
 TEST_CASE("a slow product is said in red on a terminal, unless NO_COLOR", "[blas]") {
   const TemporaryFolder folder;
   std::map<std::string, std::string> environment{
-      {"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"},
-      {"OPENBLAS_CORETYPE", "Prescott"}};
+      {"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}, {"OPENBLAS_CORETYPE", "Prescott"}};
   const auto seen = [&](const std::string& out) {
     Terminal terminal({program(), "run", "softmax/composite", "--length", "64", "--rounds", "1",
                        "--keep-blas-core", "--now", "--no-report", "--out", folder / out},

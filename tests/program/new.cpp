@@ -115,7 +115,7 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   const TemporaryFolder folder;
   pretend_sources(folder.path());
   REQUIRE(run({program(), "new", "my_mix"}, 60, {}, folder.path()).exit_code == 0);
-  const std::string line = read_file(std::string(ATTNBENCH_BINARY_DIR) + "/compile_commands.json");
+  const std::string line = read_file(test::build_folder() + "/compile_commands.json");
   for (const Json& command : Json::parse(line)) {
     const std::string file = command["file"];
     const bool mechanism = file.ends_with("/attention/mechanisms/window.cpp");

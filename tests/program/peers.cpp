@@ -6,6 +6,7 @@
 #include "harness/measure/device.hpp"
 #include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -21,9 +22,7 @@ std::set<std::string> labels_in_python(const Json& mechanisms) {
   return labels;
 }
 
-Json peers_suite() {
-  return Json::parse(read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/suites/peers.json"));
-}
+Json peers_suite() { return Json::parse(read_file(test::source_folder() + "/suites/peers.json")); }
 
 /// The command that measures one round of a profile, forward, of 64 tokens.
 std::vector<std::string> shortest_run(const std::vector<std::string>& more) {

@@ -18,7 +18,7 @@ Finished plan(std::vector<std::string> arguments) {
 
 TEST_CASE("plan: a suite in cells, memory and estimated time", "[program]") {
   const Finished finished =
-      plan({ATTNBENCH_SOURCE_DIR "/suites/quickstart.json", "--profile", "quick"});
+      plan({test::source_folder() + "/suites/quickstart.json", "--profile", "quick"});
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out, Catch::Contains("profile quick") && Catch::Contains("softmax, naive") &&
@@ -78,7 +78,7 @@ TEST_CASE("plan: the notes of a suite are those of the profile, without control 
 TEST_CASE("plan: paper profiles of Long Range Arena say that they are for GPUs", "[program]") {
   for (const char* name : {"latte_v1_table_2", "latte_v2_table_3", "lavo_table_11"}) {
     INFO(name);
-    const std::string suite = std::string(ATTNBENCH_SOURCE_DIR "/suites/") + name + ".json";
+    const std::string suite = (test::source_folder() + "/suites/") + name + ".json";
     CHECK_THAT(plan({suite, "--profile", "paper"}).out, Catch::Contains("is for GPUs"));
     const Finished quick = plan({suite, "--profile", "quick"});
     REQUIRE(quick.exit_code == 0);
@@ -89,7 +89,7 @@ TEST_CASE("plan: paper profiles of Long Range Arena say that they are for GPUs",
 }
 
 TEST_CASE("plan: the catalogue and forecasts once cached, it answers in under 50 ms", "[program]") {
-  const std::vector<std::string> arguments = {ATTNBENCH_SOURCE_DIR "/suites/quickstart.json"};
+  const std::vector<std::string> arguments = {test::source_folder() + "/suites/quickstart.json"};
   REQUIRE(plan(arguments).exit_code == 0);
   double fastest = 1;
   for (int i = 0; i < 5; ++i) fastest = std::min(fastest, plan(arguments).seconds);

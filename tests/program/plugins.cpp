@@ -5,6 +5,7 @@
 #include "harness/apply/npy.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
@@ -27,7 +28,7 @@ Finished run_softmax(const Bench& bench, const std::string& on_load) {
 
 /// Of tests/attention/plugins.
 std::string attention_plugin(const std::string& name) {
-  return std::string(ATTNBENCH_BINARY_DIR) + "/plugins/" + name + ".so";
+  return test::build_folder() + "/plugins/" + name + ".so";
 }
 
 struct BadFile {
@@ -134,7 +135,7 @@ TEST_CASE("a plugin whose file is not there is a slip that ends the call", "[plu
 }
 
 TEST_CASE("a task of a plugin is listed, run and drawn like the others", "[plugins]") {
-  const std::string plugin = std::string(ATTNBENCH_BINARY_DIR) + "/lib/libcopying.so";
+  const std::string plugin = test::build_folder() + "/lib/libcopying.so";
   const Bench bench({}, 1);
   const Finished described = bench.run({program(), "describe", "copying", "--plugin", plugin});
   CHECK_THAT(described.out, Contains("How much of the first value reaches the last token"));
@@ -303,7 +304,7 @@ TEST_CASE("odd sections of a plugin's task cost their cells, and the run can be 
                                  {"mechanisms", mechanisms},
                                  {"measure", {{"rounds", 1}}}}
                                 .dump());
-  const std::string plugin = std::string(ATTNBENCH_BINARY_DIR) + "/lib/libodd.so";
+  const std::string plugin = test::build_folder() + "/lib/libodd.so";
   const std::vector<std::string> common{"--no-ceilings", "--no-report", "--progress", "plain"};
   std::vector<std::string> begin{program(), "run",   bench.suite(), "--plugin",
                                  plugin,    "--out", bench.folder()};

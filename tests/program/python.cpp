@@ -5,6 +5,7 @@
 
 #include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -191,7 +192,7 @@ TEST_CASE("a worker without its bridge to Python says what to install", "[progra
   const PythonBench bench;
   // The bridge is looked for beside the library of mechanisms, which is alone in this folder.
   std::filesystem::create_directories(bench / "lib");
-  const std::filesystem::path built = ATTNBENCH_BINARY_DIR;
+  const std::filesystem::path built = test::build_folder();
   std::filesystem::create_symlink(built / "lib/libattnbench_attention.so",
                                   bench / "lib/libattnbench_attention.so");
   const Finished ran = bench.run({"run", "python:near.py:Near", "softmax", "--length", "16",

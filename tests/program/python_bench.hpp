@@ -18,7 +18,7 @@ namespace attnbench::test {
 
 /// Whether the worker can start Python; else the test is skipped aloud.
 inline bool have_python() {
-  if (std::filesystem::exists(std::string(ATTNBENCH_BINARY_DIR) + "/lib/libattnbench-python.so")) {
+  if (std::filesystem::exists(test::build_folder() + "/lib/libattnbench-python.so")) {
     return true;
   }
   WARN("needs Python: the worker was built without python3-torch, libpython3-dev, pybind11-dev");
@@ -27,7 +27,7 @@ inline bool have_python() {
 
 /// The example of docs/python.md that begins with "# `file`".
 inline std::string documented(const std::string& file) {
-  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/python.md");
+  const std::string page = read_file(test::source_folder() + "/docs/python.md");
   const std::string head = "```python\n# " + file + "\n";
   const std::size_t begin = page.find(head);
   REQUIRE(begin != std::string::npos);

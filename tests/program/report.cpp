@@ -10,7 +10,7 @@ using namespace attnbench;
 
 namespace {
 
-const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string fixture = test::source_folder() + "/tests/reports/fixture.json";
 
 }  // namespace
 
@@ -63,7 +63,7 @@ TEST_CASE("an installed program draws by its own script", "[program]") {
 
 TEST_CASE("an installed program has figures and a page that draws them", "[program]") {
   // What the launcher prepares; elsewhere the tests before hold what is said without it.
-  const std::filesystem::path launchers = ATTNBENCH_SOURCE_DIR "/build/venv";
+  const std::filesystem::path launchers = test::source_folder() + "/build/venv";
   if (!std::filesystem::exists(launchers / ".ready")) return;
   const test::TemporaryFolder folder;
   auto environment = test::installed_environment();

@@ -1,4 +1,5 @@
 #include "tests/program/runs.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 #include <chrono>
@@ -44,7 +45,7 @@ std::vector<std::string> Bench::resume_command(const std::vector<std::string>& m
 
 std::map<std::string, std::string> Bench::environment() const {
   // A cache of the tests' own, so that no test is answered by the user's and all share one.
-  return {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"}};
+  return {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
 }
 
 Finished Bench::run(const std::vector<std::string>& command,
@@ -86,9 +87,7 @@ bool was_measured(const Json& cell) {
   return status == "ok" || status == "disturbed";
 }
 
-std::string misbehave_plugin() {
-  return std::string(ATTNBENCH_BINARY_DIR) + "/lib/libmisbehave.so";
-}
+std::string misbehave_plugin() { return test::build_folder() + "/lib/libmisbehave.so"; }
 
 bool wait_until(const std::function<bool()>& condition, double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

@@ -5,6 +5,7 @@
 #include "core/schema/schema_validator.hpp"
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
@@ -22,8 +23,8 @@ TEST_CASE("the schema of results is the one that results are held to", "[schema]
   CHECK(printed.exit_code == 0);
   CHECK(printed.out == result::result_schema_text);
   const result::SchemaValidator validator(Json::parse(printed.out));
-  const Json stored = Json::parse(test::read_file(std::string(ATTNBENCH_SOURCE_DIR) +
-                                                  "/tests/reports/fixtures/quickstart.json"));
+  const Json stored = Json::parse(
+      test::read_file(test::source_folder() + "/tests/reports/fixtures/quickstart.json"));
   CHECK_FALSE(validator.misfit(stored));
   Json broken = stored;
   broken["attnbench"]["cells"][0]["status"] = "fine";
@@ -37,7 +38,7 @@ TEST_CASE("the schema of suites takes the suites that are here", "[schema]") {
   CHECK(printed.exit_code == 0);
   const result::SchemaValidator validator(Json::parse(printed.out));
   CHECK_FALSE(validator.misfit(
-      Json::parse(test::read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/suites/quickstart.json"))));
+      Json::parse(test::read_file(test::source_folder() + "/suites/quickstart.json"))));
   CHECK(validator.misfit(Json{{"name", 3}}));
 }
 

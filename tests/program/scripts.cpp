@@ -17,7 +17,7 @@ namespace {
 
 /// The methods of the page's class (docs/plugins.md), their indentation taken away.
 std::string documented_methods() {
-  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/plugins.md");
+  const std::string page = read_file(test::source_folder() + "/docs/plugins.md");
   const std::size_t block = page.find("```python\n");
   const std::size_t begin = page.find("    def forward(", block);
   std::istringstream lines(page.substr(begin, page.find("\ntorch.jit", begin) - begin));

@@ -1,4 +1,5 @@
 #include "tests/program/training_suite.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
 
 #include <algorithm>
@@ -56,8 +57,7 @@ std::vector<std::string> TrainingSuite::resume(const std::vector<std::string>& m
 }
 
 std::map<std::string, std::string> TrainingSuite::environment() {
-  return {{"XDG_CACHE_HOME", std::string(ATTNBENCH_BINARY_DIR) + "/test_cache"},
-          {"OMP_WAIT_POLICY", "passive"}};
+  return {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}, {"OMP_WAIT_POLICY", "passive"}};
 }
 
 Json TrainingSuite::result() const {

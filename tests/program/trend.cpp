@@ -7,7 +7,7 @@
 using namespace attnbench;
 
 TEST_CASE("trend adds a result once, draws it and never gates", "[trend]") {
-  const std::string fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+  const std::string fixture = test::source_folder() + "/tests/reports/fixture.json";
   const test::TemporaryFolder folder;
   const std::string history = folder / "history.jsonl";
   const auto trend = [&](std::vector<std::string> more) {

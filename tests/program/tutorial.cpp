@@ -50,7 +50,7 @@ Json cells_of(const std::filesystem::path& run_folder) {
 
 TEST_CASE("the page on a mechanism of one's own works as it is written", "[program][tutorial]") {
   const TemporaryFolder folder;
-  const std::string page = read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/attention/README.md");
+  const std::string page = read_file(test::source_folder() + "/attention/README.md");
   write_file(folder / "script", script_of(page));
   const Finished finished =
       run({"bash", folder / "script"}, 590, installed_environment(), folder.path());

@@ -7,7 +7,7 @@ namespace {
 
 using namespace attnbench::test;
 
-const std::string suites = ATTNBENCH_SOURCE_DIR "/suites/";
+const std::string suites = test::source_folder() + "/suites/";
 
 Finished call(std::vector<std::string> arguments, const std::string& folder = {}) {
   arguments.insert(arguments.begin(), program());

@@ -12,6 +12,7 @@
 #include "reports/tables/tables.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -25,8 +26,7 @@ const std::string reason = "3 of 3 rounds were preempted: repeat on a quiet mach
 
 /// The fixture, `label` at `length` (all lengths where 0) in slices of 16 ms.
 Json disturbed(const std::string& label, int length) {
-  Json result =
-      result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  Json result = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
   for (Json& cell : result["attnbench"]["cells"]) {
     if (cell["label"] != label || !cell.contains("timing")) continue;
     if (length > 0 && cell["settings"]["length"] != length) continue;

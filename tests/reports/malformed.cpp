@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string malformed_fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string malformed_fixture = test::source_folder() + "/tests/reports/fixture.json";
 
 /// Few cells, so that a report takes milliseconds; of each kind one.
 json small_result() {

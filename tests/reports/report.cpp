@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string fixture_file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string fixture_file = test::source_folder() + "/tests/reports/fixture.json";
 
 /// An interpreter that does what the test says in shell; $2 is the folder of figures, $6 the
 /// bundle.
@@ -49,7 +49,7 @@ TEST_CASE("results that were written earlier draw, read and compare as they are"
   for (const char* name : {"quickstart", "decode", "mqar_smoke"}) {
     INFO(name);
     const fs::path file =
-        fs::path(ATTNBENCH_SOURCE_DIR) / "tests/reports/fixtures" / (std::string(name) + ".json");
+        fs::path(test::source_folder()) / "tests/reports/fixtures" / (std::string(name) + ".json");
     const test::TemporaryFolder folder;
     const auto report = reports::write_report({file}, options_of(folder / "out", false));
     CHECK(report.messages.empty());

@@ -18,6 +18,9 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string source_folder() { return ATTNBENCH_SOURCE_DIR; }
+std::string build_folder() { return ATTNBENCH_BINARY_DIR; }
+
 std::string read_file(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw std::runtime_error("cannot read " + file.string());

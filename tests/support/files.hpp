@@ -20,6 +20,9 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+std::string source_folder();  ///< the checkout that was built
+std::string build_folder();   ///< what it was built into
+
 std::string read_file(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& text);
 

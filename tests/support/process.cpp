@@ -118,7 +118,7 @@ std::vector<pid_t> Running::children(pid_t of) const {
   return found;
 }
 
-std::string program() { return std::string(ATTNBENCH_BINARY_DIR) + "/bin/attnbench"; }
+std::string program() { return build_folder() + "/bin/attnbench"; }
 std::string worker_program() { return program() + "-worker"; }
 
 }  // namespace attnbench::test

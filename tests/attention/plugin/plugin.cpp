@@ -11,7 +11,7 @@ using namespace attnbench;
 namespace {
 
 std::string plugin(const std::string& name) {
-  return std::string(ATTNBENCH_BINARY_DIR) + "/plugins/" + name + ".so";
+  return test::build_folder() + "/plugins/" + name + ".so";
 }
 
 /// Whether it registers anything.

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string fixture_path = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string fixture_path = test::source_folder() + "/tests/reports/fixture.json";
 
 Json fixture() { return result::read_result(fixture_path); }
 
@@ -98,7 +98,7 @@ TEST_CASE("records of earlier programs are carried through unchanged", "[result]
   for (const char* name :
        {"fixture", "fixtures/decode", "fixtures/mqar_smoke", "fixtures/quickstart"}) {
     INFO(name);
-    const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
+    const std::string file = test::source_folder() + "/tests/reports/" + name + ".json";
     const Json stored = Json::parse(test::read_file(file));
     // As text: 5 and 5.0 are equal values.
     CHECK(Json(result::read_result(file)).dump(1) == stored.dump(1));

@@ -8,6 +8,7 @@
 
 #include "tests/reports/tables/training_cells.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -52,9 +53,7 @@ Json nested(int depth) {
 
 const char* const forward = "/measured/timing/forward";
 
-Json schema_fixture() {
-  return read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
-}
+Json schema_fixture() { return read_result(test::source_folder() + "/tests/reports/fixture.json"); }
 
 std::string complaint_of(const Json& document) {
   try {

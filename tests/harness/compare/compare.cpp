@@ -4,6 +4,7 @@
 
 #include "core/result/document.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/timed_cell.hpp"
 
 using namespace attnbench;
@@ -190,8 +191,7 @@ TEST_CASE("the share of disjoint intervals stands beside what chance gives", "[c
 }
 
 TEST_CASE("the calibrated median of unchanged code is unchanged", "[compare]") {
-  const Json fixture =
-      result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  const Json fixture = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
   const auto comparison = compare::compare(fixture, fixture);
   CHECK(comparison.disjoint == 0);
   CHECK(comparison.timed == 111);

@@ -14,6 +14,7 @@
 
 #include "harness/compare/paired.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 using compare::Match;
@@ -25,7 +26,7 @@ namespace {
 std::vector<std::filesystem::path> recordings() {
   std::vector<std::filesystem::path> files;
   const auto folder =
-      std::filesystem::path(ATTNBENCH_SOURCE_DIR) / "tests/harness/compare/recordings";
+      std::filesystem::path(test::source_folder()) / "tests/harness/compare/recordings";
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
     if (entry.path().extension() == ".gz") files.push_back(entry.path());

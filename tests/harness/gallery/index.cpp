@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path repository = ATTNBENCH_SOURCE_DIR;
+const fs::path repository = test::source_folder();
 
 gallery::Index our_index() {
   return gallery::read_index(repository / "suites", repository / "reports" / "gallery");

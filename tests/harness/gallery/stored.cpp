@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path reports_folder = ATTNBENCH_SOURCE_DIR "/tests/reports";
+const fs::path reports_folder = test::source_folder() + "/tests/reports";
 
 result::Result fixture() {
   result::Result result = result::read_result(reports_folder / "fixture.json");

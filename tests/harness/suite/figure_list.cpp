@@ -91,7 +91,7 @@ TEST_CASE("Pictures have files of their own and come from suites that are there"
     CHECK(files.insert(picture.file).second);
     CHECK(!picture.alt.empty());
     CHECK(!picture.caption.empty());
-    const std::string suite = ATTNBENCH_SOURCE_DIR "/suites/" + picture.suite + ".json";
+    const std::string suite = test::source_folder() + "/suites/" + picture.suite + ".json";
     REQUIRE(std::filesystem::exists(suite));
     const auto document = suite::load(suite);
     CHECK((picture.profile.empty() || document.value["profiles"].contains(picture.profile)));
@@ -103,10 +103,10 @@ TEST_CASE("Pictures have files of their own and come from suites that are there"
 TEST_CASE("Pictures are figures that their suites draw", "[figures]") {
   for (const suite::Picture& picture : suite::gallery_pictures()) {
     INFO(picture.suite << ": " << picture.figure);
-    CHECK(draws_it(suite::load(ATTNBENCH_SOURCE_DIR "/suites/" + picture.suite + ".json").value,
+    CHECK(draws_it(suite::load(test::source_folder() + "/suites/" + picture.suite + ".json").value,
                    picture.figure));
   }
-  const auto document = suite::load(ATTNBENCH_SOURCE_DIR "/suites/lavo_table_2_cost.json").value;
+  const auto document = suite::load(test::source_folder() + "/suites/lavo_table_2_cost.json").value;
   CHECK(draws_it(document, "kernel_peak_memory"));
   CHECK_FALSE(draws_it(document, "kernel_slopes"));  // known, and not asked for
   CHECK_FALSE(draws_it(document, "kernel_sloops"));

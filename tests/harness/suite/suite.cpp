@@ -15,7 +15,7 @@ using attnbench::suite::Json;
 
 std::vector<fs::path> suite_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(ATTNBENCH_SOURCE_DIR "/suites")) {
+  for (const auto& entry : fs::directory_iterator(test::source_folder() + "/suites")) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   return files;
@@ -55,7 +55,7 @@ TEST_CASE("A quick profile is smaller than the whole, and no two cells share an 
   for (const char* name : {"latte_v1_figure_2", "latte_v1_figure_4"}) {
     INFO(name);
     const auto document =
-        attnbench::suite::load(ATTNBENCH_SOURCE_DIR "/suites/" + std::string(name) + ".json");
+        attnbench::suite::load(test::source_folder() + "/suites/" + std::string(name) + ".json");
     const auto full = attnbench::suite::expand(document, catalogue, {});
     Choices choices;
     choices.profile = "quick";
@@ -69,7 +69,8 @@ TEST_CASE("A quick profile is smaller than the whole, and no two cells share an 
 }
 
 TEST_CASE("The README of the suites names each of them", "[suite]") {
-  const std::string readme = attnbench::test::read_file(ATTNBENCH_SOURCE_DIR "/suites/README.md");
+  const std::string readme =
+      attnbench::test::read_file(test::source_folder() + "/suites/README.md");
   for (const fs::path& file : suite_files()) {
     CHECK_THAT(readme, Catch::Contains(file.filename().string()));
   }

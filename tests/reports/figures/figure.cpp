@@ -9,6 +9,7 @@
 #include "core/result/document.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -17,7 +18,7 @@ using Json = nlohmann::json;
 namespace {
 
 Json fixture() {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  return result::read_result(test::source_folder() + "/tests/reports/fixture.json");
 }
 
 const std::vector<std::string> order{"softmax",           "flash",  "latte, scan",

@@ -78,7 +78,7 @@ TEST_CASE("no ratio, or none that can be drawn, is no forest", "[reports]") {
 
 TEST_CASE("a report of ab has the forest as its first figure", "[reports]") {
   const test::TemporaryFolder folder;
-  const auto fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+  const auto fixture = test::source_folder() + "/tests/reports/fixture.json";
   test::write_file(folder / "result.json", test::read_file(fixture));
   const Json pair = {{"name", "kernel length=512"}, {"verdict", "FAST"},  {"ratio", 0.5},
                      {"ratio_low", 0.49},           {"ratio_high", 0.51}, {"timing", "forward"}};

@@ -6,6 +6,7 @@
 #include "reports/figures/figure.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -31,8 +32,7 @@ TEST_CASE("a series without a mark has no place in a legend, and is told of", "[
   const std::vector<std::string> order{"softmax",           "flash",  "latte, scan",
                                        "latte, vectorised", "linear", "window"};
   const auto drawn_where_linear_is = [&](const char* status) {
-    Json result =
-        result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+    Json result = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
     for (Json& cell : result["attnbench"]["cells"]) {
       if (cell["label"] == "linear") cell["status"] = status;
     }

@@ -5,6 +5,7 @@
 #include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -14,8 +15,8 @@ namespace {
 
 /// The stored quickstart, with `labels` series.
 Json crowd(std::size_t labels) {
-  Json result = result::read_result(std::string(ATTNBENCH_SOURCE_DIR) +
-                                    "/tests/reports/fixtures/quickstart.json");
+  Json result =
+      result::read_result(test::source_folder() + "/tests/reports/fixtures/quickstart.json");
   std::set<std::string> kept;
   Json cells = Json::array();
   for (const Json& cell : result["attnbench"]["cells"]) {

@@ -15,8 +15,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string stored_fixture =
-    std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+const std::string stored_fixture = test::source_folder() + "/tests/reports/fixture.json";
 
 /// All lines of a title or a subtitle.
 std::string title_text(const Json& lines) {
@@ -67,7 +66,7 @@ TEST_CASE("no two figures of a result have one title", "[reports]") {
   for (const char* name :
        {"fixture", "fixtures/decode", "fixtures/mqar_smoke", "fixtures/quickstart"}) {
     const test::TemporaryFolder folder;
-    const std::string file = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/" + name + ".json";
+    const std::string file = test::source_folder() + "/tests/reports/" + name + ".json";
     std::set<std::string> titles;
     for (const Json& spec : written_specs({file}, folder)) {
       const std::string title = title_text(spec["title"]["text"]);

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string folder = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/";
+const std::string folder = test::source_folder() + "/tests/reports/";
 
 }  // namespace
 
@@ -82,7 +82,7 @@ TEST_CASE("published ratios are drawn in the figure of speedups alone", "[report
 
 TEST_CASE("the published numbers beside the suites are read, and belong to labels of theirs",
           "[reports]") {
-  const std::filesystem::path suites = std::string(ATTNBENCH_SOURCE_DIR) + "/suites";
+  const std::filesystem::path suites = test::source_folder() + "/suites";
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(suites)) {
     if (entry.path().extension() != ".csv") continue;
@@ -132,7 +132,7 @@ TEST_CASE("published numbers are drawn hollow and dashed", "[reports]") {
 
 TEST_CASE("published accuracies of Long Range Arena are there for every label and task of a suite",
           "[reports][lra]") {
-  const std::string suites = std::string(ATTNBENCH_SOURCE_DIR) + "/suites/";
+  const std::string suites = test::source_folder() + "/suites/";
   for (const char* name : {"latte_v1_table_2", "latte_v2_table_3", "lavo_table_11"}) {
     const Json suite = Json::parse(test::read_file(suites + name + ".json"));
     const auto rows = reports::read_published(suites + suite.at("published").get<std::string>());

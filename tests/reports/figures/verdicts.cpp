@@ -39,7 +39,7 @@ Json verdicts() {
 
 TEST_CASE("verdicts stand on the page and in the tables of ab's run", "[reports]") {
   const test::TemporaryFolder folder;
-  const auto fixture = std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json";
+  const auto fixture = test::source_folder() + "/tests/reports/fixture.json";
   test::write_file(folder / "result.json", test::read_file(fixture));
   test::write_file(folder / "ab.json", verdicts().dump());
   reports::ReportOptions options;

@@ -6,6 +6,7 @@
 #include "reports/page/page.hpp"
 #include "reports/verdict/input.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 using namespace attnbench::reports;
@@ -15,8 +16,8 @@ namespace {
 
 Section section_of(const std::string& name) {
   Section section;
-  section.result = result::read_result(std::string(ATTNBENCH_SOURCE_DIR) +
-                                       "/tests/reports/fixtures/" + name + ".json");
+  section.result =
+      result::read_result(test::source_folder() + "/tests/reports/fixtures/" + name + ".json");
   section.verdict = verdict::verdict_of(section.result);
   section.source = "runs/" + name;
   section.links = {{"result.json", "result.json"}, {"result.csv", "tables/result.csv"}};

@@ -6,14 +6,14 @@
 #include "reports/tables/layout.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 
 namespace {
 
 result::Result quickstart() {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) +
-                             "/tests/reports/fixtures/quickstart.json");
+  return result::read_result(test::source_folder() + "/tests/reports/fixtures/quickstart.json");
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ using namespace attnbench;
 namespace {
 
 nlohmann::json stored_result(const std::string& name) {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixtures/" + name +
-                             ".json");
+  return result::read_result(test::source_folder() + "/tests/reports/fixtures/" + name + ".json");
 }
 
 /// Lines of fields; a field may be quoted.
@@ -65,7 +64,7 @@ TEST_CASE("the tidy table has every metric and setting of trainings", "[csv]") {
 }
 
 TEST_CASE("docs/results.md says what each fixed column of the tidy table means", "[csv]") {
-  const std::string page = test::read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/docs/results.md");
+  const std::string page = test::read_file(test::source_folder() + "/docs/results.md");
   const auto described = [&](const std::string& name) {
     return page.find("`" + name + "`") != std::string::npos;
   };

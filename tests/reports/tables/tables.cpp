@@ -11,6 +11,7 @@
 #include "reports/tables/csv.hpp"
 #include "reports/tables/grid.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench::result;
@@ -19,9 +20,7 @@ using namespace attnbench;
 
 namespace {
 
-Json fixture() {
-  return read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
-}
+Json fixture() { return read_result(test::source_folder() + "/tests/reports/fixture.json"); }
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);

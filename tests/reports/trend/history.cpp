@@ -40,8 +40,7 @@ std::string refusal_of(const std::filesystem::path& file, const std::vector<Hist
 }  // namespace
 
 TEST_CASE("a result's cells that are ok become lines, machines told apart", "[trend]") {
-  const auto result =
-      result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
+  const auto result = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
   const auto lines = trend::lines_of(result);
   REQUIRE_FALSE(lines.empty());
   for (const HistoryLine& line : lines) {

@@ -5,6 +5,7 @@
 #include "core/result/document.hpp"
 #include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 
 using namespace attnbench;
 using namespace attnbench::reports;
@@ -12,8 +13,7 @@ using namespace attnbench::reports;
 namespace {
 
 nlohmann::json stored(const std::string& name) {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixtures/" + name +
-                             ".json");
+  return result::read_result(test::source_folder() + "/tests/reports/fixtures/" + name + ".json");
 }
 
 }  // namespace

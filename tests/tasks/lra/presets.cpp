@@ -26,7 +26,7 @@ struct Chosen {
 Chosen chosen_by(const char* preset, const std::string& task_name, const char* mechanism,
                  std::int64_t classes, std::int64_t towers) {
   static const Json presets =
-      Json::parse(read_file(ATTNBENCH_SOURCE_DIR "/suites/form/presets.json"));
+      Json::parse(read_file(test::source_folder() + "/suites/form/presets.json"));
   const auto& task = dynamic_cast<const TrainingTask&>(tasks::find_task(task_name));
   const std::vector<Option> declared = task.settings();
   const auto knows = [](const std::vector<Option>& options, const std::string& name) {

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kBytePairs = 50'257;  // of GPT-2's tokenizer; the suite itself has bytes
 
 std::string source_text(const std::string& file) {
-  return read_file(std::string(ATTNBENCH_SOURCE_DIR) + "/" + file);
+  return read_file(test::source_folder() + "/" + file);
 }
 
 SuiteJson suite_json(const std::string& file) {

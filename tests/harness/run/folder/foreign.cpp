@@ -7,6 +7,7 @@
 #include "core/schema/result_check.hpp"
 #include "reports/tables/layout.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/typed_results.hpp"
 
 using namespace attnbench;
@@ -14,9 +15,7 @@ using result::Json;
 
 namespace {
 
-Json ours() {
-  return result::read_result(std::string(ATTNBENCH_SOURCE_DIR) + "/tests/reports/fixture.json");
-}
+Json ours() { return result::read_result(test::source_folder() + "/tests/reports/fixture.json"); }
 
 /// A cell of the fixture that has a time of `forward`.
 Json timed_cell(const Json& document) {

@@ -23,8 +23,7 @@ struct Kept {
 
 /// What records.py kept of runs, as folder/records has it.
 std::vector<Kept> kept_runs() {
-  const std::filesystem::path folder =
-      std::string(ATTNBENCH_SOURCE_DIR) + "/tests/harness/run/plan/records";
+  const std::filesystem::path folder = test::source_folder() + "/tests/harness/run/plan/records";
   std::vector<Kept> runs;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     runs.push_back({entry.path().stem().string(), Json::parse(test::read_file(entry.path()))});
