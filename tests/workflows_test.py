@@ -183,7 +183,7 @@ echo "$*" >> "$CALLS"
 eval exit "\\${ENDS_$1:-0}"
 """
 
-    def gate(self, *arguments, commits=2, **ends):
+    def gate(self, *arguments, commits=2, changed="attention/a.cpp", **ends):
         """Exit code, output, the calls of cmake and attnbench; the parent's build must stay only
         where the comparison failed."""
         with tempfile.TemporaryDirectory() as name:
@@ -199,7 +199,11 @@ eval exit "\\${ENDS_$1:-0}"
             git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", name]
             subprocess.run(git + ["init", "-q"], check=True)
             for number in range(commits):
-                subprocess.run(git + ["commit", "-q", "--allow-empty", "-m", str(number)], check=True)
+                file = folder / changed
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(str(number))
+                subprocess.run(git + ["add", changed], check=True)
+                subprocess.run(git + ["commit", "-q", "-m", str(number)], check=True)
             environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}",
                                CALLS=str(folder / "calls"),
                                **{f"ENDS_{key}": str(code) for key, code in ends.items()})
@@ -228,6 +232,7 @@ eval exit "\\${ENDS_$1:-0}"
         for words, calling in (("too disturbed: by 40 %", {"doctor": 4}),
                                ("attnbench doctor: ", {"doctor": 3}),
                                ("no parent commit", {"commits": 1}),
+                               ("changes nothing that a timed call runs", {"changed": "docs/a.md"}),
                                ("the parent does not build", {"cmake": 1})):
             ended, output, calls = self.gate(**calling)
             self.assertEqual(ended, 0, output)

@@ -28,9 +28,6 @@ std::string small_suite(const Ab& ab, const Json& more = Json::object()) {
   return ab.folder / "small.json";
 }
 
-std::string build_folder() {
-  return std::filesystem::path(worker_program()).parent_path().parent_path();
-}
 
 }  // namespace
 
@@ -38,7 +35,7 @@ TEST_CASE("ab holds two builds against each other on a suite, by the suite's gat
           "[program][ab]") {
   const Ab ab;
   const Finished finished =
-      ab({"--base", build_folder(), "--new", worker_program(), small_suite(ab), "--no-report",
+      ab({"--base", test::build_folder(), "--new", worker_program(), small_suite(ab), "--no-report",
           "--markdown", ab.folder / "ab.md", "--junit", ab.folder / "ab.xml"});
   INFO(finished.out << finished.err);
   CHECK((finished.exit_code == 0 || finished.exit_code == 4));
@@ -135,7 +132,7 @@ TEST_CASE("ab of two suites has a folder for each, and one list of verdicts", "[
   changed["mechanisms"] = {{"linear", Json::object()}};
   write_file(second, changed.dump());
   const Finished finished =
-      ab({"--base", build_folder(), "--new", build_folder(), first, second, "--no-report", "--json",
+      ab({"--base", test::build_folder(), "--new", build_folder(), first, second, "--no-report", "--json",
           "--seconds-most", "600", "--markdown", ab.folder / "ab.md"});
   INFO(finished.out << finished.err);
   CHECK((finished.exit_code == 0 || finished.exit_code == 4));
@@ -156,7 +153,7 @@ TEST_CASE("ab of two suites has a folder for each, and one list of verdicts", "[
 
 TEST_CASE("ab says which cells had no time for their rounds", "[program][ab]") {
   const Ab ab;
-  const Finished finished = ab({"--base", build_folder(), "--new", build_folder(), small_suite(ab),
+  const Finished finished = ab({"--base", test::build_folder(), "--new", build_folder(), small_suite(ab),
                                 "--no-report", "--seconds-most", "0.001", "--json"});
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 4);
@@ -189,9 +186,9 @@ TEST_CASE("ab goes on where it was interrupted, and gives the verdict of the rou
   const std::vector<std::string> begun{program(),
                                        "ab",
                                        "--base",
-                                       build_folder(),
+                                       test::build_folder(),
                                        "--new",
-                                       build_folder(),
+                                       test::build_folder(),
                                        small_suite(ab),
                                        "--out",
                                        ab.folder / "run",
@@ -244,7 +241,7 @@ TEST_CASE("ab goes on where it was interrupted, and gives the verdict of the rou
 TEST_CASE("ab refuses sides and suites of which no verdict follows", "[program][ab]") {
   const Ab ab;
   const std::string suite = small_suite(ab);
-  const std::string here = build_folder();
+  const std::string here = test::build_folder();
   const auto with_gate = [&](const Json& gate) {
     const std::string file = ab.folder / "gate.json";
     Json changed = Json::parse(read_file(suite));
@@ -311,7 +308,7 @@ TEST_CASE("ab tells of a worker of another protocol, and of one that dies", "[pr
   write_file(ab.folder / "dead/attnbench-worker", "#!/bin/sh\nkill -9 $$\n");
   std::filesystem::permissions(ab.folder / "dead/attnbench-worker",
                                std::filesystem::perms::owner_all);
-  const Finished dead = ab({"--base", build_folder(), "--new", ab.folder / "dead", suite});
+  const Finished dead = ab({"--base", test::build_folder(), "--new", ab.folder / "dead", suite});
   INFO(dead.err);
   CHECK(dead.exit_code == 3);
   CHECK_THAT(dead.err, Contains("dead/attnbench-worker") && Contains("SIGKILL"));
@@ -326,7 +323,7 @@ TEST_CASE("ab tells of a worker of another protocol, and of one that dies", "[pr
              "peer.recv(65536)\n");
   std::filesystem::permissions(ab.folder / "old/attnbench-worker",
                                std::filesystem::perms::owner_all);
-  const Finished old = ab({"--base", build_folder(), "--new", ab.folder / "old", suite});
+  const Finished old = ab({"--base", test::build_folder(), "--new", ab.folder / "old", suite});
   INFO(old.err);
   CHECK(old.exit_code == 3);
   CHECK_THAT(old.err, Contains("protocol 99") && Contains("this attnbench 1"));

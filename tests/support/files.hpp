@@ -27,3 +27,5 @@ std::string read_file(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace attnbench::test
+
+namespace test = attnbench::test;  // as tests outside attnbench's namespace say it
