@@ -125,11 +125,14 @@ def start(test, words, output):
 
 
 def finish(process):
-    """Ends the process's group, which a test that hangs has filled with others."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    """Ends the process and what it left behind in its session, in whichever process groups."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            session = int(stat.read_text().rpartition(")")[2].split()[3])
+            if session == process.pid:
+                os.kill(int(stat.parent.name), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            pass  # it has ended meanwhile
     process.wait()
     RUNNING.discard(process)
 
@@ -348,8 +351,12 @@ def main():
                 yield [Case(c.name, c.file, c.test, c.catch_name) for c in batch]
 
     with concurrent.futures.ThreadPoolExecutor(max(1, arguments.jobs)) as pool:
-        for done in [pool.submit(run, batch) for batch in again()]:
-            done.result()
+        left = [pool.submit(run, batch) for batch in again()]
+        while left:  # in short waits, so that Ctrl-C is heard
+            done, left = concurrent.futures.wait(left, timeout=0.5,
+                                                 return_when=concurrent.futures.FIRST_EXCEPTION)
+            for one in done:
+                one.result()
 
     after = checkout_state()
     if before is not None:
