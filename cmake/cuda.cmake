@@ -1,14 +1,12 @@
 # The CUDA kernels: attnbench_cuda, a library without LibTorch. Built where a toolkit is found, with or
 # without a GPU at hand. CUDA_FOUND says whether it is there.
-#
-# A file whose name ends in _sm90 uses what only Hopper has (wgmma, TMA) and is compiled for it alone;
-# every other file is compiled for ATTNBENCH_CUDA_ARCHITECTURES. "all" is machine code for Ampere and
-# Hopper, and PTX for what comes between and after.
+# Every file is compiled for ATTNBENCH_CUDA_ARCHITECTURES. "all" is machine code for Ampere and Hopper,
+# and PTX for what comes between and after.
 set(ATTNBENCH_CUDA_ARCHITECTURES "all" CACHE STRING
     "What the CUDA kernels are compiled for: all, native (the cards of this machine), or numbers as in 80;90")
 set(CUDA_FOUND OFF)
 if(ATTNBENCH_CUDA)
-  set(CMAKE_CUDA_ARCHITECTURES OFF)  # said per file below: CMake 3.25 has no word for 90a
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # said below, with PTX for the oldest alone
   include(cmake/cuda_language.cmake)
   if(NOT CUDA_FOUND)
     message(STATUS "No CUDA toolkit found: the CUDA kernels are left out")
@@ -55,18 +53,10 @@ function(attnbench_cuda_library name)
   # Spills in a kernel are said aloud: they cost more than any other mistake.
   target_compile_options(${name} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-O3 --expt-relaxed-constexpr -lineinfo
-      -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills,-v>)
+      -Xcompiler=-Wall,-Wextra,-Wno-psabi --ptxas-options=--warn-on-spills,-v ${cuda_targets}>)
   # What each kernel takes (-v) is kept beside its object for the gate, tests/…/cuda/resources.py.
   set_property(TARGET ${name} PROPERTY CUDA_COMPILER_LAUNCHER
                ${PROJECT_SOURCE_DIR}/cmake/keep_ptxas.sh ${CMAKE_CUDA_COMPILER_LAUNCHER})
-  foreach(source IN LISTS ARGN)
-    if(source MATCHES "_sm90\\.cu$")
-      set(targets -gencode=arch=compute_90a,code=sm_90a)
-    else()
-      set(targets ${cuda_targets})
-    endif()
-    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS ${targets})
-  endforeach()
 endfunction()
 
 # The device without the attention kernels, which take minutes to compile: what the harness needs.

@@ -22,9 +22,6 @@ ${lines}
     if(NOT type STREQUAL float)
       set(pool_parts "ATTNBENCH_RECURRENT_STATES(PoolFamily, ${type})")
       set(product_parts "ATTNBENCH_RECURRENT_BORDERS(ProductFamily, ${type})")
-      instance(pool_${type} pool/launch.cuh "ATTNBENCH_POOL_FORWARD(${type})")
-      instance(pool_backward_${type} pool/grad_launch.cuh "ATTNBENCH_POOL_BACKWARD(${type})")
-      instance(pool_directed_${type} pool/directed_launch.cuh "ATTNBENCH_DIRECTED_POOL_FORWARD(${type})")
     endif()
     if(type STREQUAL BFloat16)
       list(APPEND pool_parts "ATTNBENCH_RECURRENT_BORDERS(PoolFamily, ${type})")
@@ -37,7 +34,6 @@ ${lines}
       instance(recurrent_${family}_backward_${type} recurrent/backward_launch.cuh
                "ATTNBENCH_RECURRENT_BACKWARD(${family}Family, ${type})")
     endforeach()
-    instance(pool_exact_${type} pool/exact.cuh "ATTNBENCH_EXACT_POOL(${type})")
     instance(lavo_${type} lavo/launch.cuh "ATTNBENCH_LAVO(${type})")
   endforeach()
   instance(recurrent_decaying_product_backward_float recurrent/backward_launch.cuh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # keep_ptxas.sh COMPILER ARGUMENT…: compiles, and keeps what ptxas says of registers, spills and
 # shared memory as OBJECT.ptxas, out of the build's output. What else is said is passed on, numbered
-# advice of ptxas (such as C7510, products of wgmma that run one by one) included.
+# advice of ptxas included.
 object= previous=
 for argument; do
   [ "$previous" = -o ] && object=$argument

@@ -174,7 +174,7 @@ Implementation fused() {
   implementation.supports = [](const Options& options, const Problem& problem) {
     const std::int64_t latents = options.integer("latents_per_head");
     return problem.pattern == Pattern::causal ? prefix_pool::fused_supports(problem, latents)
-                                              : prefix_pool::whole_fused_supports(problem, latents);
+                                              : prefix_pool::whole_fused_supports(problem);
   };
   implementation.cost = [](const Options& options, const Problem& problem) {
     const auto n = sizes_of(options, problem);

@@ -164,7 +164,7 @@ Support fused_supports(const Options& options, const Problem& problem) {
   const std::int64_t latents = options.integer("latents_per_head");
   const Support pool = problem.pattern == Pattern::causal
                            ? prefix_pool::fused_supports(problem, latents)
-                           : prefix_pool::whole_fused_supports(problem, latents);
+                           : prefix_pool::whole_fused_supports(problem);
   return pool ? mixture::window_supports(options, problem) : pool;
 }
 

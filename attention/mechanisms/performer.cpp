@@ -144,7 +144,7 @@ Support fused_supports(const Options& options, const Problem& problem) {
           "performer: in patterns other than causal only exact exponential features have a kernel; "
           "use composite");
     }
-    return prefix_pool::whole_fused_supports(problem, features);
+    return prefix_pool::whole_fused_supports(problem);
   }
   return options.text("kernel") == "relu" ? causal_product::fused_supports(problem, features)
                                           : prefix_pool::fused_supports(problem, features);

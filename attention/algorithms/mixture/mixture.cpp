@@ -150,10 +150,7 @@ Tensor causal(const Call& call, Form form, std::int64_t chunk, Carry* carry) {
 Tensor bidirectional(const Call& call, Form form) {
   return mixed(call, form, [form](const Call& wide, const Tensor& weights) {
     if (form == Form::fused) {
-      // Rounded as tensor cores round them: with float32 weights all would be float32.
-      const auto type = wide.values.scalar_type();
-      return prefix_pool::whole_fused(weights.is_cuda() ? weights.to(type) : weights,
-                                      Query::weights, wide.scores, wide.values);
+      return prefix_pool::whole_fused(weights, Query::weights, wide.scores, wide.values);
     }
     return prefix_pool::whole(weights, Query::weights, wide.scores, wide.values);
   });

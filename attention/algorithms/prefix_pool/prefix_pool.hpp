@@ -75,15 +75,14 @@ double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
 /// values [B, H, S, D], with a query [B, H, T, L]. Gradients by autograd.
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
-/// The same in one kernel (attention/kernels/whole_pool.hpp): float32, float64 and bfloat16 on the
-/// CPU; float32, bfloat16 and float16 on a CUDA device. Random features, of query and scores with
-/// the same omega, are computed in the kernel (on CUDA only for 16-bit tokens, up to 128 wide);
-/// otherwise, and with a gradient, before it, in float32 at least. The gradient keeps only the
-/// logits and the values.
+/// The same in one kernel (attention/kernels/whole_pool.hpp) on the CPU: float32, float64 and
+/// bfloat16. Random features, of query and scores with the same omega, are computed in the kernel;
+/// with a gradient before it, in float32 at least. The gradient keeps only the logits and the
+/// values.
 at::Tensor whole_fused(const Operand& query, Query kind, const Operand& scores,
                        const at::Tensor& values);
 /// Whether it supports the problem, and the workspace of its forward pass.
-Support whole_fused_supports(const Problem& problem, std::int64_t latents);
+Support whole_fused_supports(const Problem& problem);
 double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
                                    bool features = false);
 

@@ -1,9 +1,7 @@
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 #include "attention/algorithms/tokens/kernel_call.hpp"
+#include "attention/entry_parts.hpp"
 #include "attention/kernels/whole_pool.hpp"
-#ifdef ATTNBENCH_CUDA_KERNELS
-#include "attention/kernels/cuda/pool/whole_pool.hpp"
-#endif
 
 namespace attnbench::prefix_pool {
 namespace {
@@ -12,8 +10,8 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-ATTNBENCH_KERNEL(whole_pool_forward)
-ATTNBENCH_KERNEL(whole_pool_backward)
+ATTNBENCH_CPU_KERNEL(whole_pool_forward)
+ATTNBENCH_CPU_KERNEL(whole_pool_backward)
 
 /// One call: dense rows of one dtype. With features, query and scores are the tokens before the
 /// map, and a mask [B, S] hides tokens.
@@ -62,7 +60,7 @@ Tensor forward(const Call& call) {
   const auto sizes = call.sizes();
   Tensor out =
       at::empty({sizes.batch, sizes.heads, sizes.length, sizes.value_dim}, call.values.options());
-  on_kernels(call.values, [&](auto element, auto& place) {
+  on_cpu_only(call.values, [&](auto element, OnCpu& place) {
     using T = decltype(element);
     auto arguments = call.arguments<T>();
     arguments.out = kernel_rows<T>(out);
@@ -87,7 +85,7 @@ struct Whole : torch::autograd::Function<Whole> {
     const Tensor d_out = with_dense_rows(upstream[0]);
     variable_list gradients;
     for (const Tensor& x : saved) gradients.push_back(at::empty(x.sizes(), x.options()));
-    on_kernels(call.values, [&](auto element, auto& place) {
+    on_cpu_only(call.values, [&](auto element, OnCpu& place) {
       using T = decltype(element);
       run_whole_pool_backward<T>(place, d_out, call.sizes(), call.arguments<T>(),
                                  kernels::PrefixPoolGradients<T>{
@@ -98,17 +96,6 @@ struct Whole : torch::autograd::Function<Whole> {
     return gradients;
   }
 };
-
-/// Whether the device's kernel computes features itself: on CUDA only for 16-bit tokens.
-bool makes_features(bool cuda, [[maybe_unused]] std::int64_t bytes,
-                    [[maybe_unused]] const kernels::WholePoolSizes& sizes) {
-  if (!cuda) return true;
-#ifdef ATTNBENCH_CUDA_KERNELS
-  return bytes == 2 && kernels::cuda::whole_pool_refusal(sizes).empty();
-#else
-  return false;
-#endif
-}
 
 /// A call whose kernel computes the features of both.
 Call with_features(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
@@ -145,10 +132,7 @@ Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, cons
   const bool made = scores.features.omega.defined();
   if (made && !gradient_wanted({query.whole, scores.whole, values})) {
     const at::NoGradGuard no_grad;
-    const Call call = with_features(query, kind, scores, values);
-    const bool in_kernel = makes_features(
-        values.is_cuda(), static_cast<std::int64_t>(values.element_size()), call.sizes());
-    if (in_kernel) return forward(call);
+    return forward(with_features(query, kind, scores, values));
   }
   const auto rows = [](const Operand& x) {
     return x.features.omega.defined() ? x.all(compute_type(x.whole.scalar_type())) : x.whole;
@@ -161,32 +145,18 @@ Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, cons
       .to(values.scalar_type());
 }
 
-Support whole_fused_supports(const Problem& problem, [[maybe_unused]] std::int64_t latents) {
-  return supported_by_kernels(problem, [&]() -> std::string {
-#ifdef ATTNBENCH_CUDA_KERNELS
-    return kernels::cuda::whole_pool_refusal(sizes_of(problem, latents, Query::logits));
-#else
-    return {};
-#endif
-  });
+Support whole_fused_supports(const Problem& problem) {
+  if (is_cuda(problem.device)) {
+    return Support::no("a pool without an order has no CUDA kernel; composite runs there");
+  }
+  return on_cpu_kernels(problem);
 }
 
 double whole_fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query kind,
                                    bool features) {
   kernels::WholePoolSizes sizes = sizes_of(problem, latents, kind);
-  if (!features) return predicted_whole_pool_forward_bytes(problem, sizes);
-  kernels::WholePoolSizes made = sizes;
-  made.directions.dim = problem.head_dim;
-  if (makes_features(is_cuda(problem.device), bytes_of(problem.dtype), made)) {
-    return predicted_whole_pool_forward_bytes(problem, made);
-  }
-  // The logits of all tokens, and the kernel in their dtype.
-  Problem wide = problem;
-  if (bytes_of(wide.dtype) == 2) wide.dtype = Dtype::float32;
-  const double heads = static_cast<double>(problem.batch * problem.heads);
-  const double tokens = static_cast<double>(problem.length + problem.key_length);
-  return predicted_whole_pool_forward_bytes(wide, sizes) +
-         heads * tokens * static_cast<double>(latents * bytes_of(wide.dtype));
+  if (features) sizes.directions.dim = problem.head_dim;
+  return predicted_cpu_whole_pool_forward_bytes(problem, sizes);
 }
 
 }  // namespace attnbench::prefix_pool

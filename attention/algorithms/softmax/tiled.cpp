@@ -36,15 +36,6 @@ kernels::SoftmaxSizes sizes_of(const SoftmaxCall& call, const RelativeBias& bias
   return sizes;
 }
 
-/// Whether 16-bit inputs on CUDA must be converted to float32 for the biases.
-bool widened_for_bias([[maybe_unused]] const kernels::SoftmaxSizes& sizes) {
-#ifdef ATTNBENCH_CUDA_KERNELS
-  return sizes.bias_reach >= 0 && !kernels::cuda::softmax_biased_in_16_bits(sizes);
-#else
-  return false;
-#endif
-}
-
 template <class T>
 kernels::SoftmaxArguments<T> arguments_of(const SoftmaxCall& call, const at::Tensor& out,
                                           const at::Tensor& lse, const RelativeBias& bias) {
@@ -86,16 +77,11 @@ at::Tensor recorded_forward(AutogradContext* context, const SoftmaxCall& call,
   return out;
 }
 
-/// The gradients of q, k and v; that of the bias is written to `d_bias` if it is defined, on CUDA
-/// computed in float32 for any dtype.
+/// The gradients of q, k and v; that of the bias is written to `d_bias` if it is defined.
 variable_list recorded_backward(AutogradContext* context, const Variable& upstream,
                                 const RelativeBias& bias, const at::Tensor& d_bias) {
-  SavedSoftmax saved = restore(context);
-  SoftmaxCall& call = saved.call;
-  const auto type = call.q.scalar_type();
-  if (d_bias.defined() && call.q.is_cuda()) {
-    for (at::Tensor* x : {&call.q, &call.k, &call.v, &saved.out}) *x = x->to(compute_type(type));
-  }
+  const SavedSoftmax saved = restore(context);
+  const SoftmaxCall& call = saved.call;
   const auto sizes = sizes_of(call, bias);
   const auto d_out = with_dense_rows(upstream.to(call.q.scalar_type()));
   const auto dq = at::empty(call.q.sizes(), call.q.options());
@@ -109,7 +95,7 @@ variable_list recorded_backward(AutogradContext* context, const Variable& upstre
     run_softmax_backward<T>(place, d_out, sizes, arguments_of<T>(call, saved.out, saved.lse, bias),
                             gradients);
   });
-  return {dq.to(type), dk.to(type), dv.to(type)};
+  return {dq, dk, dv};
 }
 
 struct Tiled : torch::autograd::Function<Tiled> {
@@ -163,15 +149,6 @@ Support tiled_supports(const Problem& problem,
 }
 
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes) {
-  if (is_cuda(problem.device) && bytes_of(problem.dtype) == 2 && widened_for_bias(sizes)) {
-    // The float32 copies of queries, keys, values and result, and the kernel in float32.
-    Problem exact = problem;
-    exact.dtype = Dtype::float32;
-    const std::int64_t rows =
-        sizes.batch * (sizes.heads * sizes.length + sizes.kv_heads * sizes.key_length);
-    return 4 * static_cast<double>(rows * (sizes.head_dim + sizes.value_dim)) +
-           predicted_softmax_forward_bytes(exact, sizes);
-  }
   return predicted_softmax_forward_bytes(problem, sizes);
 }
 
@@ -190,11 +167,6 @@ at::Tensor softmax_tiled(const SoftmaxCall& call) {
 
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
   if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
-  if (call.q.is_cuda() && call.q.element_size() == 2 && widened_for_bias(sizes_of(call, bias))) {
-    SoftmaxCall exact = call;
-    for (at::Tensor* x : {&exact.q, &exact.k, &exact.v}) *x = x->to(at::kFloat);
-    return relative_band_tiled(exact, bias).to(call.q.scalar_type());
-  }
   const SoftmaxCall dense = dense_call(call);
   const RelativeBias wide{bias.bias.to(compute_type(call.q.scalar_type())).contiguous(),
                           bias.reach};

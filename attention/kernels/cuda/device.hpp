@@ -31,15 +31,13 @@ struct Card {
   std::size_t shared_bytes = 0;  ///< at most, for one block
   std::size_t l2_bytes = 0;
   std::size_t memory_bytes = 0;
-  /// Whether code compiled for sm_90a runs on it.
-  bool hopper() const { return major == 9 && minor == 0; }
 };
 
 /// The number of whatever device is this thread's current one.
 constexpr int current_device = -1;
 
-/// Why no kernel can run on device number `index` (no driver, no such device, too old a card); empty
-/// where they can. Makes no context on the device.
+/// Why no kernel can run on device number `index` (no driver, no such device, too old a card);
+/// empty where they can. Makes no context on the device.
 std::string refusal(int index = current_device);
 /// Makes it the current device of this thread.
 void select(int index);

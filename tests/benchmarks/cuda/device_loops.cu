@@ -11,13 +11,8 @@ namespace {
 using kernels::BFloat16;
 using kernels::Half;
 using kernels::cuda::card;
-using kernels::cuda::check;
-using kernels::cuda::native;
 
 constexpr int block = 256;
-constexpr int blocks_a_multiprocessor = 8;
-constexpr int chains = 8;
-constexpr int steps = 4096;
 
 __device__ void store(float x, float* to) { *to = x; }
 __device__ void store(float x, BFloat16* to) {
@@ -48,22 +43,6 @@ __global__ void normal(T* data, std::int64_t count, std::uint64_t seed) {
   }
 }
 
-/// x = 2^-x has a fixed point, so that the numbers stay ordinary for ever.
-__global__ void __launch_bounds__(block) chained_exponentials(float* out) {
-  float x[chains];
-  for (int c = 0; c < chains; ++c) x[c] = 0.01f * static_cast<float>(threadIdx.x + c);
-  for (int step = 0; step < steps; ++step) {
-#pragma unroll
-    for (int c = 0; c < chains; ++c) {
-      const float negative = -x[c];
-      asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(x[c]) : "f"(negative));
-    }
-  }
-  float sum = 0;
-  for (int c = 0; c < chains; ++c) sum += x[c];
-  out[blockIdx.x * block + threadIdx.x] = sum;
-}
-
 __device__ std::uint64_t nanoseconds() {
   std::uint64_t time;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
@@ -92,22 +71,6 @@ void fill_normal(T* data, std::int64_t count, std::uint64_t seed, Stream stream)
 template void fill_normal(float*, std::int64_t, std::uint64_t, Stream);
 template void fill_normal(BFloat16*, std::int64_t, std::uint64_t, Stream);
 template void fill_normal(Half*, std::int64_t, std::uint64_t, Stream);
-
-void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)),
-        "cudaMemcpyAsync");
-}
-
-void exponentials(float* out, Stream stream) {
-  kernels::cuda::launch(chained_exponentials, card().multiprocessors * blocks_a_multiprocessor,
-                        block, 0, stream, out);
-}
-
-std::int64_t exponential_threads() {
-  return std::int64_t{card().multiprocessors} * blocks_a_multiprocessor * block;
-}
-
-double exponentials_a_call() { return static_cast<double>(exponential_threads()) * chains * steps; }
 
 double clock_hz(Stream stream) {
   static void* const counted = kernels::cuda::allocate(2 * sizeof(long long));

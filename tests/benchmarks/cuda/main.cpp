@@ -1,30 +1,25 @@
-// attnbench_cuda_bench: the CUDA kernels beside the ceilings of the card they run on. Needs a
-// driver, and for the GEMM ceilings cuBLAS; no LibTorch.
+// attnbench_cuda_bench: the CUDA kernels alone. Needs a driver; no LibTorch.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "tests/benchmarks/cuda/ceilings.hpp"
 #include "tests/benchmarks/cuda/registry.hpp"
 
 namespace {
 
 constexpr const char* help =
-    "attnbench_cuda_bench [--benchmark_filter=REGEX] [--benchmark_out=FILE.json] [--cublas=FILE]\n"
+    "attnbench_cuda_bench [--benchmark_filter=REGEX] [--benchmark_out=FILE.json]\n"
     "\n"
     "Times the CUDA kernels on the current device: one median of launches a repetition, on inputs\n"
-    "rotated past the L2, by replays of a graph where a launch is short. Ceilings (copy, GEMM,\n"
-    "exponentials) are measured first and stand in the JSON's context.\n"
+    "rotated past the L2, by replays of a graph where a launch is short.\n"
     "\n"
     "  --benchmark_filter=REGEX     only these, such as softmax_forward/bf16.*D:128; -REGEX: not "
     "these\n"
     "  --benchmark_out=FILE         Google Benchmark's JSON, all repetitions and their aggregates\n"
     "  --benchmark_repetitions=N    medians a benchmark (3)\n"
     "  --benchmark_list_tests       the names; needs no device\n"
-    "  --cublas=FILE                the cuBLAS to load, where the system does not find one\n"
     "\n"
     "Any other option is Google Benchmark's. Exit code: 0 done, 1 a benchmark failed, 2 bad usage "
     "or\n"
@@ -44,10 +39,6 @@ int main(int argc, char** argv) {
       std::fputs(help, stdout);
       return 0;
     }
-    if (word.rfind("--cublas=", 0) == 0) {
-      bench::use_blas(word.substr(std::strlen("--cublas=")));
-      continue;
-    }
     listing = listing || word.rfind("--benchmark_list_tests", 0) == 0;
     words.push_back(word == "--benchmark_list_tests" ? word + "=true" : word);
   }
@@ -58,22 +49,15 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, pointers.data());
   if (benchmark::ReportUnrecognizedArguments(count, pointers.data())) return 2;
 
-  bench::add_ceilings();
   bench::add_softmax();
   bench::add_recurrent();
   bench::add_lavo();
-  bench::add_pools();
   if (!listing) {
     if (const std::string why = kernels::cuda::refusal(); !why.empty()) {
       std::fprintf(stderr, "attnbench_cuda_bench: %s\n", why.c_str());
       return 3;
     }
-    try {
-      for (const auto& [key, value] : bench::context()) benchmark::AddCustomContext(key, value);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "attnbench_cuda_bench: %s\n", error.what());
-      return 3;
-    }
+    benchmark::AddCustomContext("card", kernels::cuda::card().name);
   }
   const std::size_t ran = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -3,10 +3,10 @@
 # first, then benchmarks in order of importance, ours and the peers' in turns, then compute-sanitizer,
 # a table last. Every result is written as soon as it is there: a run that is cut off keeps the rest.
 #
-#   OUT=DIR          where results go (out beside this script); at most 8 files
+#   OUT=DIR          where results go (out beside this script)
 #   LIMIT=SECONDS    for everything (480)
-#   STEPS="…"        only these: checks softmax peers_softmax recurrent peers_recurrent pools peers_pools
-#                    backward both step memcheck racecheck
+#   STEPS="…"        only these: checks softmax peers_softmax recurrent peers_recurrent backward both step
+#                    memcheck racecheck
 #   EVEN_IF_WRONG=1  go on when a check fails; the table then says so
 #   SANITIZE=REGEX   the test cases for compute-sanitizer, by name (all)
 #
@@ -18,21 +18,25 @@ set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 out=${OUT:-$PWD/out}
 limit=${LIMIT:-480}
-steps=${STEPS:-checks softmax peers_softmax recurrent peers_recurrent pools peers_pools backward both step
-memcheck racecheck}
+steps=${STEPS:-checks softmax peers_softmax recurrent peers_recurrent backward both step memcheck racecheck}
 parts=$(mktemp -d)
 trap 'rm -rf "$parts"' EXIT
 mkdir -p "$out"
 status=0
 
-# merge KIND: its parts so far as one file; of a part that was cut off, the rows that are whole.
-merge() {
-  ls "$parts/$1"_*.json >/dev/null 2>&1 || return 0
-  python3 compare_peers.py --merge "$out/$1.json" "$parts/$1"_*.json
+# table: what was measured so far.
+table() {
+  local files
+  shopt -s nullglob
+  files=("$parts"/{ours,peers}_*.json)
+  shopt -u nullglob
+  [ ${#files[@]} -gt 0 ] || return 0
+  cp "${files[@]}" "$out/"
+  python3 compare_peers.py "${files[@]}" >"$out/table.md"
 }
 
 left() { echo $((limit - SECONDS)); }
-wants() { case " ${steps//$'\n'/ } " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+wants() { case " $steps " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 say() { echo "[$SECONDS s] $*" | tee -a "$out/card.txt"; }
 # limited PERCENT COMMAND…: at most this share of the whole limit, and never past its end.
 limited() {
@@ -50,25 +54,13 @@ limited() {
 child=
 ended() {
   [ -z "$child" ] || { kill "$child" && wait "$child"; } 2>/dev/null
-  merge ours
-  merge peers
+  table
   say "ended from outside"
   exit 143
 }
 trap ended TERM INT
 verdict() { case $1 in 0) echo done ;; 124 | 137) echo "cut off at its limit" ;; *) echo "exit code $1" ;; esac; }
 
-# cuBLAS comes with a toolkit or with PyTorch's packages.
-if ! ldconfig -p 2>/dev/null | grep -q 'libcublas\.so'; then
-  folder=$(python3 -c 'import glob, os, site, sys
-for base in sys.path + site.getsitepackages():
-    for found in sorted(glob.glob(os.path.join(base, "nvidia", "*", "lib", "libcublas.so.*"))):
-        print(os.path.dirname(found)); sys.exit()' 2>/dev/null)
-  for folder in "$folder" /usr/local/cuda/lib64 /usr/local/cuda/lib; do
-    [ -n "$folder" ] && ls "$folder"/libcublas.so.* >/dev/null 2>&1 && break
-  done
-  export LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-fi
 if ls wheels/*.whl >/dev/null 2>&1; then
   python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$parts/site" \
     wheels/*.whl && export PYTHONPATH="$parts/site${PYTHONPATH:+:$PYTHONPATH}"
@@ -114,7 +106,7 @@ ours() {
     status=1
     grep -i error "$parts/said" | sort | uniq -c | sort -rn | cut -c 1-200 | head -n 8
   fi
-  merge ours
+  table
 }
 # peers STEP PERCENT REGEX: these cases, added to peers.json.
 peers() {
@@ -126,15 +118,13 @@ peers() {
   local code=$?
   say "peers, $1: $(verdict $code)"
   [ $code -eq 0 ] || tail -n 5 "$parts/said"
-  merge peers
+  table
 }
-ours softmax 15 '^ceiling|^(biased_)?softmax_forward/'
-peers softmax 20 '^(biased_)?softmax_(forward|backward)/'
+ours softmax 15 '^softmax_forward/'
+peers softmax 20 '^softmax_(forward|backward)/'
 ours recurrent 12 '^(prefix_pool|causal_product|causal_product_plain|lavo)_forward/'
 peers recurrent 15 '^(prefix_pool|causal_product).*_(forward|forward_backward)/'
-ours pools 8 '^(whole_pool|slots)[a-z_]*_forward/'
-peers pools 10 '^(whole_pool|slots)[a-z_]*_(forward|backward)/'
-ours backward 15 '(softmax|pool|normaliser|product|plain|lavo)_backward/'
+ours backward 15 '(softmax|pool|product|plain|lavo)_backward/'
 ours both 8 '_forward_backward/'
 ours step 5 '_step/'
 
@@ -176,10 +166,6 @@ rm -f "$out/sanitizer.txt"
 sanitize memcheck 15
 sanitize racecheck 15
 
-if [ -f "$out/ours.json" ]; then
-  peers_file=; [ -f "$out/peers.json" ] && peers_file=$out/peers.json
-  python3 compare_peers.py "$out/ours.json" ${peers_file:+"$peers_file"} --all --markdown >"$out/table.md"
-  python3 compare_peers.py "$out/ours.json" ${peers_file:+"$peers_file"} | grep -v '^note: .*not reached' | cut -c 1-190
-fi
+[ ! -f "$out/table.md" ] || cut -c 1-190 "$out/table.md"
 say "end, exit code $status"
 exit $status

@@ -13,8 +13,7 @@ done
 for library in "$build"/bin/libbenchmark.so.*; do
   [ -e "$library" ] && cp "$library" "$folder/"
 done
-cp "$here"/{on_device.sh,compare_peers.py,peers.py} "$here"/peer_{case,clock,softmax,recurrent,pools}.py \
-  "$folder/"
+cp "$here"/{on_device.sh,compare_peers.py,peers.py} "$folder/"
 git -C "$here" describe --always --dirty --abbrev=12 >"$folder/commit" || echo unknown >"$folder/commit"
 if [ $# -gt 0 ]; then
   mkdir -p "$folder/wheels"

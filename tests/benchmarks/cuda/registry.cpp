@@ -2,10 +2,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <exception>
 
-#include "tests/benchmarks/cuda/ceilings.hpp"
 #include "tests/benchmarks/cuda/device_loops.hpp"
 
 namespace attnbench::bench {
@@ -28,25 +26,10 @@ const Work& current(const std::string& name, const std::function<Work()>& prepar
 }
 
 void report(benchmark::State& state, const Timing& timing, const Work& work) {
-  const Cost& cost = work.cost;
-  const Ceilings& limits = ceilings();
   auto& counters = state.counters;
-  double floor = 0;
-  const auto rate = [&](double amount, double limit, const char* name, const char* share) {
-    if (amount <= 0) return;
-    counters[name] = amount / timing.median;
-    if (limit <= 0) return;
-    counters[share] = amount / timing.median / limit;
-    floor = std::max(floor, amount / limit);
-  };
-  const auto gemm = limits.gemm_flops_per_second.find(cost.gemm);
-  rate(cost.useful_flops, gemm == limits.gemm_flops_per_second.end() ? 0 : gemm->second,
-       "useful_flops_per_second", "share_of_gemm");
-  rate(cost.minimal_bytes, limits.copy_bytes_per_second, "minimal_bytes_per_second",
-       "share_of_copy");
-  rate(cost.exponentials, limits.exponentials_per_second, "exponentials_per_second",
-       "share_of_exponentials");
-  counters["share_of_floor"] = floor / timing.median;
+  counters["useful_flops_per_second"] = work.cost.useful_flops / timing.median;
+  counters["minimal_bytes_per_second"] = work.cost.minimal_bytes / timing.median;
+  counters["exponentials_per_second"] = work.cost.exponentials / timing.median;
   counters["low_seconds"] = timing.low;
   counters["high_seconds"] = timing.high;
   counters["minimum_seconds"] = timing.minimum;
@@ -56,6 +39,7 @@ void report(benchmark::State& state, const Timing& timing, const Work& work) {
   counters["sets"] = work.sets;
   counters["clock_hz"] = timing.clock_hz;
   counters["workspace_bytes"] = static_cast<double>(work.workspace_bytes);
+  state.SetLabel(work.cost.gemm);
 }
 
 void run(benchmark::State& state, const std::string& name, const std::function<Work()>& prepare) {
@@ -89,15 +73,6 @@ void add(const std::string& name, std::function<Work()> prepare) {
       ->Iterations(1)
       ->UseManualTime()
       ->Unit(benchmark::kMicrosecond);
-}
-
-void add_ceilings() {
-  add("ceiling_copy/attnbench", copy_work);
-  add("ceiling_exponentials/attnbench", exponential_work);
-  for (const char* arithmetic : {"bf16", "fp16", "tf32", "fp32"}) {
-    add(std::string("ceiling_gemm/") + arithmetic + "/N:8192/cublas",
-        [arithmetic] { return gemm_work(arithmetic); });
-  }
 }
 
 int failures() { return failed; }

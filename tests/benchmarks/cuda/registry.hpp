@@ -15,8 +15,7 @@ namespace attnbench::bench {
 using Numbers = std::vector<std::pair<const char*, std::int64_t>>;
 
 /// "softmax_forward/bf16/B:2/H:16/T:8192/D:128/causal:1/window:0/attnbench": what is computed, and
-/// last who computes it. Other programs that compute the same differ in the last part alone
-/// (peers.py, compare_peers.py).
+/// last who computes it. Others that compute the same differ in the last part alone (peers.py).
 std::string name_of(const std::string& what, const std::string& dtype, const Numbers& numbers);
 
 /// One benchmark; `prepare` makes its arrays when its turn comes, and they are kept until another's
@@ -24,11 +23,9 @@ std::string name_of(const std::string& what, const std::string& dtype, const Num
 void add(const std::string& name, std::function<Work()> prepare);
 
 /// Every family's benchmarks, in order of importance.
-void add_ceilings();
 void add_softmax();
 void add_recurrent();
 void add_lavo();
-void add_pools();
 
 /// How many of the benchmarks that ran ended with an error.
 int failures();

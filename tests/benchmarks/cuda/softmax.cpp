@@ -1,5 +1,5 @@
 // Softmax attention: the sizes of FlashAttention-3's figures (Shah et al. 2024: hidden size 2048,
-// 16k tokens in all), full and causal, and windows, one of them with a bias by distance.
+// 16k tokens in all), full and causal, and windows.
 #include "attention/kernels/cuda/softmax/softmax.hpp"
 
 #include <algorithm>
@@ -85,9 +85,6 @@ Work work_of(const SoftmaxSizes& sizes, Pass pass, const char* gemm) {
     call.arguments.out = written();
     call.arguments.lse = arrays->uninitialised<Compute<T>>(sizes.batch * heads * length);
     if (pass != Pass::forward) call.gradients = {read(), written(), written(), written()};
-    if (sizes.bias_reach < 0) continue;
-    call.arguments.bias = arrays->normal<Compute<T>>(2 * sizes.bias_reach + 1);
-    call.gradients.d_bias = arrays->uninitialised<Compute<T>>(2 * sizes.bias_reach + 1);
   }
   const std::size_t forward_bytes = cuda::softmax_forward_bytes<T>(sizes);
   const std::size_t backward_bytes =
@@ -115,13 +112,12 @@ Work work_of(const SoftmaxSizes& sizes, Pass pass, const char* gemm) {
 
 template <class T>
 void add_case(const char* dtype, Pass pass, std::int64_t length, std::int64_t head_dim, bool causal,
-              std::int64_t window, bool biased = false) {
-  SoftmaxSizes sizes = sizes_of(length, head_dim, causal, window);
-  if (biased) sizes.bias_reach = window - 1;
+              std::int64_t window) {
+  const SoftmaxSizes sizes = sizes_of(length, head_dim, causal, window);
   const char* what = pass == Pass::forward    ? "softmax_forward"
                      : pass == Pass::backward ? "softmax_backward"
                                               : "softmax_forward_backward";
-  add(name_of(std::string(biased ? "biased_" : "") + what, dtype,
+  add(name_of(what, dtype,
               {{"B", sizes.batch},
                {"H", sizes.heads},
                {"T", length},
@@ -148,9 +144,6 @@ void add_softmax() {
     // The other dtypes at one size each.
     add_case<Half>("fp16", pass, 8192, 128, true, 0);
     add_case<float>("fp32", pass, 2048, 64, true, 0);
-    add_case<float>("fp32", pass, 16384, 64, true, 256, true);
-    if (pass != Pass::forward) continue;
-    add_case<BFloat16>("bf16", pass, 16384, 64, true, 256, true);
   }
 }
 

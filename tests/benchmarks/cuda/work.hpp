@@ -17,7 +17,7 @@ struct Cost {
   double useful_flops = 0;
   double minimal_bytes = 0;  ///< each input read once, each output written once
   double exponentials = 0;
-  std::string gemm;  ///< the GEMM ceiling its products are held to: bf16, fp16, tf32, fp32
+  std::string gemm;  ///< the arithmetic of its products: bf16, fp16, tf32, fp32
 };
 
 /// A body with its arrays, which the closure owns.

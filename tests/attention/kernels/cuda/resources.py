@@ -6,8 +6,7 @@
 Reads what ptxas said of every kernel when it was compiled (OBJECT.ptxas, see cmake/keep_ptxas.sh),
 writes it as a table, a line a kernel and architecture, and fails where a kernel spills registers or
 keeps arrays in local memory (a stack frame), which costs more than any other mistake; and where
-ptxas gives advice, such as that wgmma runs one by one or that setmaxnreg is ignored. --allowed lists
-the exceptions for stack and spills, a line each:
+ptxas gives advice. --allowed lists the exceptions for stack and spills, a line each:
 
   REGEX-OF-NAME  ARCHITECTURE-OR-*  STACK-BYTES  SPILL-BYTES  why this kernel may
 
@@ -23,7 +22,7 @@ import subprocess
 import sys
 
 
-# Of a build for all cards; files that use what only Hopper has are compiled for sm_90a in any build.
+# Of a build for all cards.
 ALL_ARCHITECTURES = {"sm_80", "sm_90"}
 
 

@@ -1,4 +1,4 @@
-#include "attention/kernels/cuda/softmax/band.hpp"
+#include "attention/kernels/cuda/softmax/shape.hpp"
 
 #include <vector>
 

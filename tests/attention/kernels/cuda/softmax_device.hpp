@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstring>
-#include <type_traits>
 
+#include "attention/kernels/cuda/softmax/shape.hpp"
 #include "attention/kernels/cuda/softmax/softmax.hpp"
-#include "attention/kernels/cuda/softmax/call.hpp"
 #include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/cuda/device_array.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
@@ -100,9 +99,8 @@ class DeviceRows {
   DeviceArray<T> array_;
 };
 
-/// The kernel that the sizes call for; tiles of many queries; tiles of few, with keys in three
-/// parts.
-enum class Way { chosen, tiles, split };
+/// The kernel that sizes and rows call for, or the plain one.
+enum class Way { chosen, plain };
 
 template <class T>
 class DeviceProblem {
@@ -119,9 +117,7 @@ class DeviceProblem {
         dk_(z_.batch, z_.kv_heads, z_.key_length, z_.head_dim, layout),
         dv_(z_.batch, z_.kv_heads, z_.key_length, z_.value_dim, layout),
         mask_(problem.mask),
-        lse_(problem.lse.size()),
-        bias_(problem.bias),
-        d_bias_(problem.bias.size()) {
+        lse_(problem.lse.size()) {
     q_.write(problem.q);
     k_.write(problem.k);
     v_.write(problem.v);
@@ -134,7 +130,6 @@ class DeviceProblem {
     a.v = v_.template rows<const T>();
     a.out = out_.template rows<T>();
     a.lse = lse_.data();
-    a.bias = problem_.bias.empty() ? nullptr : bias_.data();
     if (!problem_.mask.empty()) a.key_mask = mask_.data();
     a.mask_stride = z_.key_length;
     return a;
@@ -145,15 +140,15 @@ class DeviceProblem {
       const DeviceArray<unsigned char> workspace(cuda::softmax_forward_bytes<T>(z_));
       cuda::softmax_forward<T>(z_, arguments(), Stream{}, workspace.data(), workspace.bytes());
       workspace.values();  // throws where the end was passed
-    } else if (way == Way::split) {
-      split({16, 3});
-    } else if constexpr (std::is_same_v<T, float>) {
-      split({64, 1});
     } else {
-      softmax_forward_sm80(z_, arguments(), Stream{});
+      softmax_forward_plain(SoftmaxCall<T>{arguments(), SoftmaxShape(z_)}, Stream{});
     }
     problem_.out = out_.read();
     problem_.lse = lse_.values();
+  }
+  /// Whether the forward kernel of the tensor cores is for this problem; runs it.
+  bool on_tensor_cores() {
+    return softmax_forward_mma(SoftmaxCall<T>{arguments(), SoftmaxShape(z_)}, Stream{});
   }
   /// After forward; leaves gradients in the problem.
   void backward() {
@@ -162,37 +157,20 @@ class DeviceProblem {
     g.dq = dq_.template rows<T>();
     g.dk = dk_.template rows<T>();
     g.dv = dv_.template rows<T>();
-    g.d_bias = d_bias_.data();
     const DeviceArray<unsigned char> workspace(cuda::softmax_backward_bytes<T>(z_));
     cuda::softmax_backward<T>(z_, arguments(), g, Stream{}, workspace.data(), workspace.bytes());
     workspace.values();
     problem_.dq = dq_.read();
     problem_.dk = dk_.read();
     problem_.dv = dv_.read();
-    problem_.d_bias = d_bias_.values();
   }
 
  private:
-  void split(const SoftmaxSplit& split) {
-    const auto rows = static_cast<std::size_t>(split.parts * z_.batch * z_.heads * z_.length);
-    const DeviceArray<float> out(rows * static_cast<std::size_t>(z_.value_dim));
-    const DeviceArray<float> lse(rows);
-    const SoftmaxPartial partial{out.data(), lse.data()};
-    if constexpr (std::is_same_v<T, float>) {
-      softmax_forward_float(z_, arguments(), split, partial, Stream{});
-    } else {
-      softmax_forward_split_sm80(z_, arguments(), split, partial, Stream{});
-    }
-    if (split.parts > 1) softmax_combine(z_, arguments(), split, partial, Stream{});
-    out.values();
-    lse.values();
-  }
-
   Problem<T>& problem_;
   SoftmaxSizes z_;
   DeviceRows<T> q_, k_, v_, d_out_, out_, dq_, dk_, dv_;
   DeviceArray<std::uint8_t> mask_;
-  DeviceArray<float> lse_, bias_, d_bias_;
+  DeviceArray<float> lse_;
 };
 
 }  // namespace attnbench::kernels::cuda::test

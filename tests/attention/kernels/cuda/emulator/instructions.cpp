@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
 #include "tests/attention/kernels/cuda/emulator/threads.hpp"
 
 namespace attnbench::emulated {
@@ -11,6 +10,8 @@ namespace {
 using kernels::BFloat16;
 using kernels::Half;
 using kernels::widen;
+
+constexpr std::size_t copy_bytes = 16;  // of cp.async
 
 /// One half of a register of two 16-bit numbers.
 std::uint16_t part(std::uint32_t pair, int which) {
@@ -24,7 +25,6 @@ void load(std::uint32_t (&to)[Count], std::uint32_t address, bool transposed) {
     std::uint32_t address;
   };
   Operands operands{to, address};
-  if (watching() && self().lane() < 8 * Count) note(shared_pointer(address, 16, 16), 16, false);
   const auto together = [transposed](const std::vector<void*>& lanes) {
     if (lanes.size() != 32) throw Fault("ldmatrix in a warp of fewer than 32 threads");
     for (std::size_t matrix = 0; matrix < Count; ++matrix) {
@@ -144,36 +144,14 @@ template void multiply_add_k16<BFloat16>(float (&)[4], const std::uint32_t (&)[4
 template void multiply_add_k16<Half>(float (&)[4], const std::uint32_t (&)[4], std::uint32_t,
                                      std::uint32_t);
 
-void multiply_add_tf32(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                       std::uint32_t b1) {
-  Product product{sum, a, {b0, b1}};
-  warp_together("mma.tf32", &product, [](const std::vector<void*>& lanes) {
-    const auto number = [](std::uint32_t bits) { return same_bits<float>(bits & ~0x1fffu); };
-    float left[16][8], right[8][8];
-    for (std::size_t lane = 0; lane < 32; ++lane) {
-      const auto& each = *static_cast<Product*>(lanes[lane]);
-      const std::size_t group = lane / 4, column = lane % 4;
-      for (std::size_t n = 0; n < 4; ++n) {
-        left[group + 8 * (n % 2)][column + 4 * (n / 2)] = number(each.a[n]);
-      }
-      for (std::size_t n = 0; n < 2; ++n) right[column + 4 * n][group] = number(each.b[n]);
-    }
-    add_product<8>(lanes, left, right);
-  });
-}
-
-void copy_async(std::uint32_t to, const void* from, int bytes, int whole) {
-  if (whole != 4 && whole != 8 && whole != 16) throw Fault("cp.async copies 4, 8 or 16 bytes");
-  if (bytes < 0 || bytes > whole) throw Fault("cp.async copies more than there is");
-  if (reinterpret_cast<std::uintptr_t>(from) % static_cast<std::uintptr_t>(whole) != 0) {
+void copy_async(std::uint32_t to, const void* from, int bytes) {
+  if (bytes < 0 || bytes > int{copy_bytes}) throw Fault("cp.async copies more than there is");
+  if (reinterpret_cast<std::uintptr_t>(from) % copy_bytes != 0) {
     throw Fault("cp.async from an address that is not aligned");
   }
-  const auto size = static_cast<std::size_t>(whole);
-  unsigned char* const place = shared_pointer(to, size, size);
-  note(from, static_cast<std::size_t>(bytes), false);
-  note_copy(place, size, true);
-  std::memset(place, 0xff, size);
-  self().open.push_back({place, from, bytes, whole});
+  unsigned char* const place = shared_pointer(to, copy_bytes, copy_bytes);
+  std::memset(place, 0xff, copy_bytes);
+  self().open.push_back({place, from, bytes});
 }
 
 void commit_copies() {
@@ -186,8 +164,7 @@ void wait_copies(int pending) {
   auto& groups = self().groups;
   while (groups.size() > static_cast<std::size_t>(pending)) {
     for (const Copy& copy : groups.front()) {
-      note_copy(copy.to, static_cast<std::size_t>(copy.whole), false);
-      std::memset(copy.to, 0, static_cast<std::size_t>(copy.whole));
+      std::memset(copy.to, 0, copy_bytes);
       std::memcpy(copy.to, copy.from, static_cast<std::size_t>(copy.bytes));
     }
     groups.erase(groups.begin());

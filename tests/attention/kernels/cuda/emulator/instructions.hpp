@@ -57,13 +57,10 @@ std::uint32_t transpose_matrix(std::uint32_t x);
 template <class T>
 void multiply_add_k16(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                       std::uint32_t b1);
-/// mma.m16n8k8 of TF32 numbers: the lower 13 bits of each float are not looked at.
-void multiply_add_tf32(float (&sum)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                       std::uint32_t b1);
 
-/// cp.async of `whole` (4, 8 or 16) bytes, of which those from `bytes` on become 0. The copy
-/// happens when its group is waited for; what stood there is gone at once.
-void copy_async(std::uint32_t to, const void* from, int bytes, int whole = 16);
+/// cp.async of 16 bytes, of which those from `bytes` on become 0. The copy happens when its group
+/// is waited for; what stood there is gone at once.
+void copy_async(std::uint32_t to, const void* from, int bytes);
 void commit_copies();
 /// cp.async.wait_group.
 void wait_copies(int pending);

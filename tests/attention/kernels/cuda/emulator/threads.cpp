@@ -9,8 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "tests/attention/kernels/cuda/emulator/accesses.hpp"
-
 namespace attnbench::emulated {
 namespace {
 
@@ -25,10 +23,15 @@ struct Meeting {
   int arrived = 0;
   std::uint64_t times = 0;
   int votes = 0, last_votes = 0;
-  int expected = 0;  ///< of a named barrier
   const char* kind = nullptr;
   std::vector<void*> operands;
 };
+
+/// Half of all n, without a pattern: which of two orders threads run in this time.
+bool coin(std::uint32_t n) {
+  n *= 0x9e3779b9u;
+  return ((n ^ n >> 15) * 0x85ebca6bu >> 31) != 0;
+}
 
 struct Fiber {
   Thread thread;
@@ -39,7 +42,6 @@ struct Fiber {
 
 class Block {
  public:
-  ~Block() { end(false); }
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   Block(Index grid, Index block, Index index, std::size_t shared_bytes)
@@ -57,7 +59,6 @@ class Block {
     }
     living_ = count;
     warps_.resize(static_cast<std::size_t>((count + 31) / 32));
-    warpgroups_.resize(static_cast<std::size_t>((count + 127) / 128));
     shared_bytes_ = shared_bytes;
   }
 
@@ -89,13 +90,9 @@ class Block {
       }
       if (events_ == before) throw Fault(deadlock());
     }
-    end(true);
   }
 
-  void at_end(std::function<void(bool)> what) { ends_.push_back(std::move(what)); }
-  std::uint64_t barriers() const { return all_.times; }
   Fiber& running() { return *running_; }
-  void happened() { ++events_; }
 
   void rest() {
     Fiber& me = *running_;
@@ -120,34 +117,12 @@ class Block {
     return all_.last_votes;
   }
 
-  void named(int number, int threads, bool stay) {
-    if (number < 1 || number > 15) throw Fault(where() + "there is no barrier of this number");
-    if (threads < 32 || threads % 32 != 0) throw Fault(where() + "a barrier of part of a warp");
-    order_unknown();
-    Meeting& sync = named_[number];
-    const std::uint64_t before = sync.times;
-    happened();
-    if (sync.arrived == 0) sync.expected = threads;
-    if (sync.expected != threads) {
-      throw Fault(where() + "threads disagree on how many a barrier is for");
-    }
-    if (++sync.arrived > threads) throw Fault(where() + "more threads at a barrier than it says");
-    if (sync.arrived == threads) {
-      sync.arrived = 0;
-      ++sync.times;
-    } else if (stay) {
-      wait_until([&] { return sync.times != before; }, "a named barrier");
-    }
-  }
-
   using Together = std::function<void(const std::vector<void*>&)>;
-  void meet(std::vector<Meeting>& syncs, int width, const char* kind, void* operands,
-            const Together& together) {
+  void meet(const char* kind, void* operands, const Together& together) {
     const int number = running_->thread.number;
-    Meeting& sync = syncs[static_cast<std::size_t>(number / width)];
-    const int first = number / width * width;
-    const int members = std::min(width, static_cast<int>(fibers_.size()) - first);
-    if (width == 128 && members < 128) throw Fault(where() + "a warpgroup has four whole warps");
+    Meeting& sync = warps_[static_cast<std::size_t>(number / 32)];
+    const int first = number / 32 * 32;
+    const int members = std::min(32, static_cast<int>(fibers_.size()) - first);
     if (sync.arrived == 0) {
       sync.kind = kind;
       sync.operands.assign(static_cast<std::size_t>(members), nullptr);
@@ -155,7 +130,7 @@ class Block {
       throw Fault(where() + kind + " meets " + sync.kind + " in one warp");
     }
     sync.operands[static_cast<std::size_t>(number - first)] = operands;
-    happened();
+    ++events_;
     if (++sync.arrived < members) {
       const std::uint64_t before = sync.times;
       wait_until([&] { return sync.times != before; }, kind);
@@ -164,10 +139,7 @@ class Block {
     together(sync.operands);
     sync.arrived = 0;
     ++sync.times;
-    if (width == 32) warp_met(number / 32, std::string(kind) == "__syncwarp");
   }
-  std::vector<Meeting>& warps() { return warps_; }
-  std::vector<Meeting>& warpgroups() { return warpgroups_; }
 
   unsigned char* shared() {
     const auto begin = reinterpret_cast<std::uintptr_t>(shared_.data());
@@ -192,10 +164,6 @@ class Block {
     return shared() + (address - first_address);
   }
 
-  void report(const std::string& what) {
-    if (!failure_) failure_ = std::make_exception_ptr(Fault(where() + what));
-  }
-
   std::string where() const {
     const Thread& thread = running_->thread;
     return "block (" + std::to_string(thread.block.x) + ", " + std::to_string(thread.block.y) +
@@ -204,12 +172,6 @@ class Block {
   }
 
  private:
-  void end(bool whole) {
-    const auto ends = std::move(ends_);
-    ends_.clear();
-    for (const auto& each : ends) each(whole);
-  }
-
   void leave() {
     running_->done = true;
     --living_;
@@ -225,7 +187,6 @@ class Block {
     all_.last_votes = all_.votes;
     all_.votes = 0;
     ++all_.times;
-    block_synchronised();
   }
 
   std::string deadlock() const {
@@ -246,9 +207,7 @@ class Block {
   std::vector<unsigned char> shared_;
   std::size_t shared_bytes_ = 0;
   std::vector<Fiber> fibers_;
-  std::vector<Meeting> warps_, warpgroups_;
-  std::map<int, Meeting> named_;
-  std::vector<std::function<void(bool)>> ends_;
+  std::vector<Meeting> warps_;
   Meeting all_;
   int living_ = 0;
   std::uint64_t events_ = 0;
@@ -266,9 +225,6 @@ Block& block() {
 
 }  // namespace
 
-bool inside_kernel() { return current != nullptr; }
-void report(const std::string& what) { block().report(what); }
-
 Thread& self() { return block().running().thread; }
 
 void run(Index grid, Index block_size, std::size_t shared_bytes,
@@ -283,13 +239,11 @@ void run(Index grid, Index block_size, std::size_t shared_bytes,
   struct Reset {
     ~Reset() { current = nullptr; }
   } reset;
-  launch_begins();
   for (unsigned z = 0; z < grid.z; ++z) {
     for (unsigned y = 0; y < grid.y; ++y) {
       for (unsigned x = 0; x < grid.x; ++x) {
         Block one(grid, block_size, {x, y, z}, shared_bytes);
         current = &one;
-        block_begins(one.shared(), shared_bytes);
         one.run(kernel, stacks);
         current = nullptr;
       }
@@ -300,19 +254,11 @@ void run(Index grid, Index block_size, std::size_t shared_bytes,
 void wait_until(const std::function<bool()>& ready, const char* why) {
   block().wait_until(ready, why);
 }
-void happened() { block().happened(); }
 int block_barrier(bool vote) { return block().barrier(vote); }
-std::uint64_t block_barriers() { return block().barriers(); }
-void at_block_end(std::function<void(bool whole)> end) { block().at_end(std::move(end)); }
-void named_barrier(int barrier, int threads, bool stay) { block().named(barrier, threads, stay); }
 
 void warp_together(const char* kind, void* operands,
                    const std::function<void(const std::vector<void*>&)>& together) {
-  block().meet(block().warps(), 32, kind, operands, together);
-}
-void warpgroup_together(const char* kind, void* operands,
-                        const std::function<void(const std::vector<void*>&)>& together) {
-  block().meet(block().warpgroups(), 128, kind, operands, together);
+  block().meet(kind, operands, together);
 }
 
 unsigned char* shared_memory() { return block().shared(); }

@@ -2,9 +2,9 @@
 // system, so that the very sources of the kernels run without a GPU. This is the part that knows of
 // grids, blocks, warps, shared memory and barriers; what a thread runs is device_code.hpp's.
 //
-// It is stricter than a card where a card forgives: shared memory begins as NaN, what is copied or
-// multiplied asynchronously happens as late as the program permits, and what it will overwrite is
-// NaN from the beginning; all lanes of a warp must take part in what is a warp's, threads run now
+// It is stricter than a card where a card forgives: shared memory begins as NaN, what is copied
+// asynchronously comes as late as the program permits, and what it will overwrite is NaN from the
+// beginning; all lanes of a warp must take part in what is a warp's, threads run now
 // in one order, now in the other, and a deadlock is an error.
 #pragma once
 
@@ -31,8 +31,7 @@ struct Index {
 struct Copy {
   void* to = nullptr;
   const void* from = nullptr;
-  int bytes = 0;  ///< from there; what is missing to `whole` becomes 0
-  int whole = 16;
+  int bytes = 0;  ///< from there; what is missing to 16 becomes 0
 };
 
 /// What a kernel knows as threadIdx and so on, and what the emulator keeps of a thread.
@@ -45,12 +44,6 @@ struct Thread {
   std::vector<std::vector<Copy>> groups;  ///< committed, oldest first
 };
 
-/// Half of all n, without a pattern: which of two things that a card may do happens this time.
-inline bool coin(std::uint32_t n) {
-  n *= 0x9e3779b9u;
-  return ((n ^ n >> 15) * 0x85ebca6bu >> 31) != 0;
-}
-
 /// The thread that runs now. Only inside of `run`.
 Thread& self();
 
@@ -60,31 +53,15 @@ void run(Index grid, Index block, std::size_t shared_bytes, const std::function<
 /// Lets others run until `ready` says so. Something must happen meanwhile, or it is a deadlock:
 /// `why` is what is waited for.
 void wait_until(const std::function<bool()>& ready, const char* why);
-/// Says that something happened which others may wait for.
-void happened();
 
 /// All living threads of the block; returns how many of them said `vote`.
 int block_barrier(bool vote = false);
-/// How often all threads of the block have met so.
-std::uint64_t block_barriers();
-/// Calls `end` when the block's threads have ended; `whole` says whether they all got that far.
-void at_block_end(std::function<void(bool whole)> end);
-/// `threads` of the block, by one of its numbered barriers; without `stay` it only arrives.
-void named_barrier(int barrier, int threads, bool stay);
 
 /// What the lanes of a warp do together. Each hands over its operands; the last to come does it for
 /// all: `together` gets the operands of each lane (as many as the warp has). `kind` must be the
 /// same for all.
 void warp_together(const char* kind, void* operands,
                    const std::function<void(const std::vector<void*>&)>& together);
-/// The same for four warps, the first of which has a number divisible by 4.
-void warpgroup_together(const char* kind, void* operands,
-                        const std::function<void(const std::vector<void*>&)>& together);
-
-/// Whether a thread runs now.
-bool inside_kernel();
-/// A fault of the thread that runs, thrown when it next rests or ends. The first is kept.
-void report(const std::string& what);
 
 /// The block's dynamic shared memory, aligned to 1024 bytes, and its addresses of 32 bits.
 unsigned char* shared_memory();

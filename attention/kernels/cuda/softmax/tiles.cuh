@@ -2,10 +2,14 @@
 // products over them, and which score is hidden.
 #pragma once
 
+#include "attention/kernels/cuda/launch.cuh"
 #include "attention/kernels/cuda/mma_sm80.cuh"
-#include "attention/kernels/cuda/softmax/band.hpp"
+#include "attention/kernels/cuda/softmax/shape.hpp"
 
 namespace attnbench::kernels::cuda {
+
+/// The shared memory that a block has on every card from Ampere on (8.6, 8.9 and 12 have no more).
+constexpr int least_shared = 99 * 1024;
 
 /// Rows of `Width` 16-bit numbers in shared memory, begun on 128 bytes. The 16-byte chunks of a row
 /// are permuted by its number, so that eight rows at one column lie in different banks.
@@ -13,7 +17,6 @@ template <int Width>
 struct SharedTile {
   static_assert(Width % 64 == 0);
   static constexpr int row_bytes = 2 * Width;
-  static constexpr int chunks = Width / 8;
 
   static __device__ int at(int row, int chunk) {
     return row * row_bytes + ((chunk ^ (row & 7)) << 4);
@@ -52,48 +55,28 @@ __device__ inline void keep_here(int& x) { asm volatile("" : "+r"(x)); }
 __device__ inline void keep_here(unsigned& x) { asm volatile("" : "+r"(x)); }
 
 /// Begins to copy rows row0 to row0 + Tile - 1 into a tile of `Width` columns; what lies past the
-/// last row or past the width becomes 0. Without Aligned the rows may begin anywhere, and the copy
-/// is done when the function returns; with it, when the copies committed next have been waited for.
-template <int Tile, int Width, int Threads, bool Aligned, class T>
-__device__ inline void load_rows(unsigned char* tile, const HeadRows<T>& rows, int row0,
-                                 int thread) {
+/// last row or past the width, a multiple of 8, becomes 0. Done when the copies committed next have
+/// been waited for.
+template <int Tile, int Width, int Threads, class T>
+__device__ inline void load_rows(unsigned char* tile, const HeadRows<T>& rows, int row0) {
   constexpr int chunks = Width / 8;
   constexpr int pass_rows = Threads / chunks;
   static_assert(Tile % pass_rows == 0);
-  const int chunk = thread % chunks;
-  const int columns = rows.width - 8 * chunk;
-  int row = thread / chunks;
+  const int chunk = static_cast<int>(threadIdx.x) % chunks;
+  const bool within = 8 * chunk < rows.width;
+  int row = static_cast<int>(threadIdx.x) / chunks;
   int batch = rows.batch;
   keep_here(batch);
   const T* head = rows.rows.at(batch, rows.head, 0);
   const unsigned address = shared_address(tile);
-#pragma unroll(Aligned ? Tile / pass_rows : 1)
-  for (int pass = 0; pass < Tile / pass_rows; ++pass) {
-    const bool there = row0 + row < rows.count && columns > 0;
-    const int to = SharedTile<Width>::at(row, chunk);
-    const T* from = head + ((row0 + row) * rows.rows.row_stride + 8 * chunk);
-    if constexpr (Aligned) {
-      // The width is a multiple of 8; nothing is read where nothing counts.
-      copy_async(address + to, there ? from : head, there ? 16 : 0);
-    } else {
-      std::uint16_t words[8];
 #pragma unroll
-      for (int j = 0; j < 8; ++j) words[j] = there && j < columns ? from[j].bits : std::uint16_t{0};
-      *reinterpret_cast<uint4*>(tile + to) =
-          make_uint4(words[0] | words[1] << 16, words[2] | words[3] << 16,
-                     words[4] | words[5] << 16, words[6] | words[7] << 16);
-    }
+  for (int pass = 0; pass < Tile / pass_rows; ++pass) {
+    const bool there = row0 + row < rows.count && within;
+    const T* from = head + ((row0 + row) * rows.rows.row_stride + 8 * chunk);
+    // Nothing is read where nothing counts.
+    copy_async(address + SharedTile<Width>::at(row, chunk), there ? from : head, there ? 16 : 0);
     row += pass_rows;
     keep_here(row);
-  }
-}
-
-/// Changes the sign of every number in a lane's share of `rows` rows of a tile: a negative scale is
-/// a positive one with -q, and the greatest product is then the greatest logit.
-template <int Rows_, int Width>
-__device__ inline void negate_rows(unsigned char* tile, int thread, int threads) {
-  for (int i = thread; i < Rows_ * Width / 2; i += threads) {
-    reinterpret_cast<std::uint32_t*>(tile)[i] ^= 0x80008000u;
   }
 }
 
@@ -153,28 +136,27 @@ __device__ inline void multiply_weights(float (&sum)[MTiles][WidthTiles][4],
   }
 }
 
-/// The mask of batch row b, or null where all keys are real.
-template <class T>
-__device__ inline const std::uint8_t* key_mask(const SoftmaxArguments<T>& arrays, int b) {
-  return arrays.key_mask == nullptr ? nullptr : arrays.key_mask + b * arrays.mask_stride;
-}
-
-/// Puts `hidden` where a query does not see a key. Rows are queries, columns keys; `t` and `s` are
-/// the lane's first ones.
-template <int MTiles, int NTiles>
+/// Puts `hidden` where a query does not see a key. Rows are queries and columns keys, or with
+/// `KeyRows` the other way round; `row` and `column` are the lane's first ones.
+template <bool KeyRows, int MTiles, int NTiles>
 __device__ inline void hide(float (&scores)[MTiles][NTiles][4], const Band& band,
-                            const std::uint8_t* mask, int t, int s, float hidden) {
-  keep_here(t);
+                            const std::uint8_t* mask, int row, int column, float hidden) {
+  keep_here(row);
+  const auto real = [&](int s) { return mask == nullptr || (s < band.key_length && mask[s] != 0); };
 #pragma unroll
   for (int n = 0; n < NTiles; ++n) {
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      const int key = s + 8 * n + e;
-      const bool real = mask == nullptr || (key < band.key_length && mask[key] != 0);
+      const int c = column + 8 * n + e;
+      const bool column_real = KeyRows || real(c);
 #pragma unroll
       for (int m = 0; m < MTiles; ++m) {
-        if (!real || !band.sees(t + 16 * m, key)) scores[m][n][e] = hidden;
-        if (!real || !band.sees(t + 16 * m + 8, key)) scores[m][n][2 + e] = hidden;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int r = row + 16 * m + 8 * half;
+          const bool seen = KeyRows ? band.sees(c, r) && real(r) : column_real && band.sees(r, c);
+          if (!seen) scores[m][n][2 * half + e] = hidden;
+        }
       }
     }
   }
@@ -193,9 +175,8 @@ __device__ inline void clear(float (&sum)[MTiles][NTiles][4]) {
 }
 
 /// Writes a warp's accumulators, times `factor[m][half]`, to rows row0, row0 + 1, … of an array,
-/// and nothing past its last row or width. With Aligned by way of `tile`, shared memory of the
-/// warp's own.
-template <class T, int Width, bool Aligned, int MTiles, int WidthTiles>
+/// and nothing past its last row or width; by way of `tile`, shared memory of the warp's own.
+template <class T, int Width, int MTiles, int WidthTiles>
 __device__ inline void store_rows(const Rows<T>& to, int b, int h, int row0, int count, int width,
                                   const float (&sum)[MTiles][WidthTiles][4],
                                   const float (&factor)[MTiles][2], unsigned char* tile) {
@@ -207,33 +188,39 @@ __device__ inline void store_rows(const Rows<T>& to, int b, int h, int row0, int
       const int row = 16 * m + 8 * half + lane / 4;
 #pragma unroll
       for (int n = 0; n < WidthTiles; ++n) {
-        const std::uint32_t pair = pack_pair<T>(sum[m][n][2 * half] * factor[m][half],
-                                                sum[m][n][2 * half + 1] * factor[m][half]);
-        if constexpr (Aligned) {
-          *reinterpret_cast<std::uint32_t*>(tile + SharedTile<Width>::at(row, n) + lane % 4 * 4) =
-              pair;
-        } else {
-          const int column = 8 * n + lane % 4 * 2;
-          if (row0 + row >= count) continue;
-          T* at = to.at(b, h, row0 + row) + column;
-          if (column < width) at[0].bits = static_cast<std::uint16_t>(pair);
-          if (column + 1 < width) at[1].bits = static_cast<std::uint16_t>(pair >> 16);
-        }
+        *reinterpret_cast<std::uint32_t*>(tile + SharedTile<Width>::at(row, n) + lane % 4 * 4) =
+            pack_pair<T>(sum[m][n][2 * half] * factor[m][half],
+                         sum[m][n][2 * half + 1] * factor[m][half]);
       }
     }
   }
-  if constexpr (Aligned) {
-    __syncwarp();
-    constexpr int chunks = Width / 8;
+  __syncwarp();
+  constexpr int chunks = Width / 8;
 #pragma unroll 4
-    for (int i = lane; i < 16 * MTiles * chunks; i += 32) {
-      const int row = i / chunks;
-      const int chunk = i % chunks;
-      if (row0 + row >= count || 8 * chunk >= width) continue;
-      *reinterpret_cast<uint4*>(to.at(b, h, row0 + row) + 8 * chunk) =
-          *reinterpret_cast<const uint4*>(tile + SharedTile<Width>::at(row, chunk));
-    }
+  for (int i = lane; i < 16 * MTiles * chunks; i += 32) {
+    const int row = i / chunks, chunk = i % chunks;
+    if (row0 + row >= count || 8 * chunk >= width) continue;
+    *reinterpret_cast<uint4*>(to.at(b, h, row0 + row) + 8 * chunk) =
+        *reinterpret_cast<const uint4*>(tile + SharedTile<Width>::at(row, chunk));
   }
+}
+
+/// Whether asynchronous copies of 16 bytes reach every row.
+template <class T>
+bool aligned(const Rows<T>& rows, int width) {
+  return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.row_stride % 8 == 0 &&
+         rows.head_stride % 8 == 0 && rows.batch_stride % 8 == 0 && width % 8 == 0;
+}
+template <class T>
+bool aligned(const SoftmaxArguments<T>& arrays, const SoftmaxShape& shape) {
+  return aligned(arrays.q, shape.head_dim) && aligned(arrays.k, shape.head_dim) &&
+         aligned(arrays.v, shape.value_dim) && aligned(arrays.out, shape.value_dim);
+}
+
+/// The width of the tiles: 64 or 128 columns hold both; 0 where neither does.
+inline int tile_width(const SoftmaxShape& shape) {
+  const int width = Band::greater(shape.head_dim, shape.value_dim);
+  return width <= 64 ? 64 : width <= 128 ? 128 : 0;
 }
 
 }  // namespace attnbench::kernels::cuda
