@@ -153,6 +153,8 @@ struct Implementation {
   bool differentiable = true;
   /// `auto` selects the implementation of the highest rank that supports the problem.
   int rank = 0;
+  /// The rank on a CUDA device, where it is another.
+  std::optional<int> cuda_rank = {};
 };
 
 /// A name for a mechanism with a chosen implementation and options.

@@ -67,6 +67,17 @@ TEST_CASE("registry: auto takes the greatest rank that supports the problem and 
   CHECK(Registry::choose(entry, "composite", defaults(entry), problem).reason == "asked for");
 }
 
+TEST_CASE("registry: on a CUDA device auto goes by the rank there") {
+  auto entry = scripted("twin");
+  entry.implementations[1].cuda_rank = -1;
+  Problem problem;
+  CHECK(Registry::choose(entry, "auto", defaults(entry), problem).implementation->name == "quick");
+  problem.device = "cuda:1";
+  CHECK(Registry::choose(entry, "auto", defaults(entry), problem).implementation->name ==
+        "composite");
+  CHECK(Registry::choose(entry, "quick", defaults(entry), problem).reason == "asked for");
+}
+
 TEST_CASE("registry: a refusal names mechanism, implementation and reason") {
   auto entry = scripted("twin");
   const Problem problem;

@@ -56,6 +56,28 @@ TEST_CASE("scaled_dot_product_attention is there from LibTorch 2.1 on", "[sdpa]"
   }
 }
 
+TEST_CASE("on a card auto takes it for softmax and windows, on the CPU our kernel", "[sdpa]") {
+  for (const char* mechanism : {"softmax", "window"}) {
+    const Entry& entry = sdpa_registry().entry(mechanism);
+    const auto taken = [&](const Problem& problem) {
+      return Registry::choose(entry, "auto", options_of(mechanism, problem), problem)
+          .implementation->name;
+    };
+    INFO(mechanism);
+    if (ATTNBENCH_TORCH_VERSION >= 201) CHECK(taken(on_device()) == "torch_sdpa");
+    Problem on_cpu = on_device();
+    on_cpu.device = "cpu";
+    CHECK(taken(on_cpu) == "tiled");
+    // Ours stands right behind it, before tensor operations.
+    const auto rank = [&](const char* name) {
+      return entry.implementation(name).cuda_rank.value_or(entry.implementation(name).rank);
+    };
+    CHECK(rank("fused") < 5);
+    for (const char* behind : {"tiled", "chunked", "composite"})
+      CHECK(rank("fused") > rank(behind));
+  }
+}
+
 TEST_CASE("its backends are told apart where LibTorch has CUDA, and on CUDA alone", "[sdpa]") {
   if (sdpa_names("softmax").size() < 2) return;  // LibTorch without CUDA
   Problem on_cpu = on_device();
