@@ -52,6 +52,23 @@ class Unbuilt(unittest.TestCase):
         for word in ("cores", "memory", "disk free", "missing"):
             self.assertIn(word, done.stdout)
 
+    def test_a_card_that_is_not_there_is_refused_at_once(self):
+        if any(pathlib.Path("/dev").glob("nvidia[0-9]*")) or pathlib.Path("/dev/dxg").exists():
+            self.skipTest("there is a card")
+        with tempfile.TemporaryDirectory() as folder:
+            # The first commands of a build would leave their names here.
+            log = pathlib.Path(folder) / "log"
+            for tool in ("cmake", "apt-get", "sudo", "nvcc"):
+                (pathlib.Path(folder) / tool).write_text(f"#!/bin/sh\necho {tool} >>{log}\n")
+                (pathlib.Path(folder) / tool).chmod(0o755)
+            environment = {"PATH": f"{folder}:{os.environ['PATH']}", "ATTNBENCH_CUDA_ARCHITECTURES": ""}
+            for words in (["run", "latte", "--device", "cuda"], ["check", "latte", "--device=cuda:1"],
+                          ["doctor", "--device", "cuda", "--quick"]):
+                done = call(*words, **environment)
+                self.assertEqual(done.returncode, 3)
+                self.assertRegex(done.stderr, "the CUDA device cannot be used: (there is no|the) NVIDIA driver")
+                self.assertFalse(log.exists())
+
     def test_only_a_torch_that_can_be_built_with_replaces_the_systems(self):
         with tempfile.TemporaryDirectory() as folder:
             torch = pathlib.Path(folder) / "torch"
@@ -70,6 +87,57 @@ def functions(*names):
     """The text of functions of the launcher."""
     text = (ROOT / "attnbench").read_text(encoding="utf-8")
     return "".join(re.search(rf"(?ms)^{name}\(\) \{{$.*?^\}}$\n", text).group(0) for name in names)
+
+
+class Card(unittest.TestCase):
+    """What the launcher knows of cards before it builds, with a folder for /dev, /proc and /usr."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.there("bin/nvidia-smi")
+        (self.root / "bin/nvidia-smi").chmod(0o755)  # which lists nothing
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def there(self, path):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).touch()
+
+    def shell(self, line, *words, **environment):
+        text = functions("on_card", "card_refusal")
+        for folder in ("dev", "proc", "usr"):
+            text = text.replace(f"/{folder}/", f"{self.root}/{folder}/")
+        script = "python_torch() { false; }\n" + text + line
+        return subprocess.run(["sh", "-uc", script, "sh", *words], text=True, capture_output=True, timeout=60,
+                              env={"PATH": f"{self.root}/bin:{os.environ['PATH']}", **environment}, check=False)
+
+    def refusal(self, **environment):
+        return self.shell("card_refusal", **environment).stdout.strip()
+
+    def test_the_reason_is_the_driver_the_card_or_libtorch(self):
+        self.assertEqual(self.refusal(), "there is no NVIDIA driver, and no card")
+        self.there("proc/driver/nvidia/version")
+        self.assertEqual(self.refusal(), "the NVIDIA driver finds no card")
+        self.assertEqual(self.refusal(ATTNBENCH_CUDA_ARCHITECTURES="90"), "")
+        self.there("dev/nvidia0")
+        self.assertIn("the system's LibTorch has no CUDA part", self.refusal())
+        torch = self.root / "torch"
+        self.assertEqual(self.refusal(ATTNBENCH_TORCH=str(torch)), f"the LibTorch of {torch} has no CUDA part")
+        self.there("torch/lib/libtorch_cuda.so")
+        self.assertEqual(self.refusal(ATTNBENCH_TORCH=str(torch)), "")
+        self.there("usr/lib/machine/libtorch_cuda.so")
+        self.assertEqual(self.refusal(), "")
+
+    def test_commands_that_use_a_card_here_are_told_from_others(self):
+        asks = lambda *words: self.shell('on_card "$@"', *words).returncode == 0
+        for words in (["run", "latte", "--device", "cuda"], ["check", "--device=cuda:1", "latte"],
+                      ["run", "suite", "--set", "device=cuda"], ["doctor", "--device", "cuda"]):
+            self.assertTrue(asks(*words), words)
+        for words in (["run", "latte"], ["run", "latte", "--device", "cpu"], ["run", "cuda_suite"],
+                      ["submit", "suite", "--device", "cuda"], ["run", "--device", "cuda", "--help"], []):
+            self.assertFalse(asks(*words), words)
 
 
 class BuildProgress(unittest.TestCase):
