@@ -1,19 +1,12 @@
 #include "attention/kernels/cuda/recurrent/causal_product.hpp"
 
-#include <type_traits>
-
-#include "attention/kernels/cuda/numbers.cuh"
-#include "attention/kernels/cuda/recurrent/backward.cuh"
+#include "attention/kernels/cuda/recurrent/recurrent.cuh"
 
 namespace attnbench::kernels::cuda {
 namespace {
 
 RecurrentShape shape_of(const CausalProductSizes& sizes) {
   return {sizes.batch * sizes.heads, sizes.length, sizes.features, sizes.value_dim};
-}
-
-void require(const std::string& refusal) {
-  if (!refusal.empty()) throw std::logic_error(refusal);
 }
 
 /// Calls f with the family of these sizes.
@@ -40,7 +33,7 @@ RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
   a.mask_stride = arguments.mask_stride;
   a.heads = static_cast<int>(sizes.heads);
   a.kind = static_cast<int>(sizes.feature);
-  a.normalised = a.tracked = sizes.normalised;
+  a.normalised = sizes.normalised;
   a.epsilon = static_cast<float>(sizes.epsilon);
   return a;
 }
@@ -50,12 +43,15 @@ RecurrentArguments<T> arguments_of(const CausalProductSizes& sizes,
 std::string causal_product_refusal(const CausalProductSizes& sizes) {
   return recurrent_refusal(shape_of(sizes), "features");
 }
+std::string causal_product_backward_refusal(const CausalProductSizes& sizes) {
+  return recurrent_backward_refusal(shape_of(sizes), "features");
+}
 
 template <class T>
 std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_refusal(sizes));
   return with_family<T>(sizes, [&](auto family) {
-    return recurrent_forward_bytes<typename decltype(family)::type, T>(shape_of(sizes));
+    return recurrent_bytes<typename decltype(family)::type>(shape_of(sizes), false);
   });
 }
 
@@ -65,22 +61,19 @@ void causal_product_forward(const CausalProductSizes& sizes,
                             void* workspace, std::size_t workspace_bytes) {
   require(causal_product_refusal(sizes));
   RecurrentArguments<T> a = arguments_of(sizes, arguments);
-  a.after = {arguments.memory, sizes.normalised ? arguments.total : nullptr, nullptr};
+  a.memory = arguments.memory;
+  if (sizes.normalised) a.total = arguments.total;
   with_family<T>(sizes, [&](auto family) {
     recurrent_forward<typename decltype(family)::type>(a, shape_of(sizes), stream, workspace,
                                                        workspace_bytes);
   });
 }
 
-std::string causal_product_backward_refusal(const CausalProductSizes& sizes) {
-  return recurrent_backward_refusal(shape_of(sizes), "features");
-}
-
 template <class T>
 std::size_t causal_product_backward_bytes(const CausalProductSizes& sizes) {
   require(causal_product_backward_refusal(sizes));
   return with_family<T>(sizes, [&](auto family) {
-    return recurrent_backward_bytes<typename decltype(family)::type, T>(shape_of(sizes));
+    return recurrent_bytes<typename decltype(family)::type>(shape_of(sizes), true);
   });
 }
 

@@ -1,17 +1,12 @@
 #include "attention/kernels/cuda/recurrent/prefix_pool.hpp"
 
-#include "attention/kernels/cuda/numbers.cuh"
-#include "attention/kernels/cuda/recurrent/backward.cuh"
+#include "attention/kernels/cuda/recurrent/recurrent.cuh"
 
 namespace attnbench::kernels::cuda {
 namespace {
 
 RecurrentShape shape_of(const PrefixPoolSizes& sizes) {
   return {sizes.batch * sizes.heads, sizes.length, sizes.latents, sizes.value_dim};
-}
-
-void require(const std::string& refusal) {
-  if (!refusal.empty()) throw std::logic_error(refusal);
 }
 
 template <class T>
@@ -27,7 +22,6 @@ RecurrentArguments<T> arguments_of(const PrefixPoolSizes& sizes,
   a.heads = static_cast<int>(sizes.heads);
   a.kind = static_cast<int>(sizes.query);
   a.normalised = sizes.query != PoolQuery::weights;
-  a.tracked = true;
   a.scale = static_cast<float>(sizes.scale * 1.4426950408889634);
   return a;
 }
@@ -41,7 +35,7 @@ std::string prefix_pool_refusal(const PrefixPoolSizes& sizes) {
 template <class T>
 std::size_t prefix_pool_forward_bytes(const PrefixPoolSizes& sizes) {
   require(prefix_pool_refusal(sizes));
-  return recurrent_forward_bytes<PoolFamily, T>(shape_of(sizes));
+  return recurrent_bytes<PoolFamily>(shape_of(sizes), false);
 }
 
 template <class T>
@@ -49,7 +43,9 @@ void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments
                          Stream stream, void* workspace, std::size_t workspace_bytes) {
   require(prefix_pool_refusal(sizes));
   RecurrentArguments<T> a = arguments_of(sizes, arguments);
-  a.after = {arguments.carry.sum, arguments.carry.normaliser, arguments.carry.maximum};
+  a.memory = arguments.carry.sum;
+  a.total = arguments.carry.normaliser;
+  a.maximum = arguments.carry.maximum;
   recurrent_forward<PoolFamily>(a, shape_of(sizes), stream, workspace, workspace_bytes);
 }
 
@@ -60,7 +56,7 @@ std::string prefix_pool_backward_refusal(const PrefixPoolSizes& sizes) {
 template <class T>
 std::size_t prefix_pool_backward_bytes(const PrefixPoolSizes& sizes) {
   require(prefix_pool_backward_refusal(sizes));
-  return recurrent_backward_bytes<PoolFamily, T>(shape_of(sizes));
+  return recurrent_bytes<PoolFamily>(shape_of(sizes), true);
 }
 
 template <class T>

@@ -1,11 +1,10 @@
 // PP, the causal prefix pool, on CUDA; see attention/kernels/prefix_pool.hpp for what it is. The
 // pointers of the arguments, mask and carry included, are the device's.
 //
-// bf16 numbers are multiplied on the tensor cores and added up in fp32. fp32 and fp16 ones are
-// taken token by token on the CUDA cores, exact but for rounding and far slower: weights over
-// running sums of exponentials need bf16's exponents, and its digits are too few for fp16's
-// results. A chunk in which a latent's maximum rises by more than 2^90 is cut, so that any finite
-// scores give the right answer.
+// Everything is computed token by token in fp32 on the CUDA cores, exact but for rounding; but
+// 16-bit numbers of at most 128 latents are taken by chunks on the tensor cores, to 16 bits. A
+// chunk in which a latent's maximum rises by more than 2^60 is cut, so that any finite scores give
+// the right answer.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +18,8 @@ namespace attnbench::kernels::cuda {
 /// Why these sizes cannot be done (more than 512 latents); empty where they can.
 std::string prefix_pool_refusal(const PrefixPoolSizes& sizes);
 
-/// Of the current device's workspace, which is aligned to 64 bytes at least. Throws
-/// std::logic_error for sizes that are refused.
+/// Of the workspace, which is aligned to 64 bytes at least and grows with batch * heads * length *
+/// latents. Throws std::logic_error for sizes that are refused.
 template <class T>
 std::size_t prefix_pool_forward_bytes(const PrefixPoolSizes& sizes);
 /// Queued on the stream; the same bits each time. Throws std::logic_error for sizes that are
@@ -29,11 +28,9 @@ template <class T>
 void prefix_pool_forward(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
                          Stream stream, void* workspace, std::size_t workspace_bytes);
 
-/// Gradients need no more than 512 columns of values. bf16 ones of at most 128 latents and columns
-/// are taken by chunks on the tensor cores, in a workspace that grows with batch * heads * length /
-/// 64 * latents; others token by token in fp32, in batch * heads * length * latents. Where one
-/// token outweighs all others, its score's gradient is a small difference of large numbers: by
-/// chunks it is as exact as these are in bf16.
+/// Gradients need no more than 512 columns of values; at most 128 for all of it on the tensor
+/// cores. Where one token outweighs all others, its score's gradient is a small difference of large
+/// numbers, and no more exact than these.
 std::string prefix_pool_backward_refusal(const PrefixPoolSizes& sizes);
 template <class T>
 std::size_t prefix_pool_backward_bytes(const PrefixPoolSizes& sizes);
