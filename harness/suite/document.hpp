@@ -38,7 +38,7 @@ struct Document {
   std::map<std::string, std::size_t> lines;  ///< 1-based line by JSON pointer; a key's own line
   std::string hash;                          ///< of the file's bytes
 
-  /// "suites/x.json:12: /set/length: ", the start of each message about `pointer`. A pointer
+  /// "suites/NAME.json:12: /set/length: ", the start of each message about `pointer`. A pointer
   /// without a line gets the line of its nearest ancestor.
   std::string place(const std::string& pointer) const;
 };

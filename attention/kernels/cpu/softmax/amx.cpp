@@ -3,7 +3,7 @@
 // item; scores and weights of 32 queries stay in the first cache.
 //
 // Where the norms of queries and keys keep every score in reach of a fixed point, weights need no
-// maximum and are computed beside the tiles' products (softmax_amx_units.hpp); elsewhere after
+// maximum and are computed beside the tiles' products (amx_units.hpp); elsewhere after
 // them, in float, from the greatest score seen so far. Which of both depends on the numbers alone:
 // the norms of 32 queries and of a tile of keys, hidden ones among them. So a later token may
 // decide how the queries beside it are rounded.

@@ -72,7 +72,7 @@ PathfinderRules pathfinder_rules(int side, const char* difficulty, std::uint32_t
 
 }  // namespace
 
-// The figures are those of the original generator (lra.md 5.4).
+// The figures are those of the original generator.
 TEST_CASE("hard Pathfinder images of 32 pixels have the statistics of the original",
           "[lra][pathfinder][statistics]") {
   const Statistics found = statistics_of(pathfinder_rules(32, "hard", 5'000));
