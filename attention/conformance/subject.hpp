@@ -99,8 +99,6 @@ at::Tensor normal_like(const at::Tensor& tensor, std::uint64_t seed);
 Inputs converted(const Inputs& inputs, at::ScalarType type);
 /// Tokens [begin, begin + count) of every role that has tokens, and of the mask.
 Inputs tokens(const Trial& trial, const Inputs& inputs, std::int64_t begin, std::int64_t count);
-/// Batch rows [begin, begin + count).
-Inputs rows_of_batch(const Inputs& inputs, std::int64_t begin, std::int64_t count);
 /// The role that is averaged: named "value", or the one that is as wide as the output.
 bool is_value(const Trial& trial, const Role& role);
 /// The role of the values; empty if there is none, so that claims about them cannot be checked.

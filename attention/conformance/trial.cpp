@@ -54,15 +54,6 @@ Inputs tokens(const Trial& trial, const Inputs& inputs, std::int64_t begin, std:
   return out;
 }
 
-Inputs rows_of_batch(const Inputs& inputs, std::int64_t begin, std::int64_t count) {
-  Inputs out;
-  for (const auto& [name, tensor] : inputs.tensors) {
-    out.tensors[name] = tensor.narrow(0, begin, count);
-  }
-  if (inputs.key_mask.defined()) out.key_mask = inputs.key_mask.narrow(0, begin, count);
-  return out;
-}
-
 std::string value_role(const Trial& trial) {
   for (const Role& role : trial.mechanism->roles()) {
     if (role.name == "value") return role.name;

@@ -201,13 +201,6 @@ const char* claim_word(const GrowthFit& fit, GrowthClaim meant) {
   return "cannot tell";
 }
 
-std::vector<GrowthPoint> at_least(const std::vector<GrowthPoint>& points, double floor) {
-  std::vector<GrowthPoint> out;
-  std::copy_if(points.begin(), points.end(), std::back_inserter(out),
-               [floor](const GrowthPoint& point) { return point.value >= floor; });
-  return out;
-}
-
 std::string exponent_text(double exponent) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", exponent);

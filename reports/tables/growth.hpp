@@ -87,9 +87,6 @@ void excuse_lower_orders(GrowthFit& fit, Reach reach);
 /// "held", "missed" or "cannot tell", for people. A bound that is not reached is held.
 const char* claim_word(const GrowthFit& fit, GrowthClaim meant);
 
-/// The points whose value reaches `floor`: below it fixed costs hide the growth.
-std::vector<GrowthPoint> at_least(const std::vector<GrowthPoint>& points, double floor);
-
 /// "1.02", with a sign only below zero.
 std::string exponent_text(double exponent);
 

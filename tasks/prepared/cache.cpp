@@ -215,12 +215,4 @@ std::size_t Cache::copy(std::uint64_t row, int tower, std::span<std::int64_t> ou
   return count;
 }
 
-void Cache::verify(const ProgressCall& progress) const {
-  Ticker ticker(progress, Progress::Stage::reading, bytes_);
-  for (std::uint64_t block = 0; block < blocks_.size(); ++block) {
-    check_block(block);
-    ticker.tick(blocks_[block]);
-  }
-}
-
 }  // namespace attnbench::tasks::prepared

@@ -72,10 +72,6 @@ class Cache {
   /// keeps its value: padding is the caller's.
   std::size_t copy(std::uint64_t row, int tower, std::span<std::int64_t> out) const;
 
-  /// Holds every block to its hash, on this thread. Throws UsageError naming the first that is
-  /// damaged, and Cancelled.
-  void verify(const ProgressCall& progress = {}) const;
-
  private:
   struct Place;
   Place place(std::uint64_t row, int tower) const;

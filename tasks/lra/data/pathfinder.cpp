@@ -36,8 +36,6 @@ PathfinderPainter::PathfinderPainter(const PathfinderRules& rules) {
 
 PathfinderPainter::~PathfinderPainter() = default;
 
-int PathfinderPainter::distractors_asked() const { return prepared_->distractors(); }
-
 PathfinderImage PathfinderPainter::paint(Random& draws) const {
   const Prepared& with = *prepared_;
   PathfinderImage image;

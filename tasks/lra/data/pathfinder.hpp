@@ -47,7 +47,6 @@ class PathfinderPainter {
   PathfinderPainter& operator=(const PathfinderPainter&) = delete;
 
   PathfinderImage paint(Random& draws) const;
-  int distractors_asked() const;
 
  private:
   struct Prepared;

@@ -147,13 +147,11 @@ TEST_CASE("a size measured several times counts once, by its median", "[growth]"
   CHECK(growth.local[1].to == 4);
 }
 
-TEST_CASE("fixed costs bend the small end, which a floor leaves out", "[growth]") {
+TEST_CASE("fixed costs bend the small end", "[growth]") {
   const auto points = synthetic(1, 1e-5, 0.01);
   CHECK(fit_growth(points, 1).verdict == GrowthVerdict::differs);
   const auto slopes = local_slopes(points);
   CHECK(slopes.front().slope < slopes.back().slope);
-  CHECK(at_least(points, 0.05).size() == 2);
-  CHECK(at_least(points, 0).size() == points.size());
 }
 
 TEST_CASE("exponents are written with two digits and no negative zero", "[growth]") {

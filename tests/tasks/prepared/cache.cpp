@@ -162,6 +162,5 @@ TEST_CASE("a damaged block is refused when its rows are used, with their numbers
   const Cache cache(file);
   CHECK(refusal([&] { cache.label(0); }).empty());
   CHECK(says(refusal([&] { cache.label(1'234); }), {"rows 1000 to 1999 are damaged"}));
-  CHECK(says(refusal([&] { cache.verify(); }), {"rows 1000 to 1999 are damaged"}));
   CHECK(refusal([&] { cache.label(2'100); }).empty());
 }
