@@ -170,24 +170,16 @@ def gated_delta_chunk(query, key, value, beta, gate):
     return mix(**gated_delta_parts(query, key, value, beta, gate))[0].transpose(1, 2)
 
 
-THREE = {
-    "query": {"source": "query_tokens", "width": "head_dim"},
-    "key": {"source": "key_tokens", "width": "head_dim"},
-    "value": {"source": "key_tokens", "width": "value_dim"},
-}
+THREE = {"query": {"source": "query_tokens", "width": "head_dim"},
+         "key": {"source": "key_tokens", "width": "head_dim"},
+         "value": {"source": "key_tokens", "width": "value_dim"}}
 SCALAR = {"source": "key_tokens", "width": 1}
-KINDS = {
-    "linear": (THREE, linear_by_token, linear_naive, linear_chunk),
-    "retention": (THREE, retention_by_token, retention_naive, retention_chunk),
-    "gla": ({**THREE, "gate": THREE["key"]}, gla_by_token, gla_naive, gla_chunk),
-    "delta": ({**THREE, "beta": SCALAR}, delta_by_token, delta_naive, delta_chunk),
-    "gated_delta": (
-        {**THREE, "beta": SCALAR, "gate": SCALAR},
-        gated_delta_by_token,
-        gated_delta_naive,
-        gated_delta_chunk,
-    ),
-}
+KINDS = {"linear": (THREE, linear_by_token, linear_naive, linear_chunk),
+         "retention": (THREE, retention_by_token, retention_naive, retention_chunk),
+         "gla": ({**THREE, "gate": THREE["key"]}, gla_by_token, gla_naive, gla_chunk),
+         "delta": ({**THREE, "beta": SCALAR}, delta_by_token, delta_naive, delta_chunk),
+         "gated_delta": ({**THREE, "beta": SCALAR, "gate": SCALAR}, gated_delta_by_token,
+                         gated_delta_naive, gated_delta_chunk)}
 
 
 def declare(roles, definition, naive, chunk):

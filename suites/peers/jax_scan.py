@@ -40,11 +40,8 @@ def scan(query_logits, key_logits, value):
         total = kept[..., None] * total + added[..., None] * here[..., None, :]
         return (risen, normaliser, total), jnp.einsum("bhl,bhld->bhd", share / normaliser, total)
 
-    start = (
-        jnp.full(latents, -jnp.inf, exact),
-        jnp.zeros(latents, exact),
-        jnp.zeros((*latents, value.shape[-1]), exact),
-    )
+    start = (jnp.full(latents, -jnp.inf, exact), jnp.zeros(latents, exact),
+             jnp.zeros((*latents, value.shape[-1]), exact))
     return jnp.moveaxis(jax.lax.scan(token, start, tokens)[1], 0, 2).astype(value.dtype)
 
 
@@ -81,11 +78,9 @@ def latte(query_logits, key_logits, value):
 
 latte.citation = "Dolga et al. 2024, arXiv:2402.17512"
 latte.patterns = ["causal"]
-latte.roles = {
-    "query_logits": {"source": "query_tokens", "width": "head_dim"},
-    "key_logits": {"source": "key_tokens", "width": "head_dim"},
-    "value": {"source": "key_tokens", "width": "value_dim"},
-}
+latte.roles = {"query_logits": {"source": "query_tokens", "width": "head_dim"},
+               "key_logits": {"source": "key_tokens", "width": "head_dim"},
+               "value": {"source": "key_tokens", "width": "value_dim"}}
 latte.reference = "latte"
 latte.packages = ["jax", "jaxlib"]
 latte.dtypes = ["float32", "float64"]

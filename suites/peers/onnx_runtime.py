@@ -29,31 +29,20 @@ def graph(heads, head_dim, value_dim, causal):
     for name in ("query", "key", "value"):
         steps.append(node("Transpose", [name], [name + "_by_token"], perm=[0, 2, 1, 3]))
         steps.append(node("Reshape", [name + "_by_token", "merged"], [name + "_merged"]))
-    steps += [
-        node(
-            "MultiHeadAttention",
-            ["query_merged", "key_merged", "value_merged"],
-            ["mixed"],
-            domain="com.microsoft",
-            num_heads=heads,
-            unidirectional=int(causal),
-        ),
-        node("Reshape", ["mixed", "split"], ["mixed_by_token"]),
-        node("Transpose", ["mixed_by_token"], ["output"], perm=[0, 2, 1, 3]),
-    ]
+    steps += [node("MultiHeadAttention", ["query_merged", "key_merged", "value_merged"], ["mixed"],
+                   domain="com.microsoft", num_heads=heads, unidirectional=int(causal)),
+              node("Reshape", ["mixed", "split"], ["mixed_by_token"]),
+              node("Transpose", ["mixed_by_token"], ["output"], perm=[0, 2, 1, 3])]
 
     def declared(name, width):
         shape = ["batch", heads, None, width]
         return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
     inputs = [declared("query", head_dim), declared("key", head_dim), declared("value", value_dim)]
-    constants = [
-        onnx.numpy_helper.from_array(merged, "merged"),
-        onnx.numpy_helper.from_array(split, "split"),
-    ]
-    whole = onnx.helper.make_graph(
-        steps, "attention", inputs, [declared("output", value_dim)], constants
-    )
+    constants = [onnx.numpy_helper.from_array(merged, "merged"),
+                 onnx.numpy_helper.from_array(split, "split")]
+    whole = onnx.helper.make_graph(steps, "attention", inputs, [declared("output", value_dim)],
+                                   constants)
     versions = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
     return onnx.helper.make_model(whole, opset_imports=versions, ir_version=8)
 
@@ -73,9 +62,8 @@ class Attention(torch.nn.Module):
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = torch.get_num_threads()
         model = graph(heads, head_dim, value_dim, causal)
-        self.session = onnxruntime.InferenceSession(
-            model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
-        )
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), settings,
+                                                    providers=["CPUExecutionProvider"])
 
     def forward(self, query, key, value, causal: bool):
         if causal and query.size(2) != key.size(2):

@@ -38,16 +38,11 @@ class Attention(torch.nn.Module):
     def __init__(self, heads, head_dim, value_dim, causal):
         super().__init__()
         widths = {"query": head_dim, "key": head_dim, "value": value_dim}
-        inputs = [
-            opset13.parameter([-1, heads, -1, width], numpy.float32, name)
-            for name, width in widths.items()
-        ]
+        inputs = [opset13.parameter([-1, heads, -1, width], numpy.float32, name)
+                  for name, width in widths.items()]
         output = opset13.scaled_dot_product_attention(*inputs, causal=causal)
-        settings = {
-            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-            "INFERENCE_PRECISION_HINT": "f32",
-            "PERFORMANCE_HINT": "LATENCY",
-        }
+        settings = {"INFERENCE_NUM_THREADS": torch.get_num_threads(),
+                    "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         model = openvino.Model([output], inputs, "attention")
         self.request = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
 

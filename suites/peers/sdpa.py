@@ -35,9 +35,8 @@ def through(backend, title, unavailable, dtypes=None):
             raise NotImplementedError("its kernel for cards takes float16 and bfloat16")
         shared = {} if query.size(1) == key.size(1) else {"enable_gqa": True}
         with sdpa_kernel([getattr(SDPBackend, backend)]):
-            return functional.scaled_dot_product_attention(
-                query, key, value, is_causal=causal, **shared
-            )
+            return functional.scaled_dot_product_attention(query, key, value, is_causal=causal,
+                                                           **shared)
 
     attention.title = title
     attention.reference = "softmax"
@@ -54,7 +53,6 @@ HALF = ["float16", "bfloat16"]
 
 flash = through("FLASH_ATTENTION", "PyTorch's flash attention", too_old)
 math = through("MATH", "PyTorch's attention by matrix products", too_old)
-efficient = through(
-    "EFFICIENT_ATTENTION", "PyTorch's memory-efficient attention", without_card, [*HALF, "float32"]
-)
+efficient = through("EFFICIENT_ATTENTION", "PyTorch's memory-efficient attention", without_card,
+                    [*HALF, "float32"])
 cudnn = through("CUDNN_ATTENTION", "cuDNN's attention in PyTorch", without_card, HALF)

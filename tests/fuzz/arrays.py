@@ -8,26 +8,11 @@ from kind import Kind
 from oracle import Case
 
 TYPES = {"<f8": ("d", 8), "<f4": ("f", 4), "|b1": ("?", 1), "|u1": ("B", 1)}
-OTHER_TYPES = [
-    ">f8",
-    "<f2",
-    "<c16",
-    "<i8",
-    "|O",
-    "<U8",
-    "f8",
-    "<f16",
-    "=f8",
-    "<V8",
-    "",
-    "x" * 500,
-    "\x1b[31m",
-]
-MECHANISMS = {
-    "softmax": (["query", "key", "value"], ["--pattern", "causal"]),
-    "linear": (["query", "key", "value"], ["--pattern", "bidirectional"]),
-    "latte": (["query_logits", "key_logits", "value"], ["--pattern", "causal"]),
-}
+OTHER_TYPES = [">f8", "<f2", "<c16", "<i8", "|O", "<U8", "f8", "<f16", "=f8", "<V8", "", "x" * 500,
+               "\x1b[31m"]
+MECHANISMS = {"softmax": (["query", "key", "value"], ["--pattern", "causal"]),
+              "linear": (["query", "key", "value"], ["--pattern", "bidirectional"]),
+              "latte": (["query_logits", "key_logits", "value"], ["--pattern", "causal"])}
 SIZES = [0, 1, 2, 3, 7, -1, 2**31, 2**32 + 1, 2**62, 2**63 - 1, 2**64, 10**30]
 
 
@@ -70,16 +55,8 @@ def changed_array(random, descr, shape):
         data = bytearray(header_bytes(dictionary(descr, False, sizes)) + body(descr, shape))
     elif kind == 2:
         other = random.choice(
-            [
-                shape[:-1],
-                shape + [1],
-                [],
-                [1] * 40,
-                [math.prod(shape)],
-                shape[::-1],
-                [2] + shape[1:],
-                shape[:-1] + [shape[-1] + 1],
-            ]
+            [shape[:-1], shape + [1], [], [1] * 40, [math.prod(shape)], shape[::-1],
+             [2] + shape[1:], shape[:-1] + [shape[-1] + 1]]
         )
         data = bytearray(array(descr, other))
     elif kind == 3:
@@ -108,15 +85,8 @@ def changed_array(random, descr, shape):
     elif kind == 7:
         text = dictionary(descr, False, shape)[:-1]
         more = random.choice(
-            [
-                "'extra': 1, }",
-                "'descr': '<f8', }",
-                "\x1b[2J}",
-                "'x': " + "(" * 5000 + "}",
-                " " * 60000 + "}",
-                "}}",
-                "",
-            ]
+            ["'extra': 1, }", "'descr': '<f8', }", "\x1b[2J}", "'x': " + "(" * 5000 + "}",
+             " " * 60000 + "}", "}}", ""]
         )
         data = bytearray(header_bytes(text + more) + body(descr, shape))
     else:

@@ -15,23 +15,10 @@ FLAGS = ["--no-ceilings", "--no-report", "--progress", "plain", "--threads", "1"
 SCHOOL = {
     "name": "school",
     "task": "mqar",
-    "set": {
-        "width": 16,
-        "heads": 1,
-        "batch": 8,
-        "layout": "convolution_first",
-        "mlp": "identity",
-        "vocabulary": 64,
-        "length": 16,
-        "pairs": 2,
-        "train_examples": 160,
-        "validation_examples": 16,
-        "test_examples": 16,
-        "epochs": 4,
-        "embedding_dropout": 0.1,
-        "learning_rate": 0.01,
-        "checkpoint_seconds": 0,
-    },
+    "set": {"width": 16, "heads": 1, "batch": 8, "layout": "convolution_first", "mlp": "identity",
+            "vocabulary": 64, "length": 16, "pairs": 2, "train_examples": 160,
+            "validation_examples": 16, "test_examples": 16, "epochs": 4, "embedding_dropout": 0.1,
+            "learning_rate": 0.01, "checkpoint_seconds": 0},
     "mechanisms": {"latte": {}},
 }
 
@@ -51,14 +38,9 @@ def trainings_of(folder):
 
 def start_training(program, folder, suite="school.json", out="run", flags=tuple(FLAGS)):
     with open(folder / "output", "ab") as output:
-        return subprocess.Popen(
-            [program, "run", suite, "--out", out, *flags],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+        return subprocess.Popen([program, "run", suite, "--out", out, *flags], cwd=folder,
+                                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                start_new_session=True)
 
 
 class Checkpoints(Kind):
@@ -79,10 +61,8 @@ class Checkpoints(Kind):
         process = start_training(self.program, self.scratch)
         until = time.monotonic() + 60
         while time.monotonic() < until and process.poll() is None:
-            if any(
-                b'"curve":[{' in bytes_of(file)
-                for file in self.base.glob("checkpoints/*/checkpoint.previous.pt")
-            ):
+            if any(b'"curve":[{' in bytes_of(file)
+                   for file in self.base.glob("checkpoints/*/checkpoint.previous.pt")):
                 break  # beyond the first epoch: a step, a loss and a curve stand in it
             time.sleep(0.005)
         os.kill(process.pid, signal.SIGKILL)
@@ -98,12 +78,8 @@ class Checkpoints(Kind):
         facts = False
         for file in random.choice([newest, newest, previous, files]):
             facts = self.change(random, file) and file in newest or facts
-        return Case(
-            ["run", "--resume", "run", *FLAGS],
-            files=["checkpoint.pt"],
-            limit_seconds=30,
-            check=lambda outcome: self.same(folder / "run", outcome, facts),
-        )
+        return Case(["run", "--resume", "run", *FLAGS], files=["checkpoint.pt"], limit_seconds=30,
+                    check=lambda outcome: self.same(folder / "run", outcome, facts))
 
     @staticmethod
     def change(random, file):

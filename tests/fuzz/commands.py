@@ -6,30 +6,15 @@ import shutil
 import signal
 
 import mutate
-from command_words import (
-    COMMANDS,
-    FILES,
-    FLAGS,
-    GOOD,
-    MEASURES,
-    NAMES,
-    NEVER,
-    NO_VALUE,
-    WEIGHTS,
-    WRITING_FLAGS,
-)
+from command_words import (COMMANDS, FILES, FLAGS, GOOD, MEASURES, NAMES, NEVER, NO_VALUE, WEIGHTS,
+                           WRITING_FLAGS)
 from kind import FIXTURE, SOURCES, TINY_SUITE, Kind, copy_run, ended_in_the_middle
 from oracle import EXIT_CODES, Case
 
 # In place of programs that a command starts: no job reaches a cluster, none is in its queue, and
 # nothing is counted for minutes.
-STAND_INS = {
-    "sbatch": "echo 4711",
-    "squeue": "exit 0",
-    "scancel": "exit 1",
-    "valgrind": "exit 1",
-    "cuobjdump": "exit 1",
-}
+STAND_INS = {"sbatch": "echo 4711", "squeue": "exit 0", "scancel": "exit 1", "valgrind": "exit 1",
+             "cuobjdump": "exit 1"}
 
 
 def write_stand_ins(folder):
@@ -74,12 +59,10 @@ class Commands(Kind):
         stand_ins = write_stand_ins(self.scratch / "stand_ins")
         names = list(COMMANDS)
         command = random.choices(names, [WEIGHTS.get(name, 8) for name in names])[0]
-        words = [
-            random.choice(
-                GOOD.get(command, ["softmax"]) if random.random() < 0.7 else [*NAMES, *FILES]
-            )
-            for _ in range(random.choice([0, 1, 1, 1, 1, 1, 2, 3]))
-        ]
+        words = [random.choice(
+                     GOOD.get(command, ["softmax"]) if random.random() < 0.7 else [*NAMES, *FILES]
+                 )
+                 for _ in range(random.choice([0, 1, 1, 1, 1, 1, 2, 3]))]
         if command == "gate" and random.random() < 0.8:
             words = []
         for _ in range(random.choice([0, 1, 1, 2, 3, 5])):
@@ -109,11 +92,7 @@ class Commands(Kind):
         if random.random() < 0.03:
             command = mutate.nearly(random, command)
         words = [word.replace("\0", "") for word in [command, *words]]
-        return Case(
-            words,
-            environment={"PATH": f"{stand_ins}{os.pathsep}{os.environ['PATH']}"},
-            json_output="--json" in words,
-            interrupt_after=4 if command in MEASURES else 0,
-            exit_codes=EXIT_CODES + ((-signal.SIGINT,) if command in MEASURES else ()),
-            check=lambda outcome: ended_in_the_middle(folder, outcome),
-        )
+        return Case(words, environment={"PATH": f"{stand_ins}{os.pathsep}{os.environ['PATH']}"},
+                    json_output="--json" in words, interrupt_after=4 if command in MEASURES else 0,
+                    exit_codes=EXIT_CODES + ((-signal.SIGINT,) if command in MEASURES else ()),
+                    check=lambda outcome: ended_in_the_middle(folder, outcome))

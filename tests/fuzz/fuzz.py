@@ -34,18 +34,10 @@ import suites
 import surroundings
 from kind import SOURCES
 
-KINDS = {
-    "suites": suites.Suites,
-    "commands": commands.Commands,
-    "arrays": arrays.Arrays,
-    "results": results.Results,
-    "imports": results.Imports,
-    "journals": results.Journals,
-    "plugins": plugins.Plugins,
-    "checkpoints": checkpoints.Checkpoints,
-    "surroundings": surroundings.Surroundings,
-    "caches": surroundings.Caches,
-}
+KINDS = {"suites": suites.Suites, "commands": commands.Commands, "arrays": arrays.Arrays,
+         "results": results.Results, "imports": results.Imports, "journals": results.Journals,
+         "plugins": plugins.Plugins, "checkpoints": checkpoints.Checkpoints,
+         "surroundings": surroundings.Surroundings, "caches": surroundings.Caches}
 
 
 class Fuzzer:
@@ -90,14 +82,8 @@ class Fuzzer:
         kept = Path(self.arguments.keep) / f"{self.name}-{self.arguments.seed}-{index}"
         shutil.rmtree(kept, ignore_errors=True)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(
-            folder,
-            kept,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("fifo"),
-            ignore_dangling_symlinks=True,
-            copy_function=copy_plain,
-        )
+        shutil.copytree(folder, kept, symlinks=True, ignore=shutil.ignore_patterns("fifo"),
+                        ignore_dangling_symlinks=True, copy_function=copy_plain)
         return kept
 
     def tell(self, index, case, outcome, symptom, detail, kept):
@@ -106,15 +92,11 @@ class Fuzzer:
         if self.groups[group] > self.arguments.examples:
             return
         print(f"not ok: {self.name} case {index}: {symptom}: {printable(detail)}")
-        print(
-            f"  again: python3 tests/fuzz/fuzz.py {self.name} --seed {self.arguments.seed} "
-            f"--case {index} --program {self.arguments.program}"
-        )
+        print(f"  again: python3 tests/fuzz/fuzz.py {self.name} --seed {self.arguments.seed} "
+              f"--case {index} --program {self.arguments.program}")
         print(f"  start: {printable(oracle.command_line('attnbench', case), 600)}")
-        print(
-            f"  ended: exit code {outcome.exit_code} after {outcome.seconds:.1f} s, "
-            f"{outcome.peak_bytes / 2**20:.0f} MiB" + (f"; files in {kept}" if kept else "")
-        )
+        print(f"  ended: exit code {outcome.exit_code} after {outcome.seconds:.1f} s, "
+              f"{outcome.peak_bytes / 2**20:.0f} MiB" + (f"; files in {kept}" if kept else ""))
         if self.arguments.case is not None:
             print(f"  out: {printable(outcome.out, 3000)}\n  err: {printable(outcome.err, 3000)}")
         sys.stdout.flush()
@@ -132,20 +114,16 @@ class Fuzzer:
             now = time.monotonic()
             if now - shown > 10:
                 shown = now
-                print(
-                    f"{self.name}: {done} of {len(indices)}, {self.failed} failed, "
-                    f"{now - started:.0f} s",
-                    flush=True,
-                )
+                print(f"{self.name}: {done} of {len(indices)}, {self.failed} failed, "
+                      f"{now - started:.0f} s",
+                      flush=True)
             if self.arguments.seconds and now - started > self.arguments.seconds:
                 break
         for group, count in self.groups.most_common():
             print(f"  {count:5} × {printable(group, 160)}")
-        print(
-            f"{self.name}: {done} cases, {self.failed} failed, {self.slow_once} slow once, seed "
-            f"{self.arguments.seed}, {time.monotonic() - started:.0f} s",
-            flush=True,
-        )
+        print(f"{self.name}: {done} cases, {self.failed} failed, {self.slow_once} slow once, seed "
+              f"{self.arguments.seed}, {time.monotonic() - started:.0f} s",
+              flush=True)
         return self.failed
 
 
@@ -162,17 +140,14 @@ def gist(detail):
 
 
 def printable(text, most=300):
-    text = "".join(
-        character if character.isprintable() else f"\\x{ord(character):02x}"
-        for character in str(text)
-    )
+    text = "".join(character if character.isprintable() else f"\\x{ord(character):02x}"
+                   for character in str(text))
     return text if len(text) <= most else text[:most] + "…"
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=[*KINDS, "all"])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

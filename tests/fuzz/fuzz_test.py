@@ -33,16 +33,13 @@ class Oracle(unittest.TestCase):
     def test_what_is_well_said_is_no_complaint(self):
         self.assertEqual(self.symptoms("echo done"), [])
         self.assertEqual(
-            self.symptoms(
-                "echo 'attnbench: suite.json:3: /set/x: expected a number' >&2; exit 2",
-                files=["suite.json"],
-            ),
+            self.symptoms("echo 'attnbench: suite.json:3: /set/x: expected a number' >&2; exit 2",
+                          files=["suite.json"]),
             [],
         )
         self.assertEqual(
-            self.symptoms(
-                "echo 'x.npy: its shape is [1]; expected 4 sizes' >&2; exit 2", files=["x.npy"]
-            ),
+            self.symptoms("echo 'x.npy: its shape is [1]; expected 4 sizes' >&2; exit 2",
+                          files=["x.npy"]),
             [],
         )
 
@@ -62,45 +59,35 @@ class Oracle(unittest.TestCase):
 
     def test_messages(self):
         self.assertEqual(self.symptoms("exit 2"), ["no message"])
-        self.assertEqual(
-            self.symptoms("echo 'attnbench: bad' >&2; exit 2", files=["a.json"]),
-            ["no file in the message"],
-        )
+        self.assertEqual(self.symptoms("echo 'attnbench: bad' >&2; exit 2", files=["a.json"]),
+                         ["no file in the message"])
         self.assertEqual(
             self.symptoms("echo 'attnbench: dir/a.json: bad' >&2; exit 2", files=["a.json"]),
             ["no place in the message"],
         )
-        self.assertEqual(
-            self.symptoms("echo '[json.exception.type_error.302] x' >&2; exit 3"), ["raw exception"]
-        )
+        self.assertEqual(self.symptoms("echo '[json.exception.type_error.302] x' >&2; exit 3"),
+                         ["raw exception"])
         self.assertEqual(self.symptoms("printf '\\033[31mred\\n'"), ["control character"])
         self.assertEqual(self.symptoms("printf '\\302\\233x\\n' >&2"), ["control character"])
-        self.assertEqual(
-            self.symptoms("head -c 3000 /dev/zero | tr '\\0' a >&2; exit 2"),
-            ["a message over 2 kB"],
-        )
+        self.assertEqual(self.symptoms("head -c 3000 /dev/zero | tr '\\0' a >&2; exit 2"),
+                         ["a message over 2 kB"])
 
     def test_several_faults_are_several_messages(self):
-        script = (
-            "for i in $(seq 40); do "
-            "echo \"s.json:$i: $(head -c 100 /dev/zero | tr '\\0' a)\" >&2; done; exit 2"
-        )
+        script = ("for i in $(seq 40); do "
+                  "echo \"s.json:$i: $(head -c 100 /dev/zero | tr '\\0' a)\" >&2; done; exit 2")
         self.assertEqual(self.symptoms(script, files=["s.json"]), [])
 
     def test_memory(self):
         with tempfile.TemporaryDirectory() as folder:
             case = Case(["-c", "x = bytearray(1100 << 20); x[::4096] = b'1' * len(x[::4096])"])
             outcome = oracle.run(sys.executable, case, folder)
-            self.assertEqual(
-                [symptom for symptom, _ in oracle.complaints(case, outcome)], ["memory"]
-            )
+            self.assertEqual([symptom for symptom, _ in oracle.complaints(case, outcome)],
+                             ["memory"])
 
     def test_the_command_is_one_that_a_shell_takes(self):
         case = Case(["run", "a b"], environment={"HOME": None, "X": "1 2"}, shell="ulimit -n 6;")
-        self.assertEqual(
-            oracle.command_line("prog", case),
-            "env -u HOME X='1 2' sh -c 'ulimit -n 6; exec prog run '\"'\"'a b'\"'\"''",
-        )
+        self.assertEqual(oracle.command_line("prog", case),
+                         "env -u HOME X='1 2' sh -c 'ulimit -n 6; exec prog run '\"'\"'a b'\"'\"''")
 
 
 class Mutations(unittest.TestCase):
@@ -123,10 +110,8 @@ class Mutations(unittest.TestCase):
         )
 
     def test_failures_of_one_cause_are_one_group(self):
-        self.assertEqual(
-            fuzz.gist('a/b.json:12: /x/y: "one" is 3.5'),
-            fuzz.gist('/tmp/c.json:7: /z: "two" is 1e9'),
-        )
+        self.assertEqual(fuzz.gist('a/b.json:12: /x/y: "one" is 3.5'),
+                         fuzz.gist('/tmp/c.json:7: /z: "two" is 1e9'))
 
 
 class CommandLines(unittest.TestCase):
@@ -153,10 +138,8 @@ class CommandLines(unittest.TestCase):
 
     def test_no_command_line_measures_figures_or_writes_outside_its_folder(self):
         tried = set()
-        with (
-            unittest.mock.patch.object(commands.shutil, "copy"),
-            unittest.mock.patch.object(commands, "copy_run"),
-        ):
+        with (unittest.mock.patch.object(commands.shutil, "copy"),
+              unittest.mock.patch.object(commands, "copy_run")):
             for i in range(1500):
                 case = self.kind.case(random.Random(f"safe {i}"), self.folder)
                 command, *words = case.arguments

@@ -31,13 +31,10 @@ from kind import SOURCES
 
 FLAGS = ["--no-ceilings", "--no-report", "--progress", "plain", "--threads", "1"]
 ROUNDS = 3
-KERNEL = {
-    "name": "kernels",
-    "task": "kernel",
-    "set": {"length": [64, 256], "heads": 2, "head_dim": 16},
-    "mechanisms": {"softmax": {"implementation": "composite"}, "linear": {}, "latte": {}},
-    "measure": {"rounds": ROUNDS, "max_samples": 40, "max_seconds": 0.1},
-}
+KERNEL = {"name": "kernels", "task": "kernel",
+          "set": {"length": [64, 256], "heads": 2, "head_dim": 16},
+          "mechanisms": {"softmax": {"implementation": "composite"}, "linear": {}, "latte": {}},
+          "measure": {"rounds": ROUNDS, "max_samples": 40, "max_seconds": 0.1}}
 TRAINING = json.loads(json.dumps(checkpoints.SCHOOL))
 TRAINING["set"].update(train_examples=320, epochs=6)
 TRAINING["mechanisms"] = {"latte": {}, "linear": {}}
@@ -87,14 +84,8 @@ class Trial:
         else:
             words = ["run", "suite.json", "--out", "run", *FLAGS]
         with open(self.log, "ab") as output:
-            return subprocess.Popen(
-                [self.program, *words],
-                cwd=self.folder,
-                stdout=output,
-                stderr=output,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            return subprocess.Popen([self.program, *words], cwd=self.folder, stdout=output,
+                                    stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def killed(self, target, seconds):
         """Whether there was something to kill after so many seconds."""
@@ -137,10 +128,8 @@ class Trial:
             code = self.end(self.start(), "nobody")
             if code == 0:
                 return self.check()
-        self.complaints.append(
-            f"not to be gone on with: exit code {code}; "
-            f"{self.log.read_text(errors='replace')[-300:]}"
-        )
+        self.complaints.append(f"not to be gone on with: exit code {code}; "
+                               f"{self.log.read_text(errors='replace')[-300:]}")
         return None
 
     def check(self):
@@ -158,11 +147,9 @@ class Trial:
             for timing in cell.get("timing", {}).values():
                 if cell["task"] == "kernel":
                     self.check_rounds(cell, timing)
-        return {
-            cell["label"]: (cell["training"]["weights_hash"], cell["training"]["curve"])
-            for cell in result["cells"]
-            if "training" in cell
-        }
+        return {cell["label"]: (cell["training"]["weights_hash"], cell["training"]["curve"])
+                for cell in result["cells"]
+                if "training" in cell}
 
     def check_rounds(self, cell, timing):
         numbers = [one.get("round", i) for i, one in enumerate(timing.get("rounds", []))]
@@ -209,22 +196,18 @@ class Kills:
             self.tell(what, runs, said, trial)
             runs += 1
         kinds = ", ".join(f"{by_target[target]} of {target}" for target in TARGETS)
-        print(
-            f"{what}: {done} kills ({kinds}) in {runs} runs, {self.failed} runs failed, seed "
-            f"{self.arguments.seed}",
-            flush=True,
-        )
+        print(f"{what}: {done} kills ({kinds}) in {runs} runs, {self.failed} runs failed, seed "
+              f"{self.arguments.seed}",
+              flush=True)
 
     def tell(self, what, number, said, trial):
         if not trial.complaints:
             shutil.rmtree(trial.folder)
             return
         self.failed += 1
-        print(
-            f"not ok: {what} run {number}: killed {', '.join(said)}: "
-            + "; ".join(trial.complaints),
-            flush=True,
-        )
+        print(f"not ok: {what} run {number}: killed {', '.join(said)}: "
+              + "; ".join(trial.complaints),
+              flush=True)
         if self.arguments.keep:
             kept = Path(self.arguments.keep) / f"kills-{what}-{self.arguments.seed}-{number}"
             shutil.rmtree(kept, ignore_errors=True)
@@ -233,9 +216,8 @@ class Kills:
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", type=int, default=40)
     parser.add_argument("--training", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)

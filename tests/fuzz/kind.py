@@ -11,18 +11,8 @@ SOURCES = Path(__file__).resolve().parents[2]
 FIXTURE = SOURCES / "tests" / "reports" / "fixture.json"
 
 # Measuring, as little of it as there can be.
-BRIEF = [
-    "--no-ceilings",
-    "--no-report",
-    "--progress",
-    "plain",
-    "--cell-timeout",
-    "3",
-    "--memory-limit",
-    "256M",
-    "--threads",
-    "1",
-]
+BRIEF = ["--no-ceilings", "--no-report", "--progress", "plain", "--cell-timeout", "3",
+         "--memory-limit", "256M", "--threads", "1"]
 TINY_SUITE = {
     "name": "tiny",
     "task": "kernel",
@@ -48,20 +38,12 @@ class Kind:
 
     def start(self, *arguments, folder=None, limit=120):
         """A run that must do well, since cases start from what it leaves."""
-        done = subprocess.run(
-            [self.program, *arguments],
-            cwd=folder or self.scratch,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
+        done = subprocess.run([self.program, *arguments], cwd=folder or self.scratch,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=limit, check=False)
         if done.returncode != 0:
-            raise SystemExit(
-                f"{self.program} {' '.join(arguments)}: exit code {done.returncode}\n"
-                f"{done.stderr}"
-            )
+            raise SystemExit(f"{self.program} {' '.join(arguments)}: exit code {done.returncode}\n"
+                             f"{done.stderr}")
         return done
 
     def tiny_run(self):

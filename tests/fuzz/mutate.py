@@ -4,79 +4,15 @@ import copy
 import json
 import os
 
-WORDS = [
-    "",
-    " ",
-    "x",
-    "latte",
-    "softmax",
-    "causal",
-    "length/2",
-    "length/0",
-    "width",
-    "auto",
-    "cpu",
-    "cuda:99",
-    "kernel",
-    "nan",
-    "-1",
-    "1e999",
-    "../../../etc/passwd",
-    "/dev/zero",
-    "~",
-    "%s%n",
-    "torchscript:../../x.pt",
-    "a" * 350,
-    "b" * 5000,
-    "ж" * 300,
-    "\u202eabc",
-    "\x1b[31mred\x1b[0m",
-    "\x07",
-    "\x00",
-    "a\nb",
-    "\t",
-    "\x7f",
-    "\x9b31m",
-    "\U0001f600" * 30,
-    "<script>",
-    "&amp;",
-    "(a|a)*c",
-    "((((((((((a",
-    "[",
-    "1..9223372036854775807",
-    "true",
-    "null",
-    "{}",
-]
-NUMBERS = [
-    0,
-    -1,
-    1,
-    2,
-    3,
-    7,
-    0.5,
-    -0.0,
-    1e-320,
-    1e308,
-    1e16,
-    2**31 - 1,
-    2**31,
-    2**32,
-    2**53 + 1,
-    2**62,
-    2**63 - 1,
-    2**63,
-    2**64,
-    -(2**63),
-    10**30,
-    68719476736,
-    1000000,
-    65537,
-    1e-12,
-    -5,
-    100000,
-]
+WORDS = ["", " ", "x", "latte", "softmax", "causal", "length/2", "length/0", "width", "auto", "cpu",
+         "cuda:99", "kernel", "nan", "-1", "1e999", "../../../etc/passwd", "/dev/zero", "~", "%s%n",
+         "torchscript:../../x.pt", "a" * 350, "b" * 5000, "ж" * 300, "\u202eabc",
+         "\x1b[31mred\x1b[0m", "\x07", "\x00", "a\nb", "\t", "\x7f", "\x9b31m", "\U0001f600" * 30,
+         "<script>", "&amp;", "(a|a)*c", "((((((((((a", "[", "1..9223372036854775807", "true",
+         "null", "{}"]
+NUMBERS = [0, -1, 1, 2, 3, 7, 0.5, -0.0, 1e-320, 1e308, 1e16, 2**31 - 1, 2**31, 2**32, 2**53 + 1,
+           2**62, 2**63 - 1, 2**63, 2**64, -(2**63), 10**30, 68719476736, 1000000, 65537, 1e-12, -5,
+           100000]
 CONSTANTS = [None, True, False, [], {}, [[]], [None], {"": None}, {"left": 1, "right": 0}]
 
 
@@ -133,13 +69,8 @@ def nearly(random, word):
         return "x"
     at = random.randrange(len(word))
     return random.choice(
-        [
-            word[:at] + word[at + 1 :],
-            word[:at] + word[at] * 2 + word[at + 1 :],
-            word.upper(),
-            word + " ",
-            word[:at] + "\u0430" + word[at + 1 :],
-        ]
+        [word[:at] + word[at + 1 :], word[:at] + word[at] * 2 + word[at + 1 :], word.upper(),
+         word + " ", word[:at] + "\u0430" + word[at + 1 :]]
     )
 
 
@@ -150,14 +81,8 @@ def bend(random, value):
     if isinstance(value, (int, float)) and random.random() < 0.7:
         return random.choice([random.choice(NUMBERS), -value, value + 1, str(value), [value]])
     if isinstance(value, str) and random.random() < 0.7:
-        return random.choice(
-            [
-                nearly(random, value),
-                random.choice(WORDS),
-                [value],
-                value * random.choice([20, 400, 10000]),
-            ]
-        )
+        return random.choice([nearly(random, value), random.choice(WORDS), [value],
+                              value * random.choice([20, 400, 10000])])
     if isinstance(value, list) and value and random.random() < 0.7:
         return random.choice(
             [value * 2, value[:1], value + [any_value(random)], value[::-1], value[0]]
@@ -184,9 +109,8 @@ def change_tree(random, tree):
     elif kind == 4:
         above[key] = any_value(random)
     elif kind == 5 and random.random() < 0.1:
-        above[key] = Nested(
-            random.choice([100, 5000, 20000, 100000]), *random.choice([("[", "]"), ('{"a":', "}")])
-        )
+        above[key] = Nested(random.choice([100, 5000, 20000, 100000]),
+                            *random.choice([("[", "]"), ('{"a":', "}")]))
     elif kind == 6 and isinstance(above, list):
         above.insert(random.randrange(len(above) + 1), copy.deepcopy(above[key]))
     else:
@@ -236,23 +160,8 @@ def change_bytes(random, data):
         data[at:at] = data[at : at + random.choice([1, 8, 100])]
     elif kind == 6:
         data[at:at] = random.choice(
-            [
-                b'"',
-                b"{",
-                b"}",
-                b"[",
-                b"]",
-                b",",
-                b":",
-                b"\x00",
-                b"\xff",
-                b"\x1b[2J",
-                b"\xef\xbb\xbf",
-                b"\\u0000",
-                b"\\ud800",
-                b"\n",
-                b"1e999",
-            ]
+            [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\x00", b"\xff", b"\x1b[2J",
+             b"\xef\xbb\xbf", b"\\u0000", b"\\ud800", b"\n", b"1e999"]
         )
     else:
         count = random.choice([1, 8, 64])

@@ -16,11 +16,9 @@ MOST_PEAK_BYTES = 1 << 30
 KEPT_BYTES = 1 << 20  # of each output; the rest is read and thrown away
 
 # What a library's exception says where no message of ours replaces it.
-RAW = re.compile(
-    r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
-    r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"
-    r"filesystem error:|Exception raised from"
-)
+RAW = re.compile(r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
+                 r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"
+                 r"filesystem error:|Exception raised from")
 # A place in a file: a line, a byte, a JSON pointer, a part of it by name.
 PLACE = re.compile(
     r":\d+|\b(byte|line|character|column|offset|record|round)s? +\d+|(^|\s)/|\"|"
@@ -64,10 +62,8 @@ class Outcome:
 
 def command_line(program, case):
     """As a shell takes it, from the case's folder."""
-    words = [
-        f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}"
-        for name, value in case.environment.items()
-    ]
+    words = [f"{name}={shlex.quote(value)}" if value is not None else f"-u {name}"
+             for name, value in case.environment.items()]
     run = " ".join(shlex.quote(word) for word in [program, *case.arguments])
     if any(value is None for value in case.environment.values()):
         words.sort(key=lambda word: not word.startswith("-u"))
@@ -163,15 +159,9 @@ def run(program, case, folder):
         if value is None:
             environment.pop(name, None)
     started = time.monotonic()
-    with subprocess.Popen(
-        arguments_of(program, case),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    with subprocess.Popen(arguments_of(program, case), cwd=folder, env=environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          start_new_session=True) as process:
         outcome = Outcome()
         reader = Reader(process)
         moments = list(case.signals)

@@ -13,12 +13,10 @@ class Plugins(Kind):
 
     def prepare(self):
         folder = Path(self.program).resolve().parent.parent
-        found = [
-            file
-            for part in ("lib", "plugins")
-            for file in sorted((folder / part).glob("lib*.so"))
-            if "attnbench" not in file.name
-        ]
+        found = [file
+                 for part in ("lib", "plugins")
+                 for file in sorted((folder / part).glob("lib*.so"))
+                 if "attnbench" not in file.name]
         # A program is an ELF file, too, without what makes a plugin.
         found.append(Path(self.program).with_name("attnbench-worker").resolve())
         self.bases = [file.read_bytes() for file in found]
@@ -34,15 +32,9 @@ class Plugins(Kind):
         elif kind < 0.9:
             file.write_bytes(
                 random.choice(
-                    [
-                        b"",
-                        b"\x7fELF",
-                        b"\x7fELF" + bytes(60),
-                        b"#!/bin/sh\n",
-                        b"\x1b[31m" * 100,
-                        bytes(random.randrange(256) for _ in range(4096)),
-                        self.bases[0][:64] + b"\xff" * 4096,
-                    ]
+                    [b"", b"\x7fELF", b"\x7fELF" + bytes(60), b"#!/bin/sh\n", b"\x1b[31m" * 100,
+                     bytes(random.randrange(256) for _ in range(4096)),
+                     self.bases[0][:64] + b"\xff" * 4096]
                 )
             )
         else:

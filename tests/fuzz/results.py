@@ -8,19 +8,8 @@ from oracle import Case
 
 # With vl-convert; the launcher makes it. Without it no case draws.
 RENDERER = SOURCES / "build/venv/bin/python"
-UNDRAWABLE = [
-    "so\x1bft",
-    "\x00",
-    "\x07",
-    "\x9b31m",
-    "a" * 350,
-    "\u202eabc",
-    "<b>",
-    "a\nb",
-    "",
-    "\ufffe",
-    "../x",
-]
+UNDRAWABLE = ["so\x1bft", "\x00", "\x07", "\x9b31m", "a" * 350, "\u202eabc", "<b>", "a\nb", "",
+              "\ufffe", "../x"]
 
 
 def fewer_cells(result, random):
@@ -61,23 +50,18 @@ class Results(Kind):
         if kind < 0.02 and RENDERER.exists():
             return self.with_pictures(random, folder)
         if kind < 0.6:
-            return Case(
-                ["report", "result.json", "--no-render", "--out", "out"],
-                files=["result.json"],
-                check=lambda outcome: drawn_wrong(folder) if outcome.exit_code == 0 else [],
-            )
+            return Case(["report", "result.json", "--no-render", "--out", "out"],
+                        files=["result.json"],
+                        check=lambda outcome: drawn_wrong(folder) if outcome.exit_code == 0 else [])
         if kind < 0.9:
             sides = ["result.json", str(FIXTURE)]
             random.shuffle(sides)
             flags = random.choice([[], ["--json"], ["--margin", "0"]])
-            return Case(
-                ["compare", *sides, *flags], files=["result.json"], json_output="--json" in flags
-            )
+            return Case(["compare", *sides, *flags], files=["result.json"],
+                        json_output="--json" in flags)
         (folder / "foreign.json").write_text(json.dumps(foreign(self.bases[0])))
-        return Case(
-            ["import", "foreign.json", "--beside", "result.json", "--out", "out"],
-            files=["result.json", "foreign.json"],
-        )
+        return Case(["import", "foreign.json", "--beside", "result.json", "--out", "out"],
+                    files=["result.json", "foreign.json"])
 
     def with_pictures(self, random, folder):
         """Every figure has its picture: odd labels and names must not cost it."""
@@ -92,47 +76,28 @@ class Results(Kind):
         def check(outcome):
             if outcome.exit_code != 0:
                 return []
-            missing = [
-                file.name
-                for file in folder.rglob("*.vl.json")
-                if not file.with_name(file.name.replace(".vl.json", ".svg")).exists()
-            ]
+            missing = [file.name
+                       for file in folder.rglob("*.vl.json")
+                       if not file.with_name(file.name.replace(".vl.json", ".svg")).exists()]
             return [("figures without a picture", ", ".join(missing))] if missing else []
 
-        return Case(
-            ["report", "result.json", "--format", "svg", "--out", "out"],
-            environment={"ATTNBENCH_PYTHON": str(RENDERER)},
-            files=["result.json"],
-            limit_seconds=60,
-            check=check,
-        )
+        return Case(["report", "result.json", "--format", "svg", "--out", "out"],
+                    environment={"ATTNBENCH_PYTHON": str(RENDERER)}, files=["result.json"],
+                    limit_seconds=60, check=check)
 
 
 def foreign(result):
     cell = next(
         cell for cell in result["attnbench"]["cells"] if "forward" in cell.get("timing", {})
     )
-    return {
-        "schema": 1,
-        "program": {"name": "Other", "version": "2.0", "blas": "mkl"},
-        "threads": 2,
-        "command": "other.py",
-        "records": [
-            {
-                "beside": cell["id"],
-                "label": "flash",
-                "implementation": "sdpa",
-                "seconds": {"forward": [[0.3, 0.1, 0.2], [0.4, 0.4, 0.4]]},
-            },
-            {
-                "beside": cell["id"],
-                "label": "other",
-                "status": "unsupported",
-                "reason": "no such thing",
-                "memory": {"peak_bytes": 1000},
-            },
-        ],
-    }
+    return {"schema": 1,
+            "program": {"name": "Other", "version": "2.0", "blas": "mkl"},
+            "threads": 2,
+            "command": "other.py",
+            "records": [{"beside": cell["id"], "label": "flash", "implementation": "sdpa",
+                         "seconds": {"forward": [[0.3, 0.1, 0.2], [0.4, 0.4, 0.4]]}},
+                        {"beside": cell["id"], "label": "other", "status": "unsupported",
+                         "reason": "no such thing", "memory": {"peak_bytes": 1000}}]}
 
 
 class Imports(Kind):
@@ -143,9 +108,8 @@ class Imports(Kind):
 
     def case(self, random, folder):
         (folder / "peers.json").write_bytes(mutate.changed_json(random, self.base))
-        return Case(
-            ["import", "peers.json", "--beside", str(FIXTURE), "--out", "out"], files=["peers.json"]
-        )
+        return Case(["import", "peers.json", "--beside", str(FIXTURE), "--out", "out"],
+                    files=["peers.json"])
 
 
 def changed_journal(random, lines):
@@ -193,12 +157,8 @@ class Journals(Kind):
         (folder / "run" / "journal.jsonl").write_bytes(b"\n".join(lines) + ending)
         if random.random() < 0.5:
             (folder / "run" / "result.json").unlink()
-        return Case(
-            ["run", "--resume", "run", *BRIEF],
-            files=["journal.jsonl"],
-            interrupt_after=8,
-            check=lambda outcome: untrue(folder / "run" / "result.json", outcome),
-        )
+        return Case(["run", "--resume", "run", *BRIEF], files=["journal.jsonl"], interrupt_after=8,
+                    check=lambda outcome: untrue(folder / "run" / "result.json", outcome))
 
 
 def untrue(file, outcome):

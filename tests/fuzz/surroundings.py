@@ -24,14 +24,7 @@ VARIABLES = {
     "MKL_NUM_THREADS": ["x"],
     "OPENBLAS_NUM_THREADS": ["x", "-1", "1000"],
     "OPENBLAS_CORETYPE": ["x", "Prescott"],
-    "ATTNBENCH_PLUGIN_PATH": [
-        "/proc/none",
-        ":::",
-        "/dev/zero",
-        "/etc",
-        "x" * 5000,
-        "\x1b[31m.so",
-    ],
+    "ATTNBENCH_PLUGIN_PATH": ["/proc/none", ":::", "/dev/zero", "/etc", "x" * 5000, "\x1b[31m.so"],
     "ATTNBENCH_PYTHON": ["/proc/none", "/bin/false", "/bin/cat", ""],
     "LD_LIBRARY_PATH": ["/proc/none", "", ":"],
     "GLIBC_TUNABLES": ["x", "glibc.malloc.hugetlb=x"],
@@ -49,59 +42,19 @@ VARIABLES = {
     "MALLOC_ARENA_MAX": ["0"],
 }
 # What sh does before the program takes its place.
-SHELLS = [
-    "ulimit -n 3;",
-    "ulimit -n 4;",
-    "ulimit -n 6;",
-    "ulimit -n 10;",
-    "ulimit -n 20;",
-    "ulimit -v 20000;",
-    "ulimit -v 60000;",
-    "ulimit -v 300000;",
-    "ulimit -v 450000;",
-    "ulimit -v 600000;",
-    "ulimit -v 800000;",
-    "ulimit -v 2000000;",
-    "ulimit -f 0;",
-    "ulimit -f 1;",
-    "ulimit -f 20;",
-    "ulimit -s 64;",
-    "ulimit -s 512;",
-    "ulimit -t 1;",
-    "ulimit -c 0;",
-    "umask 777;",
-    "exec <&-;",
-    "exec >&-;",
-    "exec 2>&-;",
-    "exec <&- >&- 2>&-;",
-    "exec >/dev/full;",
-    "exec 2>/dev/full;",
-    "exec >/dev/full 2>&1;",
-    "exec </dev/zero;",
-    "trap '' INT TERM HUP PIPE;",
-    "mkdir gone; cd gone; rmdir ../gone;",
-]
-SIGNALS = [
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGPIPE,
-    signal.SIGUSR1,
-    signal.SIGWINCH,
-    signal.SIGCONT,
-    signal.SIGALRM,
-    signal.SIGXFSZ,
-    signal.SIGXCPU,
-]
+SHELLS = ["ulimit -n 3;", "ulimit -n 4;", "ulimit -n 6;", "ulimit -n 10;", "ulimit -n 20;",
+          "ulimit -v 20000;", "ulimit -v 60000;", "ulimit -v 300000;", "ulimit -v 450000;",
+          "ulimit -v 600000;", "ulimit -v 800000;", "ulimit -v 2000000;", "ulimit -f 0;",
+          "ulimit -f 1;", "ulimit -f 20;", "ulimit -s 64;", "ulimit -s 512;", "ulimit -t 1;",
+          "ulimit -c 0;", "umask 777;", "exec <&-;", "exec >&-;", "exec 2>&-;",
+          "exec <&- >&- 2>&-;", "exec >/dev/full;", "exec 2>/dev/full;", "exec >/dev/full 2>&1;",
+          "exec </dev/zero;", "trap '' INT TERM HUP PIPE;", "mkdir gone; cd gone; rmdir ../gone;"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
+           signal.SIGUSR1, signal.SIGWINCH, signal.SIGCONT, signal.SIGALRM, signal.SIGXFSZ,
+           signal.SIGXCPU]
 # Under these the system may end a program before it is one, or as it was told to.
-LOADERS = {
-    "ulimit -n 3;": (127,),
-    "ulimit -v 20000;": (127, 139, -11),
-    "ulimit -v 60000;": (127,),
-    "ulimit -s 64;": (139, -11, -7),
-    "ulimit -t 1;": (-signal.SIGXCPU, -signal.SIGKILL),
-}
+LOADERS = {"ulimit -n 3;": (127,), "ulimit -v 20000;": (127, 139, -11), "ulimit -v 60000;": (127,),
+           "ulimit -s 64;": (139, -11, -7), "ulimit -t 1;": (-signal.SIGXCPU, -signal.SIGKILL)}
 # A run ends by itself after these, with what was measured.
 ORDERLY = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -126,20 +79,11 @@ class Surroundings(Kind):
         (folder / "tiny.json").write_text(json.dumps(TINY_SUITE))
         tiny = ["run", "tiny.json", "--out", "out", "--rounds", "1", *BRIEF]
         arguments = random.choice(
-            [
-                ["validate", "tiny.json"],
-                ["plan", "tiny.json"],
-                ["list", "mechanisms"],
-                ["list", "suites"],
-                ["describe", "latte"],
-                ["report", str(FIXTURE), "--no-render", "--out", "out"],
-                ["compare", str(FIXTURE), str(FIXTURE)],
-                ["doctor", "--quick"],
-                ["data", "mqar", "--out", "data"],
-                tiny,
-                tiny,
-                tiny,
-            ]
+            [["validate", "tiny.json"], ["plan", "tiny.json"], ["list", "mechanisms"],
+             ["list", "suites"], ["describe", "latte"],
+             ["report", str(FIXTURE), "--no-render", "--out", "out"],
+             ["compare", str(FIXTURE), str(FIXTURE)], ["doctor", "--quick"],
+             ["data", "mqar", "--out", "data"], tiny, tiny, tiny]
         )
         case = Case(arguments, limit_seconds=20)
         kind = random.random()
@@ -161,15 +105,9 @@ class Surroundings(Kind):
         """What went wrong here must not be what later calls are told."""
         if not (folder / "cache").exists():
             return []
-        done = subprocess.run(
-            [self.program, "plan", "tiny.json", "--json"],
-            cwd=folder,
-            text=True,
-            env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        done = subprocess.run([self.program, "plan", "tiny.json", "--json"], cwd=folder, text=True,
+                              env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode == 0 and forecasts(done.stdout) == self.planned:
             return []
         return [("a failure that is remembered", (done.stdout + done.stderr)[:300])]
@@ -214,21 +152,11 @@ class Caches(Kind):
         for file in random.choice([files, [random.choice(files)]]):
             self.damage(random, file)
         command = random.choice(
-            [
-                ["list", "mechanisms"],
-                ["plan", "tiny.json"],
-                ["describe", "latte"],
-                ["validate", "tiny.json"],
-                ["list", "tasks", "--json"],
-            ]
+            [["list", "mechanisms"], ["plan", "tiny.json"], ["describe", "latte"],
+             ["validate", "tiny.json"], ["list", "tasks", "--json"]]
         )
-        return Case(
-            command,
-            environment={"XDG_CACHE_HOME": str(folder / "cache")},
-            exit_codes=(0,),
-            json_output="--json" in command,
-            limit_seconds=20,
-        )
+        return Case(command, environment={"XDG_CACHE_HOME": str(folder / "cache")}, exit_codes=(0,),
+                    json_output="--json" in command, limit_seconds=20)
 
     @staticmethod
     def damage(random, file):

@@ -81,15 +81,8 @@ def made(found, sizes, causal):
     if not inspect.isclass(found):
         return found
     batch, heads, tokens, width = sizes
-    own = {
-        "heads": heads,
-        "kv_heads": heads,
-        "head_dim": width,
-        "value_dim": width,
-        "length": tokens,
-        "key_length": tokens,
-        "causal": causal,
-    }
+    own = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": width,
+           "length": tokens, "key_length": tokens, "causal": causal}
     torch.manual_seed(7)
     return called(found, own)
 

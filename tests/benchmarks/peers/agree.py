@@ -108,9 +108,8 @@ def difference(ours, theirs):
 
 
 def implementations(program, mechanism):
-    described = subprocess.run(
-        [program, "describe", mechanism, "--json"], capture_output=True, text=True, check=True
-    )
+    described = subprocess.run([program, "describe", mechanism, "--json"], capture_output=True,
+                               text=True, check=True)
     return [each["name"] for each in json.loads(described.stdout)["implementations"]]
 
 
@@ -148,19 +147,16 @@ def versions():
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, help="the built attnbench")
     parser.add_argument("--only", default="", help="a regular expression over the cases' names")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--markdown", help="write the table to this file")
     arguments = parser.parse_args()
     program = os.path.abspath(arguments.program)
-    lines = [
-        "| ours | held to | implementations | B, H, T, D, Dv | values | gradients |",
-        "|:--|:--|:--|:--|--:|--:|",
-    ]
+    lines = ["| ours | held to | implementations | B, H, T, D, Dv | values | gradients |",
+             "|:--|:--|:--|:--|--:|--:|"]
     failed = 0
     for case in (c for c in CASES if re.search(arguments.only, f"{c.name} {c.mechanism}")):
         for size in case.sizes:

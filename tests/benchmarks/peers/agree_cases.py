@@ -57,10 +57,7 @@ def turned(x):
     rate = 10000.0 ** (-torch.arange(0, even, 2, dtype=x.dtype) / max(even, 1))
     angle = place[:, None] * rate
     first, second = x[..., 0:even:2], x[..., 1:even:2]
-    pairs = (
-        first * angle.cos() - second * angle.sin(),
-        first * angle.sin() + second * angle.cos(),
-    )
+    pairs = (first * angle.cos() - second * angle.sin(), first * angle.sin() + second * angle.cos())
     return torch.cat([torch.stack(pairs, -1).flatten(-2), x[..., even:]], -1)
 
 
@@ -174,13 +171,9 @@ def nystromformer(query, key, value):
     layer = NystromAttention(width, width, 1, num_landmarks=7, pinv_iterations=6, residual=False)
     layer.to_qkv = layer.to_out = torch.nn.Identity()  # the mixing alone
     # A head at a time: it scales the first step of its inverse by the greatest sum of all heads.
-    heads = [
-        [
-            layer(torch.cat([x[b, h] for x in (query, key, value)], -1)[None])[0]
-            for h in range(query.size(1))
-        ]
-        for b in range(query.size(0))
-    ]
+    heads = [[layer(torch.cat([x[b, h] for x in (query, key, value)], -1)[None])[0]
+              for h in range(query.size(1))]
+             for b in range(query.size(0))]
     return torch.stack([torch.stack(row) for row in heads])
 
 
@@ -243,68 +236,40 @@ def of_features(size):
 DECAY = {"a_log": of_head, "bias": of_head}
 CASES = [
     Case("retention", "retention", "fla naive_retention", retention),
-    Case(
-        "retention, Lightning's decays", "retention", "fla naive_recurrent_simple_gla", lightning,
-        options={"decay": "fixed"},
-    ),
-    Case(
-        "DeltaNet", "delta", "fla delta_rule_recurrence", delta,
-        lambda keys, values: {**plain_widths(keys, values), "beta": 1},
-    ),
-    Case(
-        "Gated DeltaNet", "gated_delta", "fla naive_recurrent_gated_delta_rule", gated_delta,
-        with_gate(1), DECAY,
-    ),
-    Case(
-        "Gated DeltaNet", "gated_delta", "fla naive_chunk_gated_delta_rule", gated_delta_chunks,
-        with_gate(1), DECAY,
-    ),
-    Case(
-        "Kimi Delta Attention", "kda", "fla naive_recurrent_kda", kda,
-        with_gate(0), {"a_log": of_head, "bias": of_channel},
-    ),
-    Case(
-        "GLA", "gla", "fla naive_recurrent_gla", gla,
-        lambda keys, values: {**plain_widths(keys, values), "gate": keys},
-    ),
-    Case(
-        "HGRN2", "hgrn2", "fla naive_recurrent_gla", hgrn2,
-        lambda keys, values: {"query": keys, "gate": keys, "value": values},
-    ),
-    Case(
-        "HGRN2, gates above 0.25", "hgrn2", "fla naive_recurrent_gla",
-        functools.partial(hgrn2, bound=0.25),
-        lambda keys, values: {"query": keys, "gate": keys, "value": values},
-        options={"lower_bound": 0.25},
-    ),
-    Case(
-        "Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
-        lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
-        {**DECAY, "skip": of_head},
-    ),
-    Case(
-        "ABC", "abc", "fla naive_recurrent_abc", abc,
-        lambda keys, values: {**plain_widths(keys, values), "slots": 9},
-        options={"latents_per_head": 9},
-    ),
-    Case(
-        "GSA", "gsa", "fla naive_recurrent_gsa", gsa,
-        lambda keys, values: {**plain_widths(keys, values), "slots": 9},
-        options={"latents_per_head": 9},
-    ),
+    Case("retention, Lightning's decays", "retention", "fla naive_recurrent_simple_gla", lightning,
+         options={"decay": "fixed"}),
+    Case("DeltaNet", "delta", "fla delta_rule_recurrence", delta,
+         lambda keys, values: {**plain_widths(keys, values), "beta": 1}),
+    Case("Gated DeltaNet", "gated_delta", "fla naive_recurrent_gated_delta_rule", gated_delta,
+         with_gate(1), DECAY),
+    Case("Gated DeltaNet", "gated_delta", "fla naive_chunk_gated_delta_rule", gated_delta_chunks,
+         with_gate(1), DECAY),
+    Case("Kimi Delta Attention", "kda", "fla naive_recurrent_kda", kda, with_gate(0),
+         {"a_log": of_head, "bias": of_channel}),
+    Case("GLA", "gla", "fla naive_recurrent_gla", gla,
+         lambda keys, values: {**plain_widths(keys, values), "gate": keys}),
+    Case("HGRN2", "hgrn2", "fla naive_recurrent_gla", hgrn2,
+         lambda keys, values: {"query": keys, "gate": keys, "value": values}),
+    Case("HGRN2, gates above 0.25", "hgrn2", "fla naive_recurrent_gla",
+         functools.partial(hgrn2, bound=0.25),
+         lambda keys, values: {"query": keys, "gate": keys, "value": values},
+         options={"lower_bound": 0.25}),
+    Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
+         lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
+         {**DECAY, "skip": of_head}),
+    Case("ABC", "abc", "fla naive_recurrent_abc", abc,
+         lambda keys, values: {**plain_widths(keys, values), "slots": 9},
+         options={"latents_per_head": 9}),
+    Case("GSA", "gsa", "fla naive_recurrent_gsa", gsa,
+         lambda keys, values: {**plain_widths(keys, values), "slots": 9},
+         options={"latents_per_head": 9}),
     Case("linear", "linear", "fla naive_recurrent_linear_attn", linear),
-    Case(
-        "Nyströmformer", "nystromformer", "nystrom-attention NystromAttention", nystromformer,
-        options={"landmarks": 7}, pattern="bidirectional", sizes=EVEN,
-    ),
-    Case(
-        "Linformer", "linformer", "linformer LinformerSelfAttention", linformer,
-        parameters={"E": of_projection, "F": of_projection}, options={"projected_length": 9},
-        pattern="bidirectional", sizes=EVEN,
-    ),
-    Case(
-        "Performer, published form", "performer", "performer-pytorch FastAttention", performer,
-        parameters={"omega": of_features}, constants=("omega",), options={"features": 32, "form": "published"},
-        pattern="bidirectional",
-    ),
+    Case("Nyströmformer", "nystromformer", "nystrom-attention NystromAttention", nystromformer,
+         options={"landmarks": 7}, pattern="bidirectional", sizes=EVEN),
+    Case("Linformer", "linformer", "linformer LinformerSelfAttention", linformer,
+         parameters={"E": of_projection, "F": of_projection}, options={"projected_length": 9},
+         pattern="bidirectional", sizes=EVEN),
+    Case("Performer, published form", "performer", "performer-pytorch FastAttention", performer,
+         parameters={"omega": of_features}, constants=("omega",),
+         options={"features": 32, "form": "published"}, pattern="bidirectional"),
 ]  # fmt: skip
