@@ -83,6 +83,28 @@ std::string claim_words(const GrowthFit& fit) {
   return "claimed is " + exponent_text(fit.claimed) + " ± " + exponent_text(fit.tolerance);
 }
 
+/// How far a measured exponent may be from the claimed one: 0.15 up to linear, 0.2 from quadratic
+/// on, where caches that overflow on the way add more.
+double growth_tolerance(double claimed) {
+  constexpr double linear = 0.15;
+  constexpr double quadratic = 0.2;
+  return linear + (quadratic - linear) * std::clamp(claimed - 1, 0.0, 1.0);
+}
+
+/// Between neighbours, in order of size; the value of a size that comes more than once is the
+/// median. Pairs with a zero are left out.
+std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points) {
+  const auto ordered = merged(points);
+  std::vector<LocalSlope> slopes;
+  for (std::size_t i = 1; i < ordered.size(); ++i) {
+    const GrowthPoint& a = ordered[i - 1];
+    const GrowthPoint& b = ordered[i];
+    if (a.value <= 0 || b.value <= 0) continue;
+    slopes.push_back({a.size, b.size, std::log(b.value / a.value) / std::log(b.size / a.size)});
+  }
+  return slopes;
+}
+
 }  // namespace
 
 const char* to_string(GrowthVerdict verdict) {
@@ -97,24 +119,6 @@ const char* to_string(GrowthVerdict verdict) {
       break;
   }
   return "undecided";
-}
-
-double growth_tolerance(double claimed) {
-  constexpr double linear = 0.15;
-  constexpr double quadratic = 0.2;
-  return linear + (quadratic - linear) * std::clamp(claimed - 1, 0.0, 1.0);
-}
-
-std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points) {
-  const auto ordered = merged(points);
-  std::vector<LocalSlope> slopes;
-  for (std::size_t i = 1; i < ordered.size(); ++i) {
-    const GrowthPoint& a = ordered[i - 1];
-    const GrowthPoint& b = ordered[i];
-    if (a.value <= 0 || b.value <= 0) continue;
-    slopes.push_back({a.size, b.size, std::log(b.value / a.value) / std::log(b.size / a.size)});
-  }
-  return slopes;
 }
 
 GrowthFit fit_growth(const std::vector<GrowthPoint>& points) {

@@ -47,14 +47,6 @@ struct GrowthFit {
   std::vector<LocalSlope> local;
 };
 
-/// How far a measured exponent may be from the claimed one: 0.15 up to linear, 0.2 from quadratic
-/// on, where caches that overflow on the way add more.
-double growth_tolerance(double claimed);
-
-/// Between neighbours, in order of size; the value of a size that comes more than once is the
-/// median. Pairs with a zero are left out.
-std::vector<LocalSlope> local_slopes(const std::vector<GrowthPoint>& points);
-
 /// Least squares of ln value over ln size, without a claim: undecided, with a reason where there is
 /// no exponent. Zero throughout is the exponent 0. There is none with fewer than three sizes, with
 /// sizes that span less than a factor of 4, or with some zeros.
