@@ -341,19 +341,16 @@ std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
   const int width = columns == 1 ? 560 : columns == 2 ? 300 : 220;
   Json facet = {{"column", header("scope_title", contents.scopes)}};
   if (contents.groups.size() > 1) facet.update({{"row", header("group", contents.groups)}});
-  figure.spec = {
-      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-      {"usermeta", {{"fluid", true}}},  // the page fits the pictures' width to its own
-      {"data", {{"name", "measured"}, {"values", contents.rows()}}},
-      {"facet", facet},
-      {"spec",
-       {{"width", width},
-        {"height", 300},
-        {"encoding",
-         {{"x", x_of(contents, all.axis)}, {"color", colour_encoding(contents.series, order)}}},
-        {"layer", crossover_layers(contents, order)}}},
-      {"config", frame_config()}};
+  figure.spec = bare_spec(figure, contents.rows());
+  figure.spec.update(
+      {{"usermeta", {{"fluid", true}}},  // the page fits the pictures' width to its own
+       {"facet", facet},
+       {"spec",
+        {{"width", width},
+         {"height", 300},
+         {"encoding",
+          {{"x", x_of(contents, all.axis)}, {"color", colour_encoding(contents.series, order)}}},
+         {"layer", crossover_layers(contents, order)}}}});
   return figure;
 }
 

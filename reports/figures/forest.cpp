@@ -202,14 +202,9 @@ std::optional<Figure> forest_figure(const Verdicts& verdicts) {
         " Intervals: " + short_percent(*verdicts.turns.confidence) + " %, all pairs together 95 %.";
   }
   figure.caption = forest_caption(forest, verdicts.turns.margin);
-  figure.spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-                 {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-                 {"width", "container"},
-                 {"height", {{"step", 30}}},
-                 {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
-                 {"data", {{"name", "measured"}, {"values", forest.rows}}},
-                 {"layer", forest_layers(forest, verdicts.turns.margin, x)},
-                 {"config", frame_config()}};
+  figure.spec = bare_spec(figure, forest.rows);
+  fill_width(figure.spec, Json{{"step", 30}});
+  figure.spec["layer"] = forest_layers(forest, verdicts.turns.margin, x);
   figure.spec["config"]["legend"]["columns"] = 2;  // names take the left of the picture
   figure.spec["config"]["axisY"] = {{"labelLimit", 300}};
   return figure;

@@ -82,21 +82,6 @@ Json published_rows(const LineRequest& request, double factor) {
   return rows;
 }
 
-/// Dashed and hollow: never to be taken for a measurement of ours.
-void add_published(Json& layers, const Json& rows, const Json& y) {
-  if (rows.empty()) return;
-  const Json data = {{"name", "published"}, {"values", rows}};
-  const Json fields =
-      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                   {{"field", "said"}, {"title", "published"}, {"type", "nominal"}}});
-  layers.push_back({{"data", data},
-                    {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1.5}}},
-                    {"encoding", {{"y", y}, {"opacity", legend_opacity(0.8)}}}});
-  layers.push_back({{"data", data},
-                    {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
-                    {"encoding", {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}}});
-}
-
 /// The data of a figure, and what is in it: an empty layer would make Vega warn.
 struct Contents {
   Json rows = Json::array();

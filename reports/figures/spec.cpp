@@ -219,14 +219,9 @@ Figure framed(Framing framing, const result::Panel& panel, const std::vector<std
   if (framing.coloured) {
     encoding.update({{"color", colour_encoding(panel.series, order, framing.grey_from)}});
   }
-  figure.spec = {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-                 {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-                 {"width", "container"},
-                 {"height", 340},
-                 {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
-                 {"data", {{"name", "measured"}, {"values", std::move(framing.rows)}}},
-                 {"encoding", std::move(encoding)},
-                 {"config", frame_config()}};
+  figure.spec = bare_spec(figure, std::move(framing.rows));
+  figure.spec["encoding"] = std::move(encoding);
+  fill_width(figure.spec);
   if (framing.grouping == Grouping::flat) {
     figure.spec.update({{"layer", std::move(framing.layers)}});
   } else {
@@ -244,8 +239,48 @@ Figure framed(Framing framing, const result::Panel& panel, const std::vector<std
   return figure;
 }
 
-Json frame_config() {
-  return {
+Figure framed_maps(Framing framing, const result::Panel& panel,
+                   const std::vector<std::string>& order, const char* field, Json names,
+                   Json unit) {
+  framing.layers = Json::array();
+  framing.grouping = Grouping::flat;
+  framing.joins = false;
+  Figure figure = framed(std::move(framing), panel, order);
+  for (const char* key : {"layer", "encoding", "width", "height", "autosize"}) {
+    figure.spec.erase(key);
+  }
+  figure.spec["facet"] = {{"field", field},
+                          {"type", "nominal"},
+                          {"title", nullptr},
+                          {"sort", std::move(names)},
+                          {"header", {{"labelFontSize", 12}}}};
+  figure.spec["spec"] = std::move(unit);
+  return figure;
+}
+
+void add_published(Json& layers, const Json& rows, const Json& y, const PublishedLook& look) {
+  if (rows.empty()) return;
+  const Json data = {{"name", "published"}, {"values", rows}};
+  Json fields = Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
+                             {{"field", "said"}, {"title", "published"}, {"type", "nominal"}}});
+  if (look.has_source) {
+    fields.push_back({{"field", "source"}, {"title", "source"}, {"type", "nominal"}});
+  }
+  if (look.joined) {
+    layers.push_back(
+        {{"data", data},
+         {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", look.width}}},
+         {"encoding", {{"y", y}, {"opacity", legend_opacity(look.opacity)}}}});
+  }
+  Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}, {"tooltip", std::move(fields)}};
+  if (!look.shape.is_null()) encoding.update({{"shape", look.shape}});
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
+                    {"encoding", std::move(encoding)}});
+}
+
+Json bare_spec(const Figure& figure, Json rows) {
+  const Json config = {
       {"font", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"},
       {"view", {{"continuousWidth", 640}, {"stroke", nullptr}}},
       {"title", {{"anchor", "start"}, {"fontSize", 15}, {"subtitleFontSize", 11}, {"offset", 12}}},
@@ -256,6 +291,16 @@ Json frame_config() {
         {"labelLimit", 260},
         {"labelFontSize", 11},
         {"symbolSize", 70}}}};
+  return {{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
+          {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
+          {"data", {{"name", "measured"}, {"values", std::move(rows)}}},
+          {"config", config}};
+}
+
+void fill_width(Json& spec, Json height) {
+  spec.update({{"width", "container"},
+               {"height", std::move(height)},
+               {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}}});
 }
 
 Json wrapped_lines(const std::string& text, std::size_t width) {

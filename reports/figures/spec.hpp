@@ -73,8 +73,27 @@ struct Framing {
 /// The complete specification around its layers, and the figure around that.
 Figure framed(Framing framing, const result::Panel& panel, const std::vector<std::string>& order);
 
-/// Vega-Lite's `config` of all figures.
-Json frame_config();
+/// Maps beside each other: `unit` for each of `names`, which rows carry as `field`.
+Figure framed_maps(Framing framing, const result::Panel& panel,
+                   const std::vector<std::string>& order, const char* field, Json names, Json unit);
+
+/// How published numbers look beside others of their figure.
+struct PublishedLook {
+  double width = 1.5;  ///< of the line that joins them
+  double opacity = 0.8;
+  bool joined = true;
+  Json shape = {};          ///< its encoding, where series have one
+  bool has_source = false;  ///< rows say where they are from
+};
+
+/// Layers of published numbers over field y: hollow and dashed, never to be taken for a measurement
+/// of ours. None without rows.
+void add_published(Json& layers, const Json& rows, const Json& y, const PublishedLook& look = {});
+
+/// What every specification begins with: its title, the rows as its data, Vega-Lite's config.
+Json bare_spec(const Figure& figure, Json rows);
+/// Makes a picture as wide as its place.
+void fill_width(Json& spec, Json height = 340);
 
 /// `text` as lines of at most `width` columns, broken after commas, semicolons and full stops.
 Json wrapped_lines(const std::string& text, std::size_t width = 90);

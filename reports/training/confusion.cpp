@@ -106,21 +106,8 @@ std::optional<Figure> confusion_figure(const result::Panel& panel,
       "learning rate together; the diagonal is right.";
   framing.x = place("x", "taken for");
   framing.rows = std::move(rows);
-  framing.layers = Json::array();
-  framing.grouping = Grouping::flat;
-  framing.joins = false;
-  Figure figure = framed(std::move(framing), panel, order);
-  // Maps stand beside each other in place of layers over one axis.
-  for (const char* key : {"layer", "encoding", "width", "height", "autosize", "resolve"}) {
-    figure.spec.erase(key);
-  }
-  figure.spec["facet"] = {{"field", "series"},
-                          {"type", "nominal"},
-                          {"title", nullptr},
-                          {"sort", names},
-                          {"header", {{"labelFontSize", 12}}}};
+  Figure figure = framed_maps(std::move(framing), panel, order, "series", names, map_of(classes));
   figure.spec["columns"] = 3;
-  figure.spec["spec"] = map_of(classes);
   return figure;
 }
 

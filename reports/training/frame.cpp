@@ -1,7 +1,6 @@
 #include "reports/training/frame.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -46,33 +45,18 @@ void add_predicted(Json& layers, const Json& y) {
                                    {"tooltip", fields}}));
 }
 
-/// Hollow and dashed, under names of their own where we have no such model.
-void add_published_trainings(Json& layers, const Sketch& sketch, const Json& y, const Json& shape,
-                             const std::function<std::string(const std::string&)>& name) {
-  if (sketch.published.empty()) return;
+/// Under names of their own where we have no such model.
+Json published_training_rows(const Sketch& sketch, const result::Panel& panel) {
   Json rows = Json::array();
   for (const Published& number : sketch.published) {
-    rows.push_back({{"x", sketch.published_by_name ? Json(name(number.label)) : Json(number.x)},
+    const std::string name = published_name(panel, number.label);
+    rows.push_back({{"x", sketch.published_by_name ? Json(name) : Json(number.x)},
                     {"y", number.y},
-                    {"series", name(number.label)},
+                    {"series", name},
                     {"said", share_words(number.y)},
                     {"source", number.source}});
   }
-  const Json data = {{"name", "published"}, {"values", rows}};
-  const Json fields =
-      Json::array({{{"field", "series"}, {"title", "label"}, {"type", "nominal"}},
-                   {{"field", "said"}, {"title", "published"}, {"type", "nominal"}},
-                   {{"field", "source"}, {"title", "source"}, {"type", "nominal"}}});
-  if (!sketch.published_by_name) {
-    layers.push_back({{"data", data},
-                      {"mark", {{"type", "line"}, {"strokeDash", {5, 4}}, {"strokeWidth", 1}}},
-                      {"encoding", {{"y", y}, {"opacity", legend_opacity(0.6)}}}});
-  }
-  layers.push_back(
-      {{"data", data},
-       {"mark", {{"type", "point"}, {"filled", false}, {"size", 60}}},
-       {"encoding",
-        {{"y", y}, {"shape", shape}, {"opacity", legend_opacity(1)}, {"tooltip", fields}}}});
+  return rows;
 }
 
 std::string sources_of(const std::vector<Published>& published) {
@@ -163,15 +147,16 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   const auto has = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  const auto name_of = [&](const std::string& label) { return published_name(own, label); };
   std::set<std::string> shown = trained;
-  for (const Published& number : sketch.published) shown.insert(name_of(number.label));
+  for (const Published& number : sketch.published) {
+    shown.insert(published_name(own, number.label));
+  }
   result::Panel panel = with_series(own, shown);
   const std::size_t ours = panel.series.size();
   // Published models that we do not have come after ours in the legend.
   std::vector<std::string> order = own_order;
   for (const Published& number : sketch.published) {
-    const std::string name = name_of(number.label);
+    const std::string name = published_name(own, number.label);
     if (!has(panel.series, name)) panel.series.push_back(name);
     if (!has(order, name)) order.push_back(name);
   }
@@ -196,7 +181,12 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
     }
   }
   const Json shape = shape_encoding(panel.series, order);
-  add_published_trainings(layers, sketch, y, shape, name_of);
+  add_published(layers, published_training_rows(sketch, own), y,
+                {.width = 1,
+                 .opacity = 0.6,
+                 .joined = !sketch.published_by_name,
+                 .shape = shape,
+                 .has_source = true});
   Json fields = tooltip(sketch.columns);
   if (any_of_kind(sketch.rows, "reach")) {
     layers.push_back(training_layer(
@@ -221,16 +211,12 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
                                                : " Hollow and dashed: published numbers";
     sketch.caption += sources_of(sketch.published) + ".";
   }
-  return framed({.what = sketch.what,
-                 .title = sketch.title,
-                 .caption = sketch.caption,
-                 .x = std::move(sketch.x),
-                 .grouping = Grouping::flat,
-                 .joins = sketch.joins,
-                 .grey_from = ours,  // published models of which we have none
-                 .rows = to_json(sketch.rows),
-                 .layers = std::move(layers)},
-                panel, order);
+  Framing& framing = sketch;
+  framing.grouping = Grouping::flat;
+  framing.grey_from = ours;  // published models of which we have none
+  framing.rows = to_json(sketch.rows);
+  framing.layers = std::move(layers);
+  return framed(std::move(framing), panel, order);
 }
 
 std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel,

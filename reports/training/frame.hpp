@@ -8,26 +8,26 @@
 #include <vector>
 
 #include "reports/figures/figure.hpp"
+#include "reports/figures/spec.hpp"
 #include "reports/tables/layout.hpp"
 #include "reports/tables/selection.hpp"
 #include "reports/training/rows.hpp"
 
 namespace attnbench::reports {
 
-/// A figure before its frame. Rows carry `kind`: "dot" for one training, "mean" for what lines
+/// A figure before its layers. Rows carry `kind`: "dot" for one training, "mean" for what lines
 /// join, "reach", "predicted" (a line of it, one for each `id`), "chance" and "front" for what is
-/// drawn apart.
-struct Sketch {
-  std::string what;
-  std::string title;
-  std::string caption;
-  Json x;         ///< the encoding of field x
+/// drawn apart. The frame's own layers are drawn beneath them.
+struct Sketch : Framing {
+  Sketch() {
+    joins = false;
+    layers = Json::array();
+  }
+
   std::string y;  ///< the title of the other axis
   Json y_encoding = {{"scale", {{"domain", {0, 1.02}}, {"nice", false}}},
                      {"axis", {{"format", ".1f"}}}};  ///< its scale and axis: those of a share
-  bool joins = false;  ///< its lines lie over each other: of many series, as small multiples
-  TrainingRows rows;
-  Json layers = Json::array();  ///< drawn beneath the rows
+  TrainingRows rows;                                  ///< of which the frame's are made
   /// Columns that tooltips show first, as (field, title).
   std::vector<std::pair<std::string, std::string>> columns;
   std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units

@@ -122,21 +122,10 @@ std::optional<Figure> latent_probabilities_figure(const result::Panel& panel,
       "the uniform probability.";
   framing.x = {{"field", "x"}, {"type", "ordinal"}};
   framing.rows = std::move(maps.rows);
-  framing.layers = Json::array();
-  framing.grouping = Grouping::flat;
-  framing.joins = false;
-  Figure figure = framed(std::move(framing), panel, order);
-  // Maps stand beside each other in place of layers over one axis.
-  for (const char* key : {"layer", "encoding", "width", "height", "autosize"}) {
-    figure.spec.erase(key);
-  }
-  figure.spec["facet"] = {{"field", "map"},
-                          {"type", "nominal"},
-                          {"title", nullptr},
-                          {"sort", maps.headings},
-                          {"header", {{"labelFontSize", 12}, {"labelLimit", 420}}}};
+  Figure figure =
+      framed_maps(std::move(framing), panel, order, "map", maps.headings, squares_of(maps));
   figure.spec["columns"] = 2;
-  figure.spec["spec"] = squares_of(maps);
+  figure.spec["facet"]["header"]["labelLimit"] = 420;
   return figure;
 }
 

@@ -166,17 +166,12 @@ Figure figure_of(const std::vector<const Series*>& series) {
             {"type", "quantitative"},
             {"title", "time / first run"},
             {"scale", {{"type", "log"}, {"zero", false}}}};
-  figure.spec = {
-      {"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-      {"title", {{"text", figure.title}, {"subtitle", wrapped_lines(figure.subtitle)}}},
-      {"description", figure.title + ". " + figure.subtitle + ". " + figure.caption},
-      {"width", "container"},
-      {"height", 340},
-      {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
-      {"data", {{"name", "measured"}, {"values", rows_of(series)}}},
-      {"encoding", {{"x", x}, {"y", y}, {"detail", {{"field", "cell"}, {"type", "nominal"}}}}},
-      {"layer", layers_of(labels, change_rows(series))},
-      {"config", frame_config()}};
+  figure.spec = bare_spec(figure, rows_of(series));
+  fill_width(figure.spec);
+  figure.spec.update(
+      {{"description", figure.title + ". " + figure.subtitle + ". " + figure.caption},
+       {"encoding", {{"x", x}, {"y", y}, {"detail", {{"field", "cell"}, {"type", "nominal"}}}}},
+       {"layer", layers_of(labels, change_rows(series))}});
   return figure;
 }
 
