@@ -26,16 +26,6 @@ TEST_CASE("median takes the middle, or the mean of the middle two", "[statistics
   CHECK_THROWS_AS(median({}), std::logic_error);
 }
 
-TEST_CASE("median interval needs six values at 95 %", "[statistics]") {
-  CHECK_FALSE(median_interval({1, 2, 3, 4, 5}));
-  const auto six = median_interval({6, 1, 5, 2, 4, 3});
-  REQUIRE(six);
-  CHECK(six->low == 1);
-  CHECK(six->high == 6);
-  // Five values hold the median with probability 1 - 2 / 32 = 0.9375.
-  CHECK(median_interval({1, 2, 3, 4, 5}, 0.93));
-}
-
 TEST_CASE("a spread has order statistics for bounds from six values on, the range before",
           "[statistics]") {
   const auto few = spread_of({3, 1, 2});
@@ -53,8 +43,11 @@ TEST_CASE("a spread has order statistics for bounds from six values on, the rang
 
 TEST_CASE("median interval ranks agree with the binomial table", "[statistics]") {
   // n, 1-based lower rank of the 95 % interval: the published table of the sign test.
-  const std::vector<std::pair<std::size_t, double>> table{{8, 1},  {9, 2},  {10, 2}, {15, 4},
-                                                          {20, 6}, {25, 8}, {50, 18}};
+  CHECK_FALSE(median_interval({1, 2, 3, 4, 5}));
+  // Five values hold the median with probability 1 - 2 / 32 = 0.9375.
+  CHECK(median_interval({1, 2, 3, 4, 5}, 0.93));
+  const std::vector<std::pair<std::size_t, double>> table{{6, 1},  {8, 1},  {9, 2},  {10, 2},
+                                                          {15, 4}, {20, 6}, {25, 8}, {50, 18}};
   for (const auto& [n, rank] : table) {
     std::vector<double> values(n);
     for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<double>(i + 1);
@@ -83,17 +76,6 @@ TEST_CASE("median interval covers the true median as often as it says", "[statis
     CHECK(share >= 0.95 - slack);
     CHECK(share <= 0.985);
   }
-}
-
-TEST_CASE("median interval moves and scales with its values", "[statistics]") {
-  std::mt19937_64 random(7);
-  std::vector<double> values = exponential_sample(random, 33);
-  const auto before = median_interval(values);
-  for (double& value : values) value = 2 * value + 10;
-  const auto after = median_interval(values);
-  REQUIRE((before && after));
-  CHECK(after->low == Approx(2 * before->low + 10));
-  CHECK(after->high == Approx(2 * before->high + 10));
 }
 
 TEST_CASE("growth exponent finds the power", "[statistics]") {

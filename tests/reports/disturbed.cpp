@@ -1,10 +1,7 @@
 // What figures, tables and the page make of cells that other programs disturbed.
 #include <algorithm>
-#include <set>
 
-#include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
-#include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/page/page.hpp"
 #include "reports/page/page_tables.hpp"
@@ -12,38 +9,36 @@
 #include "reports/tables/tables.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using Json = nlohmann::json;
+using result::Json;
+using result::Status;
 
 namespace {
 
-const std::vector<std::string> disturbed_order{"softmax",           "flash",  "latte, scan",
-                                               "latte, vectorised", "linear", "window"};
 const std::string reason = "3 of 3 rounds were preempted: repeat on a quiet machine";
 
 /// The fixture, `label` at `length` (all lengths where 0) in slices of 16 ms.
-Json disturbed(const std::string& label, int length) {
-  Json result = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["label"] != label || !cell.contains("timing")) continue;
-    if (length > 0 && cell["settings"]["length"] != length) continue;
-    cell["status"] = "disturbed";
-    cell["reason"] = reason;
-    for (auto& [what, timing] : cell["timing"].items()) {
-      timing["median_seconds"] = 0.016;
-      timing["low_seconds"] = 0.012;
-      timing["high_seconds"] = 0.020;
-      for (Json& round : timing["rounds"]) round["disturbed"] = true;
+result::Result disturbed(const std::string& label, int length) {
+  result::Result result = test::fixture_result();
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.label != label || cell.timing.empty()) continue;
+    if (length > 0 && cell.settings["length"] != length) continue;
+    cell.status = Status::disturbed;
+    cell.reason = reason;
+    for (auto& [what, timing] : cell.timing) {
+      timing.median_seconds = 0.016;
+      timing.low_seconds = 0.012;
+      timing.high_seconds = 0.020;
+      for (result::TimingRound& round : timing.rounds) round.disturbed = true;
     }
   }
   return result;
 }
 
-reports::Figure figure_of(const Json& result, const std::string& name) {
-  return reports::draw(name, test::panels(result)[0], disturbed_order, {}).at(0);
+reports::Figure figure_of(const result::Result& result, const std::string& name) {
+  return reports::draw(name, test::first_panel(result), test::fixture_order, {}).at(0);
 }
 
 std::vector<Json> rows_of(const reports::Figure& figure, const std::string& series) {
@@ -76,9 +71,7 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
   for (const Json& row : test::own_rows(figure.spec)) {
     if (!row["disturbed"].get<bool>()) continue;
     ++marked;
-    CHECK(row["series"] == "linear");
-    CHECK(row["x"] == 1024);
-    CHECK(row["y"] == 16);
+    CHECK((row["series"] == "linear" && row["x"] == 1024 && row["y"] == 16));
     CHECK(row["reason"] == reason);
     CHECK_THAT(row["between"].get<std::string>(), Catch::Contains("3 rounds, disturbed"));
   }
@@ -87,8 +80,6 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
   REQUIRE(rings.size() == 1);
   CHECK(rings[0]["mark"]["filled"] == false);
   CHECK(rings[0]["mark"]["shape"] == rings[0]["encoding"]["strokeDash"]["legend"]["symbolType"]);
-  CHECK_THAT(rings[0]["encoding"]["strokeDash"]["scale"]["domain"].dump(),
-             Catch::Contains("disturbed"));
   CHECK_THAT(rings[0]["encoding"]["tooltip"].dump(), Catch::Contains("\"reason\""));
   CHECK(rings[0]["transform"][0]["filter"] == "datum.disturbed");
   for (const Json& layer : test::layers_of(figure.spec)) {
@@ -97,20 +88,18 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
     CHECK_THAT(layer["transform"].dump(), Catch::Contains("!datum.disturbed"));
   }
   CHECK_THAT(figure.caption, Catch::Contains("Crossed rings: disturbed"));
-}
 
-TEST_CASE("an undisturbed result has no such mark, nor words of it", "[reports]") {
-  const auto figure = figure_of(disturbed("nobody", 0), "time");
-  CHECK(point_layers(figure, true).empty());
-  CHECK(figure.spec.dump().find("datum.disturbed") == std::string::npos);
-  CHECK_THAT(figure.caption, !Catch::Contains("disturbed"));
+  const auto quiet = figure_of(test::fixture_result(), "time");
+  CHECK(point_layers(quiet, true).empty());
+  CHECK_THAT(quiet.spec.dump(), !Catch::Contains("datum.disturbed"));
+  CHECK_THAT(quiet.caption, !Catch::Contains("disturbed"));
 }
 
 TEST_CASE("a panel of disturbed times alone is still drawn, and filtered by its legend",
           "[reports]") {
-  Json result = disturbed("linear", 0);
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["label"] != "linear") cell["status"] = "skipped";
+  result::Result result = disturbed("linear", 0);
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.label != "linear") cell.status = Status::skipped;
   }
   const auto figure = figure_of(result, "time");
   CHECK(point_layers(figure, false).empty());
@@ -120,7 +109,7 @@ TEST_CASE("a panel of disturbed times alone is still drawn, and filtered by its 
 }
 
 TEST_CASE("nothing is derived from a disturbed time", "[reports]") {
-  const Json result = disturbed("linear", 1024);
+  const result::Result result = disturbed("linear", 1024);
   const std::string words = "Left out, since other programs had the CPU: linear at length 1024.";
   for (const char* name : {"speedup", "roofline"}) {
     const auto figure = figure_of(result, name);
@@ -135,28 +124,24 @@ TEST_CASE("nothing is derived from a disturbed time", "[reports]") {
     CHECK(row["y"].get<double>() == Approx(1).margin(0.15));
   }
   CHECK_THAT(slopes.caption, Catch::Contains(words));
-}
-
-TEST_CASE("a disturbed baseline gives no speedup at its place", "[reports]") {
-  const auto figure = figure_of(disturbed("softmax", 1024), "speedup");
-  for (const Json& row : test::own_rows(figure.spec)) CHECK(row["x"] != 1024);
-  CHECK(reports::draw("speedup", test::panels(disturbed("softmax", 0))[0], disturbed_order, {})
-            .empty());
-}
-
-TEST_CASE("a time beside a status that is not ok is no point of a roofline", "[reports]") {
-  Json result = disturbed("nobody", 0);
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["label"] == "linear") cell["status"] = "crashed";  // in a later round
-  }
-  CHECK(rows_of(figure_of(result, "roofline"), "linear").empty());
-}
-
-TEST_CASE("bytes of a disturbed cell are what they are", "[reports]") {
-  const Json result = disturbed("linear", 1024);
+  // Bytes are what they are.
   const auto memory = figure_of(result, "memory");
   CHECK(has(rows_of(memory, "linear"), 1024));
   CHECK(point_layers(memory, true).empty());
+  // Of a baseline, too.
+  const auto speedup = figure_of(disturbed("softmax", 1024), "speedup");
+  for (const Json& row : test::own_rows(speedup.spec)) CHECK(row["x"] != 1024);
+  CHECK(
+      reports::draw("speedup", test::first_panel(disturbed("softmax", 0)), test::fixture_order, {})
+          .empty());
+}
+
+TEST_CASE("a time beside a status that is not ok is no point of a roofline", "[reports]") {
+  result::Result result = test::fixture_result();
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.label == "linear") cell.status = Status::crashed;  // in a later round
+  }
+  CHECK(rows_of(figure_of(result, "roofline"), "linear").empty());
 }
 
 TEST_CASE("intervals say how many rounds they are of", "[reports]") {
@@ -166,18 +151,23 @@ TEST_CASE("intervals say how many rounds they are of", "[reports]") {
 }
 
 TEST_CASE("tables mark a disturbed number and list it with its reason", "[reports]") {
-  Json result = disturbed("linear", 1024);
+  result::Result result = disturbed("linear", 1024);
+  const std::string rates = result::table(result, {160, result::Letters::utf8});
+  const std::size_t rate = rates.find("generated tokens per second");
+  const std::size_t state = rates.find("\nstate\n");
+  REQUIRE((state < rate && rate != std::string::npos));
+  CHECK_THAT(rates.substr(rate), Catch::Contains(" disturbed"));
+  CHECK_THAT(rates.substr(state, rate - state),
+             Catch::Contains("linear") && !Catch::Contains("disturbed"));
   // Of an interval that would be called unsteady: the status says more.
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["status"] == "disturbed") {
-      for (auto& [what, timing] : cell["timing"].items()) timing["high_seconds"] = 1;
-    }
+  for (result::CellRecord& cell : result.cells) {
+    if (!result::is_disturbed(cell)) continue;
+    for (auto& [what, timing] : cell.timing) timing.high_seconds = 1;
   }
   const std::string text = result::table(result, {120, result::Letters::utf8});
   CHECK_THAT(text, Catch::Contains("16 ms disturbed") && !Catch::Contains("unsteady") &&
                        Catch::Contains("never ranked") &&
                        Catch::Contains("linear at length 1024: disturbed: " + reason));
-  CHECK_THAT(result::status_line(result), Catch::Contains("disturbed"));
   CHECK_THAT(reports::markdown_tables(result), Catch::Contains("16 ms disturbed"));
   CHECK_THAT(reports::latex_tables(result), Catch::Contains("16 ms disturbed"));
   CHECK_THAT(reports::tables_html(result),
@@ -185,16 +175,4 @@ TEST_CASE("tables mark a disturbed number and list it with its reason", "[report
   CHECK_THAT(reports::statuses_html(result),
              Catch::Contains("linear, length 1024") && Catch::Contains(reason));
   CHECK_THAT(reports::csv_table(result), Catch::Contains(",disturbed,"));
-}
-
-TEST_CASE("the rate of a disturbed generation is marked, its state is not", "[reports]") {
-  const std::string text = result::table(disturbed("linear", 1024), {160, result::Letters::utf8});
-  const std::size_t rates = text.find("generated tokens per second");
-  REQUIRE(rates != std::string::npos);
-  CHECK_THAT(text.substr(rates), Catch::Contains(" disturbed"));
-  const std::size_t state = text.find("\nstate\n");
-  REQUIRE(state != std::string::npos);
-  const std::string states = text.substr(state, rates - state);
-  CHECK(states.find("disturbed") == std::string::npos);
-  CHECK_THAT(states, Catch::Contains("linear"));
 }

@@ -1,14 +1,12 @@
 // Results as somebody edited them: every value in turn becomes another kind of value.
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/document.hpp"
 #include "harness/compare/compare.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using nlohmann::json;
@@ -16,11 +14,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string malformed_fixture = test::source_folder() + "/tests/reports/fixture.json";
-
 /// Few cells, so that a report takes milliseconds; of each kind one.
 json small_result() {
-  json result = json::parse(test::read_file(malformed_fixture));
+  json result = json::parse(test::read_file(test::fixture_file()));
   json& cells = result["attnbench"]["cells"];
   json kept = json::array();
   std::map<std::string, int> taken;
@@ -52,7 +48,7 @@ std::string outcome(const json& result, const test::TemporaryFolder& folder) {
     options.force = true;
     options.out = folder / "out";
     reports::write_report({folder / "result.json"}, options);
-    const json read = result::read_result(folder / "result.json");
+    const result::Result read = result::read_result(folder / "result.json");
     compare::to_text(compare::compare(read, read, 0.03), 100, true);
     result::table(read, {});
     result::status_line(read);
@@ -98,22 +94,20 @@ TEST_CASE("a result whose values are of other kinds is refused with file and pla
 
 TEST_CASE("a control character or a long name costs no picture and no page", "[reports]") {
   const test::TemporaryFolder folder;
-  json result = small_result();
+  auto result = small_result().get<result::Result>();
   const std::string long_label(350, 'k');
-  for (json& cell : result["attnbench"]["cells"]) {
-    if (cell["task"] == "kernel") cell["task_label"] = long_label;
-    if (cell["label"] == "softmax") cell["label"] = "soft\x1b[31mmax\x01";
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.task == "kernel") cell.task_label = long_label;
+    if (cell.label == "softmax") cell.label = "soft\x1b[31mmax\x01";
   }
-  json& tasks = result["attnbench"]["suite"]["tasks"];
-  tasks[long_label] = tasks["kernel"];
+  result.suite.tasks[long_label] = result.suite.tasks["kernel"];
   REQUIRE(outcome(result, folder).empty());
   std::size_t figures = 0;
   for (const auto& entry : fs::directory_iterator(folder / "out/figures")) {
-    const std::string text = test::read_file(entry.path());
-    CHECK_THAT(text, !Catch::Contains("\x1b"));
-    CHECK(entry.path().filename().string().size() < 200);
     // What the renderer reads has no control character either, written as JSON escapes it.
-    CHECK_THAT(text, !Catch::Contains("soft\\u001b"));
+    CHECK_THAT(test::read_file(entry.path()),
+               !Catch::Contains("\x1b") && !Catch::Contains("soft\\u001b"));
+    CHECK(entry.path().filename().string().size() < 200);
     ++figures;
   }
   CHECK(figures > 3);

@@ -1,20 +1,17 @@
 #include "reports/report.hpp"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
-#include "core/result/document.hpp"
 #include "harness/compare/compare.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
+using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {
-
-const std::string fixture_file = test::source_folder() + "/tests/reports/fixture.json";
 
 /// An interpreter that does what the test says in shell; $2 is the folder of figures, $6 the
 /// bundle.
@@ -31,194 +28,151 @@ class Interpreter {
   Interpreter& operator=(const Interpreter&) = delete;
 };
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-reports::ReportOptions options_of(const fs::path& out, bool render) {
+reports::Report report_of(const std::vector<fs::path>& results, const fs::path& out,
+                          bool render = false, bool force = false) {
   reports::ReportOptions options;
   options.out = out;
   options.render = render;
-  return options;
+  options.force = force;
+  return reports::write_report(results, options);
+}
+/// Of the fixture, its pictures made as `body` says; without one by nobody.
+reports::Report rendered_by(const std::string& body, const test::TemporaryFolder& folder) {
+  const Interpreter interpreter(folder, body);
+  if (body.empty()) setenv("ATTNBENCH_PYTHON", (folder / "nowhere").c_str(), 1);
+  return report_of({test::fixture_file()}, folder / "out", true);
 }
 
 }  // namespace
 
 TEST_CASE("results that were written earlier draw, read and compare as they are", "[reports]") {
   // As commit f85f8ff wrote them, samples cut to four a round.
-  for (const char* name : {"quickstart", "decode", "mqar_smoke"}) {
+  for (const std::string name : {"quickstart", "decode", "mqar_smoke"}) {
     INFO(name);
-    const fs::path file =
-        fs::path(test::source_folder()) / "tests/reports/fixtures" / (std::string(name) + ".json");
     const test::TemporaryFolder folder;
-    const auto report = reports::write_report({file}, options_of(folder / "out", false));
+    const auto report = report_of({test::fixture_file("fixtures/" + name)}, folder / "out");
     CHECK(report.messages.empty());
-    CHECK(report.figures.size() >= 2);
-    const nlohmann::json result = result::read_result(file);
-    const std::string title = result["attnbench"]["suite"]["title"];
-    CHECK(holds(test::read_file(report.page), title.substr(0, title.find_first_of("<&>\"'"))));
-    const auto compared = compare::compare(result, result, 0.03);
-    CHECK_FALSE(holds(compare::to_text(compared, 100, true), "SLOW"));
+    const result::Result result = test::fixture_result("fixtures/" + name);
+    const std::string& title = *result.suite.title;
+    CHECK_THAT(test::read_file(report.page),
+               Contains(title.substr(0, title.find_first_of("<&>\"'"))));
+    CHECK_THAT(compare::to_text(compare::compare(result, result, 0.03), 100, true),
+               !Contains("SLOW"));
   }
 }
 
 TEST_CASE("a report without pictures has specifications, tables and a page", "[reports]") {
   const test::TemporaryFolder folder;
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", false));
+  result::Result result = test::fixture_result();
+  result::DeviceCard card;
+  card.name = "Example GPU";
+  card.memory_bytes = 85899345920;
+  card.driver = "NVIDIA 1.2";
+  result.machine.devices["cuda"] = card;
+  result.suite.published = test::source_folder() + "/tests/reports/fixture_published.csv";
+  result::write_result(folder / "result.json", result);
+  const auto report = report_of({folder / "result.json"}, folder / "out");
   CHECK(report.messages.empty());
   CHECK(report.page == folder / "out/index.html");
   CHECK(report.figures.size() == 12);
   for (const auto& figure : report.figures) {
-    CHECK(nlohmann::json::parse(test::read_file(figure)).contains("$schema"));
+    CHECK(result::Json::parse(test::read_file(figure)).contains("$schema"));
   }
   for (const char* name : {"result.md", "result.tex", "result.csv"}) {
     CHECK(fs::file_size(folder / "out/tables" / name) > 1000);
   }
   const std::string page = test::read_file(report.page);
-  CHECK(holds(page, "Four mechanisms &lt;side by side&gt; &amp; a wrong one"));
-  CHECK(holds(page, "out_of_memory"));
-  CHECK(holds(page, "still scanning &lt;token 7123&gt; &amp; counting"));
-  CHECK(holds(page, "attnbench run suites/fixture.json --profile quick --threads 2"));
-  CHECK(holds(page, "130 GFLOP/s"));
-  CHECK(holds(page, "the load of the machine was 1.4"));
-  CHECK_FALSE(holds(page, "vegaEmbed"));
-}
-
-TEST_CASE("the page says which device a word stands for", "[reports]") {
-  const test::TemporaryFolder folder;
-  auto result = nlohmann::json::parse(test::read_file(fixture_file));
-  result["attnbench"]["machine"]["devices"]["cuda"] = {
-      {"name", "Example GPU"}, {"memory_bytes", 85899345920}, {"driver", "NVIDIA 1.2"}};
-  test::write_file(folder / "result.json", result.dump());
-  const auto report =
-      reports::write_report({folder / "result.json"}, options_of(folder / "out", false));
-  const std::string page = test::read_file(report.page);
-  CHECK(holds(page, "Example GPU (cuda), Example CPU 3.0 GHz"));
-  CHECK(holds(page, "Device: cuda"));
-  CHECK(holds(page, "80.0 GiB"));
-}
-
-TEST_CASE("the page asks nothing of the network", "[reports]") {
-  const test::TemporaryFolder folder;
-  const Interpreter interpreter(folder, "echo 'window.vegaEmbed=1; a=\"</script>\"; b=/</g' > $6");
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
-  const std::string page = test::read_file(report.page);
-  CHECK(holds(page, "window.vegaEmbed=1"));
-  CHECK(holds(page, "\\u003c/script>\""));
-  CHECK(holds(page, "b=/</g"));
-  CHECK(holds(page, "default-src 'none'"));
-  for (const char* word : {"src=\"http", "href=\"http", "src=\"//", "@import", "url(http"}) {
-    CHECK_FALSE(holds(page, word));
+  for (const char* part : {"Four mechanisms &lt;side by side&gt; &amp; a wrong one",
+                           "out_of_memory", "still scanning &lt;token 7123&gt; &amp; counting",
+                           "attnbench run suites/fixture.json --profile quick --threads 2",
+                           "130 GFLOP/s", "the load of the machine was 1.4",
+                           "Example GPU (cuda), Example CPU 3.0 GHz", "Device: cuda", "80.0 GiB"}) {
+    CHECK_THAT(page, Contains(part));
   }
+  CHECK_THAT(page, !Contains("vegaEmbed"));
 }
 
-TEST_CASE("the pictures that were made are on the page", "[reports]") {
+TEST_CASE("the page asks nothing of the network, and has the pictures that were made",
+          "[reports]") {
   const test::TemporaryFolder folder;
-  const Interpreter interpreter(
-      folder,
+  const auto report = rendered_by(
       "for f in $2/*.vl.json; do echo '<?xml?><svg>drawn</svg>' > ${f%.vl.json}.svg; done\n"
-      "echo bundle > $6");
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
+      "echo 'window.vegaEmbed=1; a=\"</script>\"; b=/</g' > $6",
+      folder);
   CHECK(report.messages.empty());
-  CHECK_THAT(test::read_file(report.page),
-             Catch::Contains("<noscript><div class=\"still\" role=\"img\" aria-label=\"") &&
-                 Catch::Contains("><svg>drawn</svg>"));
+  const std::string page = test::read_file(report.page);
+  for (const char* part :
+       {"window.vegaEmbed=1", "\\u003c/script>\"", "b=/</g", "default-src 'none'",
+        "><svg>drawn</svg>", "<noscript><div class=\"still\" role=\"img\" aria-label=\""}) {
+    CHECK_THAT(page, Contains(part));
+  }
+  for (const char* word : {"src=\"http", "href=\"http", "src=\"//", "@import", "url(http"}) {
+    CHECK_THAT(page, !Contains(word));
+  }
   CHECK_FALSE(fs::exists(folder / "out/figures/.bundle.js"));
   CHECK_FALSE(fs::exists(folder / "out/figures/.render.log"));
 }
 
-TEST_CASE("without vl-convert the message says how to get it", "[reports]") {
+TEST_CASE("without vl-convert, and without an interpreter, the message says how to get it",
+          "[reports]") {
+  for (const char* body : {"exit 3", ""}) {
+    const test::TemporaryFolder folder;
+    const auto report = rendered_by(body, folder);
+    REQUIRE(report.messages.size() == 1);
+    CHECK_THAT(report.messages[0],
+               Contains("./attnbench --yes report") && Contains("pip install vl-convert-python"));
+    CHECK_THAT(test::read_file(report.page), Contains("pip install vl-convert-python"));
+  }
   const test::TemporaryFolder folder;
-  const Interpreter interpreter(folder, "exit 3");
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
-  REQUIRE(report.messages.size() == 1);
-  CHECK_THAT(report.messages[0], Catch::Contains("./attnbench --yes report") &&
-                                     Catch::Contains("pip install vl-convert-python"));
-  CHECK(holds(test::read_file(report.page), "pip install vl-convert-python"));
+  const auto report = rendered_by("echo first >&2; echo 'kernel.vl.json: bad' >&2; exit 1", folder);
+  CHECK(report.messages ==
+        std::vector<std::string>{"not all pictures were made: kernel.vl.json: bad"});
 }
 
-TEST_CASE("a missing interpreter is the same finding", "[reports]") {
-  const test::TemporaryFolder folder;
-  setenv("ATTNBENCH_PYTHON", (folder / "nowhere").c_str(), 1);
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
-  unsetenv("ATTNBENCH_PYTHON");
-  REQUIRE(report.messages.size() == 1);
-  CHECK_THAT(report.messages[0], Catch::Contains("pip install vl-convert-python"));
-}
-
-TEST_CASE("the renderer's complaints are passed on", "[reports]") {
-  const test::TemporaryFolder folder;
-  const Interpreter interpreter(folder, "echo first >&2; echo 'kernel.vl.json: bad' >&2; exit 1");
-  const auto report = reports::write_report({fixture_file}, options_of(folder / "out", true));
-  REQUIRE(report.messages.size() == 1);
-  CHECK(report.messages[0] == "not all pictures were made: kernel.vl.json: bad");
-}
-
-TEST_CASE("a second report replaces the files of the first, and nobody else's", "[reports]") {
+TEST_CASE("several results are sections of one page; a second report replaces its files alone",
+          "[reports]") {
   const test::TemporaryFolder folder;
   const fs::path out = folder / "out";
+  const fs::path file = test::fixture_file();
   fs::create_directories(out / "figures");
   test::write_file(out / "figures/mine.svg", "mine");
-  test::write_file(out / "figures/mine.txt", "mine");
-  // An earlier report had more figures.
-  const auto first = reports::write_report({fixture_file, fixture_file}, options_of(out, false));
+  const auto first = report_of({file, file}, out);
+  CHECK(first.figures.size() == 24);
+  CHECK_THAT(test::read_file(first.page), Contains("id=\"result-0\"") &&
+                                              Contains("id=\"result-1\"") &&
+                                              Contains("href=\"#result-1\""));
+  CHECK(fs::exists(out / "tables/fixture_2.csv"));
   test::write_file(first.figures.back(), "{\"edited\": 1}");
-  const std::size_t before = first.figures.size();
-  const auto second = reports::write_report({fixture_file}, options_of(out, false));
-  CHECK(second.figures.size() < before);
+  CHECK(report_of({file}, out).figures.size() < first.figures.size());
   CHECK_FALSE(fs::exists(first.figures.front()));
   CHECK(test::read_file(first.figures.back()) == "{\"edited\": 1}");
   CHECK(test::read_file(out / "figures/mine.svg") == "mine");
-  CHECK(test::read_file(out / "figures/mine.txt") == "mine");
 }
 
 TEST_CASE("a report refuses to replace what it did not write", "[reports]") {
   const test::TemporaryFolder folder;
   const fs::path out = folder / "out";
-  fs::create_directories(out / "tables");
+  const fs::path file = test::fixture_file();
   test::write_file(out / "index.html", "mine");
   test::write_file(out / "tables/result.csv", "mine");
-  CHECK_THROWS_WITH(reports::write_report({fixture_file}, options_of(out, false)),
-                    Catch::Contains("index.html, tables/result.csv") && Catch::Contains("--force"));
+  CHECK_THROWS_WITH(report_of({file}, out),
+                    Contains("index.html, tables/result.csv") && Contains("--force"));
   CHECK(test::read_file(out / "index.html") == "mine");
-  CHECK(test::read_file(out / "tables/result.csv") == "mine");
   CHECK_FALSE(fs::exists(out / "tables/result.md"));
-  reports::ReportOptions forced = options_of(out, false);
-  forced.force = true;
-  const auto report = reports::write_report({fixture_file}, forced);
+  const auto report = report_of({file}, out, false, true);
   CHECK(test::read_file(report.page) != "mine");
   // Ours by now; but not once somebody worked on it.
-  reports::write_report({fixture_file}, options_of(out, false));
+  report_of({file}, out);
   test::write_file(out / "index.html", test::read_file(report.page) + "<!-- my notes -->");
-  CHECK_THROWS_AS(reports::write_report({fixture_file}, options_of(out, false)), UsageFailure);
-}
-
-TEST_CASE("several results are sections of one page, none overwriting another", "[reports]") {
-  const test::TemporaryFolder folder;
-  const auto report =
-      reports::write_report({fixture_file, fixture_file}, options_of(folder / "out", false));
-  CHECK(report.figures.size() == 24);
-  const std::string page = test::read_file(report.page);
-  CHECK(holds(page, "id=\"result-0\""));
-  CHECK(holds(page, "id=\"result-1\""));
-  CHECK(holds(page, "href=\"#result-1\""));
-  CHECK(fs::exists(folder / "out/tables/fixture_2.csv"));
+  CHECK_THROWS_AS(report_of({file}, out), UsageFailure);
 }
 
 TEST_CASE("a result's own folder is the default", "[reports]") {
   const test::TemporaryFolder folder;
-  fs::copy_file(fixture_file, folder / "result.json");
-  reports::ReportOptions options;
-  options.render = false;
-  const auto report = reports::write_report({folder.path()}, options);
+  fs::copy_file(test::fixture_file(), folder / "result.json");
+  const auto report = report_of({folder.path()}, {});
   CHECK(report.page == folder / "index.html");
   REQUIRE(report.messages.size() == 1);
-  CHECK_THAT(report.messages[0], Catch::Contains("there is no fixture_published.csv"));
-}
-
-TEST_CASE("a folder that cannot be made is the environment's fault", "[reports]") {
-  const test::TemporaryFolder folder;
-  test::write_file(folder / "file", "");
-  CHECK_THROWS_AS(reports::write_report({fixture_file}, options_of(folder / "file/out", false)),
-                  EnvironmentFailure);
+  CHECK_THAT(report.messages[0], Contains("there is no fixture_published.csv"));
+  CHECK_THROWS_AS(report_of({folder.path()}, folder / "result.json/out"), EnvironmentFailure);
 }

@@ -1,94 +1,75 @@
 #include "core/result/benchmarks.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/support/catch.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using Json = nlohmann::json;
+using RowNames = std::vector<std::string>;
 
 namespace {
 
-result::CellRecord benchmark_cell(const char* task, const char* label, const Json& settings,
-                                  const Json& options) {
-  const Json timing = {{"median_seconds", 0.01},
-                       {"rounds", {{{"median_seconds", 0.01}, {"samples_seconds", {0.01}}}}}};
-  const Json cell = {{"task", task},
-                     {"label", label},
-                     {"settings", settings},
-                     {"options", options},
-                     {"timing", {{"forward", timing}}}};
-  return cell.get<result::CellRecord>();
+test::CellBuilder row_cell(const std::string& label, result::Values settings,
+                           result::Values options = {}, const std::string& task = "kernel") {
+  test::CellBuilder cell(label, task);
+  cell.settings = std::move(settings);
+  cell.options = std::move(options);
+  cell.rounds({0.01});
+  cell.timing["forward"].rounds[0].samples_seconds = {0.01};
+  return cell;
 }
 
-std::vector<std::string> benchmark_row_names(const std::vector<result::CellRecord>& cells) {
-  std::vector<std::string> names;
-  for (const Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
+RowNames row_names(const std::vector<result::CellRecord>& cells) {
+  RowNames names;
+  for (const result::Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
   return names;
 }
-
-using RowNames = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
-  Json timing = {{"median_seconds", 0.010},
-                 {"rounds",
-                  {{{"median_seconds", 0.010},
-                    {"samples_seconds", {0.010, 0.010, 0.500}},
-                    {"samples_cpu_share", {0.5, 0.7, 0.02}},
-                    {"samples_switches", {0, 0, 9}},
-                    {"preempted", {2}}},
-                   {{"median_seconds", 0.011}, {"samples_seconds", {0.011}}}}}};
-  const Json cell = {{"task", "kernel"}, {"label", "a"}, {"timing", {{"forward", timing}}}};
-  const Json rows = result::benchmark_rows({cell.get<result::CellRecord>()}, 2);
+  test::CellBuilder cell("a");
+  cell.rounds({0.010, 0.011});
+  std::vector<result::TimingRound>& rounds = cell.timing["forward"].rounds;
+  rounds[0].samples_seconds = {0.010, 0.010, 0.500};
+  rounds[0].samples_cpu_share = {{0.5, 0.7, 0.02}};
+  rounds[0].samples_switches = {{0, 0, 9}};
+  rounds[0].preempted = {{2}};
+  rounds[1].samples_seconds = {0.011};
+  const result::Json rows = result::benchmark_rows({cell}, 2);
   CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
   CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
   CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
   CHECK_FALSE(rows[0].contains("disturbed"));
 }
 
-TEST_CASE("a name has the settings that vary, and no others", "[result]") {
-  const Json small = {{"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
-  Json large = small;
-  large.update({{"length", 512}, {"key_length", 512}});
-  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", small, {{"base", 2}}),
-                             benchmark_cell("kernel", "softmax", large, {{"base", 2}})}) ==
+TEST_CASE("a name has the settings and options that vary, and no others", "[result]") {
+  const result::Values small = {
+      {"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
+  result::Values large = small;
+  large["length"] = large["key_length"] = 512;
+  CHECK(row_names({row_cell("softmax", small, {{"base", 2}}),
+                   row_cell("softmax", large, {{"base", 2}})}) ==
         RowNames{"kernel/softmax/length:256/forward", "kernel/softmax/length:512/forward"});
   // Keys of another length are a setting of their own.
-  Json crossed = large;
-  crossed["key_length"] = 384;
-  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", small, Json::object()),
-                             benchmark_cell("kernel", "softmax", crossed, Json::object())}) ==
+  large["key_length"] = 384;
+  CHECK(row_names({row_cell("softmax", small), row_cell("softmax", large)}) ==
         RowNames{"kernel/softmax/key_length:256/length:256/forward",
                  "kernel/softmax/key_length:384/length:512/forward"});
-}
-
-TEST_CASE("a pass that varies is named once", "[result]") {
-  CHECK(benchmark_row_names(
-            {benchmark_cell("kernel", "softmax", {{"pass", "forward"}}, Json::object()),
-             benchmark_cell("kernel", "softmax", {{"pass", "backward"}}, Json::object())}) ==
+  // A pass that varies is named once.
+  CHECK(row_names({row_cell("softmax", {{"pass", "forward"}}),
+                   row_cell("softmax", {{"pass", "backward"}})}) ==
         RowNames{"kernel/softmax/pass:forward", "kernel/softmax/pass:backward/forward"});
-}
-
-TEST_CASE("options are named where one label has several", "[result]") {
-  const Json settings = {{"length", 64}};
-  const Json narrow = {{"window", {{"left", 127}, {"right", 0}}}};
-  const Json wide = {{"window", {{"left", 255}, {"right", 0}}}};
-  CHECK(benchmark_row_names({benchmark_cell("kernel", "window", settings, narrow),
-                             benchmark_cell("kernel", "window", settings, wide),
-                             benchmark_cell("kernel", "softmax", settings, Json::object())}) ==
-        RowNames{"kernel/window/window:127+0/forward", "kernel/window/window:255+0/forward",
-                 "kernel/softmax/forward"});
-  // The label tells them apart already.
-  CHECK(benchmark_row_names({benchmark_cell("kernel", "window 128", settings, narrow),
-                             benchmark_cell("kernel", "window 256", settings, wide)}) ==
+  // Options are named where one label has several.
+  const result::Values narrow = {{"window", {{"left", 127}, {"right", 0}}}};
+  const result::Values wide = {{"window", {{"left", 255}, {"right", 0}}}};
+  CHECK(row_names({row_cell("window", {}, narrow), row_cell("window", {}, wide),
+                   row_cell("softmax", {})}) == RowNames{"kernel/window/window:127+0/forward",
+                                                         "kernel/window/window:255+0/forward",
+                                                         "kernel/softmax/forward"});
+  CHECK(row_names({row_cell("window 128", {}, narrow), row_cell("window 256", {}, wide)}) ==
         RowNames{"kernel/window 128/forward", "kernel/window 256/forward"});
-}
-
-TEST_CASE("what varies is found for each task", "[result]") {
-  CHECK(benchmark_row_names({benchmark_cell("kernel", "softmax", {{"length", 64}}, Json::object()),
-                             benchmark_cell("decode", "softmax", {{"length", 128}, {"steps", 4}},
-                                            Json::object())}) ==
+  // What varies is found for each task.
+  CHECK(row_names({row_cell("softmax", {{"length", 64}}),
+                   row_cell("softmax", {{"length", 128}, {"steps", 4}}, {}, "decode")}) ==
         RowNames{"kernel/softmax/forward", "decode/softmax/forward"});
 }

@@ -5,11 +5,9 @@
 
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
-
-#include "tests/reports/tables/training_cells.hpp"
+#include "harness/run/folder/combine.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using namespace attnbench::result;
@@ -127,12 +125,7 @@ TEST_CASE("the median of the samples that nobody disturbed is a median as well",
 
 TEST_CASE("sections that cannot be joined with the plan are found before they are kept",
           "[schema]") {
-  const Json cell = {{"id", "a"},
-                     {"label", "a"},
-                     {"task", "odd"},
-                     {"mechanism", "any"},
-                     {"settings", Json::object()}};
-  const CellRecord planned = test::planned(cell, {{"supported", true}});
+  const CellRecord planned = test::CellBuilder("a", "odd").ended(Status::skipped);
   const auto fault = [&](const Json& record) -> std::string {
     try {
       return joined_fault(planned, record.get<RoundRecord>());
@@ -228,7 +221,7 @@ TEST_CASE("a malformed result is refused by file and pointer", "[schema]") {
 }
 
 TEST_CASE("parts that are counted may be called as anything else is", "[schema]") {
-  Json document = test::trainings({test::training_cell("latte", 0.001, 1, 0.4, 0.41)});
+  Json document = test::result_of({test::training_cell("latte", 0.001, 1, 0.4, 0.41)});
   Json& parameters = document["attnbench"]["cells"][0]["training"]["parameters"];
   parameters = {{"mechanism", 64}, {"device", 7}};
   CHECK(complaint_of(document).empty());

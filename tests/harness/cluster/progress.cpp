@@ -4,7 +4,7 @@
 
 #include "harness/run/plan/limits.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using cluster::Queue;
@@ -38,27 +38,11 @@ class Shard {
     test::write_file(folder().shard(1) / "journal.jsonl", header.dump() + "\n" + rounds);
   }
   void result(const std::string& state) const {
-    Json cells = Json::array();
-    for (const char* id : {"a", "b", "never"}) {
-      cells.push_back({{"id", id},
-                       {"label", id},
-                       {"task", "kernel"},
-                       {"mechanism", "m"},
-                       {"options", Json::object()},
-                       {"settings", Json::object()},
-                       {"status", id == std::string("b") ? "disturbed" : "ok"}});
-    }
-    const Json whole = {{"context", Json::object()},
-                        {"benchmarks", Json::array()},
-                        {"attnbench",
-                         {{"schema", 1},
-                          {"suite", Json::object()},
-                          {"run", {{"state", state}}},
-                          {"machine", Json::object()},
-                          {"ceilings", Json::object()},
-                          {"provenance", Json::object()},
-                          {"cells", cells}}}};
-    test::write_file(folder().shard(1) / "result.json", whole.dump());
+    result::Result whole = test::result_of({test::CellBuilder("a"),
+                                            test::CellBuilder("b").ended(result::Status::disturbed),
+                                            test::CellBuilder("never")});
+    whole.run.state = state;
+    result::write_result(folder().shard(1) / "result.json", whole);
   }
   ShardProgress progress(const std::optional<Queue>& queue = Queue{}) const {
     return cluster::progress_of(small_submission(), folder(), queue).at(0);

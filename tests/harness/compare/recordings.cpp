@@ -14,7 +14,7 @@
 
 #include "harness/compare/paired.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using compare::Match;
@@ -60,18 +60,6 @@ void add_rounds(result::CellRecord& cell, const Json& rounds, std::size_t begin,
   }
 }
 
-result::CellRecord recorded_side(const std::string& id, const Json& rounds, std::size_t begin,
-                                 std::size_t count, std::size_t side) {
-  result::CellRecord cell;
-  cell.id = id;
-  cell.status = result::Status::ok;
-  add_rounds(cell, rounds, begin, count, side, 0);
-  result::Timing& timing = cell.timing["forward"];
-  timing.median_seconds = timing.low_seconds = timing.high_seconds =
-      timing.rounds.front().median_seconds;
-  return cell;
-}
-
 /// The verdict of rounds of one cell, which shares the error with all cells recorded. `confirming`
 /// begin those that confirm it.
 compare::Pair judged(const Json& rounds, std::size_t begin, std::size_t count, std::size_t cells,
@@ -81,7 +69,9 @@ compare::Pair judged(const Json& rounds, std::size_t begin, std::size_t count, s
   result::Result result;
   const std::array<const char*, 3> ids{"base", "new", "again"};
   for (std::size_t side = 0; side < 3; ++side) {
-    result::CellRecord cell = recorded_side(ids[side], rounds, begin, count, side);
+    result::CellRecord cell =
+        test::CellBuilder(ids[side]).took(rounds.at(begin).at(side).get<double>());
+    add_rounds(cell, rounds, begin, count, side, 0);
     if (confirming) {
       add_rounds(cell, rounds, *confirming, static_cast<std::size_t>(gate.confirm), side,
                  gate.rounds_most);

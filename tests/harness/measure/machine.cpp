@@ -1,19 +1,23 @@
 #include "harness/measure/machine.hpp"
-#include "harness/measure/noise_sources.hpp"
 
 #include "harness/measure/neighbours.hpp"
-
-#include <nlohmann/json.hpp>
-
+#include "harness/measure/noise_sources.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::measure;
+using attnbench::result::MachineCard;
 using Json = nlohmann::json;
 
 namespace {
 
-attnbench::result::MachineCard card_from(const Json& json) {
-  return json.get<attnbench::result::MachineCard>();
+/// Of two CPUs, `busy` of which others keep busy.
+MachineCard calm_card(double busy = 0.05) {
+  MachineCard card;
+  card.threads = 2;
+  card.allowed_cpus = {{0, 1}};
+  card.load = attnbench::result::Load{3.0, {}, {}, {{"busy_cpus_beside_us", busy}}};
+  card.environment.emplace();
+  return card;
 }
 
 bool any_mentions(const std::vector<std::string>& sentences, const std::string& word) {
@@ -39,40 +43,26 @@ TEST_CASE("the machine card says what the kernel tells everybody", "[machine]") 
 }
 
 TEST_CASE("each source of noise is named where it is found", "[machine]") {
-  const Json calm = {{"threads", 2},
-                     {"allowed_cpus", {0, 1}},
-                     {"load", {{"busy_cpus_beside_us", 0.05}}},
-                     {"environment", Json::object()}};
-  CHECK(noise_sources(card_from(calm)).empty());
-
-  Json card = calm;
-  card["load"]["busy_cpus_beside_us"] = 1.2;
-  CHECK(any_mentions(noise_sources(card_from(card)), "1.2 of 2 CPUs"));
-
-  card = calm;
-  card["environment"]["OPENBLAS_CORETYPE"] = "Haswell";
-  CHECK(any_mentions(noise_sources(card_from(card)), "env -u OPENBLAS_CORETYPE"));
-
-  card = calm;
-  card["governor"] = "powersave";
-  CHECK(any_mentions(noise_sources(card_from(card)), "powersave"));
-  card["governor"] = "performance";
-  CHECK(noise_sources(card_from(card)).empty());
-
-  card = calm;
-  card["cpu_quota"] = 1.5;
-  CHECK(any_mentions(noise_sources(card_from(card)), "--threads 1"));
-
-  card = calm;
-  card["environment"]["OMP_WAIT_POLICY"] = "passive";
-  CHECK(any_mentions(noise_sources(card_from(card)), "env -u OMP_WAIT_POLICY"));
+  CHECK(noise_sources(calm_card()).empty());
+  CHECK(any_mentions(noise_sources(calm_card(1.2)), "1.2 of 2 CPUs"));
+  for (const auto& [variable, value] :
+       {std::pair{"OPENBLAS_CORETYPE", "Haswell"}, {"OMP_WAIT_POLICY", "passive"}}) {
+    MachineCard card = calm_card();
+    (*card.environment)[variable] = value;
+    CHECK(any_mentions(noise_sources(card), std::string("env -u ") + variable));
+  }
+  MachineCard card = calm_card();
+  card.governor = "performance";
+  CHECK(noise_sources(card).empty());
+  card.governor = "powersave";
+  CHECK(any_mentions(noise_sources(card), "powersave"));
+  card.cpu_quota = 1.5;
+  CHECK(any_mentions(noise_sources(card), "--threads 1"));
 }
 
 TEST_CASE("busy processes of now replace those of before", "[machine]") {
-  attnbench::result::MachineCard card;
-  card.threads = 2;
+  MachineCard card = calm_card(1.9);
   card.governor = "powersave";
-  card.load = attnbench::result::Load{3.0, {}, {}, {{"busy_cpus_beside_us", 1.9}}};
   card.noise_sources = noise_sources(card);
   card.noise_sources->push_back("the card is warm");
   REQUIRE(card.noise_sources->size() == 3);

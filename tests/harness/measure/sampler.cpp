@@ -120,34 +120,29 @@ TEST_CASE("the interval is tested at n = 10, 15, 22, 33, 49, 73 only", "[sampler
   }
 }
 
-TEST_CASE("sampling ends at the sample that passes the limit of time", "[sampler]") {
-  SamplingRule rule = quick_rule();
-  rule.max_seconds = 2.0;
-  FixedStopwatch stopwatch({0.5, 0.9});
-  const Samples samples = sample(stopwatch, rule, nothing);
-  CHECK(samples.stop == "time");
-  CHECK(samples.seconds == std::vector<double>{0.5, 0.9, 0.5, 0.9});
+TEST_CASE("sampling ends at the limit of time or number, and not before the least time",
+          "[sampler]") {
+  SamplingRule timed = quick_rule();
+  timed.max_seconds = 2.0;
+  FixedStopwatch varying({0.5, 0.9});
+  const Samples at_time = sample(varying, timed, nothing);
+  CHECK(at_time.stop == "time");  // with the sample that passes it
+  CHECK(at_time.seconds == std::vector<double>{0.5, 0.9, 0.5, 0.9});
+  SamplingRule counted = quick_rule();
+  counted.max_samples = 27;
+  FixedStopwatch noisy({0.5, 1.5});
+  const Samples at_number = sample(noisy, counted, nothing);
+  CHECK(at_number.stop == "samples");
+  CHECK(at_number.seconds.size() == 27);
+  SamplingRule least = quick_rule();
+  least.min_seconds = 0.030;
+  FixedStopwatch calm({0.001});
+  const Samples long_enough = sample(calm, least, nothing);
+  CHECK(long_enough.stop == "interval");
+  CHECK(long_enough.seconds.size() == 33);
 }
 
-TEST_CASE("sampling ends at the greatest number of samples", "[sampler]") {
-  SamplingRule rule = quick_rule();
-  rule.max_samples = 27;
-  FixedStopwatch stopwatch({0.5, 1.5});
-  const Samples samples = sample(stopwatch, rule, nothing);
-  CHECK(samples.stop == "samples");
-  CHECK(samples.seconds.size() == 27);
-}
-
-TEST_CASE("a calm body is sampled for the least time, too", "[sampler]") {
-  SamplingRule rule = quick_rule();
-  rule.min_seconds = 0.030;
-  FixedStopwatch stopwatch({0.001});
-  const Samples samples = sample(stopwatch, rule, nothing);
-  CHECK(samples.stop == "interval");
-  CHECK(samples.seconds.size() == 33);
-}
-
-TEST_CASE("warm-up takes its time and at least two calls", "[sampler]") {
+TEST_CASE("warm-up takes its time and at least two calls, of a long body one", "[sampler]") {
   SamplingRule rule = quick_rule();
   rule.warmup_seconds = 0.05;
   rule.max_samples = 1;
@@ -157,16 +152,13 @@ TEST_CASE("warm-up takes its time and at least two calls", "[sampler]") {
   FixedStopwatch slow({1.0});
   sample(slow, rule, nothing);
   CHECK(slow.calls == 3);
-}
-
-TEST_CASE("a body longer than the limit is warmed up once", "[sampler]") {
-  SamplingRule rule = quick_rule();
+  rule = quick_rule();
   rule.max_seconds = 2;
-  FixedStopwatch stopwatch({10.0});
-  const Samples samples = sample(stopwatch, rule, nothing);
+  FixedStopwatch longer({10.0});
+  const Samples samples = sample(longer, rule, nothing);
   CHECK(samples.seconds.size() == 1);
   CHECK(samples.stop == "time");
-  CHECK(stopwatch.calls == 2);
+  CHECK(longer.calls == 2);
 }
 
 TEST_CASE("prepare runs before every call and is not in the samples", "[sampler]") {
@@ -183,15 +175,12 @@ TEST_CASE("prepare runs before every call and is not in the samples", "[sampler]
   CHECK(prepared == 12);
   CHECK(bodies == 12);
   for (const double seconds : samples.seconds) CHECK(seconds == 0.001);
-}
-
-TEST_CASE("time spent preparing counts towards the limit", "[sampler]") {
+  // Its time counts towards the limit.
   SamplingRule rule = quick_rule();
   rule.max_seconds = 1.0;
-  FixedStopwatch stopwatch({0.001});
-  const Samples samples = sample(stopwatch, rule, nothing, [&] { stopwatch.pass(0.3); });
-  CHECK(samples.stop == "time");
-  CHECK(samples.seconds.size() == 4);
+  const Samples limited = sample(stopwatch, rule, nothing, [&] { stopwatch.pass(0.3); });
+  CHECK(limited.stop == "time");
+  CHECK(limited.seconds.size() == 4);
 }
 
 TEST_CASE("preempted samples are kept and marked, and decide nothing", "[sampler]") {

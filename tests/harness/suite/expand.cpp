@@ -41,8 +41,15 @@ std::vector<std::string> lengths(const Expanded& suite) {
 
 using Texts = std::vector<std::string>;
 
-}  // namespace
+/// A suite of the kernel task with these further members.
+std::string suite_text(const std::string& members) {
+  return R"({"name": "s", "task": "kernel", )" + members + "}";
+}
+Expanded expanded_of(const std::string& members, const Choices& choices = {}) {
+  return expanded(suite_text(members), choices);
+}
 
+}  // namespace
 TEST_CASE("What differs from published code goes into the result's header", "[suite]") {
   attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
   const Json departure = {{"what", "no 1/sqrt(D)"}, {"how", "scale=1"}};
@@ -50,7 +57,7 @@ TEST_CASE("What differs from published code goes into the result's header", "[su
     if (mechanism.name != "window") mechanism.differs_from = {{"no 1/sqrt(D)", "scale=1"}};
   }
   catalogue.tasks.front().differs_from = {{"no 1/sqrt(D)", "scale=1"}};
-  const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["flash", "window"]})";
+  const std::string text = suite_text(R"("mechanisms": ["flash", "window"])");
   const auto suite =
       attnbench::suite::expand(attnbench::suite::parse_document("s.json", text), catalogue, {});
   const Json known = Json::array({departure});
@@ -75,20 +82,22 @@ TEST_CASE("Precedence: preset, set, the task's set, entry, --set", "[suite]") {
 }
 
 TEST_CASE("A list is an axis; the first key varies slowest", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
-    "set": {"length": [1, 2], "batch": [3, 4]}, "mechanisms": ["softmax"]})");
+  const Expanded suite =
+      expanded_of(R"("set": {"length": [1, 2], "batch": [3, 4]}, "mechanisms": ["softmax"])");
   CHECK(lengths(suite) == Texts{"1", "1", "2", "2"});
   CHECK(values_of(suite, "settings", "batch") == Texts{"3", "4", "3", "4"});
   CHECK(suite.cells[0].varies == Texts{"length", "batch"});
-}
-
-TEST_CASE("Entries keep the suite's order, not the alphabet's", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
-    "mechanisms": {"window": {}, "latte": {}, "flash": {}}})");
-  REQUIRE(suite.cells.size() == 3);
-  CHECK(suite.header["labels"] == Json({"window", "latte", "flash"}));
-  CHECK(suite.cells[2].mechanism == "softmax");
-  CHECK(suite.cells[2].implementation == "tiled");
+  // Entries keep the suite's order, not the alphabet's.
+  const Expanded entries = expanded_of(R"("mechanisms": {"window": {}, "latte": {}, "flash": {}})");
+  REQUIRE(entries.cells.size() == 3);
+  CHECK(entries.header["labels"] == Json({"window", "latte", "flash"}));
+  CHECK(entries.cells[2].mechanism == "softmax");
+  CHECK(entries.cells[2].implementation == "tiled");
+  // One cell under two labels is two cells with ids of their own.
+  const Expanded twice = expanded_of(R"("mechanisms": {"a": {"use": "flash"},
+      "b": {"use": "softmax", "implementation": "tiled"}})");
+  REQUIRE(twice.cells.size() == 2);
+  CHECK(twice.cells[0].id != twice.cells[1].id);
 }
 
 TEST_CASE("run --with adds a mechanism to every task that does not name its own", "[suite]") {
@@ -103,7 +112,7 @@ TEST_CASE("run --with adds a mechanism to every task that does not name its own"
     CHECK(suite.cells[1].task_label == "all");
     CHECK(suite.header["labels"] == Json({"softmax", "latte"}));
   }
-  const std::string simple = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})";
+  const std::string simple = suite_text(R"("mechanisms": ["latte"])");
   CHECK_THROWS_WITH(expanded(simple, choices),
                     Catch::Contains("--with latte: the suite has a mechanism labelled so already"));
   const std::string picky = R"({"name": "s", "tasks": {"some": {"task": "kernel",
@@ -114,8 +123,8 @@ TEST_CASE("run --with adds a mechanism to every task that does not name its own"
 }
 
 TEST_CASE("A zip makes one axis of several keys", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "set": {"heads": 2},
-    "zip": {"length": [10, 20], "batch": [4, 2]}, "mechanisms": ["softmax"]})";
+  const std::string text = suite_text(R"("set": {"heads": 2},
+      "zip": {"length": [10, 20], "batch": [4, 2]}, "mechanisms": ["softmax"])");
   const Expanded suite = expanded(text);
   CHECK(lengths(suite) == Texts{"10", "20"});
   CHECK(values_of(suite, "settings", "batch") == Texts{"4", "2"});
@@ -125,47 +134,40 @@ TEST_CASE("A zip makes one axis of several keys", "[suite]") {
     CHECK(values_of(changed, "settings", "batch") == Texts{"7", "7"});
   }
   SECTION("several zips multiply") {
-    const Expanded two = expanded(R"({"name": "s", "task": "kernel",
-      "zip": [{"length": [10, 20], "batch": [4, 2]}, {"heads": [1, 2], "head_dim": [8, 16]}],
-      "mechanisms": ["softmax"]})");
+    const Expanded two = expanded_of(
+        R"("zip": [{"length": [10, 20], "batch": [4, 2]}, {"heads": [1, 2], "head_dim": [8, 16]}],
+      "mechanisms": ["softmax"])");
     CHECK(two.cells.size() == 4);
   }
 }
 
 TEST_CASE("Options that a mechanism lacks are dropped, and equal cells are one", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
-    "set": {"latents_total": [64, 128, 256]}, "mechanisms": ["softmax", "latte"]})");
+  const Expanded suite = expanded_of(
+      R"("set": {"latents_total": [64, 128, 256]}, "mechanisms": ["softmax", "latte"])");
   REQUIRE(suite.cells.size() == 4);
   CHECK(suite.cells[0].options.empty());
   CHECK(values_of(suite, "options", "latents_total") == Texts{"-", "64", "128", "256"});
   CHECK(suite.header["tasks"]["kernel"]["axis"] == "latents_total");
 }
 
-TEST_CASE("One cell under two labels is two cells with ids of their own", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
-    "mechanisms": {"a": {"use": "flash"}, "b": {"use": "softmax", "implementation": "tiled"}}})");
-  REQUIRE(suite.cells.size() == 2);
-  CHECK(suite.cells[0].id != suite.cells[1].id);
-}
-
 TEST_CASE("Sizes may be expressions of other sizes", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel",
-    "set": {"length": [1000, 3000], "width": 128, "latents_total": "width", "query_chunk": "length/2"},
-    "mechanisms": ["softmax", "latte"]})");
+  const Expanded suite = expanded_of(
+      R"("set": {"length": [1000, 3000], "width": 128, "latents_total": "width", "query_chunk": "length/2"},
+      "mechanisms": ["softmax", "latte"])");
   CHECK(values_of(suite, "options", "query_chunk") == Texts{"500", "1500", "-", "-"});
   CHECK(values_of(suite, "options", "latents_total") == Texts{"-", "-", "128", "128"});
   SECTION("0 stands for the derived size") {
-    const Expanded derived = expanded(R"({"name": "s", "task": "kernel",
-      "set": {"heads": 2, "head_dim": 48, "length": "2*width+head_dim/2"},
-      "mechanisms": ["softmax"]})");
+    const Expanded derived =
+        expanded_of(R"("set": {"heads": 2, "head_dim": 48, "length": "2*width+head_dim/2"},
+      "mechanisms": ["softmax"])");
     CHECK(lengths(derived) == Texts{"216"});
   }
 }
 
 TEST_CASE("A window counts the token itself", "[suite]") {
   const auto window = [](const std::string& pattern, const std::string& value) {
-    return expanded(R"({"name": "s", "task": "kernel", "set": {"pattern": ")" + pattern +
-                    R"(", "window": )" + value + R"(}, "mechanisms": ["window"]})")
+    return expanded_of(R"("set": {"pattern": ")" + pattern + R"(", "window": )" + value +
+                       R"(}, "mechanisms": ["window"])")
         .cells[0]
         .options.at("window");
   };
@@ -177,10 +179,10 @@ TEST_CASE("A window counts the token itself", "[suite]") {
 }
 
 TEST_CASE("A profile is a merge patch", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "set": {"length": [1, 2], "batch": 2},
-    "mechanisms": {"softmax": {}, "latte": {}}, "measure": {"rounds": 7},
-    "profiles": {"quick": {"set": {"length": 5, "batch": null}, "mechanisms": {"latte": null},
-                           "measure": {"max_seconds": 0.25}}}})";
+  const std::string text = suite_text(R"("set": {"length": [1, 2], "batch": 2},
+      "mechanisms": {"softmax": {}, "latte": {}}, "measure": {"rounds": 7},
+      "profiles": {"quick": {"set": {"length": 5, "batch": null}, "mechanisms": {"latte": null},
+      "measure": {"max_seconds": 0.25}}})");
   Choices quick;
   quick.profile = "quick";
   const Expanded suite = expanded(text, quick);
@@ -194,9 +196,7 @@ TEST_CASE("A profile is a merge patch", "[suite]") {
 }
 
 TEST_CASE("Ids hash what was said and differs from the default, and nothing else", "[suite]") {
-  const auto id = [](const std::string& rest) {
-    return expanded(R"({"name": "s", "task": "kernel", )" + rest + "}").cells[0].id;
-  };
+  const auto id = [](const std::string& rest) { return expanded_of(rest).cells[0].id; };
   // Written down once: a change here breaks every comparison with older results.
   const std::string plain = id(R"("mechanisms": ["softmax"])");
   CHECK(plain == "922bfac4f0aa");
@@ -211,22 +211,20 @@ TEST_CASE("Ids hash what was said and differs from the default, and nothing else
 }
 
 TEST_CASE("A new option with a default changes no id", "[suite]") {
-  const auto document = attnbench::suite::parse_document(
-      "s.json", R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})");
-  Json grown = Json::parse(attnbench::test::catalogue_text());
-  const auto before = attnbench::suite::expand(document, attnbench::test::catalogue(), {}).cells;
-  const Json option = {{"name", "new"}, {"type", "integer"}, {"default", 3}, {"meaning", ""}};
-  for (Json& mechanism : grown["mechanisms"]) mechanism["options"].push_back(option);
-  for (Json& task : grown["tasks"]) task["settings"].push_back(option);
-  const auto catalogue = grown.get<attnbench::suite::Catalogue>();
-  const auto after = attnbench::suite::expand(document, catalogue, {}).cells;
-  CHECK(before[0].id == after[0].id);
+  const auto document =
+      attnbench::suite::parse_document("s.json", suite_text(R"("mechanisms": ["latte"])"));
+  attnbench::suite::Catalogue grown = attnbench::test::catalogue();
+  const auto before = attnbench::suite::expand(document, grown, {}).cells;
+  const auto option = attnbench::Option::integer("new", 3, "");
+  for (auto& mechanism : grown.mechanisms) mechanism.options.push_back(option);
+  for (auto& task : grown.tasks) task.settings.push_back(option);
+  CHECK(before[0].id == attnbench::suite::expand(document, grown, {}).cells[0].id);
 }
 
 TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
   const Expanded suite = expanded(R"({"name": "s", "tasks": {"time": {"task": "kernel"},
-    "decode": {"set": {"steps": 4}, "mechanisms": ["latte"], "figures": ["state"]}},
-    "mechanisms": ["softmax", "latte"]})");
+      "decode": {"set": {"steps": 4}, "mechanisms": ["latte"], "figures": ["state"]}},
+      "mechanisms": ["softmax", "latte"]})");
   REQUIRE(suite.cells.size() == 3);
   CHECK(suite.cells[2].task_label == "decode");
   CHECK(suite.cells[2].settings.at("steps") == OptionValue(std::int64_t{4}));
@@ -234,39 +232,10 @@ TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
   CHECK(suite.header["tasks"]["time"]["figures"].size() == 4);
 }
 
-TEST_CASE("set flags take lists, doublings and steps", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "mechanisms": ["latte"]})";
-  CHECK(lengths(expanded(text, with_set("length=1024,2048"))) == Texts{"1024", "2048"});
-  CHECK(lengths(expanded(text, with_set("length=256..2000"))) == Texts{"256", "512", "1024"});
-  CHECK(lengths(expanded(text, with_set("length=1000..3000:1000"))) ==
-        Texts{"1000", "2000", "3000"});
-  CHECK(lengths(expanded(text, with_set("length=width*2"))) == Texts{"512"});
-  const Expanded implementations = expanded(text, with_set("implementation=scan,chunked"));
-  REQUIRE(implementations.cells.size() == 2);
-  CHECK(implementations.cells[1].implementation == "chunked");
-  CHECK(expanded(text, with_set("rounds=2")).measure["rounds"] == 2);
-  CHECK(expanded(text, with_set("task=decode")).cells[0].task == "decode");
-}
-
-TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "set": {"length": [64, 128]},
-    "mechanisms": ["softmax", "latte"]})";
-  Choices choices;
-  choices.only = {"latte"};
-  CHECK(expanded(text, choices).cells.size() == 2);
-  choices.skip = {"length=64\\b"};
-  CHECK(lengths(expanded(text, choices)) == Texts{"128"});
-  choices.only = {"nothing like it"};
-  REQUIRE_THROWS_AS(expanded(text, choices), attnbench::UsageFailure);
-  CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("4 cells"));
-  choices.only = {"("};
-  CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("not a regular expression"));
-}
-
 TEST_CASE("no expression takes long on any label", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "set": {"length": 64},
-    "mechanisms": {")" + std::string(4000, 'a') +
-                           R"(": {"use": "softmax"}}})";
+  const std::string text = suite_text(R"("set": {"length": 64},
+      "mechanisms": {")" + std::string(4000, 'a') +
+                                      R"(": {"use": "softmax"}})");
   Choices choices;
   for (const char* expression : {"(a|a)*c$", "(a*)*b{3}", "(.*)(.*)(.*)[0-9]z", "a{1000}z"}) {
     choices.only = {expression};
@@ -279,8 +248,8 @@ TEST_CASE("no expression takes long on any label", "[suite]") {
 }
 
 TEST_CASE("the device flag stands above the suite's and the entries' device", "[suite]") {
-  const std::string text = R"({"name": "s", "task": "kernel", "device": "cuda:1",
-    "mechanisms": {"softmax": {}, "latte": {"device": "cuda:2"}}})";
+  const std::string text = suite_text(R"("device": "cuda:1",
+      "mechanisms": {"softmax": {}, "latte": {"device": "cuda:2"}})");
   CHECK(expanded(text).cells[0].device == "cuda:1");
   CHECK(expanded(text).cells[1].device == "cuda:2");
   Choices choices;
@@ -288,19 +257,40 @@ TEST_CASE("the device flag stands above the suite's and the entries' device", "[
   CHECK(expanded(text, choices).cells[1].device == "cpu");
 }
 
-TEST_CASE("A suite made on the command line", "[suite]") {
-  const auto document = attnbench::suite::from_command_line({"latte/scan", "flash"});
-  const Expanded suite = attnbench::suite::expand(document, attnbench::test::catalogue(),
-                                                  with_set("length=256..1024"));
+TEST_CASE("set flags take lists, doublings and steps", "[suite]") {
+  const auto with = [](const std::string& flag) {
+    return expanded_of(R"("mechanisms": ["latte"])", with_set(flag));
+  };
+  CHECK(lengths(with("length=1024,2048")) == Texts{"1024", "2048"});
+  CHECK(lengths(with("length=256..2000")) == Texts{"256", "512", "1024"});
+  CHECK(lengths(with("length=1000..3000:1000")) == Texts{"1000", "2000", "3000"});
+  CHECK(lengths(with("length=width*2")) == Texts{"512"});
+  CHECK(with("implementation=scan,chunked").cells.at(1).implementation == "chunked");
+  CHECK(with("rounds=2").measure["rounds"] == 2);
+  CHECK(with("task=decode").cells[0].task == "decode");
+  // A suite made on the command line.
+  const Expanded suite =
+      attnbench::suite::expand(attnbench::suite::from_command_line({"latte/scan", "flash"}),
+                               attnbench::test::catalogue(), with_set("length=256..1024"));
   REQUIRE(suite.cells.size() == 6);
   CHECK(suite.cells[0].implementation == "scan");
   CHECK(suite.header["name"] == "adhoc-latte-scan-flash");
 }
 
-TEST_CASE("Cells are described in one line", "[suite]") {
-  const Expanded suite = expanded(R"({"name": "s", "task": "kernel", "set": {"length": [64, 128]},
-    "mechanisms": {"latte, scan": {"use": "latte/scan"}}})");
-  const std::string id = suite.cells[0].id;
+TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
+  const std::string text = suite_text(R"("set": {"length": [64, 128]},
+      "mechanisms": ["softmax", "latte"])");
+  Choices choices;
+  choices.only = {"latte"};
+  const Expanded suite = expanded(text, choices);
+  CHECK(suite.cells.size() == 2);
   CHECK(attnbench::suite::describe(suite.cells[0]) ==
-        "kernel  latte, scan  length=64  [" + id + "]");
+        "kernel  latte  length=64  [" + suite.cells[0].id + "]");
+  choices.skip = {"length=64\\b"};
+  CHECK(lengths(expanded(text, choices)) == Texts{"128"});
+  choices.only = {"nothing like it"};
+  REQUIRE_THROWS_AS(expanded(text, choices), attnbench::UsageFailure);
+  CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("4 cells"));
+  choices.only = {"("};
+  CHECK_THROWS_WITH(expanded(text, choices), Catch::Contains("not a regular expression"));
 }

@@ -3,52 +3,52 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <stdexcept>
 
 #include "core/failure.hpp"
-#include "core/result/document.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using Json = nlohmann::json;
+using result::Json;
 
 namespace {
 
-Json fixture() {
-  return result::read_result(test::source_folder() + "/tests/reports/fixture.json");
+reports::Figure drawn(const std::string& name, const result::Panel& panel) {
+  return reports::draw(name, panel, test::fixture_order, {}).at(0);
 }
-
-const std::vector<std::string> order{"softmax",           "flash",  "latte, scan",
-                                     "latte, vectorised", "linear", "window"};
-
-std::vector<reports::PublishedRow> none() { return {}; }
+reports::Figure drawn(const std::string& name, const result::Result& result) {
+  return drawn(name, test::first_panel(result));
+}
 
 /// Every object inside of `value` that has `key`.
-void collect(const Json& value, const std::string& key, std::vector<Json>& found) {
-  if (value.is_object() && value.contains(key)) found.push_back(value);
-  if (value.is_structured()) {
-    for (const Json& part : value) collect(part, key, found);
-  }
-}
-
 std::vector<Json> all_with(const Json& value, const std::string& key) {
   std::vector<Json> found;
-  collect(value, key, found);
+  if (value.is_object() && value.contains(key)) found.push_back(value);
+  if (value.is_structured()) {
+    for (const Json& part : value) {
+      for (Json& one : all_with(part, key)) found.push_back(std::move(one));
+    }
+  }
   return found;
+}
+
+std::vector<Json> claims_in(const reports::Figure& figure) {
+  return all_with(test::unit_of(figure.spec)["layer"], "claim");
 }
 
 }  // namespace
 
 TEST_CASE("every figure has axes with titles, colours, a legend that filters, tooltips",
           "[reports]") {
-  const Json result = fixture();
-  for (const auto& panel : test::panels(result)) {
+  std::set<std::string> names;
+  std::size_t count = 0;
+  for (const auto& panel : test::panels(test::fixture_result())) {
     for (const std::string& name : reports::figure_names()) {
-      for (const auto& figure : reports::draw(name, panel, order, none())) {
+      for (const auto& figure : reports::draw(name, panel, test::fixture_order, {})) {
         INFO(figure.name);
+        ++count;
+        names.insert(figure.name);
         const Json& spec = figure.spec;
         CHECK(spec["$schema"] == "https://vega.github.io/schema/vega-lite/v5.json");
         CHECK(spec["title"]["text"] == figure.title);
@@ -66,24 +66,7 @@ TEST_CASE("every figure has axes with titles, colours, a legend that filters, to
           CHECK(params[0]["params"][0]["bind"] == "legend");
         }
         CHECK_FALSE(all_with(unit["layer"], "tooltip").empty());
-        for (const Json& encoding : all_with(unit["layer"], "y")) {
-          if (encoding["y"].contains("title")) CHECK(encoding["y"]["title"].is_string());
-        }
         for (const char letter : figure.name) CHECK((std::isalnum(letter) || letter == '_'));
-      }
-    }
-  }
-}
-
-TEST_CASE("names of figures differ between panels", "[reports]") {
-  const Json result = fixture();
-  std::set<std::string> names;
-  std::size_t count = 0;
-  for (const auto& panel : test::panels(result)) {
-    for (const std::string& name : reports::figure_names()) {
-      for (const auto& figure : reports::draw(name, panel, order, none())) {
-        names.insert(figure.name);
-        ++count;
       }
     }
   }
@@ -94,77 +77,77 @@ TEST_CASE("names of figures differ between panels", "[reports]") {
 }
 
 TEST_CASE("a point carries its provenance", "[reports]") {
-  const Json result = fixture();
-  const auto panels = test::panels(result);
-  const auto figure = reports::draw("time", panels[0], order, none()).at(0);
+  const auto figure = drawn("time", test::fixture_result());
   const Json rows = test::own_rows(figure.spec);
   const auto scan = std::find_if(rows.begin(), rows.end(), [](const Json& row) {
     return row["series"] == "latte, scan" && row["length"] == "1024";
   });
   REQUIRE(scan != rows.end());
-  CHECK((*scan)["implementation"] == "scan");
-  CHECK((*scan)["batch"] == "1");
-  CHECK((*scan)["heads"] == "4");
-  CHECK((*scan)["head_dim"] == "32");
-  CHECK((*scan)["latents"] == "16");
-  CHECK((*scan)["dtype"] == "float32");
-  CHECK((*scan)["device"] == "cpu");
-  CHECK((*scan)["scope"] == "mix");
-  CHECK((*scan)["pattern"] == "causal");
-  CHECK((*scan)["said"].get<std::string>().find(" ms") != std::string::npos);
+  for (const auto& [key, value] : std::map<std::string, std::string>{{"implementation", "scan"},
+                                                                     {"batch", "1"},
+                                                                     {"heads", "4"},
+                                                                     {"head_dim", "32"},
+                                                                     {"latents", "16"},
+                                                                     {"dtype", "float32"},
+                                                                     {"device", "cpu"},
+                                                                     {"scope", "mix"},
+                                                                     {"pattern", "causal"}}) {
+    CHECK((*scan)[key] == value);
+  }
+  CHECK_THAT((*scan)["said"].get<std::string>(), Catch::Contains(" ms"));
   CHECK_THAT((*scan)["between"].get<std::string>(), Catch::Contains("range of 3 rounds"));
   CHECK((*scan)["y"].get<double>() == Approx(6.72).epsilon(0.02));  // in the axis' milliseconds
-  CHECK_THAT(figure.subtitle, Catch::Contains("B=1, H=4, D=32, latents per head 16, causal"));
-  CHECK_THAT(figure.subtitle, Catch::Contains("flash: tiled"));
+  CHECK_THAT(figure.subtitle, Catch::Contains("B=1, H=4, D=32, latents per head 16, causal") &&
+                                  Catch::Contains("flash: tiled") && !Catch::Contains("B·T"));
+  // Of lengths with as many tokens each.
+  result::Result even = test::fixture_result();
+  for (result::CellRecord& cell : even.cells) {
+    cell.problem["batch"] = 8192 / cell.problem["length"].get<int>();
+  }
+  CHECK_THAT(drawn("time", even).subtitle, Catch::Contains("B·T=8192"));
 }
 
 TEST_CASE("sizes that double get logarithmic axes, others do not", "[reports]") {
-  Json result = fixture();
-  const auto doubled = reports::draw("time", test::panels(result)[0], order, none()).at(0);
+  result::Result result = test::fixture_result();
+  const auto doubled = drawn("time", result);
   CHECK(test::unit_of(doubled.spec)["encoding"]["x"]["scale"]["type"] == "log");
   CHECK(test::layers_of(doubled.spec)[0]["encoding"]["y"]["scale"]["type"] == "log");
-  for (Json& cell : result["attnbench"]["cells"]) {
-    const double length = cell["settings"]["length"].get<double>();
-    cell["settings"]["length"] = 1000 * std::log2(length / 128);  // 1000, 2000, 3000, …
+  for (result::CellRecord& cell : result.cells) {
+    const double length = cell.settings["length"].get<double>();
+    cell.settings["length"] = 1000 * std::log2(length / 128);  // 1000, 2000, 3000, …
   }
-  const auto steps = reports::draw("time", test::panels(result)[0], order, none()).at(0);
+  const auto steps = drawn("time", result);
   CHECK_FALSE(test::unit_of(steps.spec)["encoding"]["x"]["scale"].contains("type"));
 }
 
 TEST_CASE("a cell that ended without a number is marked, not forgotten", "[reports]") {
-  const Json result = fixture();
-  const auto panels = test::panels(result);
-  const auto marks = [&](std::size_t panel) {
-    const auto figure = reports::draw("time", panels[panel], order, none()).at(0);
-    std::set<std::string> statuses;
-    for (const Json& row : all_with(figure.spec, "slot"))
+  std::vector<std::set<std::string>> marks;
+  for (const auto& panel : test::panels(test::fixture_result())) {
+    std::set<std::string>& statuses = marks.emplace_back();
+    for (const Json& row : all_with(drawn("time", panel).spec, "slot"))
       statuses.insert(row["status"].get<std::string>());
-    return statuses;
-  };
-  CHECK(marks(0) == std::set<std::string>{"wrong"});
-  CHECK(marks(1) == std::set<std::string>{"out_of_memory", "timeout"});
-  CHECK(marks(2).empty());
+  }
+  using Marks = std::vector<std::set<std::string>>;
+  CHECK(marks == Marks{{"wrong"}, {"out_of_memory", "timeout"}, {}});
 }
 
 TEST_CASE("nothing allocated stands at the foot of a logarithmic axis, and is said to be 0",
           "[reports]") {
-  const Json result = fixture();
-  const auto figure = reports::draw("memory", test::panels(result)[0], order, none()).at(0);
+  const auto figure = drawn("memory", test::fixture_result());
   std::size_t zeros = 0;
   for (const Json& row : test::own_rows(figure.spec)) {
     CHECK(row["y"].get<double>() > 0);
     if (!row["zero"].get<bool>()) continue;
     ++zeros;
-    CHECK(row["series"] == "flash");
-    CHECK(row["said"] == "0 B");
+    CHECK((row["series"] == "flash" && row["said"] == "0 B"));
   }
   CHECK(zeros == 6);
   CHECK_THAT(figure.caption, Catch::Contains("exactly 0"));
 }
 
 TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports]") {
-  const Json result = fixture();
-  const auto figure = reports::draw("slopes", test::panels(result)[0], order, none()).at(0);
+  const auto panels = test::panels(test::fixture_result());
+  const auto figure = drawn("slopes", panels[0]);
   std::size_t large = 0;
   for (const Json& row : test::own_rows(figure.spec)) {
     if (!row["large"].get<bool>()) continue;
@@ -177,95 +160,69 @@ TEST_CASE("slopes are exponents between neighbours beside the claims", "[reports
   CHECK(large > 5);
   CHECK(large < test::own_rows(figure.spec).size());
   std::set<double> claims;
-  for (const Json& row : all_with(test::unit_of(figure.spec)["layer"], "claim"))
-    claims.insert(row["y"].get<double>());
+  for (const Json& row : claims_in(figure)) claims.insert(row["y"].get<double>());
   CHECK(claims == std::set<double>{1, 2});
   CHECK_THAT(figure.caption, Catch::Contains("latte, vectorised 0.99 (claimed 1: held)"));
-}
 
-TEST_CASE("slopes of the workspace stand beside its own claims", "[reports]") {
-  const Json result = fixture();
-  const auto figure = reports::draw("memory_slopes", test::panels(result)[0], order, none()).at(0);
-  CHECK_THAT(figure.name, Catch::Contains("memory_slopes"));
-  for (const Json& row : test::own_rows(figure.spec)) {
+  const auto memory = drawn("memory_slopes", panels[0]);
+  CHECK_THAT(memory.name, Catch::Contains("memory_slopes"));
+  for (const Json& row : test::own_rows(memory.spec)) {
     CHECK(row["series"] != "flash");  // it has no workspace to grow
     if (row["series"] == "softmax") CHECK(row["y"].get<double>() == Approx(2.0).margin(0.05));
   }
-  CHECK_THAT(figure.caption, Catch::Contains("softmax 2.00 (claimed 2: held)"));
+  CHECK_THAT(memory.caption, Catch::Contains("softmax 2.00 (claimed 2: held)"));
 }
 
-TEST_CASE("slopes of a training step have no claim of the workspace", "[reports]") {
-  const Json result = fixture();
-  const auto panels = test::panels(result);
-  REQUIRE(panels[1].facet_text() == "pass=forward+backward");
-  const auto memory = reports::draw("memory_slopes", panels[1], order, none()).at(0);
-  CHECK(all_with(test::unit_of(memory.spec)["layer"], "claim").empty());
+TEST_CASE("claims are of the mix and its time or the forward's workspace alone", "[reports]") {
+  result::Result result = test::fixture_result();
+  const auto step = test::panels(result).at(1);
+  REQUIRE(step.facet_text() == "pass=forward+backward");
+  const auto memory = drawn("memory_slopes", step);
+  CHECK(claims_in(memory).empty());
   CHECK_THAT(memory.caption, Catch::Contains("Fitted") && !Catch::Contains("claimed"));
-  const auto time = reports::draw("slopes", panels[1], order, none()).at(0);
-  CHECK_FALSE(all_with(test::unit_of(time.spec)["layer"], "claim").empty());
-}
-
-TEST_CASE("claims are of the mix alone: other scopes have none", "[reports]") {
-  Json result = fixture();
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["settings"].contains("scope")) cell["settings"]["scope"] = "model";
+  CHECK_FALSE(claims_in(drawn("slopes", step)).empty());
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.settings.contains("scope")) cell.settings["scope"] = "model";
   }
-  const auto figure = reports::draw("slopes", test::panels(result)[0], order, none()).at(0);
-  CHECK(all_with(test::unit_of(figure.spec)["layer"], "claim").empty());
-  CHECK_THAT(figure.caption, !Catch::Contains("claimed"));
+  const auto other = drawn("slopes", result);
+  CHECK(claims_in(other).empty());
+  CHECK_THAT(other.caption, !Catch::Contains("claimed"));
 }
 
 TEST_CASE("speedup is the first series' time over each one's, with bounds of both", "[reports]") {
-  Json result = fixture();
-  for (Json& cell : result["attnbench"]["cells"]) {
-    if (cell["label"] == "softmax" && cell["settings"]["length"] == 8192)
-      cell["status"] = "skipped";
+  result::Result result = test::fixture_result();
+  for (result::CellRecord& cell : result.cells) {
+    if (cell.label == "softmax" && cell.settings["length"] == 8192)
+      cell.status = result::Status::skipped;
   }
-  const auto panel = test::panels(result)[0];
-  const auto times = [&](const std::string& series, double x) -> Json {
-    for (const auto& placed : panel.cells) {
-      if (placed.series == series && *placed.x == x) return Json(placed.cell->timing.at("forward"));
-    }
-    throw std::out_of_range(series);
+  const auto panel = test::first_panel(result);
+  const auto time = [&](const std::string& series, const Json& x) -> const result::Timing& {
+    const auto found = std::find_if(panel.cells.begin(), panel.cells.end(), [&](const auto& one) {
+      return one.series == series && *one.x == x;
+    });
+    return found->cell->timing.at("forward");
   };
-  const auto figure = reports::draw("speedup", panel, order, none()).at(0);
+  const auto figure = drawn("speedup", panel);
   CHECK(figure.title == "Speedup over softmax");
   std::size_t others = 0;
   for (const Json& row : test::own_rows(figure.spec)) {
-    const double x = row["x"].get<double>();
-    CHECK(x < 8192);  // without a baseline there is nothing to compare with
+    CHECK(row["x"] < 8192);  // without a baseline there is nothing to compare with
     if (row["series"] == "softmax") {
       CHECK(row["y"] == 1);
       continue;
     }
     ++others;
-    const Json& base = times("softmax", x);
-    const Json& own = times(row["series"], x);
-    CHECK(row["y"].get<double>() ==
-          Approx(base["median_seconds"].get<double>() / own["median_seconds"].get<double>()));
-    CHECK(row["low"].get<double>() ==
-          Approx(base["low_seconds"].get<double>() / own["high_seconds"].get<double>()));
+    const result::Timing& base = time("softmax", row["x"]);
+    const result::Timing& own = time(row["series"], row["x"]);
+    CHECK(row["y"].get<double>() == Approx(base.median_seconds / own.median_seconds));
+    CHECK(row["low"].get<double>() == Approx(base.low_seconds / own.high_seconds));
   }
   CHECK(others > 10);
-  CHECK(reports::draw("speedup", panel, {"nobody", "softmax"}, none()).empty());
-}
-
-TEST_CASE("a figure over lengths of as many tokens each says how many", "[reports]") {
-  Json result = fixture();
-  for (Json& cell : result["attnbench"]["cells"]) {
-    cell["problem"]["batch"] = 8192 / cell["problem"]["length"].get<int>();
-  }
-  const auto panels = test::panels(result);
-  CHECK_THAT(reports::draw("time", panels[0], order, none()).at(0).subtitle,
-             Catch::Contains("B·T=8192"));
-  const Json plain = fixture();
-  CHECK(reports::draw("time", test::panels(plain)[0], order, none()).at(0).subtitle.find("B·T") ==
-        std::string::npos);
+  CHECK(reports::draw("speedup", panel, {"nobody", "softmax"}, {}).empty());
 }
 
 TEST_CASE("the roofline is coloured by what binds", "[reports]") {
-  const Json result = fixture();
-  const auto figure = reports::draw("roofline", test::panels(result)[0], order, none()).at(0);
+  const auto figure = drawn("roofline", test::fixture_result());
   const auto colours = all_with(test::unit_of(figure.spec)["layer"], "color");
   CHECK(std::any_of(colours.begin(), colours.end(), [](const Json& encoding) {
     return encoding["color"].value("field", "") == "bound";
@@ -273,16 +230,11 @@ TEST_CASE("the roofline is coloured by what binds", "[reports]") {
   for (const Json& row : test::own_rows(figure.spec)) CHECK(row["y"].get<double>() <= 1);
 }
 
-TEST_CASE("series that a panel does not have are not drawn", "[reports]") {
-  const Json result = fixture();
-  const auto panels = test::panels(result);
-  CHECK(reports::draw("state", panels[0], order, none()).empty());
-  CHECK(reports::draw("roofline", panels[2], order, none()).empty());
-}
-
-TEST_CASE("an unknown figure is refused by name", "[reports]") {
-  const Json result = fixture();
-  CHECK_THROWS_AS(reports::draw("tme", test::panels(result)[0], order, none()), UsageFailure);
-  CHECK_THROWS_WITH(reports::draw("tme", test::panels(result)[0], order, none()),
-                    Catch::Contains("tme") && Catch::Contains("slopes"));
+TEST_CASE("what a panel does not have is not drawn, an unknown figure is refused by name",
+          "[reports]") {
+  const auto panels = test::panels(test::fixture_result());
+  CHECK(reports::draw("state", panels[0], test::fixture_order, {}).empty());
+  CHECK(reports::draw("roofline", panels[2], test::fixture_order, {}).empty());
+  CHECK_THROWS_AS(drawn("tme", panels[0]), UsageFailure);
+  CHECK_THROWS_WITH(drawn("tme", panels[0]), Catch::Contains("tme") && Catch::Contains("slopes"));
 }

@@ -21,23 +21,18 @@ bool is_in_frame(const reports::Box& box) {
 
 }  // namespace
 
-TEST_CASE("a label stands on the wanted side where nothing is", "[reports]") {
-  const reports::LabelPlace place =
-      reports::place_label(label_words, 10, {{280, 170}}, true, {}, frame_width, frame_height);
-  CHECK(place.to_right);
-  CHECK(place.hits == 0);
-  CHECK(place.box.left > 280);
-  CHECK(is_in_frame(place.box));
-  CHECK_FALSE(
-      reports::place_label(label_words, 10, {{280, 170}}, false, {}, frame_width, frame_height)
-          .to_right);
-}
-
-TEST_CASE("a label stays inside of the frame", "[reports]") {
-  const reports::LabelPlace place =
-      reports::place_label(label_words, 10, {{550, 335}}, true, {}, frame_width, frame_height);
-  CHECK_FALSE(place.to_right);
-  CHECK(is_in_frame(place.box));
+TEST_CASE("a label stands on the wanted side where nothing is, inside of the frame", "[reports]") {
+  const auto placed = [](double x, double y, bool to_right) {
+    const auto place =
+        reports::place_label(label_words, 10, {{x, y}}, to_right, {}, frame_width, frame_height);
+    CHECK(place.hits == 0);
+    CHECK(is_in_frame(place.box));
+    return place;
+  };
+  CHECK(placed(280, 170, true).to_right);
+  CHECK(placed(280, 170, true).box.left > 280);
+  CHECK_FALSE(placed(280, 170, false).to_right);
+  CHECK_FALSE(placed(550, 335, true).to_right);
 }
 
 TEST_CASE("a label lies over no mark and no line of a crowded figure", "[reports]") {

@@ -2,34 +2,29 @@
 
 #include <set>
 
-#include "core/result/document.hpp"
 #include "reports/figures/figure.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using Json = nlohmann::json;
+using result::Json;
 
 namespace {
 
 /// The stored quickstart, with `labels` series.
-Json crowd(std::size_t labels) {
-  Json result =
-      result::read_result(test::source_folder() + "/tests/reports/fixtures/quickstart.json");
+result::Result crowd(std::size_t labels) {
+  result::Result result = test::fixture_result("fixtures/quickstart");
   std::set<std::string> kept;
-  Json cells = Json::array();
-  for (const Json& cell : result["attnbench"]["cells"]) {
-    if (cell["task_label"] != "forward") continue;
-    if (kept.size() < labels) kept.insert(cell["label"].get<std::string>());
-    if (kept.contains(cell["label"])) cells.push_back(cell);
-  }
-  result["attnbench"]["cells"] = cells;
+  std::erase_if(result.cells, [&](const result::CellRecord& cell) {
+    if (cell.task_label != "forward") return true;
+    if (kept.size() < labels) kept.insert(cell.label);
+    return !kept.contains(cell.label);
+  });
   return result;
 }
 
-reports::Figure time_figure(const Json& result) {
-  const auto panel = test::panels(result)[0];
+reports::Figure time_figure(const result::Result& result) {
+  const auto panel = test::first_panel(result);
   return reports::draw("time", panel, panel.series, {}).at(0);
 }
 
@@ -38,26 +33,22 @@ reports::Figure time_figure(const Json& result) {
 TEST_CASE("six series are small multiples, five are one picture", "[reports]") {
   const auto five = time_figure(crowd(5));
   CHECK_FALSE(five.spec.contains("facet"));
-  CHECK(five.spec["width"] == "container");
+  CHECK_THAT(five.caption, !Catch::Contains("Grey: the others."));
   const auto six = time_figure(crowd(6));
   REQUIRE(six.spec.contains("facet"));
   CHECK(six.spec["facet"]["sort"].size() == 6);
   CHECK(six.spec["facet"]["field"] == "series");
   CHECK_THAT(six.caption, Catch::Contains("Grey: the others."));
-  CHECK_THAT(five.caption, !Catch::Contains("Grey: the others."));
-}
-
-TEST_CASE("each facet has its own marks over the lines of all, on one scale", "[reports]") {
-  const auto figure = time_figure(crowd(6));
-  const Json& unit = figure.spec["spec"];
+  // Each facet has its own marks over the lines of all, on one scale.
+  const Json& unit = six.spec["spec"];
   const Json& background = unit["layer"][0];
   CHECK(background["data"]["name"] == "others");
   const Json& rows = background["data"]["values"];
-  CHECK(rows.size() == figure.spec["data"]["values"].size());
+  CHECK(rows.size() == six.spec["data"]["values"].size());
   for (const Json& row : rows) CHECK_FALSE(row.contains("series"));  // facets would divide it
   const Json& scale = background["encoding"]["y"]["scale"];
   REQUIRE(scale.contains("domain"));
-  for (const Json& row : figure.spec["data"]["values"]) {
+  for (const Json& row : six.spec["data"]["values"]) {
     CHECK(row["low"].get<double>() >= scale["domain"][0].get<double>());
     CHECK(row["high"].get<double>() <= scale["domain"][1].get<double>());
   }
@@ -65,17 +56,14 @@ TEST_CASE("each facet has its own marks over the lines of all, on one scale", "[
 }
 
 TEST_CASE("a mark of a failure stands in the facet of its series alone", "[reports]") {
-  Json result = crowd(6);
-  Json& cell = result["attnbench"]["cells"][0];
-  cell["status"] = "crashed";
-  cell["reason"] = "the process was killed by signal 11";
+  result::Result result = crowd(6);
+  result.cells[0].status = result::Status::crashed;
   const auto figure = time_figure(result);
   std::size_t failed = 0;
   for (const Json& row : figure.spec["data"]["values"]) {
     if (!row.contains("part")) continue;
     ++failed;
-    CHECK(row["series"] == cell["label"]);
-    CHECK(row["status"] == "crashed");
+    CHECK((row["series"] == result.cells[0].label && row["status"] == "crashed"));
   }
   CHECK(failed == 1);
   const Json& layer = figure.spec["spec"]["layer"].back();
@@ -90,7 +78,7 @@ TEST_CASE("a line that belongs to no series keeps its data in every facet", "[re
   const Json words = {{"mark", "text"}, {"encoding", {{"y", {{"field", "y"}}}}}};
   const Json spec = {{"data", {{"values", Json::array()}}},
                      {"layer", {{{"data", data}, {"layer", {rule, words}}}}}};
-  const Json drawn = reports::small_multiples(spec, test::panels(crowd(6))[0]);
+  const Json drawn = reports::small_multiples(spec, test::first_panel(crowd(6)));
   REQUIRE(drawn["spec"]["layer"].size() == 2);
   for (const Json& layer : drawn["spec"]["layer"]) {
     CHECK(layer["data"] == data);

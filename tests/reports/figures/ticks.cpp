@@ -7,24 +7,14 @@
 using namespace attnbench;
 using reports::Json;
 
-namespace {
-
-/// Those of `ticks` that an axis from `low` to `high` shows.
-std::vector<double> shown(const Json& ticks, double low, double high) {
-  std::vector<double> inside;
-  for (const double tick : ticks) {
-    if (tick >= low && tick <= high) inside.push_back(tick);
-  }
-  return inside;
-}
-
-}  // namespace
-
 TEST_CASE("a logarithmic axis has some ticks wherever it lies, and few", "[reports]") {
   for (const double low : {1e-6, 0.013, 0.9, 1.0, 12.0, 97.0, 4.1e5}) {
     for (const double factor : {1.03, 1.2, 1.9, 2.1, 4.0, 6.0, 11.0, 90.0, 1e4, 1e6}) {
       INFO(low << " times " << factor);
-      const auto ticks = shown(reports::decade_ticks({low, low * factor}), low, low * factor);
+      std::vector<double> ticks;  // those that the axis shows
+      for (const double tick : reports::decade_ticks({low, low * factor})) {
+        if (tick >= low && tick <= low * factor) ticks.push_back(tick);
+      }
       CHECK(ticks.size() >= 2);
       CHECK(ticks.size() <= 9);
       CHECK(std::is_sorted(ticks.begin(), ticks.end()));
@@ -36,12 +26,8 @@ TEST_CASE("lengths far apart have their doubles between them", "[reports]") {
   CHECK(reports::without_gaps({256, 1024, 8192, 12288}) ==
         std::set<double>{256, 1024, 2048, 4096, 8192, 12288});
   CHECK(reports::without_gaps({256, 1024, 4096}) == std::set<double>{256, 1024, 4096});
-  CHECK(reports::without_gaps({7}) == std::set<double>{7});
   CHECK(reports::without_gaps({}).empty());
   CHECK(reports::without_gaps({0, 100}) == std::set<double>{0, 100});  // no logarithm has a 0
-}
-
-TEST_CASE("powers of two hold all values", "[reports]") {
   CHECK(reports::powers_of_two({9, 70}) == Json({8, 16, 32, 64, 128}));
   CHECK(reports::powers_of_two({0.6}) == Json({0.5, 1}));
 }

@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <sstream>
 
-#include "core/result/document.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 
 namespace {
-
-nlohmann::json stored_result(const std::string& name) {
-  return result::read_result(test::source_folder() + "/tests/reports/fixtures/" + name + ".json");
-}
 
 /// Lines of fields; a field may be quoted.
 std::vector<std::vector<std::string>> parsed(const std::string& csv) {
@@ -46,61 +41,59 @@ std::size_t place_of(const std::vector<std::string>& header, const std::string& 
 }  // namespace
 
 TEST_CASE("the tidy table has every metric and setting of trainings", "[csv]") {
-  const nlohmann::json result = stored_result("mqar_smoke");
+  const result::Result result = test::fixture_result("fixtures/mqar_smoke");
   const auto rows = parsed(reports::csv_table(result));
-  const nlohmann::json& cells = result["attnbench"]["cells"];
-  REQUIRE(rows.size() == cells.size() + 1);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  REQUIRE(rows.size() == result.cells.size() + 1);
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    const result::CellRecord& cell = result.cells[i];
     REQUIRE(rows[i + 1].size() == rows[0].size());
-    for (const char* part : {"metrics", "settings"}) {
-      for (const auto& [key, value] : cells[i][part].items()) {
+    for (const result::Values* part : {&cell.metrics, &cell.settings}) {
+      for (const auto& [key, value] : *part) {
         if (value.is_structured()) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         CHECK(rows[i + 1][place_of(rows[0], key)] == text);
       }
     }
-    CHECK(rows[i + 1][place_of(rows[0], "training_steps")] == cells[i]["training"]["steps"].dump());
+    CHECK(rows[i + 1][place_of(rows[0], "training_steps")] ==
+          std::to_string(*cell.training->steps));
   }
 }
 
 TEST_CASE("docs/results.md says what each fixed column of the tidy table means", "[csv]") {
   const std::string page = test::read_file(test::source_folder() + "/docs/results.md");
-  const auto described = [&](const std::string& name) {
-    return page.find("`" + name + "`") != std::string::npos;
-  };
-  for (const std::string& column : reports::fixed_csv_columns()) {
-    INFO(column);
-    CHECK(described(column));
-  }
-  const nlohmann::json trained = stored_result("mqar_smoke");
-  for (const auto& [key, value] : trained["attnbench"]["cells"][0]["metrics"].items()) {
-    INFO(key);
-    CHECK(described(key));
-  }
-  const auto samples = parsed(reports::csv_samples(stored_result("decode")));
-  for (const std::string& column : samples.at(0)) {
-    INFO(column);
-    CHECK(described(column));
-  }
+  std::vector<std::string> names = reports::fixed_csv_columns();
+  const result::Result trained = test::fixture_result("fixtures/mqar_smoke");
+  for (const auto& [key, value] : trained.cells[0].metrics) names.push_back(key);
+  const auto samples = parsed(reports::csv_samples(test::fixture_result("fixtures/decode"))).at(0);
+  names.insert(names.end(), samples.begin(), samples.end());
+  for (const std::string& name : names) CHECK_THAT(page, Catch::Contains("`" + name + "`"));
 }
 
-TEST_CASE("primary lines are one for each timed cell", "[csv]") {
-  const nlohmann::json result = stored_result("decode");
+TEST_CASE("the tidy table has a line per timing, one of them primary, and one per cell without",
+          "[csv]") {
+  const result::Result result = test::fixture_result();
+  std::size_t expected = 1;
+  std::ptrdiff_t timed = 0;
+  for (const result::CellRecord& cell : result.cells) {
+    expected += std::max<std::size_t>(1, cell.timing.size());
+    timed += !cell.timing.empty();
+  }
   const auto rows = parsed(reports::csv_table(result));
+  CHECK(rows.size() == expected);
   const std::size_t primary = place_of(rows[0], "primary");
-  CHECK(std::count_if(rows.begin(), rows.end(), [&](const auto& row) {
-          return row[primary] == "true";
-        }) == static_cast<std::ptrdiff_t>(result["attnbench"]["cells"].size()));
+  for (const auto& row : rows) REQUIRE(row.size() == rows[0].size());
+  CHECK(std::count_if(rows.begin(), rows.end(),
+                      [&](const auto& row) { return row[primary] == "true"; }) == timed);
 }
 
 TEST_CASE("the samples have a line each, with what was preempted marked", "[csv]") {
-  nlohmann::json result = stored_result("quickstart");
-  nlohmann::json& round = result["attnbench"]["cells"][0]["timing"]["forward"]["rounds"][0];
-  round["preempted"] = {1};
+  result::Result result = test::fixture_result("fixtures/quickstart");
+  result::TimingRound& round = result.cells[0].timing["forward"].rounds[0];
+  round.preempted = {{1}};
   std::size_t samples = 0;
-  for (const auto& cell : result["attnbench"]["cells"]) {
-    for (const auto& [what, timing] : cell["timing"].items()) {
-      for (const auto& one : timing["rounds"]) samples += one["samples_seconds"].size();
+  for (const auto& cell : result.cells) {
+    for (const auto& [what, timing] : cell.timing) {
+      for (const auto& one : timing.rounds) samples += one.samples_seconds.size();
     }
   }
   const auto rows = parsed(reports::csv_samples(result));
@@ -108,5 +101,5 @@ TEST_CASE("the samples have a line each, with what was preempted marked", "[csv]
   const std::size_t preempted = place_of(rows[0], "preempted");
   CHECK(rows[1][preempted] == "false");
   CHECK(rows[2][preempted] == "true");
-  CHECK(rows[2][place_of(rows[0], "seconds")] == round["samples_seconds"][1].dump());
+  CHECK(std::stod(rows[2][place_of(rows[0], "seconds")]) == round.samples_seconds[1]);
 }

@@ -1,12 +1,11 @@
 #include "reports/tables/panel_growth.hpp"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/catch.hpp"
-#include "tests/support/timed_cell.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
+using namespace attnbench;
 using namespace attnbench::result;
 
 namespace {
@@ -18,77 +17,67 @@ struct Growth {
   double time_exponent = 1;
   double time_claimed = 1;
   double workspace_exponent = 0;
-  double workspace_claimed = 0;
   double spread = 0.01;    ///< of the interval, on both sides
   double constant = 0;     ///< seconds that do not grow
   double from_length = 0;  ///< of the claim
   bool has_ceilings = false;
+
+  /// A result of one label at five lengths, 20 ms at 1024.
+  Result result() const {
+    std::vector<CellRecord> cells;
+    for (int length = 1024; length <= 16384; length *= 2) {
+      const double size = length / 1024.0;
+      test::CellBuilder cell("latte", task);
+      cell.length(length).set("scope", scope);
+      cell.took(constant + 0.02 * std::pow(size, time_exponent), "timed", spread);
+      cell.growth = {{"time_in_length", time_claimed}, {"workspace_in_length", 0.0}};
+      cell.memory = {{"workspace_bytes", 1e5 * std::pow(size, workspace_exponent)},
+                     {"peak_bytes", 1e5 * size}};
+      if (!pass.empty()) cell.set("pass", pass);
+      if (from_length > 0) cell.growth["from_length"] = from_length;
+      cells.push_back(cell);
+    }
+    Result made = test::result_of(cells);
+    if (has_ceilings) {
+      made.ceilings["cpu"] = {{"capacity_l1_bytes", 32e3},
+                              {"capacity_l2_bytes", 256e3},
+                              {"capacity_l3_bytes", 1e6},
+                              {"bandwidth_l1_bytes_per_second", 4e11},
+                              {"bandwidth_l2_bytes_per_second", 1e11},
+                              {"bandwidth_l3_bytes_per_second", 4e10},
+                              {"bandwidth_dram_bytes_per_second", 3e10}};
+    }
+    return made;
+  }
 };
 
-/// A result of one label at five lengths, 20 ms at 1024.
-Json growth_result(const Growth& growth) {
-  Json cells = Json::array();
-  for (double length = 1024; length <= 16384; length *= 2) {
-    const double seconds = growth.constant + 0.02 * std::pow(length / 1024, growth.time_exponent);
-    Json cell = attnbench::test::timed_cell(std::to_string(int(length)), "latte", seconds, "timed");
-    cell["task"] = cell["task_label"] = growth.task;
-    cell["device"] = "cpu";
-    cell["settings"] = {{"length", length}, {"scope", growth.scope}};
-    cell["growth"] = {{"time_in_length", growth.time_claimed},
-                      {"workspace_in_length", growth.workspace_claimed}};
-    cell["memory"] = {{"workspace_bytes", 1e5 * std::pow(length / 1024, growth.workspace_exponent)},
-                      {"peak_bytes", 1e5 * length / 1024}};
-    cell["timing"]["timed"]["low_seconds"] = seconds * (1 - growth.spread);
-    cell["timing"]["timed"]["high_seconds"] = seconds * (1 + growth.spread);
-    if (!growth.pass.empty()) cell["settings"]["pass"] = growth.pass;
-    if (growth.from_length > 0) cell["growth"]["from_length"] = growth.from_length;
-    cells.push_back(cell);
-  }
-  Json ceilings = Json::object();
-  if (growth.has_ceilings) {
-    ceilings["cpu"] = {{"capacity_l1_bytes", 32e3},
-                       {"capacity_l2_bytes", 256e3},
-                       {"capacity_l3_bytes", 1e6},
-                       {"bandwidth_l1_bytes_per_second", 4e11},
-                       {"bandwidth_l2_bytes_per_second", 1e11},
-                       {"bandwidth_l3_bytes_per_second", 4e10},
-                       {"bandwidth_dram_bytes_per_second", 3e10}};
-  }
-  return {{"attnbench",
-           {{"suite", {{"tasks", {{growth.task, {{"axis", "length"}}}}}}},
-            {"ceilings", ceilings},
-            {"cells", cells}}}};
-}
-
-PanelGrowth grown(const Json& result, GrownQuantity what) {
-  const auto all = panel_growth(attnbench::test::panels(result).at(0), what);
+PanelGrowth grown(const Result& result, GrownQuantity what = GrownQuantity::time) {
+  const auto all = panel_growth(test::first_panel(result), what);
   REQUIRE(all.size() == 1);
   return all[0];
 }
 
 std::string word_of(const Growth& growth, GrownQuantity what = GrownQuantity::time) {
-  return grown(growth_result(growth), what).word;
+  return grown(growth.result(), what).word;
 }
 
-Grid grid_of(const Growth& growth) {
-  const Json result = growth_result(growth);
-  return growth_grid(attnbench::test::panels(result).at(0));
-}
+Grid grid_of(const Result& result) { return growth_grid(test::first_panel(result)); }
+
+using Words = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
   Growth growth;
-  CHECK(grid_of(growth).columns ==
-        std::vector<std::string>{"time", "claimed", "workspace", "claimed"});
-  CHECK(grid_of(growth).rows.at(0).second ==
-        std::vector<std::string>{"1.00", "1.00: held", "0.00", "0.00: held"});
+  const Grid whole = grid_of(growth.result());
+  CHECK(whole.columns == Words{"time", "claimed", "workspace", "claimed"});
+  CHECK(whole.rows.at(0).second == Words{"1.00", "1.00: held", "0.00", "0.00: held"});
   SECTION("of a training step the time alone: what is kept for backward is no workspace") {
     growth.pass = "forward+backward";
     growth.workspace_exponent = 0.83;
-    CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "claimed", "workspace"});
-    CHECK(grid_of(growth).rows.at(0).second ==
-          std::vector<std::string>{"1.00", "1.00: held", "0.83"});
+    const Grid step = grid_of(growth.result());
+    CHECK(step.columns == Words{"time", "claimed", "workspace"});
+    CHECK(step.rows.at(0).second == Words{"1.00", "1.00: held", "0.83"});
   }
   SECTION("of a backward pass, another scope or another task nothing") {
     for (const auto& [task, pass, scope] : {std::tuple{"kernel", "backward", "mix"},
@@ -100,17 +89,14 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
       growth.pass = pass;
       growth.scope = scope;
       INFO(task << " " << pass << " " << scope);
-      CHECK(grid_of(growth).columns == std::vector<std::string>{"time", "workspace"});
+      CHECK(grid_of(growth.result()).columns == Words{"time", "workspace"});
       CHECK(word_of(growth).empty());
-      const Json result = growth_result(growth);
-      CHECK_FALSE(claimed_exponent(result["attnbench"]["cells"][0], GrownQuantity::time, "length"));
     }
   }
 }
 
 TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   Growth growth;
-  CHECK(word_of(growth) == "held");
   growth.spread = 0.5;
   CHECK(word_of(growth) == "cannot tell");
   growth.spread = 0.01;
@@ -119,19 +105,19 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   growth = {};
   growth.workspace_exponent = 0.83;
   CHECK(word_of(growth, GrownQuantity::workspace) == "missed");
-  const Grid grid = grid_of(growth);
+  const Grid grid = grid_of(growth.result());
   CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
   CHECK_THAT(grid.note,
              Catch::Contains("latte (workspace): the exponent is 0.83, claimed is 0.00"));
 }
 
 TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
-  Json result = growth_result({});
+  Result result = Growth().result();
   for (const std::size_t i : {0U, 1U, 2U}) {
-    Json& timing = result["attnbench"]["cells"][i]["timing"]["timed"];
-    timing["median_seconds"] = timing["low_seconds"] = timing["high_seconds"] = 1e-3;
+    Timing& timing = result.cells[i].timing["timed"];
+    timing.median_seconds = timing.low_seconds = timing.high_seconds = 1e-3;
   }
-  const Grid grid = growth_grid(attnbench::test::panels(result).at(0));
+  const Grid grid = grid_of(result);
   CHECK(grid.rows.at(0).second.at(0).empty());
   CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
   CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "
@@ -144,8 +130,7 @@ TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") 
   CHECK(word_of(growth) == "cannot tell");  // no ceilings
   growth.has_ceilings = true;
   CHECK(word_of(growth) == "cannot tell");
-  CHECK_THAT(grown(growth_result(growth), GrownQuantity::time).fit.reason,
-             Catch::Contains("times slower"));
+  CHECK_THAT(grown(growth.result()).fit.reason, Catch::Contains("times slower"));
   growth.time_exponent = 2;
   CHECK(word_of(growth) == "missed");
 }
@@ -157,23 +142,22 @@ TEST_CASE("smaller growth that still rises is no miss, nor what lies before the 
   growth.constant = 0.2;
   CHECK(word_of(growth) == "cannot tell");
   growth.from_length = 4096;
-  const auto later = grown(growth_result(growth), GrownQuantity::time);
+  const auto later = grown(growth.result());
   REQUIRE(later.fit.measured);
   CHECK(later.fit.local.size() == 2);
 }
 
 TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growth]") {
-  Json result = growth_result({});
+  Result result = Growth().result();
   for (const std::size_t i : {0U, 1U, 4U}) {
-    Json& cell = result["attnbench"]["cells"][i];
-    cell["status"] = "disturbed";
-    cell["timing"]["timed"]["median_seconds"] = 8.0;
+    result.cells[i].status = Status::disturbed;
+    result.cells[i].timing["timed"].median_seconds = 8.0;
   }
-  const auto timed = grown(result, GrownQuantity::time);
+  const auto timed = grown(result);
   CHECK_FALSE(timed.fit.measured);
   CHECK(timed.word == "cannot tell");
   CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
   CHECK(grown(result, GrownQuantity::workspace).word == "held");
-  result["attnbench"]["cells"][4] = growth_result({})["attnbench"]["cells"][4];
-  CHECK(grown(result, GrownQuantity::time).fit.measured.value() == Approx(1));
+  result.cells[4] = Growth().result().cells[4];
+  CHECK(grown(result).fit.measured.value() == Approx(1));
 }

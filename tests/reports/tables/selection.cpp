@@ -2,36 +2,34 @@
 
 #include <functional>
 
-#include "core/failure.hpp"
 #include "core/schema/result_check.hpp"
 #include "reports/tables/tables.hpp"
-#include "tests/reports/tables/training_cells.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/typed_results.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using namespace attnbench::result;
-using attnbench::test::diverged_cell;
-using attnbench::test::training_cell;
-using attnbench::test::trainings;
 using Catch::Matchers::Contains;
+using test::diverged_cell;
+using test::training_cell;
 
 namespace {
 
-std::vector<Selection> selected(const Json& result) {
-  const std::vector<Panel> all = test::panels(result);
-  REQUIRE(all.size() == 1);
-  return selections(all.front());
+std::vector<Selection> selected(std::vector<CellRecord> cells) {
+  return selections(test::first_panel(test::result_of(std::move(cells))));
+}
+
+std::string table_of(std::vector<CellRecord> cells) {
+  return table(test::result_of(std::move(cells)), {200, Letters::ascii});
 }
 
 }  // namespace
 
 TEST_CASE("validation over seeds chooses the learning rate, not the test", "[selection]") {
-  const Json result = trainings(
+  const auto found = selected(
       {training_cell("latte", 0.001, 1, 0.70, 0.99), training_cell("latte", 0.001, 2, 0.70, 0.99),
        training_cell("latte", 0.003, 1, 0.90, 0.80), training_cell("latte", 0.003, 2, 0.80, 0.84),
        training_cell("latte", 0.010, 1, 0.99, 0.50), training_cell("latte", 0.010, 2, 0.40, 0.50)});
-  const auto found = selected(result);
   REQUIRE(found.size() == 1);
   CHECK(found[0].choice().learning_rate == 0.003);
   CHECK(found[0].choice().test == Approx(0.82));
@@ -43,133 +41,129 @@ TEST_CASE("validation over seeds chooses the learning rate, not the test", "[sel
 }
 
 TEST_CASE("a choice at the edge is said to be", "[selection]") {
-  const auto edge = [](const std::vector<Json>& cells) {
-    const Json result = trainings(cells);
-    return selected(result)[0].at_edge;
+  const auto edge = [](const std::vector<std::pair<double, double>>& rates) {
+    std::vector<CellRecord> cells;
+    for (const auto& [rate, validation] : rates) {
+      cells.push_back(training_cell("a", rate, 1, validation, 0.5));
+    }
+    return selected(cells)[0].at_edge;
   };
-  CHECK(edge({training_cell("a", 0.1, 1, 0.5, 0.5), training_cell("a", 0.2, 1, 0.6, 0.6)}));
-  CHECK(edge({training_cell("a", 0.1, 1, 0.7, 0.5), training_cell("a", 0.2, 1, 0.6, 0.6)}));
-  CHECK(edge({training_cell("a", 0.1, 1, 0.7, 0.5)}));
-  CHECK_FALSE(edge({training_cell("a", 0.1, 1, 1.0, 1), training_cell("a", 0.2, 1, 0.6, 0.6)}));
-  CHECK_FALSE(edge({training_cell("a", 0.3, 1, 0.6, 1), training_cell("a", 0.1, 1, 0.6, 0.6),
-                    training_cell("a", 0.2, 1, 0.7, 0.6)}));
+  CHECK(edge({{0.1, 0.5}, {0.2, 0.6}}));
+  CHECK(edge({{0.1, 0.7}, {0.2, 0.6}}));
+  CHECK(edge({{0.1, 0.7}}));
+  CHECK_FALSE(edge({{0.1, 1.0}, {0.2, 0.6}}));
+  CHECK_FALSE(edge({{0.3, 0.6}, {0.1, 0.6}, {0.2, 0.7}}));
 }
 
 TEST_CASE("a rate at which a seed failed speaks only where none is better", "[selection]") {
-  const Json result =
-      trainings({training_cell("a", 0.1, 1, 0.5, 0.5), training_cell("a", 0.1, 2, 0.5, 0.5),
-                 training_cell("a", 0.2, 1, 0.9, 0.9), diverged_cell("a", 0.2, 2),
-                 training_cell("b", 0.2, 1, 0.9, 0.9), diverged_cell("b", 0.2, 2),
-                 diverged_cell("b", 0.3, 1), diverged_cell("c", 0.2, 1)});
-  const auto found = selected(result);
+  const auto found =
+      selected({training_cell("a", 0.1, 1, 0.5, 0.5), training_cell("a", 0.1, 2, 0.5, 0.5),
+                training_cell("a", 0.2, 1, 0.9, 0.9), diverged_cell("a", 0.2, 2),
+                training_cell("b", 0.2, 1, 0.9, 0.9), diverged_cell("b", 0.2, 2),
+                diverged_cell("b", 0.3, 1), diverged_cell("c", 0.2, 1)});
   REQUIRE(found.size() == 2);  // nothing of c ended well
   CHECK(found[0].choice().learning_rate == 0.1);
   CHECK(found[0].rates[1].failed == 1);
   CHECK(found[1].series == "b");
   CHECK(found[1].choice().learning_rate == 0.2);
+  // Nor is one chosen that was disturbed.
+  const auto disturbed = selected({training_cell("a", 0.1, 1, 0.5, 0.5),
+                                   training_cell("a", 0.2, 1, 0.9, 0.9).ended(Status::disturbed)});
+  CHECK(disturbed.at(0).choice().learning_rate == 0.1);
 }
 
 TEST_CASE("learning rates and seeds make no panels and no axis", "[selection]") {
-  std::vector<Json> cells;
+  std::vector<CellRecord> cells;
   for (const int length : {64, 128}) {
     for (const double rate : {0.1, 0.2, 0.3}) {
       cells.push_back(training_cell("a", rate, 1, rate, rate, {{"length", length}}));
     }
   }
-  const Json result = trainings(cells);
-  const auto all = test::panels(result);
+  const auto all = test::panels(test::result_of(cells));
   REQUIRE(all.size() == 1);
   CHECK(all[0].axis == "length");
   const auto found = selections(all[0]);
   REQUIRE(found.size() == 2);
   CHECK(*found[1].x == 128);
   CHECK(found[1].choice().learning_rate == 0.3);
+  // Not even where a suite names it as the axis.
+  cells.resize(3);
+  const auto declared = test::panels(test::result_of(cells, "learning_rate"));
+  REQUIRE(declared.size() == 1);
+  CHECK(declared[0].axis.empty());
+  CHECK_FALSE(declared[0].cells[1].x);
 }
 
 TEST_CASE("a table of trainings shows the choice and what is to be known of it", "[selection]") {
-  const Json result = trainings(
+  const std::string text = table_of(
       {training_cell("latte", 0.001, 1, 0.4, 0.41), training_cell("latte", 0.003, 1, 0.45, 0.43),
        training_cell("softmax", 0.001, 1, 0.99, 0.98),
        training_cell("softmax", 0.001, 2, 0.97, 0.94), training_cell("softmax", 0.003, 1, 0.9, 0.9),
        training_cell("softmax", 0.003, 2, 0.9, 0.9), diverged_cell("softmax", 0.01, 1)});
-  check_form(result, "here");
-  const std::string text = table(result, {200, Letters::ascii});
-  CHECK_THAT(text, Contains("0.960 (0.940 to 0.980)"));
-  CHECK_THAT(text, Contains("0.430, still growing"));
-  CHECK_THAT(text, Contains("0.003 of 2, at the edge"));
-  CHECK_THAT(text, Contains("16.0 KiB"));
-  CHECK_THAT(text, Contains("softmax at length 64: error: the loss is not a finite number"));
-  CHECK(text.find("best test") == std::string::npos);  // validation chose the same
-}
-
-TEST_CASE("the choice by the test is shown apart, where it is another rate", "[selection]") {
-  const Json result = trainings(
-      {training_cell("latte", 0.001, 1, 0.4, 0.61), training_cell("latte", 0.003, 1, 0.45, 0.43)});
-  const std::string text = table(result, {200, Letters::ascii});
-  CHECK_THAT(text, Contains("best test of all learning rates") && Contains("0.610 at 0.001"));
-  CHECK_THAT(text, Contains("0.430, still growing"));
+  for (const char* part :
+       {"0.960 (0.940 to 0.980)", "0.430, still growing", "0.003 of 2, at the edge", "16.0 KiB",
+        "softmax at length 64: error: the loss is not a finite number"}) {
+    CHECK_THAT(text, Contains(part));
+  }
+  CHECK_THAT(text, !Contains("best test"));  // validation chose the same
+  CHECK_THAT(table_of({training_cell("latte", 0.001, 1, 0.4, 0.61),
+                       training_cell("latte", 0.003, 1, 0.45, 0.43)}),
+             Contains("best test of all learning rates") && Contains("0.610 at 0.001") &&
+                 Contains("0.430, still growing"));
 }
 
 TEST_CASE("malformed trainings are refused at the door", "[selection]") {
-  const auto refused = [](const std::function<void(Json&)>& spoil, const char* pointer) {
-    Json result = trainings({training_cell("latte", 0.001, 1, 0.4, 0.41)});
-    spoil(result["attnbench"]["cells"][0]);
-    INFO(pointer);
-    CHECK_THROWS_WITH(check_form(result, "here"), Contains(pointer));
+  const Json whole = test::result_of({training_cell("latte", 0.001, 1, 0.4, 0.41)});
+  check_form(whole, "here");
+  const auto refused = [&](const char* place, const Json& value, const char* pointer) {
+    Json spoiled = whole;
+    const Json::json_pointer at("/attnbench/cells/0" + std::string(place));
+    if (value.is_null()) {
+      spoiled[at.parent_pointer()].erase(at.back());
+    } else {
+      spoiled[at] = value;
+    }
+    INFO(place);
+    CHECK_THROWS_WITH(check_form(spoiled, "here"), Contains(pointer));
   };
-  refused([](Json& cell) { cell["training"] = 3; }, "/cells/0/training");
-  refused([](Json& cell) { cell["training"]["curve"] = "steep"; }, "/training/curve");
-  refused([](Json& cell) { cell["training"]["curve"][1].erase("loss"); }, "/curve/1/loss");
-  refused([](Json& cell) { cell["training"]["test"][0]["accuracy"] = "high"; }, "/test/0/accuracy");
-  refused([](Json& cell) { cell["training"]["look_back"]["right"] = {1}; }, "/look_back/right");
-  refused([](Json& cell) { cell["training"]["look_back"]["distances"][0] = "far"; },
-          "/look_back/distances");
-  refused([](Json& cell) { cell["training"]["reach_line"] = {{"keys", {1}}}; }, "/reach_line/");
-  refused(
-      [](Json& cell) {
-        cell["training"]["reach_line"] = {
-            {"keys", {1, 2}}, {"state_bytes", {8, 16}}, {"reach", {0.5}}};
-      },
-      "/reach_line/reach");
-  refused([](Json& cell) { cell.erase("metrics"); }, "/metrics");
-  refused([](Json& cell) { cell["settings"].erase("learning_rate"); }, "/settings/learning_rate");
-}
-
-TEST_CASE("a disturbed training is not chosen", "[selection]") {
-  std::vector<Json> cells{training_cell("a", 0.1, 1, 0.5, 0.5),
-                          training_cell("a", 0.2, 1, 0.9, 0.9)};
-  cells[1]["status"] = "disturbed";
-  const Json result = trainings(cells);
-  CHECK(selected(result).at(0).choice().learning_rate == 0.1);
+  refused("/training", 3, "/cells/0/training");
+  refused("/training/curve", "steep", "/training/curve");
+  refused("/training/curve/1/loss", {}, "/curve/1/loss");
+  refused("/training/test/0/accuracy", "high", "/test/0/accuracy");
+  refused("/training/look_back/right", {1}, "/look_back/right");
+  refused("/training/look_back/distances/0", "far", "/look_back/distances");
+  refused("/training/reach_line", {{"keys", {1}}}, "/reach_line/");
+  refused("/training/reach_line", {{"keys", {1, 2}}, {"state_bytes", {8, 16}}, {"reach", {0.5}}},
+          "/reach_line/reach");
+  refused("/metrics", {}, "/metrics");
+  refused("/settings/learning_rate", {}, "/settings/learning_rate");
 }
 
 TEST_CASE("the speed of a training that was disturbed is marked, its accuracy is not",
           "[selection]") {
-  Json cell = training_cell("a", 0.1, 1, 0.5, 0.5);
-  cell["metrics"]["examples_per_second"] = 1234.0;
-  const std::string quiet = table(trainings({cell}), {120, Letters::utf8});
-  CHECK_THAT(quiet, Contains("1234") && !Contains("disturbed"));
-  cell["training"]["disturbed"] = true;
-  const std::string text = table(trainings({cell}), {120, Letters::utf8});
-  CHECK_THAT(text, Contains("1234 disturbed") && Contains("0.500") && !Contains("0.500 disturbed"));
+  auto cell = training_cell("a", 0.1, 1, 0.5, 0.5);
+  cell.metrics["examples_per_second"] = 1234.0;
+  CHECK_THAT(table_of({cell}), Contains("1234") && !Contains("disturbed"));
+  cell.training->disturbed = true;
+  CHECK_THAT(table_of({cell}),
+             Contains("1234 disturbed") && Contains("0.500") && !Contains("0.500 disturbed"));
 }
 
 TEST_CASE("the least mean validation loss chooses the learning rate of a language model",
           "[selection]") {
-  using attnbench::test::language_models;
   using attnbench::test::text_cell;
-  const Json result = language_models(
+  const Panel panel = test::first_panel(test::result_of(
       {text_cell("latte", 0.001, 1, 2.9, 2.5, 2.8), text_cell("latte", 0.003, 1, 2.6, 2.7, 2.8),
        text_cell("latte", 0.003, 2, 2.4, 2.9, 3.0), text_cell("latte", 0.010, 1, 3.1, 3.0, 3.2),
-       text_cell("window", 0.003, 1, 2.2, 2.1, 2.1)});
-  const auto found = selected(result);
+       text_cell("window", 0.003, 1, 2.2, 2.1, 2.1)}));
+  const auto found = selections(panel);
   REQUIRE(found.size() == 2);
   CHECK(found[0].choice().learning_rate == 0.003);
   CHECK(found[0].choice().validation == Approx(2.5));
   CHECK(found[0].choice().test == Approx(2.8));
   CHECK_FALSE(found[0].at_edge);
   CHECK(found[0].rates[found[0].best_test].learning_rate == 0.001);
-  const std::vector<Grid> grids = training_grids(test::panels(result).front());
+  const std::vector<Grid> grids = training_grids(panel);
   CHECK(grids[0].title == "bits per byte on the test, mean over seeds (range)");
   CHECK_THAT(grids[0].note,
              Contains("least mean validation loss") && Contains("counts after two bytes 2.700"));
@@ -178,7 +172,5 @@ TEST_CASE("the least mean validation loss chooses the learning rate of a languag
   REQUIRE(grids[1].rows.size() == 2);
   CHECK(grids[1].rows[0].second == std::vector<std::string>{"2.800", "2.900"});
   CHECK(grids[1].rows[1].second == std::vector<std::string>{"2.100", "2.100"});
-  for (const Grid& grid : grids) {
-    CHECK_THAT(grid.title + grid.note, !Contains("accuracy"));
-  }
+  for (const Grid& grid : grids) CHECK_THAT(grid.title + grid.note, !Contains("accuracy"));
 }

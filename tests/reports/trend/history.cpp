@@ -4,7 +4,7 @@
 
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using reports::trend::HistoryLine;
@@ -40,7 +40,7 @@ std::string refusal_of(const std::filesystem::path& file, const std::vector<Hist
 }  // namespace
 
 TEST_CASE("a result's cells that are ok become lines, machines told apart", "[trend]") {
-  const auto result = result::read_result(test::source_folder() + "/tests/reports/fixture.json");
+  const auto result = test::fixture_result();
   const auto lines = trend::lines_of(result);
   REQUIRE_FALSE(lines.empty());
   for (const HistoryLine& line : lines) {
@@ -59,22 +59,8 @@ TEST_CASE("a result's cells that are ok become lines, machines told apart", "[tr
 }
 
 TEST_CASE("the calibrated median is in units of each round's probe", "[trend]") {
-  const nlohmann::json rounds = {{{"median_seconds", 2}, {"calibration_seconds", 1}},
-                                 {{"median_seconds", 6}, {"calibration_seconds", 2}},
-                                 {{"median_seconds", 40}, {"calibration_seconds", 10}},
-                                 {{"median_seconds", 99},
-                                  {"calibration_seconds", 1},
-                                  {"disturbed", true},
-                                  {"disturbed_by", "preempted"}}};
-  result::Result result;
-  result::CellRecord cell;
-  cell.id = "a";
-  cell.task = cell.label = "x";
-  cell.status = result::Status::ok;
-  cell.timing["forward"].median_seconds = 6;
-  cell.timing["forward"].rounds = rounds.get<std::vector<result::TimingRound>>();
-  result.cells = {cell};
-  const auto lines = trend::lines_of(result);
+  const auto lines = trend::lines_of(
+      test::result_of({test::CellBuilder("x").rounds({2, 6, 40, 99}, {1, 2, 10, 1}).disturb({3})}));
   REQUIRE(lines.size() == 1);
   CHECK(*lines[0].calibrated_median == Approx(3));
   CHECK(lines[0].rounds == 3);

@@ -1,26 +1,15 @@
 #include "reports/verdict/input.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include "core/result/document.hpp"
 #include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using namespace attnbench::reports;
 
-namespace {
-
-nlohmann::json stored(const std::string& name) {
-  return result::read_result(test::source_folder() + "/tests/reports/fixtures/" + name + ".json");
-}
-
-}  // namespace
-
 TEST_CASE("a stored result has a verdict with machine, conditions and exact attention",
           "[verdict]") {
-  const verdict::Input input = verdict::input_of(stored("quickstart"));
+  const verdict::Input input = verdict::input_of(test::fixture_result("fixtures/quickstart"));
   CHECK(input.machine == "a CPU, 2 threads");
   REQUIRE(input.questions.size() == 2);
   const verdict::Question& forward = input.questions[0];
@@ -45,7 +34,7 @@ TEST_CASE("a stored result has a verdict with machine, conditions and exact atte
 }
 
 TEST_CASE("a stored training has accuracies and no ranked times", "[verdict]") {
-  const verdict::Verdict verdict = verdict::verdict_of(stored("mqar_smoke"));
+  const auto verdict = verdict::verdict_of(test::fixture_result("fixtures/mqar_smoke"));
   REQUIRE(verdict.answers.size() == 1);
   CHECK(verdict.answers[0].fastest.empty());
   CHECK(verdict.answers[0].accuracies.size() == 7);

@@ -45,8 +45,10 @@ bool says(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a verdict names what is fastest, and says where it cannot tell", "[verdict]") {
-  const Verdict verdict = judge({"a CPU, 2 threads", {quadratic_and_linear()}});
+TEST_CASE("a verdict names what is fastest, and where the intervals of the times part",
+          "[verdict]") {
+  Question one = quadratic_and_linear();
+  const Verdict verdict = judge({"a CPU, 2 threads", {one}});
   REQUIRE(verdict.answers.size() == 1);
   const auto& fastest = verdict.answers[0].fastest;
   REQUIRE(fastest.size() == 3);
@@ -54,10 +56,6 @@ TEST_CASE("a verdict names what is fastest, and says where it cannot tell", "[ve
   CHECK(fastest[1].labels == std::vector<std::string>{"flash", "linear"});
   CHECK(fastest[2].labels == std::vector<std::string>{"linear"});
   CHECK(fastest[2].time.median == Approx(0.008));
-}
-
-TEST_CASE("a crossover lies where the intervals of the times part", "[verdict]") {
-  const Verdict verdict = judge({"", {quadratic_and_linear()}});
   REQUIRE(verdict.answers[0].crossings.size() == 1);
   const Crossover& crossover = verdict.answers[0].crossings[0];
   CHECK(crossover.crossing == Crossing::found);
@@ -68,16 +66,15 @@ TEST_CASE("a crossover lies where the intervals of the times part", "[verdict]")
   CHECK(crossover.high == Approx(512 * 1.02 / 0.98));
   CHECK(crossover.against == "softmax/fused");
   CHECK(text_of(crossover) == "from 510 tokens on (490 to 530)");
-}
-
-TEST_CASE("a crossover is against the fastest exact attention at each length", "[verdict]") {
-  Question one = quadratic_and_linear();
+  CHECK(verdict.sentence ==
+        "On a CPU, 2 threads, B=1, H=4, D=64, causal, scope mix, float32, cpu: at length 1024 "
+        "linear (linear/fused) has the fastest forward pass, 8.0 ms; linear (linear/fused) is "
+        "faster than exact attention (softmax/fused) from 510 tokens on (490 to 530).");
+  // It is against the fastest exact attention at each length.
   for (const double length : {256.0, 512.0, 1024.0}) {
     one.cells.push_back(timed("naive", length, ms(100), true));
   }
-  const Verdict verdict = judge({"", {one}});
-  REQUIRE(verdict.answers[0].crossings.size() == 1);
-  CHECK(verdict.answers[0].crossings[0].length == Approx(512));
+  CHECK(judge({"", {one}}).answers[0].crossings.at(0).length == Approx(512));
 }
 
 TEST_CASE("crossovers of lines that do not simply cross", "[verdict]") {
@@ -118,14 +115,6 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   CHECK(single.answers[0].fastest.empty());
   CHECK(single.sentence.empty());
   CHECK(says(text_of(single, 80), "not ranked: one process timed each"));
-}
-
-TEST_CASE("the sentence to repeat names machine, dtype, scope and both sides", "[verdict]") {
-  const Verdict verdict = judge({"a CPU, 2 threads", {quadratic_and_linear()}});
-  CHECK(verdict.sentence ==
-        "On a CPU, 2 threads, B=1, H=4, D=64, causal, scope mix, float32, cpu: at length 1024 "
-        "linear (linear/fused) has the fastest forward pass, 8.0 ms; linear (linear/fused) is "
-        "faster than exact attention (softmax/fused) from 510 tokens on (490 to 530).");
 }
 
 TEST_CASE("the sentence prefers a crossover with a slower length before it", "[verdict]") {

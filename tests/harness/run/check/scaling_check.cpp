@@ -97,6 +97,21 @@ std::vector<ScalingRow> grown(Machine& machine, bool has_latents = false,
                          [](const std::string&) {});
 }
 
+/// Of the time in length.
+attnbench::result::GrowthFit time_fit(Machine machine,
+                                      std::vector<attnbench::measure::Rung> ladder = {}) {
+  const auto rows = grown(machine, false, std::move(ladder));
+  REQUIRE_FALSE(rows.empty());
+  CHECK(rows[0].quantity == "time in length");
+  return rows[0].fit;
+}
+
+Machine slow_machine() {
+  Machine machine;
+  machine.seconds_at_512 = 6e-3;
+  return machine;
+}
+
 }  // namespace
 
 TEST_CASE("growth is measured from where a cell takes 5 ms", "[scaling_check]") {
@@ -105,7 +120,6 @@ TEST_CASE("growth is measured from where a cell takes 5 ms", "[scaling_check]") 
     machine.exponent = machine.claimed = machine.memory_exponent = exponent;
     const auto rows = grown(machine);
     REQUIRE(rows.size() == 2);
-    CHECK(rows[0].quantity == "time in length");
     CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
     CHECK(rows[0].points.size() == 9);
     for (const auto& point : rows[0].points) CHECK(point.value >= 0.005);
@@ -113,132 +127,113 @@ TEST_CASE("growth is measured from where a cell takes 5 ms", "[scaling_check]") 
     CHECK(rows[1].quantity == "workspace in length");
     CHECK(rows[1].points.size() == 3);
     CHECK(rows[1].fit.verdict == GrowthVerdict::agrees);
+    const Json row = rows[0];
+    CHECK(row.at("measured").get<double>() == Approx(exponent));
+    CHECK(row.at("local").size() == 2);
+    CHECK_THAT(row.dump(), !Catch::Contains("null"));
   }
-}
-
-TEST_CASE("a wrong claim is missed, after a second series", "[scaling_check]") {
+  // A wrong claim is missed, after a second series.
   Machine machine;
   machine.exponent = 2;
-  machine.claimed = 1;
   const auto rows = grown(machine);
   CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
   CHECK(rows[0].points.size() == 18);
+  // From the length on that a claim names.
+  machine = Machine();
+  machine.seconds_at_512 = 1;
+  CHECK(grown(machine)[0].points.front().size == 256);
+  machine.claimed_from = 4096;
+  for (const auto& point : grown(machine)[0].points) CHECK(point.size >= 4096);
 }
 
 TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths",
           "[scaling_check]") {
-  Machine machine;
+  Machine machine = slow_machine();
   machine.exponent = machine.claimed = 2;
-  machine.seconds_at_512 = 6e-3;
   machine.seconds_in_length = 6e-6;  // 3.1 ms at 512, where T^2 takes 6
-  auto rows = grown(machine);
-  CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
-  CHECK(rows[0].points.front().size == 1024);
-  CHECK(rows[1].points.front().size == 1024);
-  SECTION("not where they do not fit") {
-    machine.most_length = 2048;
-    rows = grown(machine);
-    CHECK(rows[0].fit.verdict == GrowthVerdict::below);
-    CHECK_THAT(rows[0].fit.reason, Catch::Contains("rises with the size"));
-    CHECK(rows[0].points.front().size == 512);
+  SECTION("where they fit") {
+    const auto rows = grown(machine);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
+    CHECK(rows[0].points.front().size == 1024);
+    CHECK(rows[1].points.front().size == 1024);
   }
-  SECTION("nor where they fail") {
-    machine.fails_from = 4096;
-    rows = grown(machine);
-    CHECK(rows[0].fit.verdict == GrowthVerdict::below);
-    CHECK_THAT(rows[0].fit.reason, Catch::Contains("rises with the size"));
-    CHECK(rows[0].points.front().size == 512);
+  SECTION("not where they do not fit, nor where they fail") {
+    Machine failing = machine;
+    failing.fails_from = 4096;
+    machine.most_length = 2048;
+    for (Machine* one : {&machine, &failing}) {
+      const auto rows = grown(*one);
+      CHECK(rows[0].fit.verdict == GrowthVerdict::below);
+      CHECK_THAT(rows[0].fit.reason, Catch::Contains("rises with the size"));
+      CHECK(rows[0].points.front().size == 512);
+    }
   }
   SECTION("nor where it is simply smaller") {
     machine.exponent = 1;
-    rows = grown(machine);
+    const auto rows = grown(machine);
     CHECK(rows[0].fit.verdict == GrowthVerdict::differs);
     CHECK(rows[0].points.size() == 18);
   }
 }
 
 TEST_CASE("a neighbour that came and went does not make a claim wrong", "[scaling_check]") {
-  Machine machine;
-  machine.seconds_at_512 = 6e-3;
+  Machine machine = slow_machine();
   machine.slow_calls = 3;
-  const auto rows = grown(machine);
-  CHECK(rows[0].fit.verdict == GrowthVerdict::agrees);
-}
-
-TEST_CASE("nor does one that stayed for most children of the greatest size", "[scaling_check]") {
-  Machine machine;
-  machine.seconds_at_512 = 6e-3;
+  CHECK(time_fit(machine).verdict == GrowthVerdict::agrees);
+  // Nor one that stayed for most children of the greatest size.
   machine.slow_from = 2048;
   machine.slow_calls = 4;  // all three of the first series, and one of the second
-  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::agrees);
+  CHECK(time_fit(machine).verdict == GrowthVerdict::agrees);
   machine.slow_calls = 6;
-  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
+  CHECK(time_fit(machine).verdict == GrowthVerdict::differs);
 }
 
 TEST_CASE("a size whose children were all disturbed decides nothing", "[scaling_check]") {
-  Machine machine;
-  machine.seconds_at_512 = 6e-3;
-  for (const double length : {512.0, 1024.0, 2048.0}) {
+  for (const int length : {512, 1024, 2048}) {
+    Machine machine = slow_machine();
     machine.disturbed_at = length;
-    const auto rows = grown(machine);
-    REQUIRE_FALSE(rows.empty());
     INFO(length);
-    CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
-    CHECK_THAT(rows[0].fit.reason, Catch::Contains("other programs had the CPU") &&
-                                       Catch::Contains(std::to_string(int(length))));
-  }
-  SECTION("one that was left alone once does") {
-    machine.disturbed_calls = 2;
-    for (const double length : {512.0, 1024.0, 2048.0}) {
-      machine.disturbed_at = length;
-      machine.disturbed_calls = 2;
-      CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::agrees);
-    }
-  }
-  SECTION("and bytes are what they are") {
-    machine.disturbed_at = 2048;
     const auto rows = grown(machine);
     REQUIRE(rows.size() == 2);
-    CHECK(rows[1].fit.verdict == GrowthVerdict::agrees);
+    CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
+    CHECK_THAT(rows[0].fit.reason, Catch::Contains("other programs had the CPU") &&
+                                       Catch::Contains(std::to_string(length)));
+    CHECK(rows[1].fit.verdict == GrowthVerdict::agrees);  // bytes are what they are
+    // One that was left alone once does.
+    machine.disturbed_calls = 2;
+    CHECK(time_fit(machine).verdict == GrowthVerdict::agrees);
   }
 }
 
 TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one does",
           "[scaling_check]") {
-  Machine machine;
+  Machine machine = slow_machine();
   machine.memory_exponent = 1;
-  machine.seconds_at_512 = 6e-3;
-  machine.exponent = 1.4;
   // The workspaces are 0.5, 1 and 2 MB: memory at half the rate explains an exponent of 0.5.
   const std::vector<attnbench::measure::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
-  const auto within = grown(machine, false, ladder)[0].fit;
-  CHECK(within.verdict == GrowthVerdict::undecided);
-  CHECK_THAT(within.reason, Catch::Contains("1.40") && Catch::Contains("workspace") &&
-                                Catch::Contains("2.00 times slower"));
-  CHECK(grown(machine)[0].fit.verdict == GrowthVerdict::differs);
-  CHECK(grown(machine, false, {{512e3, 2e10}, {2048e3, 2e10}})[0].fit.verdict ==
-        GrowthVerdict::differs);
-  machine.exponent = 1.8;
-  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::differs);
-  machine.exponent = 0.6;
-  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::differs);
-  machine.exponent = 1;
-  CHECK(grown(machine, false, ladder)[0].fit.verdict == GrowthVerdict::agrees);
-}
-
-TEST_CASE("a state that leaves a cache is as good a reason as a workspace", "[scaling_check]") {
-  Machine machine;
-  machine.seconds_at_512 = 6e-3;
-  machine.exponent = 1.4;
+  const auto verdict = [&](double exponent, const std::vector<attnbench::measure::Rung>& rungs) {
+    machine.exponent = exponent;
+    return time_fit(machine, rungs).verdict;
+  };
+  CHECK(verdict(1.4, ladder) == GrowthVerdict::undecided);
+  CHECK_THAT(time_fit(machine, ladder).reason, Catch::Contains("1.40") &&
+                                                   Catch::Contains("workspace") &&
+                                                   Catch::Contains("2.00 times slower"));
+  CHECK(verdict(1.4, {}) == GrowthVerdict::differs);
+  CHECK(verdict(1.4, {{512e3, 2e10}, {2048e3, 2e10}}) == GrowthVerdict::differs);
+  CHECK(verdict(1.8, ladder) == GrowthVerdict::differs);
+  CHECK(verdict(0.6, ladder) == GrowthVerdict::differs);
+  CHECK(verdict(1, ladder) == GrowthVerdict::agrees);
+  // A state that leaves a cache is as good a reason as a workspace.
+  machine.memory_exponent = 0;
   machine.state_exponent = 1;
-  const std::vector<attnbench::measure::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
-  const auto fit = grown(machine, false, ladder)[0].fit;
-  CHECK(fit.verdict == GrowthVerdict::undecided);
-  CHECK_THAT(fit.reason, Catch::Contains("state grows from"));
+  CHECK(verdict(1.4, ladder) == GrowthVerdict::undecided);
+  CHECK_THAT(time_fit(machine, ladder).reason, Catch::Contains("state grows from"));
 }
 
-TEST_CASE("latents are an axis of their own where they are claimed", "[scaling_check]") {
+TEST_CASE("latents and head_dim are axes of their own where they are claimed", "[scaling_check]") {
   Machine machine;
+  CHECK(grown(machine, true).size() == 2);
   machine.claimed_in_latents = 1;
   const auto rows = grown(machine, true);
   REQUIRE(rows.size() == 4);
@@ -246,68 +241,36 @@ TEST_CASE("latents are an axis of their own where they are claimed", "[scaling_c
   CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
   CHECK(rows[2].points.front().size == 128);
   CHECK(rows[3].quantity == "workspace in latents");
-  Machine without;
-  CHECK(grown(without, true).size() == 2);
-}
-
-TEST_CASE("a claim in latents is refuted by faster growth, not by slower", "[scaling_check]") {
-  Machine machine;
-  machine.claimed_in_latents = 1;
+  // Refuted by faster growth, not by slower.
   machine.exponent_in_latents = 0.5;
   CHECK(grown(machine, true)[2].fit.verdict == GrowthVerdict::below);
   machine.exponent_in_latents = 1.5;
   CHECK(grown(machine, true)[2].fit.verdict == GrowthVerdict::differs);
+  // Along head_dim sizes that follow it are held.
+  Machine wide;
+  wide.claimed_in_head_dim = 1;
+  const auto along = grown(wide);
+  REQUIRE(along.size() == 3);
+  CHECK(along[2].quantity == "time in head_dim");
+  CHECK(along[2].points.front().size == 256);
+  CHECK(along[2].fit.verdict == GrowthVerdict::agrees);
 }
 
 TEST_CASE("a quantity that cannot be measured is undecided, with the reason", "[scaling_check]") {
   Machine failing;
   failing.fails_from = 1024;
-  auto rows = grown(failing);
+  const auto rows = grown(failing);
   REQUIRE_FALSE(rows.empty());
-  CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
   CHECK_THAT(rows[0].fit.reason, Catch::Contains("out_of_memory: 64 GiB"));
+  const Json row = rows[0];
+  CHECK(row.at("verdict") == "undecided");
+  CHECK_FALSE(row.contains("measured"));
 
   Machine large;
   large.peak_bytes = 1e12;
-  rows = grown(large);
-  CHECK(rows[0].fit.verdict == GrowthVerdict::undecided);
+  CHECK(grown(large)[0].fit.verdict == GrowthVerdict::undecided);
   CHECK(large.children == 0);
-
   Machine none;
   none.supported = false;
   CHECK(grown(none).empty());
-}
-
-TEST_CASE("a row of growth as JSON holds no null", "[scaling_check]") {
-  Machine failing;
-  failing.fails_from = 1024;
-  Json row = grown(failing)[0];
-  CHECK(row.at("verdict") == "undecided");
-  CHECK_FALSE(row.contains("measured"));
-  Machine machine;
-  row = grown(machine)[0];
-  CHECK(row.at("measured").get<double>() == Approx(1));
-  CHECK(row.at("local").size() == 2);
-  CHECK(row.dump().find("null") == std::string::npos);
-}
-
-TEST_CASE("head_dim is an axis along which sizes that follow it are held", "[scaling_check]") {
-  Machine machine;
-  machine.claimed_in_head_dim = 1;
-  const auto rows = grown(machine);
-  REQUIRE(rows.size() == 3);
-  CHECK(rows[2].quantity == "time in head_dim");
-  CHECK(rows[2].points.front().size == 256);
-  CHECK(rows[2].fit.verdict == GrowthVerdict::agrees);
-}
-
-TEST_CASE("growth is measured from the length on that a claim names", "[scaling_check]") {
-  Machine machine;
-  machine.seconds_at_512 = 1;
-  machine.claimed_from = 4096;
-  const auto rows = grown(machine);
-  REQUIRE(!rows.empty());
-  for (const auto& point : rows.front().points) CHECK(point.size >= 4096);
-  machine.claimed_from = 0;
-  CHECK(grown(machine).front().points.front().size == 256);
 }

@@ -1,82 +1,77 @@
 #include "harness/run/folder/merge.hpp"
 
+#include "core/cell.hpp"
 #include "core/failure.hpp"
 #include "core/result/machines.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/timed_cell.hpp"
+#include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
+using result::CellRecord;
+using result::Status;
 using run::MergeChoices;
 using run::Share;
-using Json = nlohmann::json;
+using Ids = std::vector<std::string>;
 
 namespace {
 
-Json merge_cell(const std::string& id, double seconds) {
-  Json cell = test::timed_cell(id, "latte", seconds);
-  const Json round = {{"median_seconds", seconds}, {"samples_seconds", {seconds}}};
-  cell["timing"]["forward"]["rounds"].push_back(round);
+CellRecord merge_cell(const std::string& id, double seconds) {
+  test::CellBuilder cell("latte");
+  cell.named(id).length(1024).rounds({seconds});
+  cell.timing["forward"].rounds[0].samples_seconds = {seconds};
   return cell;
 }
 
+/// One that its run ended before.
+CellRecord unmeasured(const std::string& id) {
+  return test::CellBuilder("latte").named(id).length(1024).ended(
+      Status::skipped, "the run ended before this cell was measured");
+}
+
 /// A shard of three with these cells.
-Json shard_json(int index, const Json& cells) {
-  return {{"context", Json::object()},
-          {"benchmarks", Json::array()},
-          {"attnbench",
-           {{"schema", 1},
-            {"suite", {{"name", "s"}, {"hash", "h1"}, {"profile", "quick"}}},
-            {"run",
-             {{"seed", 7},
-              {"threads", 2},
-              {"state", "complete"},
-              {"started_at", "2026-01-0" + std::to_string(index) + "T00:00:00Z"},
-              {"finished_at", "2026-01-0" + std::to_string(index) + "T01:00:00Z"},
-              {"wall_seconds", 10},
-              {"shard", {{"index", index}, {"count", 3}}}}},
-            {"machine", {{"host", "one"}, {"cpu_model", "c"}}},
-            {"ceilings", Json::object()},
-            {"provenance", {{"binary", "b1"}}},
-            {"cells", cells}}}};
+Share shard(int index, std::vector<CellRecord> cells) {
+  result::Result made;
+  made.suite.name = "s";
+  made.suite.hash = "h1";
+  made.suite.profile = "quick";
+  made.run.seed = 7;
+  made.run.threads = 2;
+  made.run.state = "complete";
+  made.run.started_at = "2026-01-0" + std::to_string(index) + "T00:00:00Z";
+  made.run.finished_at = "2026-01-0" + std::to_string(index) + "T01:00:00Z";
+  made.run.wall_seconds = 10;
+  made.run.shard = result::ShardInfo{index, 3};
+  made.machine.host = "one";
+  made.machine.cpu_model = "c";
+  made.provenance.binary = "b1";
+  made.cells = std::move(cells);
+  return {std::string(1, static_cast<char>('A' + index - 1)), made, {}};
 }
 
-Share share_of(const Json& json, const std::string& source) {
-  Share share;
-  share.source = source;
-  share.result = json.get<result::Result>();
-  return share;
-}
-
-Json planned_cell_json(const std::string& id) {
-  return {{"id", id},
-          {"label", "latte"},
-          {"task", "kernel"},
-          {"task_label", "kernel"},
-          {"mechanism", "latte"},
-          {"implementation", "auto"},
-          {"device", "cpu"},
-          {"options", Json::object()},
-          {"settings", {{"length", 1024}}}};
+std::vector<Share> three_shards() {
+  return {shard(1, {merge_cell("b", 1)}), shard(2, {merge_cell("a", 2)}), shard(3, {})};
 }
 
 /// What a journal says of the suite: its cells, in this order.
-run::JournalHeader header_of(const std::vector<std::string>& ids) {
+run::JournalHeader header_of(const Ids& ids) {
   run::JournalHeader header;
   header.suite = {{"name", "s"}, {"hash", "h1"}, {"profile", "quick"}};
   header.seed = 7;
   header.identity = {{"binary", "b1"}};
-  for (const std::string& id : ids) header.cells.push_back(planned_cell_json(id));
+  for (const std::string& id : ids) {
+    run::Cell cell;
+    cell.id = id;
+    cell.label = cell.mechanism = "latte";
+    cell.task = cell.task_label = "kernel";
+    cell.settings = {{"length", std::int64_t{1024}}};
+    header.cells.emplace_back(cell);
+  }
   return header;
 }
 
-std::vector<Share> three_shards() {
-  return {share_of(shard_json(1, Json::array({merge_cell("b", 1)})), "A"),
-          share_of(shard_json(2, Json::array({merge_cell("a", 2)})), "B"),
-          share_of(shard_json(3, Json::array()), "C")};
-}
-
-std::string refusal_of(const std::vector<Share>& shares, const MergeChoices& choices = {}) {
+std::string refusal_of(const std::vector<Share>& shares, bool force = false) {
+  MergeChoices choices;
+  choices.force = force;
   try {
     run::merge(shares, choices);
   } catch (const UsageFailure& failure) {
@@ -85,8 +80,8 @@ std::string refusal_of(const std::vector<Share>& shares, const MergeChoices& cho
   return "";
 }
 
-std::vector<std::string> ids_of(const result::Result& result) {
-  std::vector<std::string> ids;
+Ids ids_of(const result::Result& result) {
+  Ids ids;
   for (const auto& cell : result.cells) ids.push_back(cell.id);
   return ids;
 }
@@ -98,7 +93,7 @@ TEST_CASE("shards become one result in the suite's order", "[merge]") {
   shares[2].header = header_of({"a", "b"});
   const run::Merged merged = run::merge(shares, {});
   CHECK(merged.missing.empty());
-  CHECK(ids_of(merged.result) == std::vector<std::string>{"a", "b"});
+  CHECK(ids_of(merged.result) == Ids{"a", "b"});
   const result::RunInfo& run = merged.result.run;
   CHECK(run.state == "complete");
   CHECK(run.started_at == "2026-01-01T00:00:00Z");
@@ -106,99 +101,81 @@ TEST_CASE("shards become one result in the suite's order", "[merge]") {
   CHECK(*run.wall_seconds == 30);
   CHECK_FALSE(run.shard);
   CHECK(run.forced.empty());
-  REQUIRE(run.merged);
-  REQUIRE(run.merged->size() == 3);
+  REQUIRE((run.merged && run.merged->size() == 3));
   CHECK(run.merged->at(1).source == "B");
   CHECK(run.merged->at(1).shard == result::ShardInfo{2, 3});
   CHECK(merged.result.benchmarks.size() == 2);  // rows of both cells
-  CHECK_FALSE(merged.result.further.contains("machines"));
+  CHECK(result::by_machine(merged.result).size() == 1);
 }
 
 TEST_CASE("runs of another suite, binary, seed or profile are refused with both values",
           "[merge]") {
-  const auto refused_with = [](const std::string& part, const std::string& key, const Json& value) {
+  const auto refused_with = [](auto change) {
     std::vector<Share> shares = three_shards();
-    Json other = shard_json(2, Json::array({merge_cell("a", 2)}));
-    other["attnbench"][part][key] = value;
-    shares[1] = share_of(other, "B");
-    const std::string why = refusal_of(shares);
-    // Forced, the result says what differs.
-    MergeChoices force;
+    change(*shares[1].result);
+    MergeChoices force;  // forced, the result says what differs
     force.force = true;
     const run::Merged merged = run::merge(shares, force);
     CHECK(merged.forced.size() == 1);
     CHECK(merged.result.run.forced == merged.forced);
-    return why;
+    return refusal_of(shares);
   };
-  CHECK_THAT(refused_with("suite", "hash", "h2"),
+  CHECK_THAT(refused_with([](auto& other) { other.suite.hash = "h2"; }),
              Catch::Contains("hash of the suite: h1 in A, h2 in B"));
-  CHECK_THAT(refused_with("suite", "name", "t"), Catch::Contains("suite: s in A, t in B"));
-  CHECK_THAT(refused_with("suite", "profile", "full"),
+  CHECK_THAT(refused_with([](auto& other) { other.suite.name = "t"; }),
+             Catch::Contains("suite: s in A, t in B"));
+  CHECK_THAT(refused_with([](auto& other) { other.suite.profile = "full"; }),
              Catch::Contains("profile: quick in A, full in B"));
-  CHECK_THAT(refused_with("provenance", "binary", "b2"),
+  CHECK_THAT(refused_with([](auto& other) { other.provenance.binary = "b2"; }),
              Catch::Contains("binary: b1 in A, b2 in B"));
-  CHECK_THAT(refused_with("run", "seed", 8), Catch::Contains("seed: 7 in A, 8 in B"));
+  CHECK_THAT(refused_with([](auto& other) { other.run.seed = 8; }),
+             Catch::Contains("seed: 7 in A, 8 in B"));
 }
 
 TEST_CASE("a cell of two runs counts once where it is the same", "[merge]") {
   std::vector<Share> shares = three_shards();
-  Json same = merge_cell("b", 1);
-  same["reproduce"] = "attnbench run s --only b";
-  shares[1] = share_of(shard_json(2, Json::array({same})), "B");
-  CHECK(ids_of(run::merge(shares, {}).result) == std::vector<std::string>{"b"});
-
-  shares[1] = share_of(shard_json(2, Json::array({merge_cell("b", 1.5)})), "B");
+  CellRecord same = merge_cell("b", 1);
+  same.reproduce = "attnbench run s --only b";
+  shares[1] = shard(2, {same});
+  CHECK(ids_of(run::merge(shares, {}).result) == Ids{"b"});
+  shares[1] = shard(2, {merge_cell("b", 1.5)});
   CHECK_THAT(refusal_of(shares), Catch::Contains("the cell b") && Catch::Contains("in A and in B"));
-  MergeChoices force;
-  force.force = true;  // which of the two would be the result?
-  CHECK_THAT(refusal_of(shares, force), Catch::Contains("measured twice"));
+  // Forced: which of the two would be the result?
+  CHECK_THAT(refusal_of(shares, true), Catch::Contains("measured twice"));
 }
 
 TEST_CASE("a run that ended before a cell leaves it to another", "[merge]") {
-  Json ended = merge_cell("b", 1);
-  ended.erase("timing");
-  ended["status"] = "skipped";
-  ended["reason"] = "the run ended before this cell was measured";
   std::vector<Share> shares = three_shards();
-  shares[1] = share_of(shard_json(2, Json::array({ended})), "B");
+  shares[1] = shard(2, {unmeasured("b")});
   for (int turn = 0; turn < 2; ++turn) {
     const run::Merged merged = run::merge(shares, {});
     CHECK(merged.missing.empty());
     REQUIRE(merged.result.cells.size() == 1);
-    CHECK(merged.result.cells[0].status == result::Status::ok);
+    CHECK(merged.result.cells[0].status == Status::ok);
     std::swap(shares[0], shares[1]);
   }
   shares = three_shards();
-  shares[0] = share_of(shard_json(1, Json::array({ended})), "A");
+  shares[0] = shard(1, {unmeasured("b")});
   const run::Merged merged = run::merge(shares, {});
-  CHECK(merged.missing == std::vector<std::string>{"latte  [b]"});
+  CHECK(merged.missing == Ids{"latte  [b]"});
   CHECK(merged.result.run.state == "stopped");
 }
 
-TEST_CASE("cells that no run has are listed and skipped", "[merge]") {
+TEST_CASE("cells and shards that no run has are listed, a killed run is named", "[merge]") {
   std::vector<Share> shares = three_shards();
   shares[0].header = header_of({"c", "a", "b"});
-  const run::Merged merged = run::merge(shares, {});
+  run::Merged merged = run::merge(shares, {});
   REQUIRE(merged.missing.size() == 1);
   CHECK_THAT(merged.missing[0], Catch::Contains("latte") && Catch::Contains("[c]"));
-  CHECK(ids_of(merged.result) == std::vector<std::string>{"c", "a", "b"});
-  CHECK(merged.result.cells[0].status == result::Status::skipped);
-}
+  CHECK(ids_of(merged.result) == Ids{"c", "a", "b"});
+  CHECK(merged.result.cells[0].status == Status::skipped);
+  // Without journals a shard that nobody named is missing.
+  CHECK(run::merge({three_shards()[0], three_shards()[2]}, {}).missing == Ids{"shard 2/3"});
 
-TEST_CASE("without journals a shard that nobody named is missing", "[merge]") {
-  std::vector<Share> shares = three_shards();
-  shares.erase(shares.begin() + 1);
-  CHECK(run::merge(shares, {}).missing == std::vector<std::string>{"shard 2/3"});
-}
-
-TEST_CASE("a run that was killed before its result is named, and its cells are missing",
-          "[merge]") {
-  std::vector<Share> shares = three_shards();
-  Share killed;
-  killed.source = "K";
-  killed.header = header_of({"a", "b", "k"});
+  shares = three_shards();
+  const Share killed{"K", {}, header_of({"a", "b", "k"})};
   shares.push_back(killed);
-  const run::Merged merged = run::merge(shares, {});
+  merged = run::merge(shares, {});
   REQUIRE(merged.unfinished.size() == 1);
   CHECK_THAT(merged.unfinished[0], Catch::Contains("attnbench run --resume K"));
   CHECK(merged.missing.size() == 1);
@@ -208,24 +185,21 @@ TEST_CASE("a run that was killed before its result is named, and its cells are m
 TEST_CASE("one run, or none, cannot be merged", "[merge]") {
   CHECK_THAT(refusal_of({}), Catch::Contains("no run"));
   CHECK_THAT(refusal_of({three_shards()[1]}), Catch::Contains("shard 2 of 3"));
-  Json whole = shard_json(1, Json::array({merge_cell("a", 1)}));
-  whole["attnbench"]["run"].erase("shard");
-  CHECK_THAT(refusal_of({share_of(whole, "A")}), Catch::Contains("one run"));
+  Share whole = three_shards()[0];
+  whole.result->run.shard.reset();
+  CHECK_THAT(refusal_of({whole}), Catch::Contains("one run"));
 }
 
 TEST_CASE("machines are kept apart, and hosts of one kind on request are not", "[merge]") {
   std::vector<Share> shares = three_shards();
-  Json other = shard_json(2, Json::array({merge_cell("a", 2)}));
-  other["attnbench"]["machine"]["host"] = "two";
-  other["attnbench"]["ceilings"] = {{"cpu", {{"gemm_float32_flops_per_second", 5}}}};
-  shares[1] = share_of(other, "B");
+  result::Result& other = *shares[1].result;
+  other.machine.host = "two";
+  other.ceilings["cpu"] = {{"gemm_float32_flops_per_second", 5}};
   const run::Merged merged = run::merge(shares, {});
-  CHECK(result::machine_of(merged.result.cells[0]) == "one");
-  CHECK(result::machine_of(merged.result.cells[1]) == "two");
   const std::vector<result::Result> parts = result::by_machine(merged.result);
   REQUIRE(parts.size() == 2);
-  CHECK(ids_of(parts[0]) == std::vector<std::string>{"b"});
-  CHECK(ids_of(parts[1]) == std::vector<std::string>{"a"});
+  CHECK(ids_of(parts[0]) == Ids{"b"});
+  CHECK(ids_of(parts[1]) == Ids{"a"});
   CHECK(parts[1].machine.host == "two");
   CHECK(parts[1].ceilings_of("cpu").size() == 1);
   CHECK(parts[0].ceilings_of("cpu").empty());
@@ -235,8 +209,7 @@ TEST_CASE("machines are kept apart, and hosts of one kind on request are not", "
   MergeChoices alike;
   alike.alike = true;
   CHECK(result::by_machine(run::merge(shares, alike).result).size() == 1);
-  other["attnbench"]["run"]["threads"] = 4;
-  shares[1] = share_of(other, "B");
+  other.run.threads = 4;
   CHECK(result::by_machine(run::merge(shares, alike).result).size() == 2);
 }
 
@@ -244,7 +217,7 @@ TEST_CASE("what is neither a run nor a result is no share", "[merge]") {
   const test::TemporaryFolder folder;
   CHECK_THROWS_AS(run::read_share(folder.path()), UsageFailure);
   CHECK_THROWS_AS(run::read_share(folder / "nowhere"), UsageFailure);
-  test::write_file(folder / "result.json", shard_json(1, Json::array({merge_cell("a", 1)})).dump());
+  result::write_result(folder / "result.json", *three_shards()[0].result);
   test::write_file(folder / "journal.jsonl", "not a journal\n");
   const Share share = run::read_share(folder.path());  // the result counts all the same
   CHECK(share.result);

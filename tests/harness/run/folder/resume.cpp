@@ -69,24 +69,23 @@ TEST_CASE("records hold on the device that they were measured on alone", "[resum
   CHECK(resumed_records(journal, {"a"}, usual(), {}).records.size() == 1);
 }
 
-TEST_CASE("cells of a status are repeated on demand", "[resume]") {
+TEST_CASE("cells of a status, or exactly the disturbed ones, are repeated on demand", "[resume]") {
   CHECK(resumed_records(journal_of("timeout"), {"a"}, usual(), {"crashed"}).records.size() == 1);
-  const Resumed resumed =
-      resumed_records(journal_of("timeout"), {"a"}, usual(), {"crashed", "timeout"});
-  CHECK(resumed.repeated.at("a") == "--retry timeout");
-}
-
-TEST_CASE("exactly the disturbed cells are repeated on demand", "[resume]") {
-  const auto round = [](int index, bool disturbed) {
-    Json timing = {{"median_seconds", 0.01}, {"samples_seconds", {0.01}}};
-    if (disturbed) timing["disturbed"] = true;
-    const Json record = {
-        {"round", index}, {"status", "ok"}, {"measured", {{"timing", {{"forward", timing}}}}}};
-    return record.get<attnbench::result::RoundRecord>();
-  };
+  CHECK(resumed_records(journal_of("timeout"), {"a"}, usual(), {"crashed", "timeout"})
+            .repeated.at("a") == "--retry timeout");
   JournalContents journal = journal_of("ok");
-  journal.rounds["a"] = {round(0, true), round(1, true), round(2, false)};
-  journal.rounds["b"] = {round(0, false), round(1, true), round(2, false)};
+  const auto set_rounds = [&](const char* id, const std::vector<bool>& disturbed) {
+    auto& rounds = journal.rounds[id];
+    rounds.resize(disturbed.size());
+    for (std::size_t i = 0; i < disturbed.size(); ++i) {
+      rounds[i].round = static_cast<int>(i);
+      rounds[i].status = attnbench::result::Status::ok;
+      rounds[i].measured.timing["forward"].median_seconds = 0.01;
+      rounds[i].measured.timing["forward"].disturbed = disturbed[i];
+    }
+  };
+  set_rounds("a", {true, true, false});
+  set_rounds("b", {false, true, false});
   const Resumed resumed = resumed_records(journal, {"a", "b"}, usual(), {"disturbed"});
   CHECK(resumed.repeated == std::map<std::string, std::string>{{"a", "--retry disturbed"}});
   CHECK(resumed.records.count("b") == 1);

@@ -26,7 +26,8 @@ Forecast of_bytes(double bytes) {
   return forecast;
 }
 
-Forecast failed(Status status, const std::string& reason) {
+/// One that is not supported or, with a status, could not be made.
+Forecast refused(const std::string& reason, std::optional<Status> status = {}) {
   Forecast forecast;
   forecast.supported = false;
   forecast.status = status;
@@ -36,60 +37,41 @@ Forecast failed(Status status, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("a cell that is supported and fits is run", "[planning]") {
+TEST_CASE("a cell that is supported and fits is run; another is settled with the reason",
+          "[planning]") {
   CHECK(plan_one(of_bytes(100), 100).runs());
   CHECK(plan_one({}, 100).runs());
   CHECK(plan_one(of_bytes(1e15), 0).runs());
-}
-
-TEST_CASE("a training has one round, whatever the run has", "[planning]") {
+  CHECK(plan_one({}).rounds(5) == 5);
   Forecast training;
   training.once = true;
   CHECK(plan_one(training).rounds(5) == 1);
   CHECK_FALSE(plan_one(training).is_timed());
-  CHECK(plan_one({}).rounds(5) == 5);
-}
 
-TEST_CASE("an unsupported cell carries the reason", "[planning]") {
-  Forecast forecast;
-  forecast.supported = false;
-  forecast.reason = "causal is undefined";
-  CHECK(to_json(*plan_one(forecast).settled) ==
+  CHECK(to_json(*plan_one(refused("causal is undefined")).settled) ==
         Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});
-}
-
-TEST_CASE("a cell that will not fit in memory is skipped with the reason", "[planning]") {
+  CHECK(to_json(*plan_one(refused("supports() threw", Status::error)).settled) ==
+        Json{{"status", "error"}, {"reason", "supports() threw"}});
+  Forecast crashed = refused("signal 11", Status::crashed);
+  crashed.detail = "log";
+  CHECK(plan_one(crashed).settled->status == Status::crashed);
+  CHECK(plan_one(crashed).settled->detail == "log");
   const double gibibyte = 1 << 30;
-  const Planned planned = plan_one(of_bytes(34 * gibibyte), std::int64_t{20} << 30);
-  REQUIRE(planned.settled);
-  CHECK(planned.settled->status == Status::skipped);
-  CHECK_THAT(planned.settled->reason, Contains("predicted 34.0 GiB is over the limit of 20.0 GiB"));
-  CHECK_THAT(planned.settled->reason, Contains("--memory-limit"));
-}
-
-TEST_CASE("a forecast that crashed settles its cell only", "[planning]") {
-  Forecast forecast = failed(Status::crashed, "signal 11");
-  forecast.detail = "log";
-  const Planned planned = plan_one(forecast);
-  REQUIRE(planned.settled);
-  CHECK(planned.settled->status == Status::crashed);
-  CHECK(planned.settled->detail == "log");
-}
-
-TEST_CASE("a mechanism that throws while it is asked costs its cell only", "[planning]") {
-  const Planned planned = plan_one(failed(Status::error, "supports() threw"));
-  REQUIRE_FALSE(planned.runs());
-  CHECK(to_json(*planned.settled) == Json{{"status", "error"}, {"reason", "supports() threw"}});
+  const Planned large = plan_one(of_bytes(34 * gibibyte), std::int64_t{20} << 30);
+  REQUIRE(large.settled);
+  CHECK(large.settled->status == Status::skipped);
+  CHECK_THAT(large.settled->reason, Contains("predicted 34.0 GiB is over the limit of 20.0 GiB") &&
+                                        Contains("--memory-limit"));
 }
 
 TEST_CASE("a cell that makes no sense stops everything, each sentence told once", "[planning]") {
-  Forecast nonsense = failed(Status::error, "heads: 3 of 64");
+  Forecast nonsense = refused("heads: 3 of 64", Status::error);
   nonsense.refused = true;
   std::string message;
   try {
     plan_cells({one_cell(), one_cell()}, {nonsense, nonsense}, [](const Cell&) { return 0; });
-  } catch (const CellsRefused& refused) {
-    message = refused.what();
+  } catch (const CellsRefused& refusal) {
+    message = refusal.what();
   }
   CHECK(message == "latte, scan: heads: 3 of 64");
 }

@@ -39,15 +39,12 @@ TEST_CASE("the identity is what numbers hold under: rounds and limits are no par
   CHECK(identity.devices.empty());
   CHECK_FALSE(identity.blas_core);
   CHECK_FALSE(identity == Conditions(settings_with(1)).identity());
-}
-
-TEST_CASE("the processor has no card of its own, and an unknown device is refused",
-          "[conditions]") {
-  Conditions conditions(settings_with(1));
-  conditions.add_device("cpu");
-  CHECK(conditions.card().devices.empty());
-  CHECK(conditions.identity().devices.empty());
-  CHECK_THROWS_AS(conditions.add_device("abacus"), EnvironmentFailure);
+  // The processor has no card of its own, and an unknown device is refused.
+  Conditions named(settings_with(1));
+  named.add_device("cpu");
+  CHECK(named.card().devices.empty());
+  CHECK(named.identity().devices.empty());
+  CHECK_THROWS_AS(named.add_device("abacus"), EnvironmentFailure);
 }
 
 TEST_CASE("cells may take most of the free memory, or what the user says", "[conditions]") {

@@ -1,37 +1,15 @@
 #include "harness/run/supervise/measurer.hpp"
 
-#include <sys/stat.h>
-
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/fake_worker.hpp"
 
 using namespace attnbench;
 using namespace attnbench::run;
 using Catch::Matchers::Contains;
+using test::FakeWorker;
 
 namespace {
-
-/// A worker made of shell: `script` runs after the greeting, with the conversation on descriptor 8.
-class FakeWorker {
- public:
-  explicit FakeWorker(const std::string& script) {
-    const auto program = folder_ / "worker";
-    attnbench::test::write_file(program,
-                                "#!/bin/bash\nexec 8<&$2\nread -r line <&8\n"
-                                "echo '{\"type\":\"hello\",\"protocol\":1,\"pid\":1,\"plugins\":[],"
-                                "\"stamp\":{\"attnbench\":\"\",\"abi\":1,\"torch\":\"\","
-                                "\"compiler\":\"\"}}' >&8\n" +
-                                    script);
-    chmod(program.c_str(), 0755);
-    options.program = program;
-    options.log = folder_ / "log";
-  }
-  WorkerOptions options;
-
- private:
-  attnbench::test::TemporaryFolder folder_;
-};
 
 std::string answers(const std::string& record) {
   return "while read -r line <&8; do echo '" + record + "' >&8; done\n";
@@ -58,7 +36,7 @@ protocol::Run request(double seconds = 30) {
 
 /// What the record of a round says, with a worker that does as `script` says.
 Json measured(const std::string& script) {
-  const FakeWorker worker(script);
+  const FakeWorker worker(test::greeting + script);
   Measurer measurer(worker.options, {[] { return 0; }});
   measurer.start(Waiting::active);
   return measurer.measure(planned(), request()).value();
@@ -91,6 +69,7 @@ TEST_CASE("an answer that is no record of the round costs the round", "[measurer
 
 TEST_CASE("a worker that dies or refuses costs the round, and is started again", "[measurer]") {
   const FakeWorker worker(
+      test::greeting +
       "read -r line <&8; [ -e $0.died ] || { touch $0.died; exit 7; }\n"
       "echo '{\"type\":\"error\",\"message\":\"not that\"}' >&8; read -r line <&8\n");
   Measurer measurer(worker.options, {[] { return 0; }});
@@ -105,7 +84,7 @@ TEST_CASE("a worker that dies or refuses costs the round, and is started again",
 }
 
 TEST_CASE("a worker that is silent past the limit is killed", "[measurer]") {
-  const FakeWorker worker("sleep 60\n");
+  const FakeWorker worker(test::greeting + "sleep 60\n");
   Measurer measurer(worker.options, {[] { return 0; }});
   measurer.start(Waiting::active);
   const Json record = measurer.measure(planned(), request(-4.8)).value();  // and 5 s of grace
@@ -113,9 +92,9 @@ TEST_CASE("a worker that is silent past the limit is killed", "[measurer]") {
 }
 
 TEST_CASE("an interrupt is sent to the worker, which may still stop by itself", "[measurer]") {
-  const FakeWorker worker(
-      "read -r line <&8; read -r line <&8; echo \"$line\" > $0.told\n"
-      "echo '{\"type\":\"cancelled\",\"cell\":\"a\"}' >&8; read -r line <&8\n");
+  const FakeWorker worker(test::greeting +
+                          "read -r line <&8; read -r line <&8; echo \"$line\" > $0.told\n"
+                          "echo '{\"type\":\"cancelled\",\"cell\":\"a\"}' >&8; read -r line <&8\n");
   int interrupts = 0;
   int cancelled = 0;
   MeasurerHooks hooks;
@@ -126,12 +105,11 @@ TEST_CASE("an interrupt is sent to the worker, which may still stop by itself", 
   interrupts = 1;
   CHECK_FALSE(measurer.measure(planned(), request()));
   CHECK(cancelled == 1);
-  CHECK_THAT(attnbench::test::read_file(worker.options.program.string() + ".told"),
-             Contains("cancel"));
+  CHECK_THAT(worker.beside(".told"), Contains("cancel"));
 }
 
 TEST_CASE("a second interrupt, or another lane's failure, ends the measurement", "[measurer]") {
-  const FakeWorker worker("sleep 60\n");
+  const FakeWorker worker(test::greeting + "sleep 60\n");
   int interrupts = 0;
   bool abandoned = false;
   MeasurerHooks hooks;
@@ -150,7 +128,7 @@ TEST_CASE("a second interrupt, or another lane's failure, ends the measurement",
 
 TEST_CASE("a probe has an answer of its schema, or a reason", "[measurer]") {
   const auto probed = [](const std::string& answer) {
-    const FakeWorker worker(answers(answer));
+    const FakeWorker worker(test::greeting + answers(answer));
     Measurer measurer(worker.options, {[] { return 0; }});
     measurer.start(Waiting::active);
     protocol::Probe probe;

@@ -1,41 +1,55 @@
 #include "harness/run/supervise/progress.hpp"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
+using attnbench::result::RoundRecord;
+using attnbench::result::Status;
 using Catch::Matchers::Contains;
 
 namespace {
 
-const Json ok = {{"status", "ok"},
-                 {"measured", {{"timing", {{"forward", {{"median_seconds", 0.0123}}}}}}}};
-const Json crashed = {{"status", "crashed"}, {"reason", "signal 11"}};
+RoundRecord ok_round(bool disturbed = false) {
+  RoundRecord round;
+  round.status = Status::ok;
+  round.measured.timing["forward"].median_seconds = 0.0123;
+  round.measured.timing["forward"].disturbed = disturbed;
+  return round;
+}
 
-/// What two cells in two rounds, the second crashing at once, leave on a stream that is a file.
-std::string written(ProgressStyle style) {
+/// What `tell` leaves on a stream that is a file, of a run of four rounds.
+std::string written(ProgressStyle style, const std::function<void(Progress&)>& tell,
+                    double silent_seconds = 60) {
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* stream = open_memstream(&text, &size);
   {
-    Progress progress(style, 4, stream);
-    progress.begin("a", "latte length=8", 0);
-    progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 1}});
-    progress.end(ok.get<attnbench::result::RoundRecord>());
-    progress.begin("b", "softmax length=8", 0);
-    progress.end(crashed.get<attnbench::result::RoundRecord>(), 1);
-    progress.say("a note");
-    progress.begin("a", "latte length=8", 1);
-    progress.end(ok.get<attnbench::result::RoundRecord>());
+    Progress progress(style, 4, stream, silent_seconds);
+    tell(progress);
   }
   std::fclose(stream);
   const std::string out(text, size);
   std::free(text);
   return out;
+}
+
+/// Two cells in two rounds, the second crashing at once.
+void two_cells(Progress& progress) {
+  progress.begin("a", "latte length=8", 0);
+  progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 1}});
+  progress.end(ok_round());
+  progress.begin("b", "softmax length=8", 0);
+  RoundRecord crashed;
+  crashed.status = Status::crashed;
+  crashed.reason = "signal 11";
+  progress.end(crashed, 1);
+  progress.say("a note");
+  progress.begin("a", "latte length=8", 1);
+  progress.end(ok_round());
 }
 
 }  // namespace
@@ -49,15 +63,27 @@ TEST_CASE("a rate has the unit in which it is more than a fraction", "[progress]
 
 TEST_CASE("plain progress is lines: a cell's first round, and all that is not well", "[progress]") {
   for (const ProgressStyle style : {ProgressStyle::plain, ProgressStyle::automatic}) {
-    CHECK(written(style) ==
+    CHECK(written(style, two_cells) ==
           "[1/4] latte length=8  forward 12.3 ms\n"
           "[2/3] softmax length=8  crashed: signal 11\n"
           "a note\n");
   }
+  // It is not silent for long.
+  const auto slow = [](Progress& progress) {
+    progress.begin("a", "latte length=8", 1);
+    progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 42}});
+    progress.event({{"type", "progress"}, {"what", "epoch"}, {"done", 1}, {"total", 4}});
+    progress.show("waiting for a quiet machine");
+    progress.end(ok_round());
+  };
+  CHECK(written(ProgressStyle::plain, slow, 1000).empty());
+  CHECK_THAT(written(ProgressStyle::plain, slow, 0),
+             Contains("[1/4] latte length=8  0:42\n") && Contains("epoch 25 %\n") &&
+                 Contains("waiting for a quiet machine") && Contains("round 2 done"));
 }
 
 TEST_CASE("progress in JSON is one object a line", "[progress]") {
-  std::istringstream lines(written(ProgressStyle::json));
+  std::istringstream lines(written(ProgressStyle::json, two_cells));
   std::vector<Json> messages;
   for (std::string line; std::getline(lines, line);) messages.push_back(Json::parse(line));
   REQUIRE(messages.size() == 8);
@@ -67,60 +93,22 @@ TEST_CASE("progress in JSON is one object a line", "[progress]") {
   CHECK(messages[4].at("total") == 3);
   CHECK(messages[5].at("text") == "a note");
   CHECK(messages[7].at("done") == 3);
-}
-
-TEST_CASE("styles are words", "[progress]") {
   CHECK(progress_style_from("auto") == ProgressStyle::automatic);
   CHECK_THROWS_AS(progress_style_from("loud"), attnbench::UsageFailure);
 }
 
 TEST_CASE("a disturbed round says so, once for each cell", "[progress]") {
-  Json disturbed = ok;
-  disturbed["measured"]["timing"]["forward"]["disturbed"] = true;
-  const auto told = [&](ProgressStyle style) {
-    char* text = nullptr;
-    std::size_t size = 0;
-    std::FILE* stream = open_memstream(&text, &size);
-    {
-      Progress progress(style, 3, stream);
-      for (const Json& record : {ok, disturbed, disturbed}) {
-        progress.begin("a", "latte length=8", 0);
-        progress.end(record.get<attnbench::result::RoundRecord>());
-      }
+  const auto three_rounds = [](Progress& progress) {
+    for (const bool disturbed : {false, true, true}) {
+      progress.begin("a", "latte length=8", 0);
+      progress.end(ok_round(disturbed));
     }
-    std::fclose(stream);
-    const std::string out(text, size);
-    std::free(text);
-    return out;
   };
-  CHECK_THAT(told(ProgressStyle::plain),
-             Contains("[1/3] latte length=8  forward 12.3 ms\n") &&
-                 Contains("[2/3] latte length=8  forward 12.3 ms, disturbed: other processes took "
-                          "the CPU\n"));
-  CHECK_THAT(told(ProgressStyle::json), Contains("\"disturbed\":true"));
-}
-
-TEST_CASE("plain progress is not silent for long", "[progress]") {
-  for (const double silent : {0.0, 1000.0}) {
-    char* text = nullptr;
-    std::size_t size = 0;
-    std::FILE* stream = open_memstream(&text, &size);
-    {
-      Progress progress(ProgressStyle::plain, 4, stream, silent);
-      progress.begin("a", "latte length=8", 1);
-      progress.event({{"type", "heartbeat"}, {"elapsed_seconds", 42}});
-      progress.event({{"type", "progress"}, {"what", "epoch"}, {"done", 1}, {"total", 4}});
-      progress.show("waiting for a quiet machine");
-      progress.end(ok);
-    }
-    std::fclose(stream);
-    const std::string out(text, size);
-    std::free(text);
-    if (silent > 0) {
-      CHECK(out.empty());
-      continue;
-    }
-    CHECK_THAT(out, Contains("[1/4] latte length=8  0:42\n") && Contains("epoch 25 %\n") &&
-                        Contains("waiting for a quiet machine") && Contains("round 2 done"));
-  }
+  const std::string text = written(ProgressStyle::plain, three_rounds);
+  const std::string words =
+      "latte length=8  forward 12.3 ms, disturbed: other processes took the "
+      "CPU\n";
+  CHECK_THAT(text,
+             Contains("[1/4] latte length=8  forward 12.3 ms\n") && Contains("[2/4] " + words));
+  CHECK_THAT(written(ProgressStyle::json, three_rounds), Contains("\"disturbed\":true"));
 }

@@ -25,6 +25,10 @@ struct Stage {
   std::string said;
   std::string shown;
 
+  /// Of a machine of two CPUs, for two threads.
+  Quiet wait(const Neighbours& now, double most, int cpus = 2) {
+    return wait_for_quiet(surroundings(), now, 2, cpus, most);
+  }
   QuietSurroundings surroundings() {
     QuietSurroundings given;
     given.watch = [this](double seconds) {
@@ -44,61 +48,51 @@ struct Stage {
 
 TEST_CASE("on a quiet machine there is no message and no wait", "[quiet]") {
   Stage stage;
-  const Quiet quiet = wait_for_quiet(stage.surroundings(), calm, 2, 2, INFINITY);
+  CHECK(stage.wait(calm, INFINITY).waited_seconds == 0);
   CHECK(stage.said.empty());
   CHECK(stage.looks == 0);
-  CHECK(quiet.waited_seconds == 0);
+  // Nor a wait where there are enough free CPUs.
+  stage.wait(busy, INFINITY, 64);
+  CHECK_THAT(stage.said, Contains("There is room for the 2 threads"));
+  CHECK(stage.looks == 0);
 }
 
 TEST_CASE("busy processes are named, with their effect on times", "[quiet]") {
   Stage stage;
-  const Quiet quiet = wait_for_quiet(stage.surroundings(), busy, 2, 2, 0);
-  CHECK_THAT(stage.said, Contains("1.9 of 2 CPUs busy: cc1plus (4711) 100 %, ninja (812) 90 %"));
-  CHECK_THAT(stage.said, Contains("times come out too long"));
-  CHECK_THAT(stage.said, Contains("--wait SECONDS"));
-  CHECK(stage.looks == 0);
-  CHECK(quiet.waited_seconds == 0);
-}
-
-TEST_CASE("with enough free CPUs for the threads there is no wait", "[quiet]") {
-  Stage stage;
-  wait_for_quiet(stage.surroundings(), busy, 2, 64, INFINITY);
-  CHECK_THAT(stage.said, Contains("There is room for the 2 threads"));
+  CHECK(stage.wait(busy, 0).waited_seconds == 0);
+  CHECK_THAT(stage.said, Contains("1.9 of 2 CPUs busy: cc1plus (4711) 100 %, ninja (812) 90 %") &&
+                             Contains("times come out too long") && Contains("--wait SECONDS"));
   CHECK(stage.looks == 0);
 }
 
 TEST_CASE("a run goes on once two looks in a row find the machine quiet", "[quiet]") {
   Stage stage;
   stage.seen = {busy, calm, busy, calm, calm};
-  const Quiet quiet = wait_for_quiet(stage.surroundings(), busy, 2, 2, INFINITY);
+  const Quiet quiet = stage.wait(busy, INFINITY);
   CHECK(stage.looks == 5);
   CHECK(quiet.waited_seconds == Approx(2.5));
   CHECK(quiet.neighbours.cpus == calm.cpus);
-  CHECK_THAT(stage.said, Contains("Waiting for quiet. Enter continues"));
-  CHECK_THAT(stage.said, Contains("Quiet after"));
+  CHECK_THAT(stage.said, Contains("Waiting for quiet. Enter continues") && Contains("Quiet after"));
   CHECK_THAT(stage.shown, Contains("waiting for quiet"));
 }
 
-TEST_CASE("a run that waited as long as it may goes on and says so", "[quiet]") {
+TEST_CASE("a run that waited as long as it may, or is told to, goes on and says so", "[quiet]") {
   Stage stage;
   stage.seen = {busy};
-  const Quiet quiet = wait_for_quiet(stage.surroundings(), busy, 2, 2, 3);
+  const Quiet quiet = stage.wait(busy, 3);
   CHECK(quiet.waited_seconds == Approx(3));
   CHECK(quiet.neighbours.cpus == busy.cpus);
-  CHECK_THAT(stage.said, Contains("at most 3 s"));
-  CHECK_THAT(stage.said, Contains("Not quiet after 3 s: going on. Other processes keep 1.9"));
-}
-
-TEST_CASE("Enter and Ctrl-C end the waiting", "[quiet]") {
+  CHECK_THAT(stage.said, Contains("at most 3 s") &&
+                             Contains("Not quiet after 3 s: going on. Other processes keep 1.9"));
   Stage told;
   told.seen = {busy};
   told.enter_at = 102;
-  CHECK(wait_for_quiet(told.surroundings(), busy, 2, 2, INFINITY).waited_seconds == Approx(2));
+  CHECK(told.wait(busy, INFINITY).waited_seconds == Approx(2));
   CHECK_THAT(told.said, Contains("Going on, told to"));
   Stage stopped;
   stopped.seen = {busy};
   stopped.stopped_at = 101;
-  CHECK(wait_for_quiet(stopped.surroundings(), busy, 2, 2, INFINITY).waited_seconds == Approx(1));
+  CHECK(stopped.wait(busy, INFINITY).waited_seconds == Approx(1));
 }
 
 TEST_CASE("on a terminal a run waits unless told how long, elsewhere only if told", "[quiet]") {

@@ -1,42 +1,19 @@
 #include "harness/run/worker/worker_client.hpp"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 #include <chrono>
 
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/fake_worker.hpp"
 
 using namespace attnbench::run;
 
-namespace {
-
-/// A worker made of shell: `script` runs with the conversation on descriptor 8.
-class FakeWorker {
- public:
-  explicit FakeWorker(const std::string& script) {
-    const auto program = folder_ / "worker";
-    attnbench::test::write_file(program, "#!/bin/bash\nexec 8<&$2\n" + script);
-    chmod(program.c_str(), 0755);
-    options.program = program;
-    options.log = folder_ / "log";
-  }
-  WorkerOptions options;
-  std::string log() const { return attnbench::test::read_file(options.log); }
-
- private:
-  attnbench::test::TemporaryFolder folder_;
-};
-
-const std::string greet =
-    "read -r line <&8; echo '{\"type\":\"hello\",\"protocol\":1,\"pid\":1,\"plugins\":[],"
-    "\"stamp\":{\"attnbench\":\"\",\"abi\":1,\"torch\":\"\",\"compiler\":\"\"}}' >&8\n";
-
-}  // namespace
+using attnbench::test::FakeWorker;
+using attnbench::test::greeting;
 
 TEST_CASE("a worker answers, with events in between", "[worker_client]") {
-  FakeWorker worker(greet +
+  FakeWorker worker(greeting +
                     "echo noise; read -r line <&8\n"
                     "echo '{\"type\":\"heartbeat\",\"elapsed_seconds\":1}' >&8\n"
                     "echo '{\"type\":\"record\",\"status\":\"ok\"}' >&8; read -r line <&8\n");
@@ -52,14 +29,14 @@ TEST_CASE("a worker answers, with events in between", "[worker_client]") {
 TEST_CASE("a worker that dies, one that refuses and one that is silent give different errors",
           "[worker_client]") {
   {
-    FakeWorker worker(greet + "read -r line <&8; kill -9 $$\n");
+    FakeWorker worker(greeting + "read -r line <&8; kill -9 $$\n");
     WorkerClient client(worker.options);
     CHECK_THROWS_WITH(client.request({{"type", "run"}}, {}, 10),
                       "the worker was killed by signal 9 (SIGKILL)");
     CHECK_FALSE(client.running());
   }
   {
-    FakeWorker worker(greet +
+    FakeWorker worker(greeting +
                       "read -r line <&8; echo '{\"type\":\"error\",\"message\":\"no\"}' >&8; "
                       "read -r line <&8\n");
     WorkerClient client(worker.options);
@@ -67,7 +44,7 @@ TEST_CASE("a worker that dies, one that refuses and one that is silent give diff
     CHECK(client.running());
   }
   {
-    FakeWorker worker(greet +
+    FakeWorker worker(greeting +
                       "read -r line <&8\n"
                       "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.05; "
                       "echo '{\"type\":\"heartbeat\"}' >&8; done; sleep 60\n");
@@ -79,7 +56,7 @@ TEST_CASE("a worker that dies, one that refuses and one that is silent give diff
 }
 
 TEST_CASE("a worker that died is started again by the next request", "[worker_client]") {
-  FakeWorker worker(greet +
+  FakeWorker worker(greeting +
                     "read -r line <&8; [ \"$(date +%s)\" ] && [ ! -e $0.died ] && "
                     "touch $0.died && exit 7\n"
                     "echo '{\"type\":\"plan\"}' >&8; read -r line <&8\n");
@@ -91,7 +68,7 @@ TEST_CASE("a worker that died is started again by the next request", "[worker_cl
 
 TEST_CASE("a worker that is killed while it starts is tried a second time", "[worker_client]") {
   using Catch::Matchers::Contains;
-  FakeWorker once("[ -e $0.died ] || { touch $0.died; kill -9 $$; }\n" + greet +
+  FakeWorker once("[ -e $0.died ] || { touch $0.died; kill -9 $$; }\n" + greeting +
                   "read -r line <&8\n");
   WorkerClient(once.options).start();
   FakeWorker always("echo again >&2; kill -9 $$\n");
@@ -101,21 +78,21 @@ TEST_CASE("a worker that is killed while it starts is tried a second time", "[wo
 
 TEST_CASE("a worker's end is seen though what it left behind holds the connection",
           "[worker_client]") {
-  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; read -r line <&8; exit 7\n");
+  FakeWorker worker(greeting + "setsid sleep 60 & echo $! > $0.left; read -r line <&8; exit 7\n");
   WorkerClient client(worker.options);
   const auto begin = std::chrono::steady_clock::now();
   CHECK_THROWS_WITH(client.request({{"type", "run"}}), "the worker ended with exit code 7");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
-  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  const int left = std::stoi(worker.beside(".left"));
   CHECK(::kill(left, 0) != 0);
 }
 
 TEST_CASE("a worker that was stopped is killed with what it started", "[worker_client]") {
-  FakeWorker worker(greet + "setsid sleep 60 & echo $! > $0.left; kill -STOP $$; sleep 60\n");
+  FakeWorker worker(greeting + "setsid sleep 60 & echo $! > $0.left; kill -STOP $$; sleep 60\n");
   WorkerClient client(worker.options);
   CHECK_THROWS_AS(client.request({{"type", "run"}}, {}, 0.5), WorkerSilent);
   client.kill();
-  const int left = std::stoi(attnbench::test::read_file(worker.options.program.string() + ".left"));
+  const int left = std::stoi(worker.beside(".left"));
   CHECK(::kill(left, 0) != 0);
 }
 
@@ -136,7 +113,7 @@ TEST_CASE("a worker that cannot be used is the environment's failure", "[worker_
 TEST_CASE("OpenBLAS's variables are kept from the worker unless asked for", "[worker_client]") {
   setenv("OPENBLAS_CORETYPE", "Haswell", 1);
   const std::string script =
-      greet +
+      greeting +
       "read -r line <&8\n"
       "echo \"{\\\"type\\\":\\\"probe\\\",\\\"core\\\":\\\"$OPENBLAS_CORETYPE\\\"}\" >&8; read -r "
       "l <&8\n";
