@@ -69,7 +69,7 @@ int run_program(int argc, char** argv) {
   const attnbench::result::PrintableOutput out(std::cout);
   const attnbench::result::PrintableOutput complaints(std::cerr);
   CommandLine line("Attention mechanisms measured for speed, memory and learning quality.",
-                   version_text, exit_codes);
+                   version_text, exit_codes());
   for (const auto add :
        {add_run,     add_report,   add_check,  add_apply,    add_data,    add_generate,
         add_plan,    add_validate, add_list,   add_describe, add_compare, add_ab,
@@ -77,7 +77,7 @@ int run_program(int argc, char** argv) {
         add_figures, add_schema,   add_doctor, add_new}) {
     add(line);
   }
-  line.footer(std::string(examples) + exit_codes);
+  line.footer(examples + exit_codes());
   try {
     expect_utf8(argc, argv);
     return line.run(argc, argv);

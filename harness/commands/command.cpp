@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <iomanip>
 #include <iostream>
 #include <list>
 #include <sstream>
@@ -193,6 +194,15 @@ int CommandLine::run(int argc, char** argv) {
     return end_with(state_->app, error);
   }
   return state_->chosen();
+}
+
+std::string exit_codes() {
+  std::ostringstream text;
+  text << "Exit codes:";
+  for (const ExitMeaning& one : exit_meanings) {
+    text << "\n  " << std::setw(3) << static_cast<int>(one.code) << "  " << one.meaning;
+  }
+  return text.str();
 }
 
 }  // namespace attnbench::commands

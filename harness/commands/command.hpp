@@ -99,10 +99,7 @@ class CommandLine {
 };
 
 /// The end of every help, unless a command has its own exit codes.
-constexpr const char* exit_codes =
-    "Exit codes: 0 done, 1 a check failed or a cell is wrong, 2 bad usage or suite, 3 the machine\n"
-    "cannot do it, 4 the measurement cannot tell, 5 cells crashed or named by --fail-on, 130\n"
-    "interrupted.";
+std::string exit_codes();
 
 /// What --version prints: version, commit, LibTorch and BLAS; what is not known, with the reason.
 std::string version_text();

@@ -1,5 +1,5 @@
-// attnbench figures [PAPER | FIGURE | SUITE]…: the index of the papers' figures, the runs behind
-// them, and what is written from it.
+// attnbench figures [PAPER | FIGURE | SUITE]…: the index of the papers' figures, and the runs
+// behind them.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -12,17 +12,14 @@
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
-#include "harness/commands/planned.hpp"
 #include "harness/commands/recall.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/gallery/index.hpp"
-#include "harness/gallery/markdown.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/planning.hpp"
 #include "harness/run/supervise/supervisor.hpp"
-#include "reports/report.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -40,9 +37,6 @@ struct FiguresArguments {
   bool json = false;
   bool run = false;
   bool again = false;
-  bool draw = false;
-  bool estimate = false;
-  bool readme = false;
 
   fs::path runs() const { return measure.out.empty() ? "runs/figures" : measure.out; }
 };
@@ -70,8 +64,8 @@ void print_index(const gallery::Index& index, const std::vector<const suite::Pap
     if (!figures.empty()) std::cout << "\n";
     print_columns(std::cout, others, "", width);
   }
-  if (!index.estimates.machine.empty()) {
-    std::cout << "\"about\" is an estimate, for " << index.estimates.machine << "\n";
+  if (!index.estimated_on.empty()) {
+    std::cout << "\"about\" is an estimate, for " << index.estimated_on << "\n";
   }
   for (const IndexedSuite* suite : suites) {
     if (suite->state_reason.empty()) continue;
@@ -175,94 +169,6 @@ ExitCode run_figures(FiguresArguments& arguments, const gallery::Index& index,
   return worst;
 }
 
-/// Draws the pictures of one suite from its stored result.
-void draw_figure(const FiguresArguments& arguments, const gallery::Index& index,
-                 const IndexedSuite& suite) {
-  reports::ReportOptions options;
-  options.out = arguments.runs() / "drawn" / suite.name;
-  options.formats = {"svg"};
-  const reports::Report report = reports::write_report({suite.stored->file}, options);
-  for (const std::string& message : report.messages) {
-    std::cerr << suite.name << ": " << result::bounded_message(message) << "\n";
-  }
-  for (const suite::Picture& picture : suite::gallery_pictures()) {
-    if (picture.suite != suite.name) continue;
-    const fs::path drawn = options.out / "figures" / (picture.figure + ".svg");
-    std::error_code ignored;
-    if (!fs::exists(drawn, ignored)) {
-      throw EnvironmentFailure(suite.name + ": no picture " + picture.file +
-                               ".svg: " + drawn.string() + " was not drawn");
-    }
-    const fs::path kept = index.gallery / (picture.file + ".svg");
-    result::write_atomically(kept, result::read_file(drawn, "a picture", 4 * result::mebibyte));
-    std::cout << kept.string() << "\n";
-  }
-}
-
-ExitCode draw_figures(const FiguresArguments& arguments, const gallery::Index& index,
-                      const std::vector<const IndexedSuite*>& suites) {
-  ExitCode worst = ExitCode::done;
-  for (const IndexedSuite* suite : suites) {
-    if (!suite->stored) continue;
-    if (suite->state == State::stale) {
-      std::cerr << suite->name << ": drawn from a stale result: " << suite->state_reason << "\n";
-    }
-    try {
-      draw_figure(arguments, index, *suite);
-    } catch (const Failure& failure) {
-      std::cerr << "attnbench: " << result::bounded_message(failure.what()) << "\n";
-      worst = failure.code();
-    }
-  }
-  return worst;
-}
-
-gallery::Estimate estimate_of(const FiguresArguments& arguments, const IndexedSuite& suite,
-                              const std::string& profile, const suite::Catalogue& catalogue,
-                              const run::Pace& pace) {
-  suite::Choices choices;
-  choices.profile = profile;
-  SuiteArguments own = arguments.suites;
-  const suite::Document document = load_suite(suite.file.string(), own);
-  const bool has_modules = own.plugins != arguments.suites.plugins;
-  const Totals totals =
-      planned_suite(document, has_modules ? catalogue_with(own.plugins) : catalogue, choices,
-                    own.plugins, pace)
-          .of_all();
-  return {totals.seconds, totals.peak_bytes, static_cast<int>(totals.cells)};
-}
-
-/// Of all suites, whatever was selected, at the rates that `plan` assumes of a machine where
-/// nothing was run yet: the same wherever they are written.
-void write_all_estimates(const FiguresArguments& arguments, const gallery::Index& index) {
-  const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
-  const run::Pace pace;
-  gallery::Estimates estimates;
-  estimates.machine = "an assumed machine of " +
-                      result::human_count(pace.machine().flops_per_second) + "FLOP/s and " +
-                      result::human_count(pace.machine().bytes_per_second) + "B/s";
-  for (const IndexedSuite& suite : index.all) {
-    const auto& profiles = suite.profiles;
-    const auto has = [&](const char* name) {
-      return std::find(profiles.begin(), profiles.end(), name) != profiles.end();
-    };
-    const auto estimated = [&](const std::string& profile) {
-      return estimate_of(arguments, suite, profile, catalogue, pace);
-    };
-    if (has("quick")) estimates.quick[suite.name] = estimated("quick");
-    estimates.full[suite.name] = estimated(has("paper") ? "paper" : "");
-  }
-  gallery::write_estimates(index.suites, estimates);
-}
-
-void write_readmes(const gallery::Index& index) {
-  for (const gallery::Readme& readme : gallery::readmes(index)) {
-    const bool same = readme.present == readme.wanted;
-    if (!same) result::write_atomically(readme.file, readme.wanted);
-    std::cout << readme.file.string() << (same ? ": as it was\n" : ": written\n");
-  }
-}
-
 fs::path gallery_folder(const FiguresArguments& arguments, const fs::path& suites) {
   if (!arguments.gallery.empty()) return fs::absolute(arguments.gallery);
   return suites.parent_path() / "reports" / "gallery";
@@ -290,21 +196,11 @@ int figures(FiguresArguments& arguments) {
     if (code == ExitCode::interrupted) return static_cast<int>(code);
     index = gallery::read_index(suites, folder);
   }
-  if (arguments.draw) {
-    const ExitCode drawn = draw_figures(arguments, index, select(index, words));
-    if (code == ExitCode::done) code = drawn;
-  }
-  if (arguments.estimate) {
-    write_all_estimates(arguments, index);
-    index = gallery::read_index(suites, folder);
-  }
-  if (arguments.readme) write_readmes(index);
-  const bool shows = !arguments.run && !arguments.draw && !arguments.estimate && !arguments.readme;
   const auto figures = select_figures(index, words);
   const auto chosen = select(index, words);
   if (arguments.json) {
     std::cout << gallery::as_json(index, figures, chosen).dump(2) << "\n";
-  } else if (shows) {
+  } else if (!arguments.run) {
     print_index(index, figures, chosen);
   }
   return static_cast<int>(code);
@@ -313,7 +209,7 @@ int figures(FiguresArguments& arguments) {
 }  // namespace
 
 void add_figures(CommandLine& line) {
-  Command& command = line.add("figures", "The papers' figures: what is here, runs and pictures");
+  Command& command = line.add("figures", "The papers' figures: what is here, and runs of it");
   const auto arguments = std::make_shared<FiguresArguments>();
   add_setting_arguments(command, arguments->suites, "[PAPER | FIGURE | SUITE]…");
   add_measure_arguments(command, arguments->measure);
@@ -328,10 +224,6 @@ void add_figures(CommandLine& line) {
       .repeatable();
   command.option("--jobs", arguments->jobs, "Trainings at a time, which share the threads")
       .within(1, 256);
-  command.flag("--draw", arguments->draw, "Draw the gallery from the stored results");
-  command.flag("--estimate", arguments->estimate,
-               "Write the suites' times, as `plan` estimates them before anything was run");
-  command.flag("--readme", arguments->readme, "Write the index and the gallery into the READMEs");
   command.option("--gallery", arguments->gallery,
                  "Folder of stored results and pictures (default: reports/gallery beside suites)");
   command.footer(
@@ -339,8 +231,8 @@ void add_figures(CommandLine& line) {
       "  attnbench figures\n"
       "  attnbench figures latte_v1 --json\n"
       "  attnbench figures --run latte_v1.figure_2 lavo_table_10\n"
-      "  attnbench figures --run --draw --readme\n"
-      "--out is the folder of the runs, runs/figures by default.");
+      "--out is the folder of the runs, runs/figures by default. docs/blocks.py of the repository "
+      "draws\nthe pictures of what is stored and writes the tables of the documents.");
   command.runs([arguments] { return figures(*arguments); });
 }
 

@@ -179,7 +179,7 @@ void add_run(CommandLine& line) {
   const auto arguments = std::make_shared<RunArguments>();
   add_suite_arguments(command, arguments->suites);
   add_flags(command, *arguments);
-  command.footer(std::string(examples) + exit_codes);
+  command.footer(examples + exit_codes());
   command.runs([arguments] { return run_all(*arguments); });
 }
 

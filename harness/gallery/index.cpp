@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
@@ -21,8 +22,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t most_suite_bytes = 4 * result::mebibyte;
 
-fs::path estimates_file(const fs::path& suites) { return suites / "form" / "estimates.json"; }
-
 /// Without a check against the schema, which takes longer than all else; `validate` has it.
 std::optional<IndexedSuite> suite_from(const fs::path& file) {
   IndexedSuite suite;
@@ -36,7 +35,6 @@ std::optional<IndexedSuite> suite_from(const fs::path& file) {
     suite.title = head.title;
     suite.figure = head.figure;
     suite.hash = result::hash_text(text);
-    suite.profiles = head.profiles;
   } catch (const UsageFailure&) {
     return std::nullopt;
   } catch (const Json::exception&) {
@@ -63,26 +61,32 @@ void add_stored(IndexedSuite& suite, const fs::path& gallery) {
   }
 }
 
-std::optional<Estimate> of(const std::map<std::string, Estimate>& estimates,
-                           const std::string& name) {
-  const auto found = estimates.find(name);
-  return found == estimates.end() ? std::nullopt : std::make_optional(found->second);
-}
-
-/// The file of estimates: by suite and profile.
+/// The file of estimates, which docs/blocks.py writes: by suite and profile.
 struct EstimatesFile {
   std::string machine;
   std::map<std::string, std::map<std::string, Estimate>> suites;
-
-  std::map<std::string, Estimate> of_profile(const std::string& profile) const {
-    std::map<std::string, Estimate> all;
-    for (const auto& [suite, profiles] : suites) {
-      if (const auto one = of(profiles, profile)) all[suite] = *one;
-    }
-    return all;
-  }
 };
 ATTNBENCH_JSON_READER(EstimatesFile) { JSON_AT(machine, suites); }
+
+void add_estimates(Index& index) {
+  const fs::path file = index.suites / "form" / "estimates.json";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return;
+  const Json json = result::parse_json_file(file, "estimates of the suites, in JSON");
+  EstimatesFile read;
+  try {
+    read = json.get<EstimatesFile>();
+  } catch (const UsageError& error) {
+    throw UsageFailure(file.string() + ": " + error.what() +
+                       "; `docs/blocks.py --estimate` writes it again");
+  }
+  index.estimated_on = read.machine;
+  for (IndexedSuite& suite : index.all) {
+    for (const auto& [profile, estimate] : read.suites[suite.name]) {
+      (profile == "quick" ? suite.quick : suite.full) = estimate;
+    }
+  }
+}
 
 /// Whether the word is the suite, or the figure or paper that it follows.
 bool selects(const std::string& word, const IndexedSuite& suite) {
@@ -134,6 +138,9 @@ ATTNBENCH_JSON_WRITER(IndexedSuite) {
   JSON_AT(name, title);
   json.at("quick", json_of(value.quick));
   json.at("paper", json_of(value.full));
+  json.at("words", Json{{"quick", quick_time(value)},
+                        {"paper", full_time(value)},
+                        {"stored", stored_words(value)}});
   json.at("state", std::string(word_of(value.state)));
   JSON_MAYBE(state_reason);
   if (value.stored && value.stored->fault.empty()) JSON_MAYBE(stored);
@@ -178,48 +185,18 @@ Index read_index(const fs::path& suites, const fs::path& gallery) {
   Index index;
   index.suites = suites;
   index.gallery = gallery;
-  index.estimates = read_estimates(suites);
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(suites, ignored)) {
     if (entry.path().extension() != ".json") continue;
     std::optional<IndexedSuite> suite = suite_from(entry.path());
     if (!suite) continue;
     add_stored(*suite, gallery);
-    suite->quick = of(index.estimates.quick, suite->name);
-    suite->full = of(index.estimates.full, suite->name);
     index.all.push_back(std::move(*suite));
   }
   std::sort(index.all.begin(), index.all.end(),
             [](const IndexedSuite& a, const IndexedSuite& b) { return a.name < b.name; });
+  add_estimates(index);
   return index;
-}
-
-Estimates read_estimates(const fs::path& suites) {
-  const fs::path file = estimates_file(suites);
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return {};
-  const Json json = result::parse_json_file(file, "estimates of the suites, in JSON");
-  try {
-    const auto read = json.get<EstimatesFile>();
-    return {read.machine, read.of_profile("quick"), read.of_profile("full")};
-  } catch (const UsageError& error) {
-    throw UsageFailure(file.string() + ": " + error.what() +
-                       "; `attnbench figures --estimate` writes it again");
-  }
-}
-
-void write_estimates(const fs::path& suites, const Estimates& estimates) {
-  auto suites_json = nlohmann::ordered_json::object();
-  const auto add = [&](const std::map<std::string, Estimate>& all, const char* profile) {
-    for (const auto& [suite, one] : all) {
-      suites_json[suite][profile] = {
-          {"seconds", one.seconds}, {"peak_bytes", one.peak_bytes}, {"cells", one.cells}};
-    }
-  };
-  add(estimates.quick, "quick");
-  add(estimates.full, "full");
-  const nlohmann::ordered_json json = {{"machine", estimates.machine}, {"suites", suites_json}};
-  result::write_atomically(estimates_file(suites), json.dump(1) + "\n");
 }
 
 std::vector<const IndexedSuite*> select(const Index& index, const std::vector<std::string>& words) {
@@ -290,9 +267,14 @@ Json as_json(const Index& index, const std::vector<const PaperFigure*>& figures,
   for (const IndexedSuite* suite : suites) {
     if (suite->figure.empty()) others.push_back(Json(*suite));
   }
+  Json not_kept = Json::array();
+  for (const IndexedSuite& suite : index.all) {
+    if (!suite.in_gallery()) not_kept.push_back(Json(suite));
+  }
   return {{"figures", std::move(all)},
           {"others", std::move(others)},
-          {"estimated_on", index.estimates.machine}};
+          {"not_kept", std::move(not_kept)},
+          {"estimated_on", index.estimated_on}};
 }
 
 }  // namespace attnbench::gallery

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,13 +22,6 @@ struct Estimate {
 /// Throws SchemaError.
 void from_json(const nlohmann::json& json, Estimate& estimate);
 
-/// For one machine.
-struct Estimates {
-  std::string machine;                    ///< its rates, in words
-  std::map<std::string, Estimate> quick;  ///< by suite
-  std::map<std::string, Estimate> full;
-};
-
 enum class State { none, unreadable, stale, current };
 /// "none", "unreadable", "stale", "current".
 const char* word_of(State state);
@@ -41,7 +33,6 @@ struct IndexedSuite {
   std::string title;
   std::string figure;  ///< of a paper; may be empty
   std::string hash;
-  std::vector<std::string> profiles;
   State state = State::none;
   std::string state_reason;  ///< of stale and unreadable
   std::optional<Stored> stored;
@@ -55,7 +46,7 @@ struct IndexedSuite {
 struct Index {
   std::filesystem::path suites;   ///< folder
   std::filesystem::path gallery;  ///< folder of stored results and pictures
-  Estimates estimates;
+  std::string estimated_on;       ///< the machine of the estimates: its rates, in words
   std::vector<IndexedSuite> all;  ///< by name
 
   /// Those that follow the figure.
@@ -63,13 +54,9 @@ struct Index {
   const IndexedSuite* find(const std::string& suite) const;
 };
 
-/// Reads suites (other files are left out), estimates and stored results. Throws
-/// UsageFailure for estimates of another form.
+/// Reads suites (other files are left out), SUITES/form/estimates.json where it is there, and
+/// stored results. Throws UsageFailure for estimates of another form.
 Index read_index(const std::filesystem::path& suites, const std::filesystem::path& gallery);
-
-/// SUITES/form/estimates.json; empty where there is none.
-Estimates read_estimates(const std::filesystem::path& suites);
-void write_estimates(const std::filesystem::path& suites, const Estimates& estimates);
 
 /// The suites of the gallery that `words` select, each a paper, a figure or a suite; all for none.
 /// Throws UsageFailure for any other word, naming the nearest.
@@ -88,7 +75,8 @@ std::string stored_words(const IndexedSuite& suite);
 /// As `attnbench figures --json` has it.
 void to_json(nlohmann::json& json, const IndexedSuite& suite);
 
-/// {"figures": […], "others": […]}.
+/// {"figures": […], "others": […], "not_kept": […], "estimated_on": …}: `not_kept` has the suites
+/// of which the gallery keeps no result, whatever was selected. docs/blocks.py reads it.
 nlohmann::json as_json(const Index& index, const std::vector<const suite::PaperFigure*>& figures,
                        const std::vector<const IndexedSuite*>& suites);
 

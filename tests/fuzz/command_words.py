@@ -125,9 +125,9 @@ COMMANDS = {
     "status": ["--every"],
     "trend": ["--history", "--out"],
 }
-# Of `figures`: these measure for hours, or write into the sources of the program. They are left out
+# Of `figures`: these measure for hours, and write into the sources of the program. They are left out
 # of every command line.
-NEVER = ("--run", "--again", "--draw", "--estimate", "--readme")
+NEVER = ("--run", "--again")
 # Words that a command can do with.
 GOOD = {"validate": ["tiny.json"], "plan": ["tiny.json", "softmax", "latte"],
         "run": ["tiny.json", "linear"], "list": ["mechanisms", "suites", "tasks", "devices"],

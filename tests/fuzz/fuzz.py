@@ -5,7 +5,7 @@
 
 KIND is suites, commands, arrays, results, imports, journals, plugins, checkpoints, surroundings,
 caches, or all. Each case is one start of the program. It must end by itself, in time, with an exit
-code of the README's table, and say what is wrong in at most 2 kB, without control characters, naming
+code of the table in docs/results.md, and say what is wrong in at most 2 kB, without control characters, naming
 the file and the place in it where a file is at fault; its memory stays below 1 GiB. README.md has
 the rest.
 """

@@ -146,20 +146,3 @@ TEST_CASE("figures --run: goes on after Ctrl-C", "[program][figures]") {
   CHECK(here.runs().size() == 1);
   CHECK(here.state() == "current");
 }
-
-TEST_CASE("figures --draw: pictures from what is stored", "[program][figures]") {
-  const Repository here;
-  REQUIRE(figures(quickly, here.path()).exit_code == 0);
-  const Finished drawn = figures({"--draw"}, here.path());
-  INFO(drawn.out << drawn.err);
-  const std::string picture = here.path() + "/reports/gallery/latte_v1_figure_2.svg";
-  if (drawn.exit_code == 0) {
-    CHECK_THAT(read_file(picture), Contains("<svg"));
-    write_file(here.stored(), "{\"attnbench\": ");
-    CHECK(figures({"--draw"}, here.path()).exit_code == 2);
-  } else {  // no renderer here
-    CHECK(drawn.exit_code == 3);
-    CHECK_THAT(drawn.err, Contains("no pictures") && Contains("was not drawn"));
-    CHECK_FALSE(fs::exists(picture));
-  }
-}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+# exit codes: begin
 EXIT_CODES = {
-    1: "a check failed or a cell is wrong",
-    2: "bad command line or suite, or nothing matched",
-    3: "the machine cannot do it",
-    4: "the measurement is undecided",
-    5: "cells crashed, or ended as fail_on names",
-    130: "interrupted",
+    0: "done; disturbed, out of memory, timeout and unsupported are findings, unless --fail-on names them",
+    1: "a check failed, a cell is wrong, or what a gate holds got worse",
+    2: "bad command line, suite or file; nothing matched; all that was asked for is unsupported",
+    3: "the machine cannot do it, or nothing could be measured",
+    4: "the measurement cannot tell",
+    5: "cells crashed, or ended as --fail-on names",
+    130: "interrupted; what was measured is kept",
 }
+# exit codes: end
 
 
 class AttnbenchError(Exception):

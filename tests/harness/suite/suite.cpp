@@ -68,14 +68,6 @@ TEST_CASE("A quick profile is smaller than the whole, and no two cells share an 
   }
 }
 
-TEST_CASE("The README of the suites names each of them", "[suite]") {
-  const std::string readme =
-      attnbench::test::read_file(test::source_folder() + "/suites/README.md");
-  for (const fs::path& file : suite_files()) {
-    CHECK_THAT(readme, Catch::Contains(file.filename().string()));
-  }
-}
-
 TEST_CASE("Schema and code know the same keys of measure", "[suite]") {
   const Json properties = attnbench::suite::schema()["definitions"]["measure"]["properties"];
   const Json& defaults = attnbench::suite::default_measure();

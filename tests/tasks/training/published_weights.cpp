@@ -101,7 +101,8 @@ std::map<std::string, std::int64_t> printed_weights() {
 
 }  // namespace
 
-TEST_CASE("the weights of Latte v2's variants are those that docs/language.md tells", "[model]") {
+TEST_CASE("the weights of Latte v2's variants are those that the page of the paper tells",
+          "[model]") {
   const SuiteJson suite = suite_json("latte_v2_table_1.json");
   const SuiteJson sizes = sizes_of_suite(suite);
   CHECK(sizes.at("layers") == 8);
@@ -111,7 +112,7 @@ TEST_CASE("the weights of Latte v2's variants are those that docs/language.md te
   const auto printed = printed_weights();
   REQUIRE(printed.size() == 7);
   REQUIRE(suite.at("mechanisms").size() == 7);
-  const std::string page = source_text("docs/language.md");
+  const std::string page = source_text("docs/papers/latte_v2.md");
   for (const auto& [label, entry] : suite.at("mechanisms").items()) {
     const std::int64_t here = weights_of_variant(entry, sizes);
     const std::int64_t fitted = weights_of_variant(entry, larger);

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Writes what documents repeat from results, suites and the program: the blocks between the lines
+"NAME: begin" and "NAME: end", in a comment of the document's language.
+
+    blocks.py               writes the blocks, and draws pictures of the gallery that are not there
+    blocks.py --check       writes nothing; ends with 1 where something is not as it would be written
+    blocks.py --draw [SUITE …]   draws the pictures of these stored results anew (of all for none)
+    blocks.py --estimate    writes suites/form/estimates.json anew, as `attnbench plan` estimates on a
+                            machine where nothing was run yet
+    --program FILE          the built attnbench; build/release/bin/attnbench by default
+
+Pictures need the Python that draws figures (build/venv, which the launcher makes); the rest needs
+none but this one.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GALLERY = ROOT / "reports/gallery"
+ESTIMATES = ROOT / "suites/form/estimates.json"
+MEND = "python3 docs/blocks.py"
+# What of them can be forecast depends on the libraries that are installed.
+NOT_ESTIMATED = {"peers"}
+
+
+class Wrong(Exception):
+    """Something that no writing mends, in words."""
+
+
+def call(program, *arguments, **environment):
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT,
+                          env={**os.environ, **environment})
+    if done.returncode != 0:
+        raise Wrong(f"attnbench {' '.join(map(str, arguments))}: exit code {done.returncode}")
+    return done.stdout
+
+
+def link(path, document):
+    return os.path.relpath(ROOT / path, document.parent)
+
+
+def row(cells):
+    return "| " + " | ".join(cell.replace("|", "\\|") or "–" for cell in cells) + " |\n"
+
+
+class Index:
+    """What `attnbench figures --json` says, and the list of figures and pictures."""
+
+    def __init__(self, program):
+        said = json.loads(call(program, "figures", "--json"))
+        listed = json.loads((ROOT / "suites/form/figures.json").read_text(encoding="utf-8"))
+        self.papers, self.pictures = listed["papers"], listed["pictures"]
+        self.figures = said["figures"]
+        self.suites, self.label_of, self.page_of = {}, {}, pages()
+        for figure in self.figures:
+            for suite in figure["suites"]:
+                self.suites[suite["name"]] = suite
+                self.label_of[suite["name"]] = figure["label"]
+                self.page_of[suite["name"]] = ROOT / paper_page(figure["name"].split(".")[0])
+        for suite in said["others"] + said["not_kept"]:
+            self.suites[suite["name"]] = suite
+
+    def titled(self, suite, text):
+        """`text`, after the figure that the suite follows."""
+        return f"{self.label_of[suite]}: {text}" if suite in self.label_of else text
+
+
+def suite_link(name, document):
+    return f"[`{name}`]({link(f'suites/{name}.json', document)})"
+
+
+def paper_page(paper):
+    return f"docs/papers/{'latte_blog' if paper == 'blog' else paper}.md"
+
+
+def pages():
+    """{suite: the page of docs/ that has a heading with its name}, for those that follow no paper."""
+    found = {}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for heading in re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            for name in re.findall(r"`(\w+)`", heading):
+                found.setdefault(name, page)
+    return found
+
+
+def suites_block(index, document):
+    text = row(["suite", "what it is", "page", "in full", "quick"]) + "|---|---|---|---|---|\n"
+    for name, suite in sorted(index.suites.items()):
+        if name not in index.page_of:
+            raise Wrong(f"{name}: no page of docs/ has a heading with `{name}`")
+        page = index.page_of[name]
+        text += row([suite_link(name, document), index.titled(name, suite["title"]),
+                     f"[{page.stem}]({link(page, document)})", suite["words"]["paper"],
+                     suite["words"]["quick"]])
+    return text
+
+
+def paper_block(paper):
+    def block(index, document):
+        text = row(["figure or table", "what it shows", "suite", "what is missing", "what differs"])
+        text += "|---|---|---|---|---|\n"
+        for figure in index.figures:
+            if figure["name"].split(".")[0] == paper:
+                suites = ", ".join(suite_link(one["name"], document) for one in figure["suites"])
+                text += row([figure["label"].split(", ")[1], figure["title"], suites,
+                             figure["missing"], figure["differs"]])
+        return text
+
+    return block
+
+
+def gallery_block(index, document):
+    cells = []
+    for picture in index.pictures:
+        file = GALLERY / f"{picture['file']}.svg"
+        if file.exists():
+            caption = index.titled(picture["suite"], picture["caption"]).replace("|", "\\|")
+            cells.append(f"![{picture['alt']}]({link(file, document)}) {caption} ")
+    cells += [""] * (len(cells) % 2)
+    pairs = zip(cells[::2], cells[1::2])
+    return "| | |\n|---|---|\n" + "".join(f"| {a}| {b}|\n" for a, b in pairs)
+
+
+def exit_codes(program):
+    """[(code, meaning), …], as every help ends."""
+    _, _, text = call(program, "--help").partition("Exit codes:\n")
+    found = re.findall(r"^ *(\d+)  (.*)$", text, re.MULTILINE)
+    if len(found) < 2:
+        raise Wrong("attnbench --help: expected the exit codes at its end")
+    return found
+
+
+def marks(file, name):
+    form = "# {}\n" if file.suffix == ".py" else "<!-- {} -->\n"
+    return [form.format(f"{name}: {end}") for end in ("begin", "end")]
+
+
+def with_block(text, block, file, name):
+    """`text` with `block` between the two marks, which must be there once each, in this order."""
+    begin, end = marks(file, name)
+    before, *rest = text.split(begin)
+    if len(rest) != 1 or rest[0].count(end) != 1 or end in before:
+        raise Wrong(f"{file}: expected the lines {begin.strip()} and {end.strip()}, once each and in "
+                    "this order")
+    return before + begin + block + end + rest[0].split(end)[1]
+
+
+def wanted(program, index):
+    """[(file, its text with all of its blocks)]."""
+    blocks = [("README.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block)]
+    blocks += [(paper_page(paper), "figures", paper_block(paper)) for paper in index.papers]
+    texts = []
+    for name, mark, block in blocks:
+        file = ROOT / name
+        texts.append((file, with_block(file.read_text(encoding="utf-8"), block(index, file), file,
+                                       mark)))
+    codes = exit_codes(program)
+    table = "| exit code | meaning |\n|---|---|\n" + "".join(row(code) for code in codes)
+    words = "".join(f"    {code}: {json.dumps(meaning)},\n" for code, meaning in codes)
+    for name, block in (("docs/results.md", table),
+                        ("python/src/attnbench/errors.py", f"EXIT_CODES = {{\n{words}}}\n")):
+        file = ROOT / name
+        texts.append((file, with_block(file.read_text(encoding="utf-8"), block, file, "exit codes")))
+    return texts
+
+
+def self_test():
+    """Blocks without their marks must be refused, and the others replaced."""
+    file, (begin, end) = pathlib.Path("R.md"), marks(pathlib.Path("R.md"), "x")
+    assert with_block(f"a\n{begin}old\n{end}b\n", "new\n", file, "x") == f"a\n{begin}new\n{end}b\n"
+    for text in ("a\n", begin, end, end + begin, begin + begin + end, begin + end + end):
+        try:
+            with_block(text, "", file, "x")
+        except Wrong:
+            continue
+        raise Wrong(f"not refused: {text!r}")
+    assert row(["Time | length", ""]) == "| Time \\| length | – |\n"
+
+
+def lacking(index):
+    """Suites with a stored result of which a picture is not there."""
+    return {picture["suite"] for picture in index.pictures
+            if "stored" in index.suites[picture["suite"]]
+            and not (GALLERY / f"{picture['file']}.svg").exists()}
+
+
+def draw(program, index, suites):
+    for name in sorted(suites):
+        suite = index.suites.get(name)
+        if suite is None or "stored" not in suite:
+            raise Wrong(f"{name}: no stored result that can be read; attnbench figures --run {name}")
+        if suite["state"] == "stale":
+            print(f"{name}: drawn from a stale result: {suite['state_reason']}", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            call(program, "report", suite["stored"]["file"], "--format", "svg", "--out", folder)
+            for picture in index.pictures:
+                drawn = pathlib.Path(folder) / "figures" / f"{picture['figure']}.svg"
+                if picture["suite"] != name:
+                    continue
+                if not drawn.exists():
+                    raise Wrong(f"{name}: {picture['figure']}.svg was not drawn")
+                shutil.copyfile(drawn, GALLERY / f"{picture['file']}.svg")
+                print(f"reports/gallery/{picture['file']}.svg: drawn")
+
+
+def estimates(program, index):
+    """The text of suites/form/estimates.json, at the rates that `plan` assumes where it knows none."""
+    said, machine = {}, ""
+    with tempfile.TemporaryDirectory() as cache:
+        def planned(name, profile):
+            nonlocal machine
+            words = ["--profile", profile] if profile else []
+            plan = json.loads(call(program, "plan", f"suites/{name}.json", *words, "--json",
+                                   XDG_CACHE_HOME=cache))[0]
+            rates = plan["assumed"]
+            machine = (f"an assumed machine of {rates['flops_per_second'] / 1e9:.3g} GFLOP/s and "
+                       f"{rates['bytes_per_second'] / 1e9:.1f} GB/s")
+            totals = plan["totals"]
+            return {"seconds": totals["estimated_seconds"], "peak_bytes": totals["peak_bytes"],
+                    "cells": totals["cells"]}
+
+        for name in sorted(index.suites):
+            suite = json.loads((ROOT / f"suites/{name}.json").read_text(encoding="utf-8"))
+            profiles = suite.get("profiles", {})
+            said[name] = {"quick": planned(name, "quick")} if "quick" in profiles else {}
+            said[name]["full"] = planned(name, "paper" if "paper" in profiles else "")
+    return json.dumps({"machine": machine, "suites": said}, indent=1) + "\n"
+
+
+def not_estimated(index):
+    return [name for name, suite in index.suites.items()
+            if name not in NOT_ESTIMATED and not (suite["quick"] and suite["paper"])]
+
+
+def check(program, index):
+    self_test()
+    faults = [f"{file.relative_to(ROOT)}: a block is not as it would be written"
+              for file, text in wanted(program, index)
+              if file.read_text(encoding="utf-8") != text]
+    faults += [f"{name}: a picture of its stored result is not there" for name in lacking(index)]
+    without = not_estimated(index)
+    for fault in faults + [f"{name}: no estimate of its time" for name in without]:
+        print(fault)
+    if faults or without:
+        print(f"mended by: {MEND}{' --estimate' if without else ''}")
+    return 1 if faults or without else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--draw", nargs="*", metavar="SUITE")
+    parser.add_argument("--estimate", action="store_true")
+    parser.add_argument("--program", type=pathlib.Path,
+                        default=ROOT / "build/release/bin/attnbench")
+    arguments = parser.parse_args()
+    program = arguments.program.resolve()
+    if not program.exists():
+        raise Wrong(f"{program}: is not there; ./attnbench build makes it")
+    index = Index(program)
+    if arguments.check:
+        return check(program, index)
+    if arguments.estimate:
+        ESTIMATES.write_text(estimates(program, index), encoding="utf-8")
+        index = Index(program)
+    stored = {picture["suite"] for picture in index.pictures
+              if "stored" in index.suites[picture["suite"]]}
+    draw(program, index, lacking(index) if arguments.draw is None else arguments.draw or stored)
+    for file, text in wanted(program, index):
+        if file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            print(f"{file.relative_to(ROOT)}: written")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        sys.exit(1)
