@@ -9,12 +9,14 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
-#include "harness/commands/planned.hpp"
 #include "harness/commands/suite_arguments.hpp"
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/measure/machine.hpp"
+#include "harness/run/plan/pace.hpp"
+#include "harness/run/plan/planning.hpp"
 #include "harness/suite/cell.hpp"
+#include "harness/suite/suite.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -26,6 +28,55 @@ struct PlanArguments {
   bool json = false;
   bool cells = false;
 };
+
+struct Totals {
+  std::size_t cells = 0;
+  std::size_t unsupported = 0;
+  double model_flops = 0;  ///< of one call of each cell
+  double peak_bytes = 0;   ///< of the largest cell
+  double seconds = 0;      ///< estimated, of all rounds
+
+  void add(const Totals& other);
+};
+
+struct PlannedSuite {
+  suite::Expanded suite;
+  std::vector<run::Forecast> forecasts;  ///< in the cells' order
+  run::Pace pace;
+
+  Totals of_cell(std::size_t index) const;
+};
+
+void Totals::add(const Totals& other) {
+  cells += other.cells;
+  unsupported += other.unsupported;
+  model_flops += other.model_flops;
+  peak_bytes = std::max(peak_bytes, other.peak_bytes);
+  seconds += other.seconds;
+}
+
+Totals PlannedSuite::of_cell(std::size_t index) const {
+  const run::Forecast& forecast = forecasts[index];
+  Totals totals;
+  totals.cells = 1;
+  if (!forecast.supported) {
+    totals.unsupported = 1;
+    return totals;
+  }
+  totals.model_flops = forecast.cost_of("model_flops");
+  totals.peak_bytes = forecast.peak_bytes.value_or(0);
+  totals.seconds = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
+  return totals;
+}
+
+/// Asks the worker, or the cache, for the forecasts. Throws as suite::expand and run::forecast do.
+PlannedSuite planned_suite(const suite::Document& document, const suite::Catalogue& catalogue,
+                           const suite::Choices& choices, const std::vector<std::string>& plugins,
+                           const run::Pace& pace) {
+  PlannedSuite planned{suite::expand(document, catalogue, choices), {}, pace};
+  planned.forecasts = run::forecast(planned.suite.cells, plugins);
+  return planned;
+}
 
 /// "4.10 GFLOP", "12 FLOP".
 std::string flops(double count) {

@@ -1,0 +1,71 @@
+// attnbench compare A B: what differs between two results that were measured apart.
+#include <iostream>
+#include <memory>
+
+#include "core/json_file.hpp"
+#include "core/result/document.hpp"
+#include "harness/commands/command.hpp"
+#include "harness/commands/measuring.hpp"
+#include "harness/commands/terminal.hpp"
+#include "harness/compare/publish.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+struct CompareArguments {
+  std::string base;
+  std::string changed;
+  double margin = 0.03;
+  bool json = false;
+  std::string markdown;
+  std::string junit;
+};
+
+int run_compare(const CompareArguments& arguments) {
+  const result::Result base = result::read_result(arguments.base);
+  const result::Result changed = result::read_result(arguments.changed);
+  const auto comparison = compare::compare(base, changed, arguments.margin);
+  const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
+  if (!arguments.markdown.empty()) {
+    result::write_atomically(arguments.markdown, compare::to_markdown(comparison, publication));
+  }
+  if (!arguments.junit.empty()) {
+    result::write_atomically(arguments.junit, compare::to_junit(comparison, publication));
+  }
+  if (arguments.json) {
+    std::cout
+        << compare::to_json(comparison).dump(1, ' ', false, result::Json::error_handler_t::replace)
+        << "\n";
+  } else {
+    print_coloured(compare::to_text(comparison, terminal_width(120), is_utf8()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CommandLine& line) {
+  Command& command =
+      line.add("compare", "Describe what differs between two results measured apart");
+  const auto arguments = std::make_shared<CompareArguments>();
+  command.option("A", arguments->base, "the base: a run's folder or a result.json").required();
+  command.option("B", arguments->changed, "what to compare with it").required();
+  command
+      .option("--margin", arguments->margin,
+              "relative change below which nothing is called SLOW or FAST")
+      .within(0.0, 1.0)
+      .shows_default();
+  command.flag("--json", arguments->json, "print JSON");
+  command.option("--markdown", arguments->markdown, "write it to this file as Markdown, too");
+  command.option("--junit", arguments->junit,
+                 "write it to this file for CI, a test case for each cell");
+  command.footer(
+      "It only describes: the exit code is 0 whatever it finds. SLOW and FAST need 3 or more "
+      "rounds on\n"
+      "one machine in each, and intervals further apart than the margin. Rounds that other "
+      "programs\n"
+      "disturbed are left out and counted; disturbed cells are UNCLEAR.");
+  command.runs([arguments] { return run_compare(*arguments); });
+}
+
+}  // namespace attnbench::commands
