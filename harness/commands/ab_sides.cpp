@@ -38,7 +38,7 @@ const char* to_string(SideKind kind) {
 SideKind kind_of(const std::string& word) {
   std::error_code ignored;
   const std::string extension = fs::path(word).extension();
-  if (extension == ".so" || extension == ".pt") return SideKind::plugin;
+  if (extension == ".so") return SideKind::plugin;
   const bool is_path = fs::exists(word, ignored) || word.find('/') == 0 || word.find('.') == 0;
   return is_path ? SideKind::build : SideKind::mechanism;
 }
@@ -222,6 +222,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
                           const SideArguments& asked) {
   SideArguments sides = asked;
   for (std::string* const side : {&sides.base, &sides.changed}) {
+    suite::refuse_torchscript(*side);
     if (run::is_python(*side)) *side = suite::resolve_script(*side, "", arguments.plugins);
   }
   const suite::Document document = load_suite(name, arguments);

@@ -35,7 +35,7 @@ void add_suite_arguments(Command& command, SuiteArguments& arguments,
 /// Throws UsageFailure.
 std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 
-/// Loads a suite file, or one that comes with the program. Its torchscript:FILE mechanisms are
+/// Loads a suite file, or one that comes with the program. Its mechanisms in Python are
 /// added to `plugins`.
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
 

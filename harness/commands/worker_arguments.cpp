@@ -89,6 +89,7 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
         suite::resolve_script(one, "", plugins);
         continue;
       }
+      suite::refuse_torchscript(one);
       expect_file(one);
       append(plugins, {one});
     }

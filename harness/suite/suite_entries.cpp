@@ -87,7 +87,6 @@ bool look_up(const Catalogue& catalogue, const std::string& use, const std::stri
   return true;
 }
 
-constexpr std::string_view prefix = "torchscript:";
 constexpr const char* python_forms = "expected python:FILE.py:NAME or python:PACKAGE.MODULE:NAME";
 
 bool is_dotted_name(const std::string& text) {
@@ -131,14 +130,6 @@ std::string resolved_python(const std::string& word, const fs::path& folder) {
   return word;
 }
 
-bool can_be_name(const std::string& stem) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !stem.empty() && std::islower(static_cast<unsigned char>(stem[0])) != 0 &&
-         std::all_of(stem.begin(), stem.end(), fits);
-}
-
 class ScriptResolver {
  public:
   ScriptResolver(const Document& document, std::vector<std::string>& plugins)
@@ -171,9 +162,8 @@ class ScriptResolver {
       const bool named = entry.contains("use") && entry["use"].is_string();
       const std::string use = named ? entry["use"].get<std::string>() : member.key();
       const std::string at = child_pointer(pointer + "/mechanisms", member.key());
-      if (use.starts_with(prefix) || run::is_python(use)) {
-        entry["use"] = resolve(use, named ? at + "/use" : at);
-      }
+      const std::string name = resolve(use, named ? at + "/use" : at);
+      if (name != use) entry["use"] = name;
     }
   }
 
@@ -248,6 +238,14 @@ bool applies_to(const TaskEntry& task, const MechanismEntry& entry) {
          std::find(labels.begin(), labels.end(), Ordered(entry.label)) != labels.end();
 }
 
+void refuse_torchscript(const std::string& word) {
+  if (!word.starts_with("torchscript:") && !word.ends_with(".pt")) return;
+  throw UsageFailure(
+      result::quotable(word) +
+      ": TorchScript was removed, since PyTorch has deprecated it; name the class in "
+      "Python instead: python:FILE.py:NAME (docs/python.md)");
+}
+
 std::string resolve_script(const std::string& word, const fs::path& folder,
                            std::vector<std::string>& plugins) {
   if (run::is_python(word)) {
@@ -257,27 +255,8 @@ std::string resolve_script(const std::string& word, const fs::path& folder,
     }
     return run::mechanism_of(plugin);
   }
-  if (!word.starts_with(prefix)) return word;
-  const fs::path file = folder / word.substr(prefix.size());
-  const std::string stem = file.stem();
-  std::error_code ignored;
-  if (file.extension() != ".pt") {
-    throw UsageFailure(result::quotable(word) +
-                       ": expected a file of torch.jit.save whose name ends in .pt");
-  }
-  if (!fs::is_regular_file(file, ignored)) {
-    throw UsageFailure(result::quotable(word) + ": there is no file " +
-                       result::quotable(file.string()));
-  }
-  if (!can_be_name(stem)) {
-    throw UsageFailure(result::quotable(word) +
-                       ": the file's name becomes the mechanism's: lower-case letters, digits "
-                       "and _, beginning with a letter");
-  }
-  if (std::find(plugins.begin(), plugins.end(), file.string()) == plugins.end()) {
-    plugins.push_back(file.string());
-  }
-  return stem;
+  refuse_torchscript(word);
+  return word;
 }
 
 void resolve_scripts(Document& document, std::vector<std::string>& plugins) {

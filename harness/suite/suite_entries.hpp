@@ -41,10 +41,13 @@ std::vector<MechanismEntry> read_mechanisms(const ProfiledSuite& suite, const Ca
 /// Whether the task runs that mechanism: a task may list the labels that it runs.
 bool applies_to(const TaskEntry& task, const MechanismEntry& entry);
 
+/// Throws UsageFailure for torchscript:FILE and FILE.pt, which were mechanisms once: it says what
+/// took their place.
+void refuse_torchscript(const std::string& word);
+
 /// For a mechanism written in Python: appends what the worker loads to `plugins` and returns the
 /// mechanism's name. Returns any other `word` as it is. Throws UsageFailure where there is no such
-/// file, the word is incomplete or the name is not a mechanism's.
-///   torchscript:PATH/mine.pt       the file, relative to `folder`, and "mine"
+/// file or the word is incomplete, and what refuse_torchscript throws.
 ///   python:FILE.py:NAME            the word with the absolute path of FILE.py, which is looked for
 ///                                  in `folder`, then in the working folder
 ///   python:PACKAGE.MODULE:NAME     the word itself; for both see run::mechanism_of

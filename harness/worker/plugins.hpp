@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "attention/registry.hpp"
-#include "attention/script/script.hpp"
 #include "core/catalogue.hpp"
 #include "harness/worker/python_plugins.hpp"
 #include "tasks/task.hpp"
@@ -31,10 +30,10 @@ struct Loaded {
   std::string origin(const std::string& what) const;
 };
 
-/// The built-in mechanisms and tasks, and those of `paths`: shared objects, and TorchScript modules
-/// (describe_script), each as run::PluginName reads it, and words that name a mechanism in Python;
-/// under another name come mechanisms and implementations alone. A plugin that crashes, throws,
-/// clashes or does not come back within `limit_seconds` is left out and said to be so.
+/// The built-in mechanisms and tasks, and those of `paths`: shared objects, each as run::PluginName
+/// reads it, and words that name a mechanism in Python; under another name come mechanisms and
+/// implementations alone. A plugin that crashes, throws, clashes or does not come back within
+/// `limit_seconds` is left out and said to be so.
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
 
 /// An addition to the reason why a cell or a check failed that needs something of a plugin, such as
@@ -46,19 +45,5 @@ std::string blame(const Loaded& loaded, const std::string& mechanism,
 /// The reason with FILE:LINE of the mechanism's definition before it, where that is in Python and
 /// the reason does not begin with a line of that file.
 std::string at_place(const Loaded& loaded, const std::string& mechanism, std::string reason);
-
-/// Whether a plugin's path is that of a TorchScript module: it ends in .pt.
-bool is_script(const std::string& path);
-
-/// Of folder/mine.pt: the mechanism `mine`, what folder/mine.json says of it if it is there, and
-/// folder/mine.reference.pt as its reference if that is there. All keys are optional:
-///   {"title": TEXT, "citation": TEXT, "patterns": ["bidirectional" | "causal" | "cross", …],
-///    "roles": {ARGUMENT: {"source": "query_tokens" | "key_tokens",
-///                         "width": "head_dim" | "value_dim" | NUMBER}},
-///    "options": {ARGUMENT: MEANING}, "claims": {CLAIM: BOOL, …},
-///    "growth": {"time_in_length": NUMBER, …}}
-/// A claim that is not made there is not made; nor is one about growth.
-/// Throws PluginError naming the file, the key, and the nearest one that is known.
-ScriptDescription describe_script(const std::string& path);
 
 }  // namespace attnbench::worker

@@ -10,8 +10,8 @@ VALUES = ["8", "4,8", "4..64", "4..64:20", "64..4", "1..9223372036854775807", "9
           "68719476736", "0.5", "true", '{"left": 3, "right": 0}', "[1,2", "64x8:100", "8,8", '"8"']
 NAMES = ["softmax", "latte", "latte/scan", "flash", "linear", "window", "luna/fused", "macchiato",
          "kernel", "mqar", "zoology_b", "nothing", "latte/", "/", "tiny.json", "absent.json",
-         "tiny_run", "suites", "torchscript:absent.pt", "torchscript:tiny.json",
-         "torchscript:../../x.pt", "torchscript:"]
+         "tiny_run", "suites", "python:absent.py:Near", "python:tiny.json:Near",
+         "python:../../x.py:Near", "python:"]
 PATTERNS = ["softmax", "(a|a)*c", "(a*)*b", "[", "*", "(" * 500, ".*" * 200, "\\", "a{1,99999999}",
             "(?=a)", "\\1", "a" * 5000, "[[:alpha:", "(?P<n", ""]
 FILES = ["tiny.json", "absent.json", ".", "/dev/null", "/dev/zero", "/proc/self/mem", "/etc/passwd",

@@ -6,7 +6,7 @@ import os
 
 WORDS = ["", " ", "x", "latte", "softmax", "causal", "length/2", "length/0", "width", "auto", "cpu",
          "cuda:99", "kernel", "nan", "-1", "1e999", "../../../etc/passwd", "/dev/zero", "~", "%s%n",
-         "torchscript:../../x.pt", "a" * 350, "b" * 5000, "ж" * 300, "\u202eabc",
+         "python:../../x.py:Near", "a" * 350, "b" * 5000, "ж" * 300, "\u202eabc",
          "\x1b[31mred\x1b[0m", "\x07", "\x00", "a\nb", "\t", "\x7f", "\x9b31m", "\U0001f600" * 30,
          "<script>", "&amp;", "(a|a)*c", "((((((((((a", "[", "1..9223372036854775807", "true",
          "null", "{}"]

@@ -89,7 +89,7 @@ TEST_CASE("ab refuses what is no pair", "[program][ab]") {
       {{"softmax", test::source_folder() + "/suites/decode.json"}, "is a suite"},
       {{"softmax", "latt"}, "latte"},
       {{"latte/scan", "latte/fast"}, "implementation of latte"},
-      {{"softmax", "torchscript:none.pt"}, "there is no file"},
+      {{"softmax", "python:none.py:None"}, "there is no file"},
       {{"softmax", "flash", "--length", "none"}, "length"},
       {{"softmax", "flash", "--margin", "2"}, "--margin"},
       {{"softmax", "flash", "--rounds", "0"}, "--rounds"},

@@ -120,6 +120,31 @@ TEST_CASE("files that are no plugins of this attnbench are refused, and the rest
   CHECK(bench.status("a") == "ok");
 }
 
+TEST_CASE("a TorchScript module is refused with what took its place", "[plugins]") {
+  const TemporaryFolder folder;
+  write_file(folder / "near.pt", "");
+  write_file(
+      folder / "suite.json",
+      R"({"name": "s", "task": "kernel", "mechanisms": {"a": {"use": "torchscript:near.pt"}}})");
+  const std::vector<std::vector<std::string>> calls{
+      {"run", "torchscript:near.pt", "--length", "8"},
+      {"run", "near.pt", "--length", "8"},
+      {"run", "softmax", "--length", "8", "--plugin", "near.pt"},
+      {"run", "softmax", "--length", "8", "--plugin", "new=near.pt"},
+      {"check", "near.pt"},
+      {"ab", "softmax", "torchscript:near.pt"},
+      {"ab", "--base", "near.pt", "--new", "near.pt", "ci_kernels"},
+      {"validate", "suite.json"}};
+  for (std::vector<std::string> call : calls) {
+    call.insert(call.begin(), program());
+    const Finished finished = run(call, 60, {}, folder.path());
+    INFO(call[1] << "\n" << finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Contains("near.pt: TorchScript was removed") &&
+                                 Contains("python:FILE.py:NAME (docs/python.md)"));
+  }
+}
+
 TEST_CASE("a plugin whose file is not there is a slip that ends the call", "[plugins]") {
   const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
   for (const std::string file : {"nowhere.so", "new=nowhere.so"}) {

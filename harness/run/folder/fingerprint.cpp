@@ -85,13 +85,11 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
-/// A TorchScript module includes the files beside it; a mechanism in Python all on which its
-/// declaration depends, the metadata of packages among them.
+/// Of a mechanism in Python all on which its declaration depends, the metadata of packages among
+/// them.
 std::vector<fs::path> files_of(const fs::path& plugin) {
   if (is_python(plugin.string())) return files_of_python(plugin.string());
-  if (plugin.extension() != ".pt") return {plugin};
-  return {plugin, fs::path(plugin).replace_extension(".json"),
-          fs::path(plugin).replace_extension(".reference.pt")};
+  return {plugin};
 }
 
 /// What git says in a folder; empty where there is no git or no repository.

@@ -7,32 +7,33 @@
 using namespace attnbench;
 using Catch::Matchers::Contains;
 
-TEST_CASE("torchscript:FILE becomes a plugin and the name of its mechanism", "[suite]") {
+TEST_CASE("python:FILE.py:NAME becomes a plugin and the name of its mechanism", "[suite]") {
   const test::TemporaryFolder folder;
-  test::write_file(folder / "mine.pt", "");
-  test::write_file(folder / "other.pt", "");
+  test::write_file(folder / "mine.py", "");
   const std::string suite = folder / "suite.json";
   test::write_file(suite, R"({"name": "s", "task": "kernel",
-    "mechanisms": {"ours": {"use": "torchscript:mine.pt"}, "torchscript:other.pt": {},
+    "mechanisms": {"ours": {"use": "python:mine.py:Mine"}, "python:mine.py:Other": {},
                    "softmax": {}},
-    "profiles": {"quick": {"mechanisms": {"again": {"use": "torchscript:mine.pt"}}}}})");
+    "profiles": {"quick": {"mechanisms": {"again": {"use": "python:mine.py:Mine"}}}}})");
   suite::Document document = suite::parse_document(suite, test::read_file(suite));
   std::vector<std::string> plugins{"there.so"};
   suite::resolve_scripts(document, plugins);
-  CHECK(plugins == std::vector<std::string>{"there.so", folder / "mine.pt", folder / "other.pt"});
+  const std::string file = "python:" + (folder / "mine.py").string();
+  CHECK(plugins == std::vector<std::string>{"there.so", file + ":Mine", file + ":Other"});
   const auto& mechanisms = document.value["mechanisms"];
   CHECK(mechanisms["ours"]["use"] == "mine");
-  CHECK(mechanisms["torchscript:other.pt"]["use"] == "other");
+  CHECK(mechanisms["python:mine.py:Other"]["use"] == "mine_other");
   CHECK_FALSE(mechanisms["softmax"].contains("use"));
   CHECK(document.value["profiles"]["quick"]["mechanisms"]["again"]["use"] == "mine");
 
   document = suite::parse_document(
-      suite, R"({"name": "s", "task": "kernel", "mechanisms": ["torchscript:mine.pt", "flash"]})");
+      suite, R"({"name": "s", "task": "kernel", "mechanisms": ["python:mine.py:Mine", "flash"]})");
   suite::resolve_scripts(document, plugins);
   CHECK(document.value["mechanisms"] == nlohmann::ordered_json({"mine", "flash"}));
 }
 
-TEST_CASE("a torchscript file that a suite names in vain is placed in the suite", "[suite]") {
+TEST_CASE("a word that cannot be taken is placed in the suite, TorchScript's among them",
+          "[suite]") {
   const test::TemporaryFolder folder;
   const std::string suite = folder / "suite.json";
   const auto complaint = [&](const std::string& mechanisms) {
@@ -47,26 +48,15 @@ TEST_CASE("a torchscript file that a suite names in vain is placed in the suite"
     return std::string();
   };
   using Catch::Matchers::StartsWith;
+  CHECK_THAT(complaint("[\"python:../../x.py:X\"]"),
+             StartsWith(suite + ":2: /mechanisms/0: python:../../x.py:X: ") &&
+                 Contains("there is no file"));
   CHECK_THAT(complaint("[\"torchscript:../../x.pt\"]"),
              StartsWith(suite + ":2: /mechanisms/0: torchscript:../../x.pt: ") &&
-                 Contains("there is no file"));
-  CHECK_THAT(complaint("{\"a\":\n{\"use\": \"torchscript:x.so\"}}"),
-             StartsWith(suite + ":3: /mechanisms/a/use: "));
+                 Contains("TorchScript was removed"));
+  CHECK_THAT(complaint("{\"a\":\n{\"use\": \"x.pt\"}}"),
+             StartsWith(suite + ":3: /mechanisms/a/use: ") && Contains("python:FILE.py:NAME"));
   CHECK_THAT(complaint("{\"torchscript:x.pt\": {}}"),
              StartsWith(suite + ":2: /mechanisms/torchscript:x.pt: "));
-}
-
-TEST_CASE("a torchscript file that cannot be taken is refused by name", "[suite]") {
-  const test::TemporaryFolder folder;
-  test::write_file(folder / "Two-Words.pt", "");
-  std::vector<std::string> plugins;
-  const auto take = [&](const std::string& word) {
-    return suite::resolve_script(word, folder.path(), plugins);
-  };
-  CHECK(take("softmax") == "softmax");
-  CHECK_THROWS_WITH(take("torchscript:no.pt"), Contains("there is no file"));
-  CHECK_THROWS_WITH(take("torchscript:no.so"), Contains("ends in .pt"));
-  CHECK_THROWS_WITH(take("torchscript:"), Contains("ends in .pt"));
-  CHECK_THROWS_WITH(take("torchscript:Two-Words.pt"), Contains("lower-case letters"));
-  CHECK(plugins.empty());
+  CHECK(complaint("{\"x.pt\": {\"use\": \"softmax\"}}").empty());
 }

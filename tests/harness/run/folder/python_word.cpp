@@ -18,7 +18,7 @@ TEST_CASE("a word of Python names a mechanism", "[run][python]") {
   CHECK(run::mechanism_of("python:/a/1.py:f") == "py_1_f");
   CHECK(run::file_of("python:/a:b/near.py:Near") == "/a:b/near.py");
   CHECK(run::file_of("python:torch.nn:Linear").empty());
-  CHECK_FALSE(run::is_python("torchscript:near.pt"));
+  CHECK_FALSE(run::is_python("near.py:Near"));
 }
 
 TEST_CASE("python:FILE.py:NAME is looked for beside the suite", "[suite][python]") {
