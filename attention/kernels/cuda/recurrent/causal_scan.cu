@@ -206,12 +206,14 @@ __global__ void __launch_bounds__(chunk_threads)
       if (there(i, c)) x = place.memory()[i * a.outer + column + c];
     });
   }
+  int most = chunk_tokens;  // where one chunk is cut, the next will be
   for (int begin = 0, end = 0; begin < a.length; begin = end) {
-    end = min(a.length, begin + chunk_tokens);
+    end = min(a.length, begin + most);
     while (a.decay != nullptr && end - begin > 1 &&
            __syncthreads_or(falls_far(place, column, begin, end)) != 0) {
       end = begin + (end - begin) / 2;
     }
+    most = min(chunk_tokens, 2 * (end - begin));
     __syncthreads();
     // A thread takes one i or one c through the chunk's tokens.
     for (int at = threadIdx.x; at < Width + chunk_columns; at += chunk_threads) {
