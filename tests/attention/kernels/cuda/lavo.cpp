@@ -33,8 +33,10 @@ void compare(const LavoSizes& sizes, bool masked = false) {
 TEMPLATE_TEST_CASE("cuda running memory: every order at odd sizes", "", float, BFloat16, Half) {
   NEEDS_DEVICE();
   for (const auto& sizes : kinds(sized(1, 7, 5))) compare<TestType>(sizes);
+  // Of both 16-bit types one is taken through several tiles.
   const std::int64_t heads = sizeof(TestType) == 2 ? 1 : 2;
-  for (const auto& sizes : kinds(sized(70, 7, 43, heads))) compare<TestType>(sizes, true);
+  const std::int64_t length = std::is_same_v<TestType, Half> ? 37 : 70;
+  for (const auto& sizes : kinds(sized(length, 7, 43, heads))) compare<TestType>(sizes, true);
 }
 
 TEMPLATE_TEST_CASE("cuda running memory: more bases and columns than a tile has", "", float,
@@ -43,6 +45,7 @@ TEMPLATE_TEST_CASE("cuda running memory: more bases and columns than a tile has"
   for (const auto& [bases, dim] : std::vector<std::pair<int, int>>{{70, 72}, {256, 3}, {1, 256}}) {
     auto sizes = sized(20, bases, dim, 1);
     compare<TestType>(sizes);
+    if (bases != 70) continue;
     sizes.order = MemoryOrder::windows;
     sizes.window = 7;
     sizes.averaged = true;
