@@ -1,64 +1,32 @@
 #include <limits>
 
+#include "attention/kernels/cpu/recurrent/gradient_family.hpp"
 #include "attention/kernels/cpu/recurrent/prefix_pool_block.hpp"
-#include "attention/kernels/cpu/recurrent/recurrence_gradient.hpp"
-#include "attention/kernels/cpu/simd/stored.hpp"
 #include "attention/kernels/prefix_pool.hpp"
 
 namespace attnbench::kernels {
 namespace {
+
+template <class T>
+using PoolSlice =
+    GradientFamily<T, PoolBlock<Compute<T>>, PrefixPoolSizes, PrefixPoolArguments<T>,
+                   PrefixPoolGradients<T>, &PrefixPoolSizes::latents,
+                   &PrefixPoolArguments<T>::scores, &PrefixPoolGradients<T>::d_scores>;
 
 /// Some latents of one head of the prefix pool. With a the normalisers, E = exp(k - m) and
 /// P = p / a, the weights:
 ///   dLoss/dp = X / a;   dk_s = E_s (Z_s - sum_{t>=s} Y_t),   Y = P dLoss/dp,
 /// or Y = P sum_l p dLoss/dp where p holds the normalisers, whose own part in dk cancels the rest.
 template <class Element>
-struct PoolGradient {
+struct PoolGradient : PoolSlice<Element> {
   using T = Element;
   using R = Compute<T>;
-  using Sizes = PrefixPoolSizes;
+  using typename PoolSlice<T>::Block;
+  using typename PoolSlice<T>::Sizes;
+  using PoolSlice<T>::PoolSlice, PoolSlice<T>::sizes, PoolSlice<T>::arguments;
+  using PoolSlice<T>::b, PoolSlice<T>::h, PoolSlice<T>::mask;
   static constexpr std::int64_t carried_rows = 2;
 
-  struct Block : PoolBlock<R> {
-    R* later;  ///< [stride]: the sum of Y over the tokens after the block, as it sees them
-    Block(Workspace& space, const Sizes& sizes, std::int64_t tokens)
-        : PoolBlock<R>(space, sizes, tokens, true), later(space.take<R>(this->stride)) {}
-  };
-
-  Sizes sizes;
-  PrefixPoolArguments<T> arguments;
-  PrefixPoolGradients<T> gradients;
-  std::int64_t b, h;
-
-  PoolGradient(const Sizes& whole, const PrefixPoolArguments<T>& all,
-               const PrefixPoolGradients<T>& all_gradients, std::int64_t batch, std::int64_t head,
-               std::int64_t first, std::int64_t latents)
-      : sizes(slice_of(whole, latents)),
-        arguments(all),
-        gradients(all_gradients),
-        b(batch),
-        h(head) {
-    arguments.query.data += first;
-    arguments.scores.data += first;
-    gradients.d_query.data += first;
-    gradients.d_scores.data += first;
-  }
-  static Sizes slice_of(Sizes sizes, std::int64_t latents) {
-    sizes.latents = latents;
-    return sizes;
-  }
-
-  const Rows<const T>& keys() const { return arguments.scores; }
-  const Rows<T>& key_gradient() const { return gradients.d_scores; }
-  const std::uint8_t* mask() const {
-    return arguments.key_mask == nullptr ? nullptr : arguments.key_mask + b * arguments.mask_stride;
-  }
-
-  void begin(const Block& block) const { block.forget(); }
-  void begin_gradient(const Block& block) const {
-    block.forget();
-    std::fill_n(block.later, block.stride, R{0});
-  }
   void save(const Block& block, R* to) const {
     std::copy_n(block.maximum, block.stride, to);
     std::copy_n(block.normaliser, block.stride, to + block.stride);
@@ -126,85 +94,34 @@ struct PoolGradient {
     });
   }
 
-  /// J vectors of latents, from l on.
-  template <int Bytes, PoolQuery Kind, int J>
-  ATTNBENCH_INLINE void finish_columns(const Block& block, std::int64_t t0, std::int64_t tokens,
-                                       const Panels<R>& x, const Panels<R>& z, const R* deltas,
-                                       std::int64_t l, std::int64_t column) const {
-    using S = Simd<R, Bytes>;
-    const auto scale = S::broadcast(static_cast<R>(sizes.scale));
-    typename S::Vector later[J];
-#pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) later[j] = S::load(block.later + l + j * S::lanes);
-    // Copies: for all the compiler knows a store may change what `block` refers to. All panels have
-    // as much room.
-    const std::int64_t last = tokens - 1;
-    const R* weights = block.weights.at(last, column);
-    const R* sums = block.sums.at(last, column);
-    const R* scores = block.scores.at(last, column);
-    const R* grads = x.at(last, l);
-    const R* intra_block = z.at(last, column);
-    T* dq = gradients.d_query.at(b, h, t0 + last) + l;
-    T* dk = gradients.d_scores.at(b, h, t0 + last) + l;
-    const std::int64_t query_stride = gradients.d_query.row_stride;
-    const std::int64_t key_stride = gradients.d_scores.row_stride;
-    const std::int64_t latents = sizes.latents - l;
-    std::int64_t beside[J];
-#pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) {
-      beside[j] = block.weights.at(last, column + j * S::lanes) - weights;
-    }
-    for (std::int64_t t = last; t >= 0; --t) {
-      const auto delta = S::broadcast(deltas[t]);
-#pragma GCC unroll 4
-      for (int j = 0; j < J; ++j) {
-        const std::int64_t at = beside[j];
-        const auto weight = S::load(weights + at);
-        const auto grad = S::load(grads + at);
-        const auto sum = S::load(sums + at);
-        typename S::Vector d_query;
-        if constexpr (Kind == PoolQuery::weights) {
-          d_query = grad * S::reciprocal(sum);
-          later[j] += weight * d_query;
-        } else {
-          d_query = scale * weight * (grad - sum * delta);
-          later[j] += weight * (Kind == PoolQuery::logits ? grad * S::reciprocal(sum) : delta);
-        }
-        const auto d_score = scale * S::load(scores + at) * (S::load(intra_block + at) - later[j]);
-        store_columns<T, Bytes, J>(dq + j * S::lanes, d_query, latents);
-        store_columns<T, Bytes, J>(dk + j * S::lanes, d_score, latents);
-      }
-      weights -= panel_columns<R>;
-      sums -= panel_columns<R>;
-      scores -= panel_columns<R>;
-      grads -= panel_columns<R>;
-      intra_block -= panel_columns<R>;
-      dq -= query_stride;
-      dk -= key_stride;
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < J; ++j) {
-      const std::int64_t at = l + j * S::lanes;
-      S::store(block.later + at, later[j] * S::load(block.decay + at));
-    }
-  }
-
   template <int Bytes, PoolQuery Kind>
   ATTNBENCH_INLINE void finish_kind(const Block& block, std::int64_t t0, std::int64_t tokens,
                                     const Panels<R>& x, const Panels<R>& z, const R* deltas,
                                     std::int64_t begin, std::int64_t end) const {
-    constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
-    const std::int64_t last = std::min(end, sizes.latents);
-    std::int64_t l = begin;
-    for (; l + 4 * lanes <= last; l += 4 * lanes) {
-      finish_columns<Bytes, Kind, 4>(block, t0, tokens, x, z, deltas, l, l - begin);
-    }
-    for (; l < last; l += lanes) {
-      finish_columns<Bytes, Kind, 1>(block, t0, tokens, x, z, deltas, l, l - begin);
-    }
+    using S = Simd<R, Bytes>;
+    using V = typename S::Vector;
+    const auto scale = S::broadcast(static_cast<R>(sizes.scale));
+    const auto formulas = [=](std::int64_t t) ATTNBENCH_INLINE_LAMBDA {
+      const auto delta = S::broadcast(deltas[t]);
+      return
+          [=](const TokenNumbers<R>& at, V& later, V& d_query, V& d_score) ATTNBENCH_INLINE_LAMBDA {
+            const auto weight = S::load(at.weight);
+            const auto grad = S::load(at.x);
+            const auto sum = S::load(at.sum);
+            if constexpr (Kind == PoolQuery::weights) {
+              d_query = grad * S::reciprocal(sum);
+              later += weight * d_query;
+            } else {
+              d_query = scale * weight * (grad - sum * delta);
+              later += weight * (Kind == PoolQuery::logits ? grad * S::reciprocal(sum) : delta);
+            }
+            d_score = scale * S::load(at.score) * (S::load(at.z) - later);
+          };
+    };
+    this->template finish_with<Bytes, true>(block, t0, tokens, x, z, begin, end, formulas);
   }
 
-  /// The gradients of queries and scores from X and Z, this of latents [begin, end) alone.
+  /// See GradientFamily::finish_with.
   template <int Bytes>
   void finish(const Block& block, std::int64_t t0, std::int64_t tokens, const Panels<R>& x,
               const Panels<R>& z, const R* deltas, std::int64_t begin, std::int64_t end) const {
@@ -235,13 +152,8 @@ template <class T>
 void prefix_pool_backward(const PrefixPoolSizes& sizes, const PrefixPoolArguments<T>& arguments,
                           const PrefixPoolGradients<T>& gradients, ThreadTeam& team,
                           void* workspace, std::size_t workspace_bytes) {
-  if (sizes.length == 0 || sizes.latents == 0) return;
-  Workspace space(workspace, workspace_bytes);
-  recurrent_backward<PoolGradient<T>>(
-      sizes, team, space,
-      [&](std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t latents) {
-        return PoolGradient<T>(sizes, arguments, gradients, b, h, first, latents);
-      });
+  recurrent_backward<PoolGradient<T>>(sizes, arguments, gradients, team, workspace,
+                                      workspace_bytes);
 }
 
 #define ATTNBENCH_INSTANTIATE(T)                                                               \

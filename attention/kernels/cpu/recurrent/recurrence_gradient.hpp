@@ -233,18 +233,22 @@ std::size_t recurrent_backward_bytes(const typename Family::Sizes& sizes, int th
   return count.used();
 }
 
-/// All heads. `family_of(b, h, first, latents)` makes the family of a slice.
-template <class Family, class Make>
-void recurrent_backward(const typename Family::Sizes& sizes, ThreadTeam& team, Workspace& space,
-                        const Make& family_of) {
+/// All heads. A family is made of the whole's sizes, arguments and gradients, batch row, head, and
+/// the first and the number of the latents of a slice.
+template <class Family, class Arguments, class Gradients>
+void recurrent_backward(const typename Family::Sizes& sizes, const Arguments& arguments,
+                        const Gradients& gradients, ThreadTeam& team, void* workspace,
+                        std::size_t workspace_bytes) {
+  if (sizes.length == 0 || sizes.memory_rows() == 0) return;
+  Workspace space(workspace, workspace_bytes);
   const GradientWorkspace<Family> work(space, sizes, team.size());
   const GradientPlan& plan = work.plan;
   const GradientFunction<Family> run = pick<GradientFunction<Family>>(
       gradient_slice<Family, 16>, gradient_slice<Family, 32>, gradient_slice<Family, 64>);
   const auto slice_at = [&](std::int64_t head, std::int64_t slice) {
     const std::int64_t first = slice * plan.latents;
-    return family_of(head / sizes.heads, head % sizes.heads, first,
-                     std::min(plan.latents, sizes.memory_rows() - first));
+    return Family(sizes, arguments, gradients, head / sizes.heads, head % sizes.heads, first,
+                  std::min(plan.latents, sizes.memory_rows() - first));
   };
   if (plan.slices == 1) {
     share(team, plan.heads, [&](int worker, std::int64_t head) {
