@@ -242,7 +242,7 @@ template <class T, class Struct>
 concept OrConst = std::same_as<std::remove_const_t<T>, Struct>;
 
 }  // namespace attnbench
-
+// NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses
 /// Declares to_json and from_json of a struct. from_json throws SchemaError.
 #define ATTNBENCH_JSON(Struct)                             \
   void to_json(nlohmann::json& json, const Struct& value); \
@@ -282,7 +282,7 @@ concept OrConst = std::same_as<std::remove_const_t<T>, Struct>;
     reader.finish();                                                        \
   }                                                                         \
   static void fields(auto& json, ::attnbench::OrConst<Struct> auto& value)
-
+// NOLINTEND(bugprone-macro-parentheses)
 #define ATTNBENCH_JSON_AT(member) json.at(#member, value.member);
 #define ATTNBENCH_JSON_MAYBE(member) json.maybe(#member, value.member);
 #define ATTNBENCH_JSON_USUAL(member) json.usual(#member, value.member);

@@ -81,6 +81,7 @@ void check_value(const Option& option, const OptionValue& value) {
 
 [[noreturn]] void refuse_name(const std::string& name, const std::vector<Option>& declared) {
   std::vector<std::string> known;
+  known.reserve(declared.size());
   for (const auto& option : declared) known.push_back(option.name);
   if (known.empty()) throw UsageError("unknown option " + name + ": there are no options here");
   throw UsageError("unknown option " + name + did_you_mean(name, known) +

@@ -82,12 +82,12 @@ std::string family_of(const CellRecord& cell) { return cell.task_name() + "/" + 
 std::set<std::string> varying_in(const std::vector<const Values*>& all) {
   std::set<std::string> keys;
   for (const Values* values : all) {
-    for (const auto& [key, value] : *values) {
+    for (const auto& entry : *values) {
       const bool same = std::all_of(all.begin(), all.end(), [&](const Values* other) {
-        const Json* const found = find_value(*other, key);
-        return found != nullptr && *found == value;
+        const Json* const found = find_value(*other, entry.first);
+        return found != nullptr && *found == entry.second;
       });
-      if (!same) keys.insert(key);
+      if (!same) keys.insert(entry.first);
     }
   }
   return keys;

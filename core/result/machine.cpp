@@ -1,4 +1,7 @@
 #include "core/result/machine.hpp"
+
+#include <cmath>
+
 #include "core/text/format.hpp"
 
 namespace attnbench::result {
@@ -108,9 +111,7 @@ std::string advice(const Blas& blas) {
          "BLAS.";
 }
 
-std::string percent(double share) {
-  return std::to_string(static_cast<int>(100 * share + 0.5)) + " %";
-}
+std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 
 std::string rates(const Values& ceilings, const char* product, const char* multiply_add) {
   return human_count(number_of(ceilings, product).value_or(0)) + "FLOP/s beside " +
