@@ -1,7 +1,6 @@
 // attnbench figures: the index, and runs and pictures in a folder of their own.
 #include <signal.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -26,7 +25,7 @@ class Repository {
  public:
   Repository() {
     fs::create_directories(folder_ / "suites/form");
-    fs::copy(test::source_folder() + "/suites/form/suite.schema.json", folder_ / "suites/form");
+    fs::copy(source_folder() + "/suites/form/suite.schema.json", folder_ / "suites/form");
     write_suite(R"([64, 128])");
   }
   void write_suite(const std::string& lengths) const {
@@ -58,36 +57,28 @@ const std::vector<std::string> quickly{"--run", "--no-report", "--no-ceilings", 
 }  // namespace
 
 TEST_CASE("figures: 28 lines, each with a suite or a reason", "[program][figures]") {
-  const Finished plain = figures({}, test::source_folder());
+  const Finished plain = figures({}, source_folder());
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
   CHECK_THAT(plain.out, Contains("latte_v1.figure_2") && Contains("lavo.table_9") &&
                             Contains("Multi-News") && Contains("crossover_map"));
-  const Json all = Json::parse(figures({"--json"}, test::source_folder()).out);
+  const Json all = Json::parse(figures({"--json"}, source_folder()).out);
   CHECK(all["figures"].size() == 28);
   for (const Json& figure : all["figures"]) {
     CHECK((!figure["suites"].empty() || !figure["missing"].get<std::string>().empty()));
   }
-  const Json lavo = Json::parse(figures({"lavo", "--json"}, test::source_folder()).out);
+  const Json lavo = Json::parse(figures({"lavo", "--json"}, source_folder()).out);
   CHECK(lavo["figures"].size() == 11);
   CHECK(lavo["others"].empty());
   // From wherever the program is called.
   CHECK_THAT(figures({"blog"}, "/").out, Contains("blog.table_2"));
 }
 
-TEST_CASE("figures: under 50 ms", "[program][figures]") {
-  double fastest = 1;
-  for (int i = 0; i < 8; ++i) {
-    fastest = std::min(fastest, figures({}, test::source_folder()).seconds);
-  }
-  CHECK(fastest < 0.05);
-}
-
 TEST_CASE("figures: words that name nothing, and settings, are refused", "[program][figures]") {
-  const Finished slip = figures({"latte_v1.figure_3O"}, test::source_folder());
+  const Finished slip = figures({"latte_v1.figure_3O"}, source_folder());
   CHECK(slip.exit_code == 2);
   CHECK_THAT(slip.err, Contains("did you mean \"latte_v1.figure_3\"?"));
-  const Finished set = figures({"--run", "--length", "12"}, test::source_folder());
+  const Finished set = figures({"--run", "--length", "12"}, source_folder());
   CHECK(set.exit_code == 2);
   CHECK_THAT(set.err, Contains("as their suites say"));
 }

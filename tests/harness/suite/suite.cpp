@@ -15,7 +15,7 @@ using attnbench::suite::Json;
 
 std::vector<fs::path> suite_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(test::source_folder() + "/suites")) {
+  for (const auto& entry : fs::directory_iterator(attnbench::test::source_folder() + "/suites")) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   return files;
@@ -54,8 +54,8 @@ TEST_CASE("A quick profile is smaller than the whole, and no two cells share an 
   // Those whose words the catalogue of these tests knows; the program's tests expand them all.
   for (const char* name : {"latte_v1_figure_2", "latte_v1_figure_4"}) {
     INFO(name);
-    const auto document =
-        attnbench::suite::load(test::source_folder() + "/suites/" + std::string(name) + ".json");
+    const auto document = attnbench::suite::load(attnbench::test::source_folder() + "/suites/" +
+                                                 std::string(name) + ".json");
     const auto full = attnbench::suite::expand(document, catalogue, {});
     Choices choices;
     choices.profile = "quick";
