@@ -12,7 +12,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using result::Json;
+using Json = nlohmann::json;
 using result::Status;
 
 namespace {

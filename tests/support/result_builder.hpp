@@ -95,7 +95,9 @@ inline std::vector<result::Panel> panels(const result::Result& result) {
   static std::deque<result::Result> kept;
   return result::panels(kept.emplace_back(result));
 }
-inline result::Panel first_panel(const result::Result& result) { return panels(result).at(0); }
+inline result::Panel first_panel(const result::Result& result) {
+  return test::panels(result).at(0);
+}
 
 /// A result that is stored in tests/reports: "fixture", or "fixtures/quickstart".
 inline std::string fixture_file(const std::string& name = "fixture") {
@@ -244,7 +246,7 @@ inline CellBuilder crossover_cell(const std::string& scope, int heads, int laten
 
 inline result::Result crossover_result(std::vector<CellRecord> cells) {
   result::Result made = result_of(std::move(cells), "size_per_head");
-  made.suite.tasks["crossover"].figures = {{"crossover"}};
+  made.suite.tasks["crossover"].figures = std::vector<std::string>{"crossover"};
   return made;
 }
 

@@ -31,9 +31,9 @@ TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
   cell.rounds({0.010, 0.011});
   std::vector<result::TimingRound>& rounds = cell.timing["forward"].rounds;
   rounds[0].samples_seconds = {0.010, 0.010, 0.500};
-  rounds[0].samples_cpu_share = {{0.5, 0.7, 0.02}};
-  rounds[0].samples_switches = {{0, 0, 9}};
-  rounds[0].preempted = {{2}};
+  rounds[0].samples_cpu_share = std::vector<double>{0.5, 0.7, 0.02};
+  rounds[0].samples_switches = std::vector<std::int64_t>{0, 0, 9};
+  rounds[0].preempted = std::vector<std::size_t>{2};
   rounds[1].samples_seconds = {0.011};
   const result::Json rows = result::benchmark_rows({cell}, 2);
   CHECK(rows[0]["real_time"].get<double>() == Approx(10000));

@@ -86,7 +86,8 @@ TEST_CASE("disturbed rounds vote for nothing", "[result]") {
 
 TEST_CASE("several crossings, and rounds that do not agree, are said as they are", "[result]") {
   CrossoverRound twice = round_of("several", 0, 0);
-  twice.crossings = {{{90, 100, "mechanism", {}}, {700, 720, "exact", {}}}};
+  twice.crossings =
+      std::vector<result::Crossing>{{90, 100, "mechanism", {}}, {700, 720, "exact", {}}};
   const Crossover several = crossover_over({twice, twice, round_of("found", 90, 100)});
   CHECK(several.verdict == "several");
   CHECK(crossover_text(several) == "several: 95, 710");

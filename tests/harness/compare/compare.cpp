@@ -13,7 +13,7 @@ using result::Status;
 namespace {
 
 /// A result of one cell with the rounds' medians and probes.
-Result compared(const std::vector<double>& medians, const std::vector<double>& probes = {}) {
+Result timed_result(const std::vector<double>& medians, const std::vector<double>& probes = {}) {
   Result made = test::result_of({test::CellBuilder("latte").length(1024).rounds(
       medians, probes.empty() ? std::vector<double>(medians.size(), 0.01) : probes)});
   made.run.threads = 2;
@@ -24,23 +24,23 @@ Result compared(const std::vector<double>& medians, const std::vector<double>& p
   return made;
 }
 
-const Result steady = compared({1.00, 1.01, 0.99});
+const Result steady = timed_result({1.00, 1.01, 0.99});
 
-compare::Pair pair_of(const Result& base, const Result& changed) {
+compare::Pair only_pair(const Result& base, const Result& changed) {
   const auto comparison = compare::compare(base, changed);
   REQUIRE(comparison.pairs.size() == 1);
   return comparison.pairs[0];
 }
 Verdict verdict_of(const Result& base, const Result& changed) {
-  return pair_of(base, changed).verdict;
+  return only_pair(base, changed).verdict;
 }
 
 }  // namespace
 
 TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]") {
-  const Result slower = compared({1.10, 1.12, 1.09});
+  const Result slower = timed_result({1.10, 1.12, 1.09});
   CHECK(verdict_of(slower, steady) == Verdict::fast);
-  const auto pair = pair_of(steady, slower);
+  const auto pair = only_pair(steady, slower);
   CHECK(pair.verdict == Verdict::slow);
   CHECK(pair.ratio == Approx(1.10));
   CHECK(pair.ratio_low == Approx(1.09 / 1.01));
@@ -59,22 +59,24 @@ TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]
 
 TEST_CASE("narrow intervals around 1 are SAME; wide ones, and within the margin, UNCLEAR",
           "[compare]") {
-  CHECK(verdict_of(steady, compared({1.0, 1.0, 1.01})) == Verdict::same);
-  CHECK(verdict_of(compared({1.00, 1.10, 0.90}), compared({1.0, 1.1, 0.95})) == Verdict::unclear);
-  const auto within = pair_of(compared({1.000, 1.001, 1.002}), compared({1.020, 1.021, 1.050}));
+  CHECK(verdict_of(steady, timed_result({1.0, 1.0, 1.01})) == Verdict::same);
+  CHECK(verdict_of(timed_result({1.00, 1.10, 0.90}), timed_result({1.0, 1.1, 0.95})) ==
+        Verdict::unclear);
+  const auto within =
+      only_pair(timed_result({1.000, 1.001, 1.002}), timed_result({1.020, 1.021, 1.050}));
   CHECK(within.verdict == Verdict::unclear);
   CHECK(within.disjoint);
   CHECK_THAT(within.reason, Catch::Contains("margin"));
   // A machine that ran slower as a whole is no SLOW.
-  const auto crawling = pair_of(steady, compared({1.20, 1.21, 1.19}, {0.012, 0.012, 0.012}));
+  const auto crawling = only_pair(steady, timed_result({1.20, 1.21, 1.19}, {0.012, 0.012, 0.012}));
   CHECK(crawling.verdict == Verdict::unclear);
   CHECK(crawling.calibrated_ratio == Approx(1.0));
   CHECK_THAT(crawling.reason, Catch::Contains("calibrated"));
-  CHECK(verdict_of(steady, compared({2.0, 2.0})) == Verdict::unclear);  // too few rounds
+  CHECK(verdict_of(steady, timed_result({2.0, 2.0})) == Verdict::unclear);  // too few rounds
 }
 
 TEST_CASE("other machines and devices allow no verdict", "[compare]") {
-  Result elsewhere = compared({2.0, 2.0, 2.0});
+  Result elsewhere = timed_result({2.0, 2.0, 2.0});
   CHECK(verdict_of(steady, elsewhere) == Verdict::slow);
   SECTION("another host") { elsewhere.machine.host = "other"; }
   SECTION("other threads") { elsewhere.run.threads = 4; }
@@ -107,7 +109,7 @@ TEST_CASE("cells of one side only are NEW or GONE, one that lost its time says w
   broken.cells[0].primary.clear();
   broken.cells[0].status = Status::timeout;
   CHECK(verdict_of(steady, broken) == Verdict::unclear);
-  CHECK(pair_of(steady, broken).reason == "ok, then timeout");
+  CHECK(only_pair(steady, broken).reason == "ok, then timeout");
   CHECK(verdict_of(broken, broken) == Verdict::same);
 }
 
@@ -117,18 +119,18 @@ TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compa
     for (std::size_t i = 0; i < count; ++i) rounds[i].disturbed = true;
     return result;
   };
-  const Result slices = compared({8.0, 8.01, 7.99, 8.0, 8.0});
+  const Result slices = timed_result({8.0, 8.01, 7.99, 8.0, 8.0});
   CHECK(verdict_of(slices, slices) == Verdict::same);
-  const auto few = pair_of(disturbed(slices, 3), disturbed(slices, 4));
+  const auto few = only_pair(disturbed(slices, 3), disturbed(slices, 4));
   CHECK(few.verdict == Verdict::unclear);
   CHECK(few.reason == "7 of 10 rounds were preempted: repeat on a quiet machine");
-  const auto none = pair_of(disturbed(slices, 5), slices);
+  const auto none = only_pair(disturbed(slices, 5), slices);
   CHECK(none.verdict == Verdict::unclear);
   CHECK_FALSE(none.base);
   // Three of five are enough, and they alone decide.
-  const Result mixed = disturbed(compared({50, 60, 2.2, 2.21, 2.19}), 2);
-  const Result base = compared({2.0, 2.01, 1.99, 2.0, 2.0});
-  const auto slower = pair_of(base, mixed);
+  const Result mixed = disturbed(timed_result({50, 60, 2.2, 2.21, 2.19}), 2);
+  const Result base = timed_result({2.0, 2.01, 1.99, 2.0, 2.0});
+  const auto slower = only_pair(base, mixed);
   CHECK(slower.verdict == Verdict::slow);
   CHECK(slower.ratio == Approx(1.1));
   CHECK(slower.left_out == 2);
@@ -137,9 +139,9 @@ TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compa
 }
 
 TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
-  Result changed = compared({2.0, 2.0, 2.0});
+  Result changed = timed_result({2.0, 2.0, 2.0});
   changed.cells[0].status = Status::disturbed;
-  for (const auto& pair : {pair_of(steady, changed), pair_of(changed, steady)}) {
+  for (const auto& pair : {only_pair(steady, changed), only_pair(changed, steady)}) {
     CHECK(pair.verdict == Verdict::unclear);
     CHECK_THAT(pair.reason, Catch::Contains("disturbed") && Catch::Contains("quiet machine"));
   }

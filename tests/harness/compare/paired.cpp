@@ -22,7 +22,7 @@ const compare::Sides sides{"latte/scan", "latte/fused", "latte/scan, again"};
 CellBuilder side(const std::string& label, int length, const Medians& medians) {
   CellBuilder one(label);
   one.named(label + std::to_string(length)).length(length).rounds(medians);
-  one.varies = {{"length"}};
+  one.varies = std::vector<std::string>{"length"};
   return one;
 }
 

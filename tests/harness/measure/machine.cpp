@@ -14,7 +14,7 @@ namespace {
 MachineCard calm_card(double busy = 0.05) {
   MachineCard card;
   card.threads = 2;
-  card.allowed_cpus = {{0, 1}};
+  card.allowed_cpus = std::vector<int>{0, 1};
   card.load = attnbench::result::Load{3.0, {}, {}, {{"busy_cpus_beside_us", busy}}};
   card.environment.emplace();
   return card;

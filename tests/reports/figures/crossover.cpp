@@ -8,7 +8,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using result::Json;
+using Json = nlohmann::json;
 using result::Status;
 using test::crossover_cell;
 using test::round_of;

@@ -6,7 +6,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using result::Json;
+using Json = nlohmann::json;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using result::Json;
+using Json = nlohmann::json;
 using result::Status;
 
 TEST_CASE("words for what is not drawn name how its cells ended", "[reports]") {

@@ -8,7 +8,7 @@
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
-using result::Json;
+using Json = nlohmann::json;
 
 namespace {
 

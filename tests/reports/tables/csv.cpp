@@ -89,7 +89,7 @@ TEST_CASE("the tidy table has a line per timing, one of them primary, and one pe
 TEST_CASE("the samples have a line each, with what was preempted marked", "[csv]") {
   result::Result result = test::fixture_result("fixtures/quickstart");
   result::TimingRound& round = result.cells[0].timing["forward"].rounds[0];
-  round.preempted = {{1}};
+  round.preempted = std::vector<std::size_t>{1};
   std::size_t samples = 0;
   for (const auto& cell : result.cells) {
     for (const auto& [what, timing] : cell.timing) {

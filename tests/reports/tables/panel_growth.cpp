@@ -61,23 +61,23 @@ std::string word_of(const Growth& growth, GrownQuantity what = GrownQuantity::ti
   return grown(growth.result(), what).word;
 }
 
-Grid grid_of(const Result& result) { return growth_grid(test::first_panel(result)); }
+Grid table_of_growth(const Result& result) { return growth_grid(test::first_panel(result)); }
 
-using Words = std::vector<std::string>;
+using GridWords = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
   Growth growth;
-  const Grid whole = grid_of(growth.result());
-  CHECK(whole.columns == Words{"time", "claimed", "workspace", "claimed"});
-  CHECK(whole.rows.at(0).second == Words{"1.00", "1.00: held", "0.00", "0.00: held"});
+  const Grid whole = table_of_growth(growth.result());
+  CHECK(whole.columns == GridWords{"time", "claimed", "workspace", "claimed"});
+  CHECK(whole.rows.at(0).second == GridWords{"1.00", "1.00: held", "0.00", "0.00: held"});
   SECTION("of a training step the time alone: what is kept for backward is no workspace") {
     growth.pass = "forward+backward";
     growth.workspace_exponent = 0.83;
-    const Grid step = grid_of(growth.result());
-    CHECK(step.columns == Words{"time", "claimed", "workspace"});
-    CHECK(step.rows.at(0).second == Words{"1.00", "1.00: held", "0.83"});
+    const Grid step = table_of_growth(growth.result());
+    CHECK(step.columns == GridWords{"time", "claimed", "workspace"});
+    CHECK(step.rows.at(0).second == GridWords{"1.00", "1.00: held", "0.83"});
   }
   SECTION("of a backward pass, another scope or another task nothing") {
     for (const auto& [task, pass, scope] : {std::tuple{"kernel", "backward", "mix"},
@@ -89,7 +89,7 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
       growth.pass = pass;
       growth.scope = scope;
       INFO(task << " " << pass << " " << scope);
-      CHECK(grid_of(growth.result()).columns == Words{"time", "workspace"});
+      CHECK(table_of_growth(growth.result()).columns == GridWords{"time", "workspace"});
       CHECK(word_of(growth).empty());
     }
   }
@@ -105,7 +105,7 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   growth = {};
   growth.workspace_exponent = 0.83;
   CHECK(word_of(growth, GrownQuantity::workspace) == "missed");
-  const Grid grid = grid_of(growth.result());
+  const Grid grid = table_of_growth(growth.result());
   CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
   CHECK_THAT(grid.note,
              Catch::Contains("latte (workspace): the exponent is 0.83, claimed is 0.00"));
@@ -117,7 +117,7 @@ TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
     Timing& timing = result.cells[i].timing["timed"];
     timing.median_seconds = timing.low_seconds = timing.high_seconds = 1e-3;
   }
-  const Grid grid = grid_of(result);
+  const Grid grid = table_of_growth(result);
   CHECK(grid.rows.at(0).second.at(0).empty());
   CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
   CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "

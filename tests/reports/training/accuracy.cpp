@@ -7,7 +7,7 @@
 using namespace attnbench;
 using Catch::Matchers::Contains;
 using result::CellRecord;
-using result::Json;
+using Json = nlohmann::json;
 using test::diverged_cell;
 using test::result_of;
 using test::rows_of;

@@ -5,7 +5,7 @@
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
-using result::Json;
+using Json = nlohmann::json;
 using test::class_cell;
 using test::result_of;
 

@@ -9,7 +9,7 @@ using namespace attnbench;
 using Catch::Matchers::Contains;
 using reports::Expense;
 using result::CellRecord;
-using result::Json;
+using Json = nlohmann::json;
 using test::result_of;
 using test::rows_of;
 using test::some_trainings;

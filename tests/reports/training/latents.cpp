@@ -6,7 +6,7 @@
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
-using result::Json;
+using Json = nlohmann::json;
 using test::result_of;
 using test::text_cell;
 

@@ -33,7 +33,8 @@ run::Forecast combined_forecast() {
   run::Forecast forecast;
   forecast.implementation = "scan";
   forecast.implementation_reason = "causal";
-  forecast.options = {{"latents_total", std::int64_t{64}}, {"latents_per_head", std::int64_t{16}}};
+  forecast.options =
+      OptionValues{{"latents_total", std::int64_t{64}}, {"latents_per_head", std::int64_t{16}}};
   forecast.problem = Problem{};
   forecast.problem->heads = 4;
   forecast.problem->head_dim = 32;
@@ -75,8 +76,8 @@ RoundRecord sampled_round(int index, double median, double calibration) {
   RoundRecord record = a_round(index, median, calibration);
   result::TimingRound& timing = record.measured.timing["forward"];
   timing.calibration_seconds = calibration;
-  timing.samples_cpu_share = {{1, 1, 1}};
-  timing.samples_switches = {{0, 0, 0}};
+  timing.samples_cpu_share = std::vector<double>(3, 1);
+  timing.samples_switches = std::vector<std::int64_t>(3, 0);
   return record;
 }
 

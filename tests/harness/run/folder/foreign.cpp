@@ -9,7 +9,7 @@
 
 using namespace attnbench;
 using result::CellRecord;
-using result::Json;
+using Json = nlohmann::json;
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include "harness/run/supervise/progress.hpp"
 
 #include <cstdlib>
+#include <functional>
 #include <sstream>
 
 #include "core/failure.hpp"
