@@ -57,12 +57,20 @@ void compare_case(const Subject& subject, Judge& judge, Trial trial, const Input
   }
   if (!subject.differentiable()) return;
   const Problem& problem = trial.problem;
-  const Differentiated got = differentiate(
-      trial, inputs,
-      normal({problem.batch, problem.heads, problem.length, problem.value_dim}, subject.seed + 20));
+  const at::Tensor upstream =
+      normal({problem.batch, problem.heads, problem.length, problem.value_dim}, subject.seed + 20);
+  const Differentiated got = differentiate(trial, inputs, upstream);
   for (const auto& [name, gradient] : got.gradients) {
     judge.require(where + ": the gradient of " + name + " is finite",
                   at::isfinite(gradient).all().item<bool>());
+  }
+  if (itself || subject.dtype != Dtype::float64) return;
+  // Differences of near ties cancel: no more of their digits are asked for than of slopes.
+  constexpr double limit = 1e-6;
+  const Differentiated want = differentiate(subject.composite_in_double(trial), inputs, upstream);
+  for (const auto& [name, gradient] : want.gradients) {
+    judge.compare(where + ", gradient of " + name, difference(got.gradients.at(name), gradient),
+                  limit);
   }
 }
 

@@ -124,6 +124,19 @@ void grouped_steps(const Subject& subject, Judge& judge) {
   compare_rows(judge, subject, *trial, inputs, rows, trial->where, rows_of(output, rows));
 }
 
+/// Hidden tokens before the first real one and in two pieces: every step gets its part of the mask.
+void masked_steps(const Subject& subject, Judge& judge, const Trial& trial) {
+  Inputs inputs = draw(trial, subject.seed + 33);
+  inputs.key_mask = at::ones({trial.problem.batch, trial.problem.length}, at::kBool);
+  inputs.key_mask[0].narrow(0, 0, 22).fill_(false);
+  inputs.key_mask[1].narrow(0, 18, 9).fill_(false);
+  const auto rows = all_rows(trial.problem);
+  State state = empty_state(trial);
+  const at::Tensor output = mix_in_pieces(trial, inputs, state, {20, 1, 7, 1, 1});
+  compare_rows(judge, subject, trial, inputs, rows, "steps with hidden tokens",
+               rows_of(output, rows));
+}
+
 void step_equals_full(const Subject& subject, Judge& judge) {
   if (subject.pattern != Pattern::causal) return judge.leave_out("", causal_only);
   const auto trial = subject.prepare(judge, "length 37");
@@ -156,6 +169,11 @@ void step_equals_full(const Subject& subject, Judge& judge) {
   compare_clones(subject, judge, *trial, inputs);
   compare_handover(subject, judge, *trial, inputs);
   grouped_steps(subject, judge);
+  try {
+    masked_steps(subject, judge, *trial);
+  } catch (const UnsupportedError& error) {
+    judge.leave_out("steps with hidden tokens", error.what());
+  }
 }
 
 bool fed_by(const Mechanism& mechanism, Feed feed) {

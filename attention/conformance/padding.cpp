@@ -129,9 +129,50 @@ void compare_padded(const Subject& subject, Judge& judge, bool grouped) {
   }
 }
 
+/// Hidden tokens before the first real one and between others: a causal row sees what comes before
+/// it, so that a mask that only its end needs is not enough. They are compared with the definition,
+/// for a mechanism that knows positions or a window is not the same without them.
+void compare_holes(const Subject& subject, Judge& judge) {
+  Sizes sizes;
+  sizes.length = sizes.key_length = key_tokens;
+  const auto trial = subject.prepare(judge, "tokens hidden before others", sizes, {}, true);
+  if (!trial) return;
+  Inputs clean = draw(*trial, subject.seed + 31);
+  clean.key_mask = at::ones({2, key_tokens}, at::kBool);
+  clean.key_mask[0].narrow(0, 0, 10).fill_(false);
+  clean.key_mask[1].narrow(0, 3, 6).fill_(false);
+  clean.key_mask[1].narrow(0, 12, 1).fill_(false);
+  Inputs spoiled = clean;
+  for (const Role& role : trial->mechanism->roles()) {
+    if (role.source != Source::key_tokens) continue;
+    const at::Tensor hidden = clean.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+    spoiled.tensors[role.name] =
+        clean[role.name].masked_fill(hidden, std::numeric_limits<double>::quiet_NaN());
+  }
+  const auto rows = all_rows(trial->problem);
+  compare_rows(judge, subject, *trial, clean, rows, trial->where,
+               rows_of(mix(*trial, spoiled), rows));
+  compare_with_composite(judge, subject, *trial, clean);
+  if (!subject.differentiable()) return;
+  const Problem& problem = trial->problem;
+  const at::Tensor upstream =
+      normal({problem.batch, problem.heads, problem.length, problem.value_dim}, subject.seed + 32);
+  const Differentiated want = differentiate(*trial, clean, upstream);
+  const Differentiated got = differentiate(*trial, spoiled, upstream);
+  for (const auto& [name, gradient] : want.gradients) {
+    judge.compare(trial->where + ", gradient of " + name,
+                  difference(got.gradients.at(name), gradient), 2 * subject.bar.gradient);
+  }
+}
+
 void padding(const Subject& subject, Judge& judge) {
   compare_padded(subject, judge, false);
   compare_padded(subject, judge, true);
+  try {
+    compare_holes(subject, judge);
+  } catch (const UnsupportedError& error) {
+    judge.leave_out("tokens hidden before others", error.what());
+  }
 }
 
 }  // namespace

@@ -59,6 +59,15 @@ void copy_parameters(const Mechanism& from, Mechanism& to) {
   for (auto& item : to.named_buffers()) copy_parameter(buffers[item.key()], item.value());
 }
 
+/// Biases that begin at 0 would hide a form that ignores them.
+void wake(Mechanism& mechanism, std::uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  for (auto& item : mechanism.named_parameters()) {
+    at::Tensor& numbers = item.value();
+    if (numbers.eq(0).all().item<bool>()) numbers.copy_(normal(numbers.sizes(), ++seed) * 0.5);
+  }
+}
+
 }  // namespace
 
 Sizes grouped_sizes() {
@@ -136,6 +145,7 @@ std::optional<Trial> Subject::prepare(Judge& judge, const std::string& where, co
     return std::nullopt;
   }
   trial.mechanism = entry.make(trial.options, trial.problem);
+  wake(*trial.mechanism, seed + 34);
   return trial;
 }
 

@@ -173,9 +173,48 @@ Mixed forgets_to_rescale(const Mix&, Mechanism&, const Inputs& inputs, State*) {
   return {at::stack(outputs, 2), {}};
 }
 
+Mixed divides_decays(const Mix&, Mechanism& mechanism, const Inputs& inputs, State*) {
+  const double temperature = mechanism.options.number("gate_temperature");
+  const at::Tensor decay = (at::log_sigmoid(inputs["gate"]) / temperature).cumsum(2);
+  const at::Tensor query = inputs["query"] * decay.exp();
+  // The fault: what a long product of decays is divided by is soon 0.
+  const at::Tensor key = inputs["key"] * (-decay).exp();
+  const at::Tensor weights = at::matmul(query, key.transpose(-2, -1)).tril();
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
+  return {at::matmul(weights, inputs["value"]) * scale, {}};
+}
+
 Mixed counts_padding(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
   Inputs all = inputs;
   all.key_mask = at::Tensor();
+  return mix(mechanism, all, state);
+}
+
+Mixed ignores_biases(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
+  const at::NoGradGuard no_grad;
+  at::Tensor biases = mechanism.named_parameters()["relative_bias"];
+  const at::Tensor kept = biases.clone();
+  biases.zero_();
+  const Mixed mixed = mix(mechanism, inputs, state);
+  biases.copy_(kept);
+  return mixed;
+}
+
+Mixed counts_leading_padding(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
+                             State* state) {
+  if (!inputs.key_mask.defined()) return mix(mechanism, inputs, state);
+  Inputs more = inputs;
+  const at::Tensor leading = inputs.key_mask.cumsum(1).eq(0) & inputs.key_mask.any(1, true);
+  more.key_mask = inputs.key_mask | leading;
+  for (const auto& name : {key(inputs), value(inputs)}) {
+    more.tensors[name] = inputs[name].masked_fill(leading.unsqueeze(1).unsqueeze(-1), 0);
+  }
+  return mix(mechanism, more, state);
+}
+
+Mixed steps_without_mask(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
+  Inputs all = inputs;
+  if (state != nullptr) all.key_mask = at::Tensor();
   return mix(mechanism, all, state);
 }
 

@@ -45,9 +45,18 @@ Mixed drops_the_carry(const Mix& mix, Mechanism& mechanism, const Inputs& inputs
 Mixed forgets_the_maximum(const Mix&, Mechanism&, const Inputs& inputs, State*);
 /// A running form that rescales what went before only where the maximum rises little.
 Mixed forgets_to_rescale(const Mix&, Mechanism&, const Inputs& inputs, State*);
+/// Gated linear attention in one product, its decays divided over the whole sequence.
+Mixed divides_decays(const Mix&, Mechanism& mechanism, const Inputs& inputs, State*);
 Mixed counts_padding(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 /// Masks values by multiplication, which leaves the padded keys in the denominator.
 Mixed masks_values_only(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
+/// As a form that takes a bias by distance for the 0 that it begins with.
+Mixed ignores_biases(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
+/// Believes that padding is at the end: tokens before the first real one are taken for zeros.
+Mixed counts_leading_padding(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
+                             State* state);
+/// A step that is told of no mask.
+Mixed steps_without_mask(const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state);
 /// As a form that divides by a sum of weights without asking whether there were any.
 Mixed divides_zero_by_zero(const Mix& mix, Mechanism& mechanism, const Inputs& inputs,
                            State* state);
