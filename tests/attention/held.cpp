@@ -1,20 +1,13 @@
 #include "tests/attention/held.hpp"
 
-#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "attention/torch/draw.hpp"
-#include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench::test {
 namespace {
-
-reference::Array array_of(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.to(at::kDouble).contiguous();
-  const double* begin = dense.data_ptr<double>();
-  return {dense.sizes().vec(), {begin, begin + dense.numel()}};
-}
 
 Dtype dtype_of(at::ScalarType type) {
   for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16, Dtype::float16}) {
@@ -22,8 +15,6 @@ Dtype dtype_of(at::ScalarType type) {
   }
   return Dtype::float64;
 }
-
-const std::string kParameter = "parameter ";
 
 at::Tensor normal(at::IntArrayRef shape, std::uint64_t seed) {
   return at::randn(shape, seeded_generator(seed, at::kCPU), at::kDouble);
@@ -45,9 +36,7 @@ std::vector<std::string> implementations_of(const std::string& mechanism) {
 }
 
 Held::Held(const std::string& mechanism, Problem sizes, const Said& said, double scale)
-    : problem(std::move(sizes)),
-      entry(registry().entry(mechanism)),
-      reference_(registry().reference(mechanism)) {
+    : problem(std::move(sizes)), entry(registry().entry(mechanism)) {
   problem.kv_heads = problem.heads;
   if (problem.pattern != Pattern::cross) problem.key_length = problem.length;
   options = entry.derive(Options::resolve(entry.options, said), problem);
@@ -123,42 +112,10 @@ std::map<std::string, at::Tensor> Held::gradients(const std::string& implementat
   for (const auto& [name, leaf] : leaves.tensors) gradients[name] = leaf.grad().to(at::kDouble);
   for (const auto& item : mechanism->named_parameters()) {
     if (item.value().requires_grad()) {
-      gradients[kParameter + item.key()] = item.value().grad().to(at::kDouble);
+      gradients["parameter " + item.key()] = item.value().grad().to(at::kDouble);
     }
   }
   return gradients;
-}
-
-at::Tensor Held::expected() const {
-  reference::ReferenceInputs given;
-  for (const auto& [name, tensor] : inputs.tensors) given.roles[name] = array_of(tensor);
-  for (const auto& [name, tensor] : parameters) given.parameters[name] = array_of(tensor);
-  if (inputs.key_mask.defined()) {
-    const at::Tensor mask = inputs.key_mask.contiguous();
-    const bool* begin = mask.data_ptr<bool>();
-    given.key_mask.assign(begin, begin + mask.numel());
-  }
-  std::vector<reference::RowIndex> rows;
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    for (std::int64_t h = 0; h < problem.heads; ++h) {
-      for (std::int64_t t = 0; t < problem.length; ++t) rows.push_back({b, h, t});
-    }
-  }
-  const std::vector<double> values = reference_(options, problem, given, rows);
-  return at::tensor(values, at::kDouble).view(upstream.sizes());
-}
-
-double Held::slope(const std::string& role, const at::Tensor& direction) const {
-  constexpr double kStep = 1e-5;
-  Held shifted = *this;
-  const bool of_parameter = role.rfind(kParameter, 0) == 0;
-  at::Tensor& moved = of_parameter ? shifted.parameters.at(role.substr(kParameter.size()))
-                                   : shifted.inputs.tensors.at(role);
-  const at::Tensor here = moved;
-  moved = here + kStep * direction;
-  const at::Tensor above = shifted.expected();
-  moved = here - kStep * direction;
-  return ((above - shifted.expected()) * upstream).sum().item<double>() / (2 * kStep);
 }
 
 Problem two_by_two(std::int64_t length, std::int64_t width, Pattern pattern) {
@@ -170,85 +127,6 @@ Problem two_by_two(std::int64_t length, std::int64_t width, Pattern pattern) {
   problem.value_dim = width + 2;
   problem.pattern = pattern;
   return problem;
-}
-
-std::vector<std::pair<std::int64_t, std::int64_t>> odd_sizes(std::int64_t chunk) {
-  return {{1, 43}, {3, 1}, {chunk, 7}, {133, 43}};
-}
-
-void check_outputs(const Held& held, const std::vector<std::string>& implementations,
-                   double float32_error) {
-  const at::Tensor expected = held.expected();
-  for (const auto& name : implementations) {
-    CAPTURE(name, held.problem.length, held.problem.head_dim);
-    CHECK(relative_error(held.output(name), expected) < 1e-12);
-    CHECK(relative_error(held.output(name, at::kFloat), expected) < float32_error);
-  }
-}
-
-void check_gradients(const Held& held, const std::string& implementation, double margin) {
-  const auto gradients = held.gradients(implementation);
-  CHECK_FALSE(gradients.empty());
-  for (const auto& [role, gradient] : gradients) {
-    CAPTURE(implementation, role);
-    const at::Tensor direction = at::randn_like(gradient);
-    const double slope = held.slope(role, direction);
-    // What slopes along random directions usually are: one may be small by chance alone.
-    const double usual = gradient.norm().item<double>();
-    CHECK((gradient * direction).sum().item<double>() ==
-          Approx(slope).epsilon(1e-6).margin(std::max(margin, 1e-7 * usual)));
-  }
-}
-
-void check_steps(const Held& held, const std::vector<std::string>& implementations,
-                 const std::vector<std::int64_t>& prefills) {
-  const std::int64_t all = held.problem.length;
-  const at::Tensor whole = held.expected();
-  for (const auto& prefill : implementations) {
-    for (const auto& next : implementations) {
-      for (const std::int64_t length : prefills) {
-        CAPTURE(prefill, next, length);
-        State state = held.empty_state();
-        held.step(prefill, state, 0, length);
-        State branch = state.clone();
-        const at::Tensor token = held.step(next, branch, length, length + 1);
-        const at::Tensor block = held.step(next, branch, length + 1, all);
-        CHECK(relative_error(at::cat({token, block}, 2), whole.slice(2, length, all)) < 1e-12);
-        CHECK(branch.position == all);
-        CHECK(state.position == length);
-      }
-    }
-  }
-}
-
-void check_padding(const Held& held, const std::string& implementation, const Padding& padding) {
-  CAPTURE(implementation, to_string(held.problem.pattern));
-  Held clean = held;
-  clean.inputs.key_mask = at::ones({2, held.problem.key_length}, at::kBool);
-  clean.inputs.key_mask[0].slice(0, padding.begin, padding.end).fill_(false);
-  clean.inputs.key_mask[1].fill_(false);
-  Held spoiled = clean;
-  const auto own = [&](const std::string& role) -> at::Tensor& {
-    at::Tensor& tensor = spoiled.inputs.tensors.at(role);
-    return tensor = tensor.clone();
-  };
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const auto& role : padding.roles) {
-    at::Tensor& tensor = own(role);
-    tensor[0].slice(1, padding.begin, padding.end).fill_(nan);
-    tensor[1].fill_(nan);
-  }
-  for (const auto& role : padding.in_second_only) own(role)[1].fill_(nan);
-
-  const at::Tensor output = spoiled.output(implementation);
-  CHECK(relative_error(output, clean.expected()) < 1e-12);
-  CHECK(output[1].abs().max().item<double>() == 0);
-  const auto expected = clean.gradients(implementation);
-  for (const auto& [role, gradient] : spoiled.gradients(implementation)) {
-    CAPTURE(role);
-    CHECK(relative_error(gradient, expected.at(role)) < 1e-12);
-    if (role.rfind("parameter", 0) != 0) CHECK(gradient[1].abs().max().item<double>() == 0);
-  }
 }
 
 }  // namespace attnbench::test

@@ -1,6 +1,7 @@
 #include "attention/conformance/conformance.hpp"
 
 #include "attention/registry.hpp"
+#include "tests/attention/held.hpp"
 #include "tests/attention/mutants.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
@@ -8,7 +9,9 @@
 using namespace attnbench;
 using conformance::Finding;
 using conformance::Status;
+using test::count;
 using test::registry;
+using test::word;
 
 namespace {
 
@@ -76,30 +79,92 @@ struct Variant {
   std::vector<std::string> only;  ///< empty = all
 };
 
+/// The properties in which an option that changes what is computed can be wrong.
+const std::vector<std::string>& of_numbers() {
+  static const std::vector<std::string> names{"value_equals_reference",
+                                              "gradient_equals_finite_differences",
+                                              "equals_composite", "step_equals_full", "padding"};
+  return names;
+}
+
+/// Options with which a mechanism computes something else, beside aliases and the option `output`.
+std::vector<Variant> choices() {
+  const std::vector<std::string> steps{"value_equals_reference", "step_equals_full"};
+  const std::vector<std::string> small{"value_equals_reference", "adversarial", "equals_composite"};
+  return {
+      {"cosformer", {{"maximum_length", count(37)}}, of_numbers()},
+      {"delta", {{"beta_limit", count(2)}}, of_numbers()},
+      {"delta", {{"gate", word("scalar")}, {"beta_limit", count(2)}}, of_numbers()},
+      {"delta", {{"gate", word("channel")}, {"beta_limit", count(2)}}, of_numbers()},
+      {"gla", {{"gate_temperature", 1.0}}, of_numbers()},
+      {"hgrn2", {{"lower_bound", 0.75}}, of_numbers()},
+      {"latte", {{"vapor", true}, {"rotary_base", 50.0}}, of_numbers()},
+      {"latte", {{"logit_scale", 0.3}}, {"value_equals_reference", "equals_composite"}},
+      {"lavo", {{"empty_global", word("local")}, {"relative_bias", false}}, of_numbers()},
+      {"lavo", {{"empty_global", word("local")}, {"basis", word("full")}}, of_numbers()},
+      {"lavo", {{"basis", word("full")}, {"scale", 0.7}}, of_numbers()},
+      {"lavo", {{"window", Window{0, 0}}}, steps},
+      {"lavo", {{"window", Window{60, 0}}}, of_numbers()},
+      {"linformer", {{"share_kv", true}, {"init", word("lecun_normal")}}, of_numbers()},
+      {"linformer", {{"per_head", true}, {"max_length", count(300)}, {"scale", 0.7}}, of_numbers()},
+      {"longshort", {{"segment", count(5)}, {"projected_length", count(3)}}, {}},
+      {"longshort", {{"segment", count(5)}, {"norm", word("none")}}, of_numbers()},
+      {"longshort", {{"segment", count(5)}, {"window", Window{0, 0}}}, steps},
+      {"longshort", {{"segment", count(5)}, {"window", Window{9, 0}}}, steps},
+      {"luna", {{"tied", false}}, of_numbers()},
+      {"luna", {{"tied", false}, {"dynamic_slots", false}}, of_numbers()},
+      {"luna", {{"dynamic_slots", false}}, of_numbers()},
+      {"luna", {{"activation", word("elu1")}}, of_numbers()},
+      {"luna", {{"activation", word("latte_composed")}}, of_numbers()},
+      {"macchiato",
+       {{"rotary", true}, {"vapor", true}, {"scale", 0.7}, {"logit_scale", 1.3}},
+       of_numbers()},
+      {"mamba2", {{"state", count(1)}}, of_numbers()},
+      {"mamba2", {{"state", count(11)}}, of_numbers()},
+      {"nystromformer", {{"landmarks", count(5)}}, {}},
+      {"perceiver", {{"scale", 1.5}}, of_numbers()},
+      {"performer", {{"features_of_each_head", true}, {"projection", word("iid")}}, of_numbers()},
+      {"performer", {{"kernel", word("relu")}, {"projection", word("none")}}, of_numbers()},
+      {"performer", {{"form", word("published")}}, of_numbers()},
+      {"retention", {{"gamma", 0.5}}, of_numbers()},
+      {"retention", {{"gamma", 1e-6}, {"chunk", count(64)}}, small},
+      {"rg_lru", {{"first_input", word("plain")}, {"decay_init", word("recurrentgemma")}}, {}},
+      {"rg_lru", {{"chunk", count(2)}}, of_numbers()},  // in pieces of 32
+      {"rg_lru", {{"chunk", count(2)}, {"first_input", word("plain")}}, of_numbers()},
+      {"rg_lru", {{"directions", word("both")}}, {}},
+      {"rg_lru", {{"directions", word("both")}, {"first_input", word("plain")}}, of_numbers()},
+      {"window", {{"window", Window{0, 0}}}, steps},
+      {"window", {{"window", Window{30, 0}}}, steps},
+  };
+}
+
 std::vector<Variant> variants(Dtype dtype) {
-  const std::vector<std::string> numbers{"value_equals_reference",
-                                         "gradient_equals_finite_differences", "equals_composite",
-                                         "step_equals_full", "padding"};
-  const auto whole = dtype == Dtype::bfloat16 ? numbers : std::vector<std::string>{};
-  std::vector<Variant> all{{"retention", {{"decay", std::string("fixed")}}, whole}};
+  const auto whole = dtype == Dtype::bfloat16 ? of_numbers() : std::vector<std::string>{};
+  std::vector<Variant> all{{"retention", {{"decay", word("fixed")}}, whole}};
   for (const Alias& alias : registry().aliases()) {
     if (alias.options.empty()) continue;
     // The gradient of a single key is 0 by cancellation, and a division by products of features as
     // small as 0.001 magnifies what float32 leaves of it: `cross` is shown in float64 alone.
     const bool few = dtype == Dtype::float32 && alias.name == "performer_relu";
-    all.push_back({alias.mechanism, alias.options, few ? numbers : whole});
+    all.push_back({alias.mechanism, alias.options, few ? of_numbers() : whole});
   }
   for (const auto& name : registry().mechanisms()) {
     for (const Option& option : registry().entry(name).options) {
       if (option.name != "output") continue;
-      all.push_back({name, {{"output", std::string("gated")}}, numbers});
+      all.push_back({name, {{"output", word("gated")}}, of_numbers()});
       if (dtype != Dtype::float64) continue;  // gated has the same norm
-      all.push_back({name, {{"output", std::string("normalised")}}, numbers});
+      all.push_back({name, {{"output", word("normalised")}}, of_numbers()});
     }
   }
   if (dtype == Dtype::bfloat16) return all;  // which cannot compare layers
   for (const char* name : {"delta", "mamba2"}) {
-    all.push_back({name, {{"before", std::string("conv")}}, {"layer_steps"}});
+    all.push_back({name, {{"before", word("conv")}}, {"layer_steps"}});
+  }
+  for (Variant& choice : choices()) {
+    // What float32 can get wrong of an option is its output.
+    const bool outputs = dtype == Dtype::float32 && choice.only == of_numbers();
+    if (outputs) choice.only = {"value_equals_reference"};
+    all.push_back(std::move(choice));
   }
   return all;
 }

@@ -27,21 +27,13 @@ struct Subject {
   Inputs inputs;
 
   Subject(const std::string& name, const Problem& problem,
-          const std::map<std::string, OptionValue>& said = {}, bool gradient = false)
+          const std::map<std::string, OptionValue>& said = {})
       : entry(test::registry().entry(name)),
         mechanism(
             entry.make(entry.derive(Options::resolve(entry.options, said), problem), problem)),
-        inputs(random_inputs(*mechanism, 11, 1.0, gradient)) {}
+        inputs(random_inputs(*mechanism, 11, 1.0, false)) {}
   at::Tensor mix(const std::string& implementation, State* state = nullptr) {
     return entry.implementation(implementation).mix(*mechanism, inputs, state).output;
-  }
-  Inputs tokens(std::int64_t begin, std::int64_t count) const {
-    Inputs part;
-    for (const auto& [name, tensor] : inputs.tensors) {
-      part.tensors[name] = tensor.narrow(2, begin, count);
-    }
-    if (inputs.key_mask.defined()) part.key_mask = inputs.key_mask.narrow(1, begin, count);
-    return part;
   }
 };
 
@@ -49,32 +41,7 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).norm() / b.norm()).item<double>();
 }
 
-/// Prefill of 5 tokens, a block of 3, then single tokens, against the whole sequence at once.
-void continues(const std::string& name, const std::map<std::string, OptionValue>& said,
-               bool padded) {
-  Subject subject(name, small(19), said);
-  if (padded) subject.inputs.key_mask = at::rand({2, 19}) > 0.3;
-  const auto whole = subject.mix("composite");
-  for (const auto& implementation : subject.entry.implementations) {
-    if (!implementation.supports(subject.mechanism->options, subject.mechanism->problem)) continue;
-    State state = subject.mechanism->empty_state(2, 19, subject.inputs["query"].options());
-    std::vector<at::Tensor> parts;
-    for (std::int64_t begin = 0, count = 5; begin < 19; begin += count, count = begin < 8 ? 3 : 1) {
-      const Inputs tokens = subject.tokens(begin, count);
-      parts.push_back(implementation.mix(*subject.mechanism, tokens, &state).output);
-    }
-    INFO(name << "/" << implementation.name << (padded ? " padded" : ""));
-    CHECK(state.position == 19);
-    CHECK(difference(at::cat(parts, 2), whole) < 1e-12);
-  }
-}
-
 }  // namespace
-
-TEST_CASE("softmax: a state continues a sequence whatever the implementation") {
-  continues("softmax", {}, false);
-  continues("softmax", {}, true);
-}
 
 TEST_CASE("softmax: a full state refuses more tokens, and a clone goes its own way") {
   Subject subject("softmax", small(4));
@@ -86,39 +53,6 @@ TEST_CASE("softmax: a full state refuses more tokens, and a clone goes its own w
   CHECK(state["key"].abs().sum().item<double>() > 0);
   CHECK_THROWS_WITH(subject.mix("tiled", &state),
                     "softmax: the state has room for 4 tokens, not for 8");
-}
-
-TEST_CASE("softmax: the numbers do not depend on the chunks") {
-  for (const std::int64_t chunk : {1, 7, 16, 100}) {
-    Subject subject("softmax", small(33), {{"query_chunk", chunk}, {"key_chunk", chunk / 2 + 1}},
-                    true);
-    CHECK(difference(subject.mix("chunked"), subject.mix("composite")) < 1e-13);
-  }
-}
-
-TEST_CASE("softmax: gradients of all implementations agree, rows without keys included") {
-  for (const bool padded : {false, true}) {
-    std::map<std::string, std::vector<at::Tensor>> gradients;
-    for (const std::string implementation : {"composite", "chunked", "tiled"}) {
-      Subject subject("softmax", small(21), {{"query_chunk", std::int64_t{8}}}, true);
-      if (padded) {
-        subject.inputs.key_mask = at::ones({2, 21}, at::kBool);
-        subject.inputs.key_mask.narrow(1, 0, 4).fill_(false);
-      }
-      const auto output = subject.mix(implementation);
-      if (padded) CHECK(output.narrow(2, 0, 4).abs().max().item<double>() == 0);
-      (output * at::arange(5, at::kDouble)).sin().sum().backward();
-      for (const char* role : {"query", "key", "value"}) {
-        gradients[implementation].push_back(subject.inputs[role].grad());
-      }
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto& expected = gradients["composite"][i];
-      CHECK(at::isfinite(expected).all().item<bool>());
-      CHECK(difference(gradients["chunked"][i], expected) < 1e-12);
-      CHECK(difference(gradients["tiled"][i], expected) < 1e-12);
-    }
-  }
 }
 
 TEST_CASE("softmax: aliases, and the choice by dtype") {
@@ -164,25 +98,16 @@ TEST_CASE("window: limits are causal softmax, bidirectional softmax and the valu
   }
 }
 
-TEST_CASE("window: its ring continues a sequence whatever the implementation") {
-  for (const std::int64_t left : {0, 1, 3, 7, 30}) {
-    continues("window", {{"window", Window{left, 0}}}, false);
-    continues("window", {{"window", Window{left, 0}}}, true);
-  }
-  Subject subject("window", small(19), {{"window", Window{3, 0}}});
-  CHECK(subject.mechanism->empty_state(2, 19, subject.inputs["query"].options()).bytes() ==
-        2 * 2 * 4 * (6 + 5) * 8);
-}
-
-TEST_CASE("window: 128 keys unless said, on both sides where it is bidirectional") {
-  const Entry& entry = test::registry().entry("window");
-  const auto unsaid = Options::resolve(entry.options, {});
-  CHECK(entry.derive(unsaid, small(8)).window("window") == Window{127, 0});
-  CHECK(entry.derive(unsaid, small(8, Pattern::bidirectional)).window("window") == Window{64, 63});
-  const auto ahead = Options::resolve(entry.options, {{"window", Window{3, 1}}});
-  CHECK_THROWS_WITH(entry.derive(ahead, small(8)),
-                    "window: a causal window must have right 0, not 1");
-  CHECK_THROWS_WITH(Registry::choose(entry, "auto", entry.derive(unsaid, small(8, Pattern::cross)),
-                                     small(8, Pattern::cross)),
-                    "window: cross is undefined, a window needs queries and keys of one sequence");
+TEST_CASE("longshort: a window over everything, before any slot is seen, is softmax attention") {
+  const std::int64_t length = 20;
+  Problem problem = small(length);
+  problem.kv_heads = 4;
+  Subject longshort("longshort", problem,
+                    {{"segment", length},
+                     {"projected_length", std::int64_t{3}},
+                     {"window", Window{length - 1, 0}},
+                     {"norm", std::string("none")}});
+  Subject softmax("softmax", problem);
+  for (auto& [role, tensor] : softmax.inputs.tensors) tensor = longshort.inputs[role];
+  CHECK(difference(longshort.mix("composite"), softmax.mix("composite")) < 1e-12);
 }

@@ -122,6 +122,7 @@ TEST_CASE("streams: steps and blocks over 2,000 tokens give the whole sequence's
         CAPTURE(name, kv_heads, implementation.name);
         Layer layer = layer_of(implementation);
         State state = made->empty_state(kLength);
+        const std::int64_t bytes = state.bytes();
         std::vector<at::Tensor> outputs;
         const std::vector<std::int64_t> counts = {1, 1, 1, 60, 1, 7, 130, 1, 1, 2, 64, 1, 300, 33};
         for (std::size_t i = 0; state.position < kLength; ++i) {
@@ -132,10 +133,26 @@ TEST_CASE("streams: steps and blocks over 2,000 tokens give the whole sequence's
           REQUIRE(state.position == begin + count);
         }
         CHECK(relative_error(at::cat(outputs, 2), expected) < 1e-11);
+        CHECK(state.bytes() == bytes);
       }
     }
   }
   CHECK(seen >= 6);
+}
+
+TEST_CASE("streams: tokens of 16 bits are summed in float32") {
+  int seen = 0;
+  for (const auto& name : builtins().mechanisms()) {
+    const auto made = streamed(name, causal(16, Dtype::bfloat16));
+    if (!made) continue;
+    for (const auto& [part, tensor] : made->empty_state(16).tensors) {
+      if (part != "sum" && part != "memory" && part != "normaliser" && part != "maximum") continue;
+      CAPTURE(name, part);
+      CHECK(tensor.scalar_type() == at::kFloat);
+      ++seen;
+    }
+  }
+  CHECK(seen >= 10);
 }
 
 TEST_CASE("streams: a million tokens neither grow the memory nor drift") {

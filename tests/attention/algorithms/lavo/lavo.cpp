@@ -41,21 +41,4 @@ TEST_CASE("the slots of the memory are orthogonal and add up to the mean's part 
   }
 }
 
-TEST_CASE("the state between pieces is the mean of all earlier tokens") {
-  const Tensor context = at::randn({2, 2, 40, 5}, at::kDouble);
-  const Tensor query = at::randn({2, 2, 40, 5}, at::kDouble);
-  const Memory memory{bases_of(3), 0.5};
-  Carry carry = empty_carry(2, memory.bases, false);
-  for (const std::int64_t end : {1, 17, 18, 40}) {
-    const std::int64_t begin = carry.count[0].item<std::int64_t>();
-    const Tensor part = context.slice(2, begin, end);
-    const Tensor output = running(query.slice(2, begin, end), part, {}, memory, carry);
-    const Tensor u = compressed(context.slice(2, 0, end), {}, memory);
-    CHECK(relative_error(carry.u, u) < 1e-13);
-    CHECK(carry.count.eq(end).all().item<bool>());
-    const Tensor last = read(query.slice(2, end - 1, end), u, memory);
-    CHECK(relative_error(output.slice(2, end - 1 - begin), last) < 1e-13);
-  }
-}
-
 }  // namespace attnbench::lavo

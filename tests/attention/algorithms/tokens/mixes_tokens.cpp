@@ -92,31 +92,6 @@ TEST_CASE("before: the roles that are fed are projected from it, the others from
   }
 }
 
-TEST_CASE("before: tokens one by one and in blocks from a state are those of the whole") {
-  const at::NoGradGuard no_grad;
-  const Problem problem = token_sizes();
-  const at::Tensor x = at::randn({2, 45, 8}, at::kDouble);
-  for (const auto& [name, fed] : fed_roles) {
-    for (const char* word : {"conv", "rg_lru"}) {
-      CAPTURE(name, word);
-      Said said{{"before", test::word(word)}, {"before_norm", true}, {"taps", test::count(4)}};
-      if (name == "latte" || name == "macchiato") said.insert({"vapor", true});
-      Made made(name, problem, said);
-      const at::Tensor whole = made.layer.forward(x, x).output;
-      State state = made.mechanism->empty_state(2, 45, x.options());
-      std::vector<at::Tensor> outputs;
-      std::int64_t done = 0;
-      for (const std::int64_t count : {1, 1, 20, 3, 20}) {
-        const at::Tensor piece = x.narrow(1, done, count);
-        outputs.push_back(made.layer.forward(piece, piece, {}, {}, &state).output);
-        done += count;
-      }
-      CHECK(relative_error(at::cat(outputs, 1), whole) < 1e-12);
-      CHECK(state.position == 45);
-    }
-  }
-}
-
 TEST_CASE("before: both directions see what follows, and padding is seen by neither") {
   const at::NoGradGuard no_grad;
   const Problem problem = token_sizes(Pattern::bidirectional);
@@ -139,33 +114,6 @@ TEST_CASE("before: both directions see what follows, and padding is seen by neit
     at::Tensor padded = x.clone();
     padded.narrow(1, 31, 14).fill_(7);
     CHECK(relative_error(early("both", padded), early("both", x)) == 0);
-  }
-}
-
-TEST_CASE("before: every form of a layer with a convolution steps as it runs over the whole") {
-  const at::NoGradGuard no_grad;
-  const Problem problem = token_sizes();
-  const at::Tensor x = at::randn({2, 45, 8}, at::kDouble);
-  for (const char* name : {"retention", "delta", "gla", "hgrn2", "mamba2", "abc"}) {
-    const Said said{{"before", test::word("conv")}, {"output", test::word("gated")}};
-    Made made(name, problem, said);
-    const at::Tensor whole = made.layer.forward(x, x).output;
-    const auto plain = Made(name, problem, {{"output", test::word("gated")}}).layer.forward(x, x);
-    CHECK(relative_error(plain.output, whole) > 1e-2);
-    for (const Implementation& form : test::registry().entry(name).implementations) {
-      CAPTURE(name, form.name);
-      Layer layer(made.mechanism, form, Scope::layer, 3);
-      CHECK(relative_error(layer.forward(x, x).output, whole) < 1e-12);
-      State state = made.mechanism->empty_state(2, 45, x.options());
-      std::vector<at::Tensor> outputs;
-      for (const auto& [begin, count] :
-           std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 2}, {3, 30}, {33, 12}}) {
-        const at::Tensor piece = x.narrow(1, begin, count);
-        outputs.push_back(layer.forward(piece, piece, {}, {}, &state).output);
-      }
-      CHECK(relative_error(at::cat(outputs, 1), whole) < 1e-12);
-      CHECK(state.position == 45);
-    }
   }
 }
 

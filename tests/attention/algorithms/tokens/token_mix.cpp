@@ -115,26 +115,6 @@ TEST_CASE("token mix: gradients of tokens and parameters are the slopes of the l
   }
 }
 
-TEST_CASE("token mix: blocks from a state equal the whole, clones continue apart") {
-  const at::NoGradGuard no_grad;
-  for (const auto& mix : mixes()) {
-    CAPTURE(mix.name);
-    const at::Tensor x = at::randn({2, 60, 6}, at::kDouble);
-    const at::Tensor whole = mix.module->forward(x, nullptr);
-    State state;
-    mix.module->add_state(state, 2, x.options());
-    std::vector<at::Tensor> outputs;
-    std::int64_t done = 0;
-    for (const std::int64_t count : {1, 1, 2, 40, 1, 15}) {
-      State copy = state.clone();
-      outputs.push_back(mix.module->forward(x.narrow(1, done, count), &state));
-      CHECK(at::equal(mix.module->forward(x.narrow(1, done, count), &copy), outputs.back()));
-      done += count;
-    }
-    CHECK(relative_error(at::cat(outputs, 1), whole) < 1e-12);
-  }
-}
-
 TEST_CASE("token mix: parameters depend on the seed alone, and 16 bits are summed in 32") {
   for (const Dtype dtype : {Dtype::float32, Dtype::bfloat16}) {
     Problem problem = sizes(1);
