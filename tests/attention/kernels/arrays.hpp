@@ -4,16 +4,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "attention/kernels/rows.hpp"
+#include "attention/kernels/team.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/thread_team.hpp"
 
 namespace attnbench::kernels::test {
 
-using attnbench::test::StdTeam;
+/// Of std::threads, for a program without LibTorch.
+class StdTeam : public ThreadTeam {
+ public:
+  explicit StdTeam(int size) : size_(size) {}
+  int size() const override { return size_; }
+  void run(const std::function<void(int)>& body) override {
+    std::vector<std::thread> threads;
+    for (int worker = 1; worker < size_; ++worker) threads.emplace_back(body, worker);
+    body(0);
+    for (auto& thread : threads) thread.join();
+  }
+
+ private:
+  int size_;
+};
 
 /// 64-byte aligned memory with a guard behind it.
 class Block {

@@ -1,3 +1,5 @@
+// The tiled softmax against its definition in double: sizes, bands, masks, biases by distance,
+// queries that see nothing, numbers that are none.
 #include "attention/kernels/softmax.hpp"
 
 #include <cmath>
@@ -19,14 +21,38 @@ void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false
   problem.backward(threads);
   const Expected expected = define(problem);
   CAPTURE(sizes.length, sizes.key_length, sizes.head_dim, sizes.value_dim, sizes.left, sizes.right,
-          sizes.offset, spread, masked, threads);
+          sizes.offset, sizes.bias_reach, spread, masked, threads);
   CHECK(relative_rms(problem.out, expected.out) < Bars<T>::forward);
   // One visible key leaves no gradient for q and k: what is left of it is rounding.
   if (sizes.left + sizes.right > 0 && sizes.key_length > 1) {
     CHECK(relative_rms(problem.dq, expected.dq) < Bars<T>::backward);
     CHECK(relative_rms(problem.dk, expected.dk) < Bars<T>::backward);
+    if (sizes.bias_reach > 0) {
+      CHECK(relative_rms(problem.d_bias, expected.d_bias) < Bars<T>::backward);
+    }
   }
   CHECK(relative_rms(problem.dv, expected.dv) < Bars<T>::backward);
+}
+
+struct Band {
+  std::int64_t left, right, reach;
+};
+
+SoftmaxSizes biased(std::int64_t length, std::int64_t offset, const Band& band) {
+  SoftmaxSizes sizes;
+  sizes.batch = 2;
+  sizes.heads = 4;
+  sizes.kv_heads = 2;
+  sizes.length = length;
+  sizes.key_length = length + offset;
+  sizes.head_dim = 11;
+  sizes.value_dim = 5;
+  sizes.left = band.left;
+  sizes.right = band.right;
+  sizes.offset = offset;
+  sizes.bias_reach = band.reach;
+  sizes.scale = 0.3;
+  return sizes;
 }
 
 }  // namespace
@@ -135,35 +161,6 @@ TEMPLATE_TEST_CASE("kernels softmax: keys split among workers", "", float, doubl
   }
 }
 
-TEST_CASE("kernels softmax: gradients equal finite differences") {
-  SoftmaxSizes sizes = square(70, 5, true);
-  sizes.left = 50;
-  Problem<double> problem(sizes, 1.0, true);
-  problem.forward(2);
-  problem.backward(2);
-  const auto loss = [&] {
-    problem.forward(1);
-    double sum = 0;
-    for (std::size_t i = 0; i < problem.out.size(); ++i) sum += problem.out[i] * problem.d_out[i];
-    return sum;
-  };
-  const auto check = [&](std::vector<double>& x, const std::vector<double>& gradient) {
-    for (std::size_t i = 3; i < x.size(); i += 97) {
-      const double at = x[i];
-      const double step = 1e-5;
-      x[i] = at + step;
-      const double above = loss();
-      x[i] = at - step;
-      const double below = loss();
-      x[i] = at;
-      CHECK(gradient[i] == Approx((above - below) / (2 * step)).margin(1e-8).epsilon(1e-6));
-    }
-  };
-  check(problem.q, problem.dq);
-  check(problem.k, problem.dk);
-  check(problem.v, problem.dv);
-}
-
 TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
   for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
     limit_isa(isa);
@@ -196,4 +193,84 @@ TEST_CASE("kernels softmax: sharp logits stay finite and right") {
   const Expected expected = define(problem);
   CHECK(relative_rms(problem.out, expected.out) < 1e-4);
   for (const float x : problem.dq) REQUIRE(std::isfinite(x));
+}
+
+TEST_CASE("kernels softmax: a bias by distance, its gradient too") {
+  for (const Band& band :
+       {Band{6, 4, 6}, Band{0, 0, 0}, Band{127, 0, 127}, Band{300, 300, 300}, Band{63, 64, 90}}) {
+    for (const std::int64_t length : {3, 64, 67, 301}) {
+      for (const std::int64_t offset : {0, 5}) {
+        const SoftmaxSizes sizes = biased(length, offset, band);
+        for (const bool masked : {false, true}) {
+          compare<float>(sizes, 1, masked, 3);
+          compare<double>(sizes, 1, masked, 3);
+        }
+      }
+    }
+    compare<BFloat16>(biased(301, 0, band), 1, true);
+  }
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
+    limit_isa(isa);
+    compare<float>(biased(150, 2, {40, 7, 40}));
+    compare<double>(biased(150, 2, {40, 7, 40}));
+  }
+}
+
+TEST_CASE("kernels softmax: the biases' gradient is the same bits every time") {
+  Problem<float> problem(biased(500, 0, {30, 30, 30}));
+  problem.forward(3);
+  problem.backward(3);
+  const auto first = problem.d_bias;
+  problem.backward(3);
+  CHECK(first == problem.d_bias);
+}
+
+TEST_CASE("kernels softmax: one part of the keys may hold all the weight, or none that is seen") {
+  SoftmaxSizes sizes = square(3, 8, false);
+  sizes.key_length = 2500;
+  Problem<float> problem(sizes, 1.0, true);
+  std::fill(problem.mask.begin() + 600, problem.mask.end() - 600, std::uint8_t{0});
+  for (std::size_t i = 0; i < 8; ++i) problem.k[100 * 8 + i] = 60 * problem.q[i];
+  problem.forward(2);
+  CHECK(relative_rms(problem.out, define(problem).out) < 3e-6);
+  std::fill(problem.mask.begin(), problem.mask.end(), std::uint8_t{0});
+  problem.forward(2);
+  for (const float x : problem.out) REQUIRE(x == 0);
+  for (const float x : problem.lse) REQUIRE(x == std::numeric_limits<float>::infinity());
+}
+
+TEST_CASE("kernels softmax: a NaN in a key reaches the queries that see it, and no other") {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    limit_isa(isa);
+    CAPTURE(static_cast<int>(best_isa()));
+    SoftmaxSizes band = square(200, 32, true);
+    band.left = 25;
+    Problem<float> problem(band);
+    problem.forward(2);
+    const auto out = problem.out;
+    problem.k[100 * 32 + 7] = std::numeric_limits<float>::quiet_NaN();
+    problem.forward(2);
+    bool right = true;
+    for (std::size_t i = 0; i < 200 * 32; ++i) {
+      const bool sees = i / 32 >= 100 && i / 32 <= 125;
+      right = right && (sees ? std::isnan(problem.out[i]) : problem.out[i] == out[i]);
+    }
+    CHECK(right);
+  }
+  limit_isa(Isa::amx);
+}
+
+TEST_CASE("kernels softmax: a query that sees no key has output 0, gradient 0 and lse +infinity") {
+  SoftmaxSizes sizes = square(70, 8, true);
+  sizes.key_length = 10;
+  sizes.offset = -60;
+  Problem<float> problem(sizes);
+  problem.forward(1);
+  problem.backward(1);
+  for (std::size_t i = 0; i < 60 * 8; ++i) {
+    REQUIRE(problem.out[i] == 0);
+    REQUIRE(problem.dq[i] == 0);
+  }
+  CHECK(problem.lse[0] == std::numeric_limits<float>::infinity());
+  CHECK(std::isfinite(problem.lse[60]));
 }

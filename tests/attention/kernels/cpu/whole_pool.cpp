@@ -1,6 +1,5 @@
 // The whole pool on the CPU against its definition in double: values, gradients, masks, extremes.
 #include <algorithm>
-#include <limits>
 #include <random>
 #include <stdexcept>
 #include <tuple>
@@ -65,48 +64,6 @@ TEST_CASE("kernels whole pool: gradients are grads of the definition") {
   }
 }
 
-TEST_CASE("kernels whole pool: hidden tokens may hold anything, and a hidden row gives 0") {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const PoolQuery kind : kinds) {
-    WholePool<double> problem(sized(kind, 20, 40, 6, 5));
-    problem.mask.assign(80, 1);
-    std::fill_n(problem.mask.begin(), 40, std::uint8_t{0});
-    const auto expected = problem.define();
-    for (std::size_t i = 0; i < problem.scores.size() / 2; ++i) problem.scores[i] = nan;
-    for (std::size_t i = 0; i < problem.values.size() / 2; ++i) problem.values[i] = nan;
-    problem.forward(2);
-    problem.backward(2);
-    CHECK(relative_rms(problem.out, expected) < 1e-13);
-    for (std::size_t i = 0; i < problem.out.size() / 2; ++i) REQUIRE(problem.out[i] == 0);
-    for (std::size_t i = 0; i < problem.d_scores.size() / 2; ++i) {
-      REQUIRE(problem.d_scores[i] == 0);
-    }
-    for (std::size_t i = 0; i < problem.d_values.size() / 2; ++i) {
-      REQUIRE(problem.d_values[i] == 0);
-    }
-    for (const double each : problem.d_query) REQUIRE(std::isfinite(each));
-  }
-}
-
-TEST_CASE("kernels whole pool: scores that rise by 30 a token stay right") {
-  for (const PoolQuery kind : kinds) {
-    for (const double grad : {30.0, -30.0}) {
-      CAPTURE(static_cast<int>(kind), grad);
-      WholePool<float> problem(sized(kind, 50, 97, 4, 8));
-      for (std::size_t i = 0; i < problem.scores.size(); ++i) {
-        problem.scores[i] += static_cast<float>(i % 3 == 0 ? grad * double(i / 4 % 97) : 0);
-      }
-      problem.scores[40] = 1000;
-      problem.forward(2);
-      problem.backward(2);
-      CHECK(relative_rms(problem.out, problem.define()) < 2e-4);
-      for (const float each : problem.d_scores) REQUIRE(std::isfinite(each));
-      for (const float each : problem.d_query) REQUIRE(std::isfinite(each));
-    }
-    compare<double>(sized(kind, 50, 97, 4, 8), 15);
-  }
-}
-
 TEST_CASE("kernels whole pool: a scale below 0 is one like any other") {
   for (const PoolQuery kind : kinds) {
     WholePoolSizes sizes = sized(kind, 97, 70, 16, 24);
@@ -156,7 +113,7 @@ TEMPLATE_TEST_CASE("kernels whole pool: logits may be made of tokens and directi
   }
 }
 
-TEST_CASE("kernels whole pool: directions keep to bits, instruction sets, hidden tokens, bounds") {
+TEST_CASE("kernels whole pool: directions keep to bits, instruction sets and bounds") {
   auto sizes = sized(PoolQuery::logits_plus_z, 300, 500, 70, 24);
   sizes.scale = 0.5;
   Directed<float> one(sizes, 33, true, true);
@@ -169,15 +126,6 @@ TEST_CASE("kernels whole pool: directions keep to bits, instruction sets, hidden
     many.forward(2);
     CHECK(relative_rms(many.given.out, one.define()) < Bars<float>::forward);
   }
-  const auto before = one.given.out;
-  for (std::size_t i = 0; i < one.given.scores.size(); ++i) {
-    const std::size_t token = i / 33 % 500, batch = i / 33 / 500 / 2;
-    if (one.given.mask[batch * 500 + token] == 0) {
-      one.given.scores[i] = std::numeric_limits<float>::quiet_NaN();
-    }
-  }
-  one.forward(2);
-  CHECK(one.given.out == before);
   // Logits of hundreds, in both directions.
   for (float& each : many.given.scores) each *= 10;
   many.forward(2);
