@@ -1,8 +1,12 @@
 #include "tasks/task.hpp"
 
+#include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/tasks/run_cell.hpp"
 
 using namespace attnbench;
+using namespace attnbench::test;
+using tasks::training::Split;
 
 TEST_CASE("tasks are found by name, sorted", "[task]") {
   const auto& all = tasks::builtin_tasks().all();
@@ -74,4 +78,31 @@ TEST_CASE("a task table takes further tasks, in copies, and refuses invalid ones
   CHECK_THROWS_AS(table.add(std::make_shared<Named>("b", OptionValue{std::string("x")})),
                   PluginError);
   CHECK(table.all().size() == count + 1);
+}
+
+TEST_CASE("generated examples follow seed, split, segment and number alone", "[data]") {
+  std::vector<std::pair<const char*, Settings>> generated{
+      {"mqar", {{"vocabulary", n(64)}, {"train_mix", s("16x3:20, 16x3:20")}}}, {"copy", {}}};
+  for (const char* exercise : {"in_context_recall", "noisy_recall", "fuzzy_recall",
+                               "selective_copying", "compression", "memorization"}) {
+    generated.push_back({"mad", {{"exercise", s(exercise)}}});
+  }
+  for (const auto& [name, said] : generated) {
+    INFO(name << " " << (said.empty() ? "" : to_string(said.begin()->second)));
+    const auto& task = dynamic_cast<const tasks::training::TrainingTask&>(tasks::find_task(name));
+    const Options settings = Options::resolve(task.settings(), said);
+    const auto data = task.data_set(settings, 1);
+    const auto tokens = [](const tasks::training::DataSet& from, Split split, std::size_t segment,
+                           std::int64_t number) {
+      return from.batch(split, segment, {number}).tokens;
+    };
+    const at::Tensor one = tokens(*data, Split::train, 0, 5);
+    CHECK(at::equal(one, tokens(*task.data_set(settings, 1), Split::train, 0, 5)));
+    CHECK_FALSE(at::equal(one, tokens(*task.data_set(settings, 2), Split::train, 0, 5)));
+    CHECK_FALSE(at::equal(one, tokens(*data, Split::validation, 0, 5)));
+    CHECK_FALSE(at::equal(one, tokens(*data, Split::test, 0, 5)));
+    CHECK_FALSE(at::equal(one, tokens(*data, Split::train, 0, 6)));
+    if (data->segments(Split::train).size() < 2) continue;
+    CHECK_FALSE(at::equal(one, tokens(*data, Split::train, 1, 5)));
+  }
 }

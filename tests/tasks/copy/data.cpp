@@ -84,18 +84,6 @@ TEST_CASE("the next token is learned from the last symbol on, the symbols are as
   CHECK(data.segments(Split::train)[0].labels == Approx((8 + 14) / 2.0 + 1));
 }
 
-TEST_CASE("examples to copy follow seed, split and number alone", "[copy]") {
-  const auto tokens = [](std::uint64_t seed, Split split, std::uint64_t number) {
-    Plan plan = plan_of();
-    plan.seed = seed;
-    return make_sequence(plan, split, number).tokens;
-  };
-  CHECK(tokens(1, Split::train, 5) == tokens(1, Split::train, 5));
-  CHECK(tokens(1, Split::train, 5) != tokens(2, Split::train, 5));
-  CHECK(tokens(1, Split::train, 5) != tokens(1, Split::test, 5));
-  CHECK(tokens(1, Split::train, 5) != tokens(1, Split::train, 6));
-}
-
 TEST_CASE("sizes that leave nothing to copy are refused, the smallest others are not", "[copy]") {
   CHECK_THROWS_WITH(CopyData(plan_of(3)), Contains("length 3"));
   Plan plan = plan_of();

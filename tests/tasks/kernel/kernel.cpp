@@ -21,7 +21,8 @@ TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kern
   CHECK(ran.check["rows"] == 32);
   CHECK(ran.check["error"].get<double>() < 1e-6);
   CHECK_FALSE(ran.check.contains("gradient"));
-  CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() >= 2);  // more where one was preempted
+  CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() >=
+        2);  // more where one was preempted
   CHECK(ran.sections["chosen"]["implementation"] == "composite");
 }
 
@@ -86,24 +87,6 @@ TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
     const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(more.begin()->first << " " << ran.check.dump());
     CHECK(ran.check["verdict"] == "ok");
-  }
-}
-
-TEST_CASE("shared key heads are right forwards and backwards in every implementation", "[kernel]") {
-  for (const char* mechanism : {"softmax", "window"}) {
-    for (const char* implementation : {"composite", "chunked", "tiled"}) {
-      for (const char* scope : {"mix", "layer"}) {
-        INFO(mechanism << " " << implementation << " " << scope);
-        const auto cell = make_cell("kernel", mechanism, implementation,
-                                    small_call({{"heads", n(4)},
-                                                {"kv_heads", n(2)},
-                                                {"scope", s(scope)},
-                                                {"pass", s("forward+backward")}}));
-        const Ran ran = run_cell(registry(), "kernel", cell);
-        INFO(ran.check.dump());
-        CHECK(ran.check["verdict"] == "ok");
-      }
-    }
   }
 }
 

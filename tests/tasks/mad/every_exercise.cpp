@@ -37,19 +37,8 @@ TEST_CASE("recall is learned from every next token, the others from the scored l
   }
 }
 
-TEST_CASE("exercises follow every_seed, split and number alone", "[mad]") {
-  for (const std::string& name : exercise_names()) {
-    INFO(name);
-    const Rules rules = baseline(exercise_from(name));
-    const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t number) {
-      return make_example(rules, of, split, number).tokens;
-    };
-    CHECK(tokens(1, Split::train, 4) == tokens(1, Split::train, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(2, Split::train, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::validation, 4));
-    CHECK(tokens(1, Split::train, 4) != tokens(1, Split::train, 5));
-    CHECK(to_string(exercise_from(name)) == name);
-  }
+TEST_CASE("exercises are found by name, unknown ones refused with the nearest", "[mad]") {
+  for (const std::string& name : exercise_names()) CHECK(to_string(exercise_from(name)) == name);
   CHECK_THROWS_WITH(exercise_from("recall"), Contains("in_context_recall"));
 }
 

@@ -130,27 +130,3 @@ TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   CHECK_THAT(forecast_of_recall("latte", turned).support.reason, Contains("query and a key"));
   CHECK(forecast_of_recall("softmax", turned).support);
 }
-
-TEST_CASE("the predicted memory of a training is near the measured one", "[mqar]") {
-  worker::install_counting_allocator();
-  for (const char* name : {"softmax", "latte", "linear"}) {
-    INFO(name);
-    const tasks::Cell cell = make_cell("mqar", name, "auto",
-                                       small({{"width", int64_t{64}},
-                                              {"batch", int64_t{32}},
-                                              {"mlp", std::string("plain")},
-                                              {"train_mix", std::string("128x16:64")},
-                                              {"test_mix", std::string("128x16:32")},
-                                              {"validation_mix", std::string("128x16:32")},
-                                              {"vocabulary", int64_t{1024}},
-                                              {"epochs", int64_t{1}}}));
-    tasks::MemoryMeter& meter = worker::cpu_memory();
-    const auto before = meter.live_bytes();
-    meter.reset_peak();
-    const Ran ran = run_cell(registry(), "mqar", cell, /*round=*/1);
-    const double used = static_cast<double>(meter.peak_bytes() - before);
-    CAPTURE(used, ran.forecast.peak_bytes);
-    CHECK(ran.forecast.peak_bytes > 0.7 * used);
-    CHECK(ran.forecast.peak_bytes < 4 * used);
-  }
-}

@@ -44,21 +44,6 @@ Json training_of_window(int64_t keys, const std::string& layout) {
 
 }  // namespace
 
-TEST_CASE("shares of near answers are those of the published generator", "[mqar]") {
-  // From at least a hundred thousand examples of Zoology's generator.
-  const LookBack small(plan_of("64x8:4000"));
-  CHECK(small.share_within(8) == Approx(0.083).margin(0.006));
-  CHECK(small.share_within(16) == Approx(0.394).margin(0.01));
-  CHECK(small.share_within(32) == Approx(0.758).margin(0.01));
-  const LookBack large(plan_of("256x32:1000"));
-  CHECK(large.share_within(64) == Approx(0.375).margin(0.01));
-  CHECK(large.share_within(128) == Approx(0.759).margin(0.01));
-  CHECK(large.share_within(-1) == 0);
-  CHECK(large.share_within(0) == 0);
-  CHECK(large.share_within(256) == 1);
-  CHECK(large.share_within(100000) == 1);
-}
-
 TEST_CASE("test segments are weighted by examples, not by questions", "[mqar]") {
   const LookBack both(plan_of("64x4:100, 64x16:300"));
   // The same examples in two plans: a segment's index is part of their seed.

@@ -140,22 +140,6 @@ TEST_CASE("stacked keys and values share their positions", "[mqar]") {
   }
 }
 
-TEST_CASE("an example follows its seed, split, segment and number alone", "[mqar]") {
-  const Recall recall;
-  const Segment shape{64, 4, 0};
-  const auto tokens = [&](std::uint64_t of, Split split, std::uint64_t segment,
-                          std::uint64_t number) {
-    return make_example(recall, shape, of, split, segment, number).tokens;
-  };
-  const auto one = tokens(1, Split::train, 0, 7);
-  CHECK(one == tokens(1, Split::train, 0, 7));
-  CHECK(one != tokens(2, Split::train, 0, 7));
-  CHECK(one != tokens(1, Split::validation, 0, 7));
-  CHECK(one != tokens(1, Split::test, 0, 7));
-  CHECK(one != tokens(1, Split::train, 1, 7));
-  CHECK(one != tokens(1, Split::train, 0, 8));
-}
-
 TEST_CASE("impossible sizes are refused, naming the rule", "[mqar]") {
   const auto refused = [](const Recall& recall, const Segment& shape, const char* why) {
     INFO(why);

@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -111,11 +110,6 @@ inline std::string text_of(const std::vector<std::uint16_t>& tokens) {
   std::string text;
   for (const std::uint16_t token : tokens) text += static_cast<char>(token - 1);
   return text;
-}
-
-/// CPU time of all threads of this process: unlike time on the wall it does not depend on others.
-inline double cpu_seconds_since(std::clock_t began) {
-  return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
 }
 
 /// Whether full counts are wanted: ATTNBENCH_LRA_FULL=1, minutes in place of seconds.

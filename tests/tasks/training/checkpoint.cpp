@@ -3,10 +3,6 @@
 #include <sys/mount.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -118,75 +114,19 @@ std::vector<char> archive_of(const Parts& parts) {
       c10::ivalue::Tuple::create({c10::IValue(parts.head.dump()), c10::IValue(named)}));
 }
 
-/// Something else of the same kind.
-Json other_than(const Json& value) {
-  if (value.is_string()) return value.get<std::string>() + "x";
-  if (value.is_boolean()) return !value.get<bool>();
-  if (value.is_number_integer()) return value.get<std::int64_t>() + 1;
-  if (value.is_number_float()) return std::nextafter(value.get<double>(), 9.0);
-  return 0;  // of null, which flatten() makes of an empty object or list
-}
-
-/// Every checkpoint that differs from this one in a single field or tensor, with its name.
-std::vector<std::pair<std::string, Parts>> alterations(const Parts& whole) {
-  std::vector<std::pair<std::string, Parts>> all;
-  const Json flat = whole.head.flatten();
-  for (const auto& [pointer, value] : flat.items()) {
-    Json other = flat;
-    other[pointer] = other_than(value);
-    all.push_back({pointer, {other.unflatten(), whole.tensors}});
-  }
-  const auto with = [&](const std::string& what, const std::string& name,
-                        const std::function<at::Tensor(const at::Tensor&)>& change) {
-    Parts other = whole;
-    other.tensors[name] = change(whole.tensors.at(name)).contiguous();
-    all.push_back({name + " " + what, other});
-  };
-  for (const auto& [name, tensor] : whole.tensors) {
-    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-      with("element " + std::to_string(i), name, [&](const at::Tensor& x) {
-        at::Tensor changed = x.clone();
-        changed.view({-1})[i].add_(1);
-        return changed;
-      });
-    }
-    with("flat", name, [](const at::Tensor& x) { return x.view({-1, 1}); });
-    with("of integers", name,
-         [](const at::Tensor& x) { return x.view(x.element_size() == 4 ? at::kInt : at::kLong); });
-    Parts without = whole;
-    without.tensors.erase(name);
-    all.push_back({"no " + name, without});
-    without.tensors["other " + name] = tensor;
-    all.push_back({name + " renamed", without});
-  }
-  return all;
-}
-
 }  // namespace
 
-TEST_CASE("a checkpoint with one field changed is replaced by the previous one", "[checkpoint]") {
+TEST_CASE("a checkpoint without its digest is replaced by the previous one", "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
-  const std::string bytes = test::read_file(folder / "checkpoint.pt");
-  const Parts whole = parts_of(bytes);
-  const auto all = alterations(whole);
-  CHECK(all.size() > 25);
-  for (const auto& [what, parts] : all) {
-    INFO(what);
-    // A rewritten archive has no digest, or the old one.
-    std::vector<char> altered = archive_of(parts);
-    test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
-    check_previous_is_loaded(folder, "has no digest");
-    altered = sealed(std::move(altered));
-    std::copy(bytes.end() - 32, bytes.end(), altered.end() - 32);
-    test::write_file(folder / "checkpoint.pt", {altered.begin(), altered.end()});
-    check_previous_is_loaded(folder, "damaged");
-  }
+  Parts parts = parts_of(test::read_file(folder / "checkpoint.pt"));
+  std::vector<char> bytes = archive_of(parts);
+  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  check_previous_is_loaded(folder, "has no digest");
   // With a valid digest it is loaded: only the digest protects the file.
-  Parts step = whole;
-  step.head["facts"]["step"] = 3;
-  const std::vector<char> forged = sealed(archive_of(step));
-  test::write_file(folder / "checkpoint.pt", {forged.begin(), forged.end()});
+  parts.head["facts"]["step"] = 3;
+  bytes = sealed(archive_of(parts));
+  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
   CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 3);
 }
 

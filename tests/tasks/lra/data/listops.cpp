@@ -218,29 +218,17 @@ TEST_CASE("rules of ListOps that make no sense are refused", "[lra][listops]") {
   CHECK(says(refused([](ListOpsRules& r) { r.depth = 1; }), {"no tree", "widen"}));
 }
 
-TEST_CASE("ListOps of LRA's size are prepared in time, the same bytes on 1 and 2 threads",
-          "[lra][listops][rate]") {
+TEST_CASE("ListOps of LRA's size are the same bytes on 1 and 2 threads", "[lra][listops]") {
   const TemporaryFolder folder;
   ListOpsRules rules;
   rules.rows = full_counts() ? SplitCounts{96'000, 2'000, 2'000} : SplitCounts{4'000, 200, 200};
-  std::array<double, 2> seconds{};
-  double cpu_seconds = 0;  // of both threads
   for (int threads = 1; threads <= 2; ++threads) {
     ListOpsGenerator generator(rules);
     PrepareOptions options;
     options.threads = threads;
-    const std::clock_t began = std::clock();
-    const PrepareResult result =
-        prepare(generator, folder / ("threads" + std::to_string(threads) + ".lra"), options);
-    seconds[static_cast<std::size_t>(threads - 1)] = result.seconds;
-    cpu_seconds = cpu_seconds_since(began);
+    prepare(generator, folder / ("threads" + std::to_string(threads) + ".lra"), options);
   }
   CHECK(read_file(folder / "threads1.lra") == read_file(folder / "threads2.lra"));
-  const auto rows = static_cast<double>(rules.rows.total());
-  std::cout << "ListOps: " << rows << " rows in " << seconds[0] << " s on 1 thread, " << seconds[1]
-            << " s on 2, " << cpu_seconds << " s of CPU time\n";
-  // 30 s on two cores, whatever else is at work on them.
-  CHECK(cpu_seconds * 100'000 / rows <= 60);
   const Cache cache(folder / "threads1.lra");
   CHECK(cache.facts(Split::train).majority() == Approx(0.170).margin(0.03));
 }

@@ -138,22 +138,6 @@ TEST_CASE("Pathfinder rules that are not offered are refused", "[lra][pathfinder
   CHECK(says(refusal([] { PathfinderGenerator(pathfinder_rules(32, "hard", 0)); }), {"no rows"}));
 }
 
-TEST_CASE("hard Pathfinder images of 32 pixels are prepared fast enough",
-          "[lra][pathfinder][rate]") {
-  const TemporaryFolder folder;
-  PathfinderGenerator generator(pathfinder_rules(32, "hard", full_counts() ? 200'000 : 4'000));
-  PrepareOptions options;
-  options.threads = 2;
-  const std::clock_t began = std::clock();
-  const PrepareResult result = prepare(generator, folder / "p.lra", options);
-  const double cpu_seconds = cpu_seconds_since(began);
-  const auto rows = static_cast<double>(result.rows);
-  std::cout << "Pathfinder-32 hard: " << rows / result.seconds << " images a second on 2 threads, "
-            << rows / cpu_seconds << " in a second of CPU time\n";
-  // 1,000 a second on two cores, whatever else is at work on them.
-  CHECK(2 * rows / cpu_seconds >= 1'000);
-}
-
 // Hidden: writes sheets to look at. ATTNBENCH_LRA_SHEETS=FOLDER test_lra "[.sheet]"
 TEST_CASE("a contact sheet of each size", "[.sheet]") {
   const char* folder = std::getenv("ATTNBENCH_LRA_SHEETS");
