@@ -34,6 +34,7 @@ struct Description {
   bool differentiable = true;
   bool shares_heads = false;
   bool key_mask = false;
+  bool step_key_mask = false;
   bool state = false;
   bool cost = false;
   std::string python;  ///< versions

@@ -65,6 +65,9 @@ class PythonMechanism : public Mechanism {
     if (inputs.key_mask.defined() && !declared_->said.key_mask) {
       throw UnsupportedError(declared_->name + ": it takes no key_mask");
     }
+    if (state != nullptr && inputs.key_mask.defined() && !declared_->said.step_key_mask) {
+      throw UnsupportedError(declared_->name + ": its step takes no key_mask");
+    }
     const at::ScalarType given = inputs.tensors.begin()->second.scalar_type();
     const at::ScalarType own = scalar_type(problem.dtype);
     if (given == own || !has_parameters_) return {called(inputs, state), {}};

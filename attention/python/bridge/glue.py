@@ -418,8 +418,7 @@ def describe(word):
     if not patterns and "causal" not in asked and "pattern" not in asked:
         declared.refuse("it takes neither causal nor pattern, so its attribute patterns must say what it computes")
     state = has_state(thing, declared.place)
-    if state:
-        plan_of(thing.step, bound, roles, place(thing.step, module), of_step=True)
+    steps = plan_of(thing.step, bound, roles, place(thing.step, module), of_step=True) if state else []
     cost = declared.get("cost", (callable,), "a function")
     return json.dumps({
         "place": declared.place,
@@ -437,6 +436,7 @@ def describe(word):
         "differentiable": bool(declared.get("differentiable", (bool,), "True or False", True)),
         "shares_heads": bool(declared.get("shares_heads", (bool,), "True or False", False)),
         "key_mask": any(wants == "key_mask" for _, wants, _ in plan),
+        "step_key_mask": any(wants == "key_mask" for _, wants, _ in steps),
         "state": state,
         "cost": cost is not None,
         "python": sys.version.split()[0],
