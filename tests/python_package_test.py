@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Installs the package python/ into a private environment, type-checks it and runs its tests.
+"""Installs the package python/ into a private environment, type-checks it and runs its tests, and the
+plots of docs/results.md.
 
     python_package_test.py PROGRAM ENVIRONMENT [PYTEST'S ARGUMENTS]
         PROGRAM: the built attnbench; ENVIRONMENT: a folder for a private Python environment
@@ -15,19 +16,20 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEEDED = ("hatchling", "pandas", "altair", "jsonschema", "pytest", "mypy", "pandas-stubs",
-          "types-jsonschema", "nbclient", "ipykernel")
+          "types-jsonschema", "nbclient", "ipykernel", "matplotlib")
 
 
 def prepared(folder):
     """Makes the environment once; why it could not be made, or nothing."""
-    if (folder / ".ready").exists():
+    ready = folder / ".ready"
+    if ready.exists() and ready.read_text() == " ".join(NEEDED):
         return ""
     for command in ([sys.executable, "-m", "venv", "--clear", folder],
                     [folder / "bin/python", "-m", "pip", "install", "--quiet", *NEEDED]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             return (done.stdout.strip() or "no reason given").splitlines()[-1]
-    (folder / ".ready").touch()
+    ready.write_text(" ".join(NEEDED))
     return ""
 
 
@@ -36,6 +38,15 @@ def install(python):
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation",
                     "--force-reinstall", "--no-deps", ROOT / "python"], check=True)
     subprocess.run([python, "-m", "pip", "check"], check=True, stdout=subprocess.DEVNULL)
+
+
+def surroundings(program, cache):
+    """Caches and settings of all that runs here are below the environment, not in the user's home."""
+    return {**os.environ, "ATTNBENCH_TEST_PROGRAM": str(program), "PYTHONDONTWRITEBYTECODE": "1",
+            "ATTNBENCH_PYTHON": "/nowhere", "OMP_WAIT_POLICY": "passive",
+            "MYPYPATH": f"{ROOT / 'python/src'}:{ROOT / 'tests/python'}", "MPLBACKEND": "agg",
+            **{name: str(cache / name) for name in ("XDG_CACHE_HOME", "MPLCONFIGDIR", "IPYTHONDIR",
+                                                    "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR")}}
 
 
 def main():
@@ -47,18 +58,13 @@ def main():
         return 1 if on_ci else 77
     python = folder / "bin/python"
     install(python)
-    settings = ROOT / "python/pyproject.toml"
     cache = folder / "cache"
     tests = ROOT / "tests/python"
-    environment = {**os.environ, "ATTNBENCH_TEST_PROGRAM": str(program),
-                   "PYTHONDONTWRITEBYTECODE": "1", "MYPYPATH": str(tests)}
-    for command in ([python, "-m", "mypy", "--strict", "--config-file", settings, "--cache-dir",
-                     cache / "mypy", "-p", "attnbench"],
-                    [python, "-m", "mypy", "--strict", "--config-file", settings, "--cache-dir",
-                     cache / "mypy", tests],
+    for command in ([python, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml",
+                     "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests],
                     [python, "-m", "pytest", "-q", "-o", f"cache_dir={cache / 'pytest'}", tests,
                      *sys.argv[3:]]):
-        done = subprocess.run(command, env=environment, cwd=folder)
+        done = subprocess.run(command, env=surroundings(program, cache), cwd=folder)
         if done.returncode != 0:
             return 1
     return 0

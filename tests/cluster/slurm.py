@@ -82,7 +82,9 @@ class Slurm:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.daemons = {}
-        self.environment = dict(os.environ, PATH=search_path(),
+        # A cache of its own, no pictures, and threads that do not spin beside other tests.
+        self.environment = dict(os.environ, PATH=search_path(), ATTNBENCH_PYTHON="/nowhere",
+                                XDG_CACHE_HOME=str(self.folder / "cache"), OMP_WAIT_POLICY="passive",
                                 SLURM_CONF=str(self.folder / "slurm.conf"))
 
     def __enter__(self):
@@ -101,7 +103,7 @@ class Slurm:
                                   f"--pid-file={self.folder}/munge/pid",
                                   f"--log-file={self.folder}/munge/log",
                                   f"--seed-file={self.folder}/munge/seed"])
-            wait_until(lambda: (self.folder / "munge/socket").exists(), 20, "munged listens")
+            wait_until(lambda: (self.folder / "munge/socket").exists(), 60, "munged listens")
             self.start("slurmctld", ["-D", "-f", str(self.folder / "slurm.conf")])
             self.start_node()
         except BaseException:
@@ -123,7 +125,7 @@ class Slurm:
         self.start("slurmd", ["-D", "-f", str(self.folder / "slurm.conf")])
         ready = ("idle", "mix", "alloc")
         wait_until(lambda: self.run(["sinfo", "-h", "-o", "%T"], check=False).strip().startswith(ready),
-                   60, "the node is up: " + self.logs())
+                   120, "the node is up: " + self.logs())
 
     def stop_node(self):
         """Jobs go on: they belong to slurmstepd."""
@@ -135,7 +137,7 @@ class Slurm:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -151,7 +153,7 @@ class Slurm:
         return text
 
     def run(self, words, check=True):
-        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=120)
         if check and done.returncode != 0:
             raise AssertionError(f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout

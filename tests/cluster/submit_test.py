@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
 import slurm
 
 # Two at a time: the node has two CPUs, and tasks of this test share it.
@@ -95,7 +97,7 @@ def disturb(work):
     assert before[1] == "running", before
     work.call("submit", "--again", work.out, code=2)  # it is at work
     work.cluster.run(["scancel", f"{work.array()}_1"])
-    slurm.wait_until(lambda: f"{work.array()}_1" not in work.cluster.queue(), 60, "task 1 has ended")
+    slurm.wait_until(lambda: f"{work.array()}_1" not in work.cluster.queue(), WAITING, "task 1 has ended")
     state = work.states(work.status())[1]
     assert state in ("interrupted", "killed"), state
     done = work.rounds(1)

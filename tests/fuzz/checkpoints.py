@@ -78,7 +78,7 @@ class Checkpoints(Kind):
         facts = False
         for file in random.choice([newest, newest, previous, files]):
             facts = self.change(random, file) and file in newest or facts
-        return Case(["run", "--resume", "run", *FLAGS], files=["checkpoint.pt"], limit_seconds=30,
+        return Case(["run", "--resume", "run", *FLAGS], files=["checkpoint.pt"],
                     check=lambda outcome: self.same(folder / "run", outcome, facts))
 
     @staticmethod

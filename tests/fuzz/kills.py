@@ -34,9 +34,9 @@ ROUNDS = 3
 KERNEL = {"name": "kernels", "task": "kernel",
           "set": {"length": [64, 256], "heads": 2, "head_dim": 16},
           "mechanisms": {"softmax": {"implementation": "composite"}, "linear": {}, "latte": {}},
-          "measure": {"rounds": ROUNDS, "max_samples": 40, "max_seconds": 0.1}}
+          "measure": {"rounds": ROUNDS, "max_samples": 20, "max_seconds": 0.03}}
 TRAINING = json.loads(json.dumps(checkpoints.SCHOOL))
-TRAINING["set"].update(train_examples=320, epochs=6)
+TRAINING["set"].update(train_examples=240)
 TRAINING["mechanisms"] = {"latte": {}, "linear": {}}
 # What a kill of child or worker costs its cell; it is measured again on demand.
 COSTS = "crashed,error,timeout,out_of_memory"
@@ -95,7 +95,7 @@ class Trial:
         except subprocess.TimeoutExpired:
             pass
         victim = None
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while process.poll() is None and victim is None and time.monotonic() < until:
             victim = process_of(target, process.pid)
             time.sleep(0.002)
@@ -110,12 +110,12 @@ class Trial:
     def end(self, process, what):
         """Waits for the run's own end; none of its processes may be there after it."""
         try:
-            code = process.wait(60)
+            code = process.wait(300)
         except subprocess.TimeoutExpired:
-            self.complaints.append(f"still at work 60 s after the kill of {what}")
+            self.complaints.append(f"still at work 300 s after the kill of {what}")
             process.kill()
             code = process.wait()
-        left = oracle.end_session(process.pid, 5)
+        left = oracle.end_session(process.pid, 30)
         if left:
             self.complaints.append(f"{len(left)} processes outlive the run ({what})")
         if code not in oracle.EXIT_CODES and (what != "supervisor" or code != -signal.SIGKILL):

@@ -39,7 +39,7 @@ class Case:
     # The files that are at fault where the program ends with 2 or 3; empty: the command line is.
     files: list = dataclasses.field(default_factory=list)
     shell: str = ""  # run before the program by sh, such as "ulimit -n 6;" or "exec <&-;"
-    limit_seconds: float = 10
+    limit_seconds: float = 60  # against hanging
     interrupt_after: float = (
         0  # SIGINT then, for commands that measure: the limit counts from there
     )
@@ -95,7 +95,7 @@ def members_of_session(session):
     return found
 
 
-def end_session(session, patience=3.0):
+def end_session(session, patience=10.0):
     """What was left of it after a moment of patience, which the killed need, too. Nothing is
     afterwards."""
     until = time.monotonic() + patience

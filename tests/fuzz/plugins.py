@@ -41,7 +41,7 @@ class Plugins(Kind):
             mutate.put_no_file(random, file)
         command = random.choice([["list", "mechanisms"], ["describe", "softmax"]])
         name = random.choice(["", "", "new="]) + "libmine.so"
-        return Case([*command, "--plugin", name], files=["libmine.so"], limit_seconds=20)
+        return Case([*command, "--plugin", name], files=["libmine.so"])
 
     @staticmethod
     def change(random, data):

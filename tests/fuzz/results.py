@@ -83,7 +83,7 @@ class Results(Kind):
 
         return Case(["report", "result.json", "--format", "svg", "--out", "out"],
                     environment={"ATTNBENCH_PYTHON": str(RENDERER)}, files=["result.json"],
-                    limit_seconds=60, check=check)
+                    check=check)
 
 
 def foreign(result):

@@ -85,7 +85,7 @@ class Surroundings(Kind):
              ["compare", str(FIXTURE), str(FIXTURE)], ["doctor", "--quick"],
              ["data", "mqar", "--out", "data"], tiny, tiny, tiny]
         )
-        case = Case(arguments, limit_seconds=20)
+        case = Case(arguments)
         kind = random.random()
         if kind < 0.45:
             for _ in range(random.choice([1, 1, 2, 4])):
@@ -156,7 +156,7 @@ class Caches(Kind):
              ["validate", "tiny.json"], ["list", "tasks", "--json"]]
         )
         return Case(command, environment={"XDG_CACHE_HOME": str(folder / "cache")}, exit_codes=(0,),
-                    json_output="--json" in command, limit_seconds=20)
+                    json_output="--json" in command)
 
     @staticmethod
     def damage(random, file):

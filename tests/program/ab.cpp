@@ -16,8 +16,8 @@ using Json = nlohmann::json;
 
 TEST_CASE("ab measures in turns, judges, and leaves a run behind", "[program][ab]") {
   const Ab ab;
-  const Finished finished = ab(
-      {"softmax/composite", "flash", "--length", "16,32", "--rounds", "2", "--pattern", "causal"});
+  const Finished finished =
+      ab("softmax/composite flash --length 16,32 --rounds 2 --pattern causal");
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 4);  // two rounds cannot tell
   CHECK_THAT(finished.out, Contains("base  softmax/composite\nnew   flash\n") &&
@@ -49,15 +49,16 @@ TEST_CASE("ab measures in turns, judges, and leaves a run behind", "[program][ab
 TEST_CASE("ab measures two builds of a plugin side by side", "[program][ab]") {
   const Ab ab;
   const std::string plugin = misbehave_plugin();
-  const Finished finished = ab({"misbehave", "misbehave_new", "--length", "8", "--rounds", "1",
-                                "--json", "--plugin", plugin, "--plugin", "new=" + plugin});
+  const Finished finished =
+      ab("misbehave misbehave_new --length 8 --rounds 1 --json --no-report --plugin " + plugin +
+         " --plugin new=" + plugin);
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 4);
   CHECK(Json::parse(finished.out)["turns"]["new"] == "misbehave_new");
-  for (const Json& cell : ab.read("result.json")["attnbench"]["cells"]) CHECK(was_measured(cell));
+  for (const auto& [label, cell] : cells_of(ab.out())) CHECK(was_measured(cell));
 
-  const Finished nothing = run({program(), "list", "mechanisms", "--plugin",
-                                "new=" + test::build_folder() + "/lib/libcopying.so"});
+  const Finished nothing =
+      call("list mechanisms --plugin new=" + test::build_folder() + "/lib/libcopying.so");
   CHECK_THAT(nothing.err, Contains("no mechanism to be called by another name"));
 }
 
@@ -71,8 +72,8 @@ TEST_CASE("ab ends with 5 where a side crashes, with 1 where it is wrong, with 4
     const Ab ab;
     // softmax has no option how: it stays as it is.
     const Finished finished =
-        ab({"softmax", "misbehave", "--length", "8", "--rounds", "6", "--set",
-            std::string("how=") + how, "--no-report", "--plugin", misbehave_plugin()});
+        ab("softmax misbehave --length 8 --rounds 1 --no-report --set how=" + how + " --plugin " +
+           misbehave_plugin());
     INFO(how << "\n" << finished.out << finished.err);
     CHECK(finished.exit_code == code);
     CHECK_THAT(finished.out,
@@ -81,29 +82,30 @@ TEST_CASE("ab ends with 5 where a side crashes, with 1 where it is wrong, with 4
 }
 
 TEST_CASE("ab refuses what is no pair", "[program][ab]") {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> bad{
-      {{}, "it was given 0"},
-      {{"softmax"}, "it was given 1"},
-      {{"softmax", "flash", "latte"}, "it was given 3"},
-      {{"softmax", "softmax"}, "named twice"},
-      {{"softmax", test::source_folder() + "/suites/decode.json"}, "is a suite"},
-      {{"softmax", "latt"}, "latte"},
-      {{"latte/scan", "latte/fast"}, "implementation of latte"},
-      {{"softmax", "python:none.py:None"}, "there is no file"},
-      {{"softmax", "flash", "--length", "none"}, "length"},
-      {{"softmax", "flash", "--margin", "2"}, "--margin"},
-      {{"softmax", "flash", "--rounds", "0"}, "--rounds"},
-      {{"softmax", "flash", "--marginn", "0.1"}, "did you mean \"--margin\""},
-      {{"softmax", "flash", "--confidence", "1"}, "--confidence"},
-      {{"softmax", "flash", "--absolute", "-1"}, "--absolute"},
-      {{"softmax", "flash", "--rounds-most", "3"}, "fewer than the 12"},
-      {{"softmax", "flash", "--confirm", "2"}, "confirm is 2"}};
-  for (const auto& [words, complaint] : bad) {
+  const std::string sides = "softmax flash ";
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"", "it was given 0"},
+      {"softmax", "it was given 1"},
+      {"softmax flash latte", "it was given 3"},
+      {"softmax softmax", "named twice"},
+      {"softmax " + test::source_folder() + "/suites/decode.json", "is a suite"},
+      {"softmax latt", "latte"},
+      {"latte/scan latte/fast", "implementation of latte"},
+      {"softmax python:none.py:None", "there is no file"},
+      {sides + "--length none", "length"},
+      {sides + "--margin 2", "--margin"},
+      {sides + "--rounds 0", "--rounds"},
+      {sides + "--marginn 0.1", "did you mean \"--margin\""},
+      {sides + "--confidence 1", "--confidence"},
+      {sides + "--absolute -1", "--absolute"},
+      {sides + "--rounds-most 3", "fewer than the 12"},
+      {sides + "--confirm 2", "confirm is 2"}};
+  for (const auto& [line, complaint] : bad) {
     const Ab ab;
-    const Finished finished = ab(words);
+    const Finished finished = ab(line);
     INFO(complaint << "\n" << finished.out << finished.err);
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Contains(complaint));
-    CHECK_FALSE(std::filesystem::exists(ab.folder / "run"));
+    CHECK_FALSE(std::filesystem::exists(ab.out()));
   }
 }

@@ -58,7 +58,7 @@ TEST_CASE("a kernel's fault, exhausted memory and a hang on the device cost one 
                      {"hanging", {{"how", "hang"}}},
                      {"after", {}}},
                     1);
-  const Finished finished = bench.run(bench.command({"--device", "cuda", "--cell-timeout", "20"}));
+  const Finished finished = bench.run("--device cuda --cell-timeout 20");
   INFO(finished.out << finished.err);
   CHECK(bench.status("before") == "ok");
   CHECK(bench.status("faulty") == "error");
@@ -119,8 +119,7 @@ TEST_CASE("a model is trained on a CUDA device, under autocast and without", "[p
   if (!has_device()) return;
   for (const char* autocast : {"off", "bfloat16"}) {
     const TrainingSuite suite(Json{{"autocast", autocast}});
-    const Finished finished =
-        run(suite.command({"--device", "cuda"}), 300, TrainingSuite::environment());
+    const Finished finished = suite.run("--device cuda");
     INFO(autocast << ": " << finished.out << finished.err);
     REQUIRE(finished.exit_code == 0);
     const Json cell = suite.cell();

@@ -1,7 +1,7 @@
 // attnbench data: the examples of a training as files.
 #include <sstream>
 
-#include "tests/program/training_suite.hpp"
+#include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::test;
@@ -10,24 +10,10 @@ using Catch::Matchers::Contains;
 TEST_CASE("the data of a training can be had", "[train]") {
   const TemporaryFolder folder;
   const std::string out = folder / "data";
-  const std::vector<std::string> command{program(),
-                                         "data",
-                                         "mqar",
-                                         "--set",
-                                         "length=16",
-                                         "--set",
-                                         "pairs=2",
-                                         "--set",
-                                         "vocabulary=64",
-                                         "--set",
-                                         "train_examples=20",
-                                         "--set",
-                                         "test_examples=5",
-                                         "--set",
-                                         "validation_examples=3",
-                                         "--out",
-                                         out};
-  const Finished done = run(command, 60, TrainingSuite::environment());
+  const Finished done = call(
+      "data mqar --set length=16 --set pairs=2 --set vocabulary=64 --set train_examples=20 "
+      "--set test_examples=5 --set validation_examples=3 --out " +
+      out);
   INFO(done.err);
   REQUIRE(done.exit_code == 0);
   CHECK_THAT(done.out, Contains("train.jsonl"));
@@ -45,19 +31,17 @@ TEST_CASE("the data of a training can be had", "[train]") {
     }
   }
   CHECK(count == 20);
-  const auto refused = [&](std::vector<std::string> more, const char* why) {
-    std::vector<std::string> words{program(), "data"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Finished bad = run(words, 60, TrainingSuite::environment());
+  const std::string other = folder / "other";
+  for (const auto& [line, why] :
+       std::map<std::string, std::string>{{"mqar --out " + out, "holds files already"},
+                                          {"kernel --out " + other, "learns from nothing"},
+                                          {"mqr --out " + other, "mqar"},
+                                          {"mqar --set lenght=3 --out " + other, "length"},
+                                          {"mqar --set length=7 --out " + other, "even"}}) {
+    const Finished bad = call("data " + line);
     INFO(bad.err);
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));
-  };
-  refused({"mqar", "--out", out}, "holds files already");
-  const std::string other = folder / "other";
-  refused({"kernel", "--out", other}, "learns from nothing");
-  refused({"mqr", "--out", other}, "mqar");
-  refused({"mqar", "--out", other, "--set", "lenght=3"}, "length");
-  refused({"mqar", "--out", other, "--set", "length=7"}, "even");
+  }
   CHECK_FALSE(std::filesystem::exists(other));
 }

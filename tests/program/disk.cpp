@@ -18,7 +18,7 @@ Json many_cells() {
 }
 
 void check_resumed(const Bench& bench, const std::string& before) {
-  const Finished resumed = bench.run(bench.resume_command());
+  const Finished resumed = bench.resume();
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   CHECK(bench.journal().rfind(before, 0) == 0);
@@ -26,11 +26,11 @@ void check_resumed(const Bench& bench, const std::string& before) {
   CHECK(bench.state() == "complete");
 }
 
-void check_stopped(const Bench& bench, const Finished& run, const std::string& cause) {
-  INFO(run.err);
-  CHECK(run.exit_code == 3);
-  CHECK_THAT(run.err, Contains(cause));
-  CHECK_THAT(run.err, Contains("attnbench run --resume " + bench.folder()));
+void check_stopped(const Bench& bench, const Finished& stopped, const std::string& cause) {
+  INFO(stopped.err);
+  CHECK(stopped.exit_code == 3);
+  CHECK_THAT(stopped.err, Contains(cause));
+  CHECK_THAT(stopped.err, Contains("attnbench run --resume " + bench.folder()));
   CHECK(bench.records().size() > 0);
   CHECK(bench.records().size() < 24);
   CHECK(bench.journal().back() == '\n');
@@ -58,25 +58,25 @@ class SmallDisk {
 
 }  // namespace
 
-TEST_CASE("a full disk stops the run, and it goes on when there is room", "[disk]") {
+TEST_CASE("a full disk stops the run, and it goes on when there is room", "[disk][processes]") {
   const Bench bench(many_cells(), 4);
   const SmallDisk disk(bench.folder());
   if (!disk.mounted()) {
     WARN("no small file system may be mounted here: only the file limit is tested");
     return;
   }
-  check_stopped(bench, bench.run(bench.command()), "No space left on device");
+  check_stopped(bench, bench.run(), "No space left on device");
   const std::string before = bench.journal();
   REQUIRE(disk.grow());
   check_resumed(bench, before);
 }
 
-TEST_CASE("a journal that may not grow stops the run in the same way", "[disk]") {
+TEST_CASE("a journal that may not grow stops the run in the same way", "[disk][processes]") {
   const Bench bench(many_cells(), 4);
-  bench.run(
-      bench.command({"--out", bench / "other"}));  // fills the cache, which a limit would bind
+  // What fills the cache, which a limit would bind.
+  REQUIRE(bench.run("--rounds 1 --out " + (bench / "other").string()).exit_code == 0);
   std::vector<std::string> limited{"bash", "-c", "ulimit -f 12; exec \"$0\" \"$@\""};
   for (const std::string& word : bench.command()) limited.push_back(word);
-  check_stopped(bench, bench.run(limited), "File too large");
+  check_stopped(bench, run(limited), "File too large");
   check_resumed(bench, bench.journal());
 }

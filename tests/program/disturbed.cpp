@@ -9,7 +9,6 @@
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
-#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -24,7 +23,7 @@ class BusyMachine {
     for (long i = 0; i < count; ++i) {
       const pid_t pid = fork();
       if (pid == 0) {
-        alarm(120);
+        alarm(300);
         for (std::atomic<int> step{0};; ++step) {
         }
       }
@@ -42,28 +41,20 @@ class BusyMachine {
   std::vector<pid_t> processes_;
 };
 
-Json cell_of(const std::string& folder) {
-  return attnbench::test::stored_result(folder + "/result.json")["attnbench"]["cells"].at(0);
-}
-
-/// With the tests' own cache, not the user's.
-Finished ran(const std::vector<std::string>& words) {
-  return run(words, 120, {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}});
-}
+Json cell_of(const std::string& folder) { return cells_of(folder).begin()->second; }
 
 }  // namespace
 
 TEST_CASE("a cell beside busy processes is disturbed, counted, and measured again on demand",
-          "[program][disturbed]") {
+          "[program][disturbed][processes]") {
   const TemporaryFolder folder;
   const std::string out = folder / "run";
-  const std::vector<std::string> begin{
-      program(),  "run", "softmax/composite", "--length",    "2048",  "--rounds", "2",
-      "--out",    out,   "--no-ceilings",     "--no-report", "--set", "heads=4",  "--fail-on",
-      "disturbed"};
   {
     const BusyMachine busy;
-    const Finished finished = ran(begin);
+    const Finished finished = call(
+        "run softmax/composite --length 1024 --set heads=4 --set max_seconds=0.3 --rounds 2 "
+        "--no-ceilings --no-report --fail-on disturbed --out " +
+        out);
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 5);
     CHECK_THAT(finished.out, Contains("1 cell: 1 disturbed") &&
@@ -83,11 +74,10 @@ TEST_CASE("a cell beside busy processes is disturbed, counted, and measured agai
   }
 
   // Nothing is left to be done, but for those.
-  const Finished resumed = ran({program(), "run", "--resume", out, "--no-report"});
+  const Finished resumed = call("run --no-report --resume " + out);
   CHECK(resumed.exit_code == 0);
   CHECK(cell_of(out)["timing"] == cell["timing"]);
-  const Finished again =
-      ran({program(), "run", "--resume", out, "--no-report", "--retry", "disturbed"});
+  const Finished again = call("run --no-report --retry disturbed --resume " + out);
   INFO(again.out << again.err);
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, Contains("--retry disturbed"));

@@ -15,9 +15,8 @@ using namespace attnbench::test;
 using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
-Finished figures(std::vector<std::string> arguments, const std::string& folder) {
-  arguments.insert(arguments.begin(), {program(), "figures"});
-  return run(arguments, 120, {}, folder);
+Finished figures(const std::string& line, const std::string& folder = test::source_folder()) {
+  return call("figures " + line, {}, folder);
 }
 
 /// A folder with one small suite that follows a figure.
@@ -38,7 +37,7 @@ class Repository {
   }
   std::string path() const { return folder_.path(); }
   std::string stored() const { return folder_ / "reports/gallery/latte_v1_figure_2.json"; }
-  Json index() const { return Json::parse(figures({"--json"}, path()).out); }
+  Json index() const { return Json::parse(figures("--json", path()).out); }
   std::string state() const { return index()["figures"][0]["suites"][0]["state"]; }
   std::vector<std::string> runs() const {
     std::vector<std::string> names;
@@ -52,38 +51,39 @@ class Repository {
   TemporaryFolder folder_;
 };
 
-const std::vector<std::string> quickly{"--run", "--no-report", "--no-ceilings", "--now"};
+const std::string quickly = "--run --no-report --no-ceilings --now";
 
 }  // namespace
 
 TEST_CASE("figures: 28 lines, each with a suite or a reason", "[program][figures]") {
-  const Finished plain = figures({}, source_folder());
+  const Finished plain = figures("");
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
   CHECK_THAT(plain.out, Contains("latte_v1.figure_2") && Contains("lavo.table_9") &&
                             Contains("Multi-News") && Contains("crossover_map"));
-  const Json all = Json::parse(figures({"--json"}, source_folder()).out);
+  const Json all = Json::parse(figures("--json").out);
   CHECK(all["figures"].size() == 28);
   for (const Json& figure : all["figures"]) {
     CHECK((!figure["suites"].empty() || !figure["missing"].get<std::string>().empty()));
   }
-  const Json lavo = Json::parse(figures({"lavo", "--json"}, source_folder()).out);
+  const Json lavo = Json::parse(figures("lavo --json").out);
   CHECK(lavo["figures"].size() == 11);
   CHECK(lavo["others"].empty());
   // From wherever the program is called.
-  CHECK_THAT(figures({"blog"}, "/").out, Contains("blog.table_2"));
+  CHECK_THAT(figures("blog", "/").out, Contains("blog.table_2"));
 }
 
 TEST_CASE("figures: words that name nothing, and settings, are refused", "[program][figures]") {
-  const Finished slip = figures({"latte_v1.figure_3O"}, source_folder());
+  const Finished slip = figures("latte_v1.figure_3O");
   CHECK(slip.exit_code == 2);
   CHECK_THAT(slip.err, Contains("did you mean \"latte_v1.figure_3\"?"));
-  const Finished set = figures({"--run", "--length", "12"}, source_folder());
+  const Finished set = figures("--run --length 12");
   CHECK(set.exit_code == 2);
   CHECK_THAT(set.err, Contains("as their suites say"));
 }
 
-TEST_CASE("figures --run: measures once, and again when the suite changes", "[program][figures]") {
+TEST_CASE("figures: measures once, draws what is stored, and measures again when the suite changes",
+          "[program][figures]") {
   const Repository here;
   CHECK(here.state() == "none");
   const Finished first = figures(quickly, here.path());
@@ -96,6 +96,7 @@ TEST_CASE("figures --run: measures once, and again when the suite changes", "[pr
   CHECK(second.exit_code == 0);
   CHECK_THAT(second.out, Contains("every stored result is current"));
   CHECK(here.runs().size() == 1);
+
   here.write_suite("[64, 128, 256]");
   CHECK(here.state() == "stale");
   CHECK(figures(quickly, here.path()).exit_code == 0);
@@ -104,17 +105,30 @@ TEST_CASE("figures --run: measures once, and again when the suite changes", "[pr
   CHECK(here.runs().size() == 2);
   // A result of another form is measured again; what the run had is taken.
   write_file(here.stored(), "{}");
+  CHECK(figures("--draw", here.path()).exit_code != 0);
   CHECK(here.state() == "unreadable");
   CHECK(figures(quickly, here.path()).exit_code == 0);
   CHECK(here.state() == "current");
   CHECK(here.runs().size() == 2);
+
+  const std::string python = test::source_folder() + "/build/venv/bin/python";
+  const Finished drawn = call("figures --draw", {{"ATTNBENCH_PYTHON", python}}, here.path());
+  INFO(drawn.out << drawn.err);
+  const std::string picture = here.path() + "/reports/gallery/latte_v1_figure_2.svg";
+  if (drawn.exit_code == 0) {
+    CHECK_THAT(read_file(picture), Contains("<svg"));
+  } else {  // no renderer here
+    CHECK(drawn.exit_code == 3);
+    CHECK_THAT(drawn.err, Contains("no pictures") && Contains("was not drawn"));
+    CHECK_FALSE(fs::exists(picture));
+  }
 }
 
-TEST_CASE("figures --run: goes on after Ctrl-C", "[program][figures]") {
+TEST_CASE("figures --run: goes on after Ctrl-C", "[program][figures][processes]") {
   const Repository here;
   here.write_suite("[64, 128, 256, 512, 1024, 2048, 4096]");
-  std::string line = "cd '" + here.path() + "' && exec '" + program() + "' figures";
-  for (const std::string& word : quickly) line += " " + word;
+  const std::string line =
+      "cd '" + here.path() + "' && exec '" + program() + "' figures " + quickly;
   {
     Running running({"/bin/sh", "-c", line}, here.path() + "/output");
     const auto records = [&] {
@@ -126,9 +140,9 @@ TEST_CASE("figures --run: goes on after Ctrl-C", "[program][figures]") {
       return fs::exists(journal, ignored) &&
              read_file(journal).find("\"record\"") != std::string::npos;
     };
-    REQUIRE(wait_until(records, 60));
+    REQUIRE(wait_until(records));
     running.signal(SIGINT);
-    CHECK(running.wait(60) == 130);
+    CHECK(running.wait() == 130);
   }
   CHECK_FALSE(fs::exists(here.stored()));
   const Finished resumed = figures(quickly, here.path());

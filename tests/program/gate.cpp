@@ -13,7 +13,7 @@ const std::string counts_of_tree = test::source_folder() + "/tests/benchmarks/co
 /// Run where no program is found by its name.
 Finished run_bare(std::vector<std::string> words) {
   words.insert(words.begin(), program());
-  return run(words, 120, {{"PATH", "/nowhere"}});
+  return run(words, 580, {{"PATH", "/nowhere"}});
 }
 
 }  // namespace

@@ -32,16 +32,15 @@ TEST_CASE("import sets a foreign file beside a run, and report draws it", "[prog
   const test::TemporaryFolder folder;
   const std::string file = (folder / "peers.json").string();
   const std::string out = (folder / "joined").string();
+  const std::string line = "import " + file + " --beside " + import_fixture + " --out " + out;
   test::write_file(file, foreign().dump());
-  const auto done =
-      test::run({test::program(), "import", file, "--beside", import_fixture, "--out", out});
+  const auto done = test::call(line);
   CHECK(done.exit_code == 0);
   CHECK(done.out == out + "/result.json\n");
   CHECK_THAT(done.err, Catch::Contains("peers.json: measured with 99 threads"));
-  CHECK(test::run({test::program(), "report", out, "--no-render"}).exit_code == 0);
+  CHECK(test::call("report --no-render " + out).exit_code == 0);
   CHECK_THAT(test::read_file(out + "/index.html"), Catch::Contains("flash (Other 2.0)"));
-  const auto again =
-      test::run({test::program(), "import", file, "--beside", import_fixture, "--out", out});
+  const auto again = test::call(line);
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, Catch::Contains("is there already"));
 }
@@ -50,8 +49,8 @@ TEST_CASE("import refuses what is no file of foreign records", "[program]") {
   const test::TemporaryFolder folder;
   const std::string file = (folder / "peers.json").string();
   const auto refused = [&](const std::string& beside) {
-    const auto done = test::run({test::program(), "import", file, "--beside", beside, "--out",
-                                 (folder / "joined").string()});
+    const auto done = test::call("import " + file + " --beside " + beside + " --out " +
+                                 (folder / "joined").string());
     CHECK(done.exit_code == 2);
     CHECK_FALSE(std::filesystem::exists(folder / "joined/result.json"));
     return done.err;

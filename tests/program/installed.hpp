@@ -1,23 +1,31 @@
-// attnbench as `cmake --install` leaves it, shared by the tests of this program.
+// attnbench as `cmake --install` leaves it.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "tests/support/process.hpp"
 
 namespace attnbench::test {
 
-/// The prefix, made when it is first asked for; it goes when the program ends. Throws
-/// std::runtime_error if the installation fails.
-const std::filesystem::path& installed_prefix();
-std::string installed_program();
-std::string installed_package();  ///< what attnbench_DIR is to be
+/// An installation below a prefix. Throws std::runtime_error where it fails.
+struct Installation {
+  explicit Installation(const std::filesystem::path& prefix);
+  std::string program() const { return prefix / "bin/attnbench"; }
+  std::string package() const { return prefix / "lib/cmake/attnbench"; }  ///< for attnbench_DIR
+  /// What a program of it sees: its own programs found first.
+  std::map<std::string, std::string> environment() const;
+  /// The same for builds of plugins, as quick as they can be: not optimised, and from the
+  /// compiler's cache, which knows a plugin again in any folder below that of the build.
+  std::map<std::string, std::string> building_environment() const;
 
-/// What a program of the installation sees: the prefix's programs found first, and a cache of its
-/// own.
-std::map<std::string, std::string> installed_environment();
+  std::filesystem::path prefix;
+};
+
+/// The one in the build folder, which stays; it finds the checkout above it.
+const Installation& installed();
+/// One that is far from any checkout, as a user's; it goes when the program ends.
+const Installation& installed_elsewhere();
 
 }  // namespace attnbench::test

@@ -1,4 +1,5 @@
 // attnbench new, in the tree and out of it: what it writes builds, holds and measures as it is.
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -29,7 +30,7 @@ TEST_CASE("new writes a mechanism and its reference into the sources, and nothin
   const TemporaryFolder folder;
   pretend_sources(folder.path());
   fs::create_directories(folder / "deep/below");
-  const Finished finished = run({program(), "new", "my_mix"}, 60, {}, folder / "deep/below");
+  const Finished finished = call("new my_mix", {}, folder / "deep/below");
   INFO(finished.err);
   CHECK(finished.exit_code == 0);
   CHECK_THAT(finished.out, Contains("attention/mechanisms/my_mix.cpp: ") &&
@@ -41,41 +42,31 @@ TEST_CASE("new writes a mechanism and its reference into the sources, and nothin
   CHECK_THAT(read_file(folder / "attention/reference/my_mix.cpp"),
              Contains("Reference my_mix() {"));
 
-  const Finished again = run({program(), "new", "my_mix"}, 60, {}, folder.path());
+  const Finished again = call("new my_mix", {}, folder.path());
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, Contains("attention/mechanisms/my_mix.cpp is there already"));
 }
 
-TEST_CASE("new leaves what is there as it is, and writes nothing beside it", "[program][new]") {
-  const TemporaryFolder folder;
-  write_file(folder / "plugin.cpp", "mine");
-  const Finished finished = run({program(), "new", "my_mix", "--plugin", folder.path()});
-  CHECK(finished.exit_code == 2);
-  CHECK_THAT(finished.err, Contains("plugin.cpp is there already; nothing was written"));
-  CHECK(read_file(folder / "plugin.cpp") == "mine");
-  CHECK_FALSE(fs::exists(folder / "mechanism.cpp"));
-}
-
-TEST_CASE("new says in words where a plugin cannot be written", "[program][new]") {
-  const TemporaryFolder folder;
-  write_file(folder / "file", "");
-  for (const std::string& place : {(folder / "file").string(), std::string(300, 'x')}) {
-    const Finished finished =
-        run({program(), "new", "my_mix", "--plugin", place}, 60, {}, folder.path());
-    INFO(finished.err);
-    CHECK(finished.exit_code == 2);
-    CHECK_THAT(finished.err, Contains("name a folder that") && !Contains("filesystem error"));
-  }
-}
-
-TEST_CASE("new takes an empty folder for a mistake, not for the sources", "[program][new]") {
+TEST_CASE("new leaves what is there as it is, and says where it cannot write", "[program][new]") {
   const TemporaryFolder folder;
   pretend_sources(folder.path());
-  for (const std::string flag : {"--plugin", "--workflow"}) {
-    const Finished finished = run({program(), "new", "my_mix", flag, ""}, 60, {}, folder.path());
+  write_file(folder / "plugin.cpp", "mine");
+  write_file(folder / "file", "");
+  const std::vector<std::array<std::string, 3>> places{
+      {"--plugin", ".", "plugin.cpp is there already; nothing was written"},
+      {"--plugin", folder / "file", "name a folder that"},
+      {"--plugin", std::string(300, 'x'), "name a folder that"},
+      {"--plugin", "", "--plugin: the name of the folder is empty"},
+      {"--workflow", "", "--workflow: the name of the folder is empty"}};
+  for (const auto& [flag, place, complaint] : places) {
+    const Finished finished =
+        run({program(), "new", "my_mix", flag, place}, 580, {}, folder.path());
+    INFO(finished.err);
     CHECK(finished.exit_code == 2);
-    CHECK_THAT(finished.err, Contains(flag + ": the name of the folder is empty"));
+    CHECK_THAT(finished.err, Contains(complaint) && !Contains("filesystem error"));
   }
+  CHECK(read_file(folder / "plugin.cpp") == "mine");
+  CHECK_FALSE(fs::exists(folder / "mechanism.cpp"));
   CHECK_FALSE(fs::exists(folder / "attention/mechanisms/my_mix.cpp"));
 }
 
@@ -99,7 +90,7 @@ TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[prog
       {"flash", "already"},
       {"kernel", "there is a task kernel"}};
   for (const auto& [name, complaint] : names) {
-    const Finished finished = run({program(), "new", name}, 60, {}, folder.path());
+    const Finished finished = run({program(), "new", name}, 580, {}, folder.path());
     INFO(name << "\n" << finished.err);
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Contains(complaint));
@@ -114,7 +105,7 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   // the includes and the names, shows here.
   const TemporaryFolder folder;
   pretend_sources(folder.path());
-  REQUIRE(run({program(), "new", "my_mix"}, 60, {}, folder.path()).exit_code == 0);
+  REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
   const std::string line = read_file(test::build_folder() + "/compile_commands.json");
   for (const Json& command : Json::parse(line)) {
     const std::string file = command["file"];
@@ -125,21 +116,21 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
         folder / (mechanism ? "attention/mechanisms/my_mix.cpp" : "attention/reference/my_mix.cpp");
     text.replace(text.rfind(file), file.size(), mine);
     text += " -fsyntax-only -o /dev/null";
-    const Finished finished = run({"sh", "-c", text}, 300, {}, command["directory"]);
+    const Finished finished = run({"sh", "-c", text}, 580, {}, command["directory"]);
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 0);
   }
 }
 
 TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn", "[program][new]") {
-  const TemporaryFolder folder;
-  const std::string program = installed_program();
-  const auto environment = installed_environment();
+  const TemporaryFolder folder(test::build_folder());
+  const std::string program = installed().program();
+  const auto environment = installed().building_environment();
   const Finished written =
-      run({program, "new", "my_mix", "--plugin", folder / "mix"}, 60, environment);
+      run({program, "new", "my_mix", "--plugin", folder / "mix"}, 580, environment);
   INFO(written.out << written.err);
   REQUIRE(written.exit_code == 0);
-  const std::string package = "-Dattnbench_DIR=" + installed_package();
+  const std::string package = "-Dattnbench_DIR=" + installed().package();
   CHECK_THAT(written.out, Contains(package));
   // As its CI does; the package is found by way of PATH, too, as the tutorial has it.
   const Finished tested = run({folder / "mix/ci.sh", package, "-GNinja"}, 580, environment);
@@ -162,9 +153,9 @@ TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn",
   // It is found on ATTNBENCH_PLUGIN_PATH, once however often it is named.
   auto with_path = environment;
   with_path["ATTNBENCH_PLUGIN_PATH"] = "/no/such/place.so:" + (folder / "mix/build").string();
-  const Finished listed = run({program, "list", "mechanisms", "--plugin", plugin}, 60, with_path);
+  const Finished listed = run({program, "list", "mechanisms", "--plugin", plugin}, 580, with_path);
   CHECK_THAT(listed.out, Contains("my_mix") && Contains("(from " + plugin + ")"));
-  const Finished examined = run({program, "doctor", "--quick", "--plugin", plugin}, 60, with_path);
+  const Finished examined = run({program, "doctor", "--quick", "--plugin", plugin}, 580, with_path);
   INFO(examined.out);
   CHECK_THAT(examined.out, Contains("place.so: refused, plugin /no/such/place.so: there is no such "
                                     "file") &&
@@ -173,18 +164,18 @@ TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn",
 
 TEST_CASE("new writes a workflow for a plugin or a suite", "[program][new]") {
   const TemporaryFolder folder;
-  const Finished plugin = run({program(), "new", "my_mix", "--workflow", folder / "one"});
-  INFO(plugin.err);
-  CHECK(plugin.exit_code == 0);
+  const auto into = [&](const std::string& name, const char* place) {
+    return run({program(), "new", name, "--workflow", folder / place});
+  };
+  CHECK(into("my_mix", "one").exit_code == 0);
   const std::string first = read_file(folder / "one/.github/workflows/speed.yml");
   CHECK_THAT(first, Contains("build/libmy_mix.so") && !Contains("example_mechanism"));
-  const Finished suite = run({program(), "new", "suites/my.json", "--workflow", folder / "two"});
-  CHECK(suite.exit_code == 0);
+  CHECK(into("suites/my.json", "two").exit_code == 0);
   const std::string second = read_file(folder / "two/.github/workflows/speed.yml");
   CHECK_THAT(second, Contains("suite/suites/my.json") && !Contains("example_suite"));
-  CHECK(run({program(), "new", "my_mix", "--workflow", folder / "one"}).exit_code == 2);
+  CHECK(into("my_mix", "one").exit_code == 2);
   for (const char* bad : {"../out.json", "/etc/x.json", "a b.json", "$(ls).json", "My-Mix"}) {
     INFO(bad);
-    CHECK(run({program(), "new", bad, "--workflow", folder / "three"}).exit_code == 2);
+    CHECK(into(bad, "three").exit_code == 2);
   }
 }

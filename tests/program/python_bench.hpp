@@ -11,8 +11,6 @@
 #include "tests/program/runs.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/stored_result.hpp"
 
 namespace attnbench::test {
 
@@ -35,7 +33,7 @@ inline std::string documented(const std::string& file) {
   return page.substr(text, page.find("```", text) - text);
 }
 
-/// A folder with near.py and other files in Python, a cache of its own, and runs in it.
+/// A folder with near.py and other files in Python, and runs in it.
 class PythonBench {
  public:
   PythonBench() { write("near.py", documented("near.py")); }
@@ -43,23 +41,18 @@ class PythonBench {
   void write(const std::string& name, const std::string& text) { write_file(folder_ / name, text); }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  Finished run(std::vector<std::string> arguments, double seconds = 300,
-               std::map<std::string, std::string> more = {}) const {
-    arguments.insert(arguments.begin(), program());
-    more.insert({{"XDG_CACHE_HOME", folder_ / "cache"}, {"VIRTUAL_ENV", ""}});
-    return attnbench::test::run(arguments, seconds, more, folder_.path());
+  Finished run(const std::string& line, std::map<std::string, std::string> more = {}) const {
+    more.insert({"VIRTUAL_ENV", ""});
+    return call(line, more, folder_.path());
   }
-
-  Json result(const std::string& run = "run") const {
-    return stored_result(folder_ / (run + "/result.json")).at("attnbench");
-  }
-
-  /// result.json's cells by label.
-  std::map<std::string, Json> cells(const std::string& run = "run") const {
-    std::map<std::string, Json> found;
-    const Json stored = result(run);
-    for (const Json& cell : stored.at("cells")) found[cell["label"]] = cell;
-    return found;
+  /// `attnbench run LINE --rounds 1`, whose folder is called run; it has to do well.
+  std::map<std::string, Json> cells_of_run(
+      const std::string& line, const std::map<std::string, std::string>& more = {}) const {
+    const Finished ran =
+        run("run " + line + " --rounds 1 --out run --no-ceilings --no-report", more);
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.exit_code == 0);
+    return cells_of(folder_ / "run");
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "harness/apply/npy.hpp"
 #include "tests/program/python_bench.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 using namespace attnbench;
 using namespace attnbench::test;
@@ -110,11 +111,8 @@ TEST_CASE("an object, a package's function, roles, a pattern, a cost and a class
       "sharpened": {"use": "python:forms.py:sharpened"},
       "average": {"use": "python:kit.parts:average"}},
     "measure": {"rounds": 1, "max_samples": 10, "max_seconds": 0.02}})");
-  const Finished ran =
-      bench.run({"run", "suite.json", "--out", "run", "--no-ceilings", "--no-report"});
-  INFO(ran.out << ran.err);
-  REQUIRE(ran.exit_code == 0);
-  const Json result = bench.result();
+  bench.cells_of_run("suite.json");
+  const Json result = stored_result(bench / "run/result.json").at("attnbench");
   CHECK(result.at("cells").size() == 5);
   for (const Json& cell : result.at("cells")) {
     INFO(cell.dump(1));
@@ -140,19 +138,17 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
   bench.write("forms.py", forms);
   const npy::Shape shape{1, 2, 5, 4};
   const auto count = static_cast<std::size_t>(npy::count_of(shape));
-  std::vector<std::string> arrays{"--pattern", "causal"};
+  std::string arrays = " --pattern causal";
   for (const std::string role : {"query", "key", "value"}) {
     std::vector<double> values(count);
     for (std::size_t i = 0; i < count; ++i) {
       values[i] = std::sin(static_cast<double>(3 * i) + role[0]);
     }
     npy::write_array(bench / (role + ".npy"), npy::Element::float64, shape, values.data());
-    arrays.insert(arrays.end(), {"--" + role, role + ".npy"});
+    arrays += " --" + role + " " + role + ".npy";
   }
   const auto applied = [&](const std::string& mechanism, const std::string& out) {
-    std::vector<std::string> words{"apply", mechanism, "--out", out};
-    words.insert(words.end(), arrays.begin(), arrays.end());
-    const Finished finished = bench.run(words);
+    const Finished finished = bench.run("apply " + mechanism + " --out " + out + arrays);
     INFO(finished.out << finished.err);
     REQUIRE(finished.exit_code == 0);
     CHECK_THAT(finished.out, Contains("from the definition in double"));
@@ -193,11 +189,8 @@ same.reference = "softmax"
             "pass": ["forward", "forward+backward"]},
     "mechanisms": {"python": {"use": "python:same.py:same"}, "ours": {"use": "softmax/composite"}},
     "measure": {"rounds": 1, "max_samples": 10, "max_seconds": 0.02}})");
-  const Finished ran =
-      bench.run({"run", "suite.json", "--out", "run", "--no-ceilings", "--no-report"});
-  INFO(ran.out << ran.err);
-  REQUIRE(ran.exit_code == 0);
-  const Json result = bench.result();
+  bench.cells_of_run("suite.json");
+  const Json result = stored_result(bench / "run/result.json").at("attnbench");
   for (const char* pass : {"forward", "forward+backward"}) {
     const Json python = only_cell(result, "python", "pass", pass);
     const Json ours = only_cell(result, "ours", "pass", pass);

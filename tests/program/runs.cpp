@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 #include <thread>
 
 namespace attnbench::test {
@@ -28,43 +28,35 @@ Bench::Bench(const Json& entries, int rounds) {
   write_file(this->suite(), suite.dump(1));
 }
 
-std::vector<std::string> Bench::command(const std::vector<std::string>& more) const {
-  std::vector<std::string> words{
-      program(),          "run",           suite(),       "--out",      folder(), "--plugin",
-      misbehave_plugin(), "--no-ceilings", "--no-report", "--progress", "plain"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+std::vector<std::string> Bench::command(const std::string& more) const {
+  return words(program() + " run " + suite() + " --out " + folder() + " --plugin " +
+               misbehave_plugin() + " --no-ceilings --no-report --progress plain " + more);
 }
 
-std::vector<std::string> Bench::resume_command(const std::vector<std::string>& more) const {
-  std::vector<std::string> words{program(),       "run",         "--resume",   folder(),
-                                 "--no-ceilings", "--no-report", "--progress", "plain"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+Finished Bench::run(const std::string& more,
+                    const std::map<std::string, std::string>& environment) const {
+  return test::run(command(more), 580, environment);
 }
 
-std::map<std::string, std::string> Bench::environment() const {
-  // A cache of the tests' own, so that no test is answered by the user's and all share one.
-  return {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}};
+Finished Bench::resume(const std::string& more,
+                       const std::map<std::string, std::string>& environment) const {
+  return call("run --resume " + folder() + " --no-ceilings --no-report --progress plain " + more,
+              environment);
 }
 
-Finished Bench::run(const std::vector<std::string>& command,
-                    const std::map<std::string, std::string>& more_environment) const {
-  std::map<std::string, std::string> all = environment();
-  for (const auto& [name, value] : more_environment) all[name] = value;
-  return test::run(command, 120, all);
+void Bench::take_run_of(const Bench& other) const {
+  std::filesystem::copy(other.folder(), folder(), std::filesystem::copy_options::recursive);
 }
 
-std::map<std::string, Json> Bench::cells() const {
-  std::map<std::string, Json> cells;
-  const Json result = attnbench::test::stored_result(folder() + "/result.json");
-  for (const Json& cell : result.at("attnbench").at("cells")) cells[cell.at("label")] = cell;
-  return cells;
-}
+std::map<std::string, Json> Bench::cells() const { return cells_of(folder()); }
 
 std::string Bench::status(const std::string& label) const {
   const Json cell = cells().at(label);
   return was_measured(cell) ? "ok" : cell.value("status", "");
+}
+
+std::string Bench::reason(const std::string& label) const {
+  return cells().at(label).value("reason", "");
 }
 
 std::string Bench::state() const {
@@ -80,6 +72,18 @@ std::vector<Json> Bench::records() const {
     if (one.is_object() && one.value("type", "") == "record") records.push_back(std::move(one));
   }
   return records;
+}
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+std::map<std::string, Json> cells_of(const std::filesystem::path& run_folder) {
+  std::map<std::string, Json> cells;
+  const Json result = attnbench::test::stored_result(run_folder / "result.json");
+  for (const Json& cell : result.at("attnbench").at("cells")) cells[cell.at("label")] = cell;
+  return cells;
 }
 
 bool was_measured(const Json& cell) {

@@ -26,18 +26,21 @@ class Bench {
   std::string suite() const { return folder_ / "suite.json"; }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  /// attnbench run SUITE --out FOLDER, with `more` after it.
-  std::vector<std::string> command(const std::vector<std::string>& more = {}) const;
-  /// attnbench run --resume FOLDER.
-  std::vector<std::string> resume_command(const std::vector<std::string>& more = {}) const;
-  Finished run(const std::vector<std::string>& command,
-               const std::map<std::string, std::string>& more_environment = {}) const;
-  std::map<std::string, std::string> environment() const;
+  /// attnbench run SUITE --out FOLDER MORE.
+  std::vector<std::string> command(const std::string& more = {}) const;
+  Finished run(const std::string& more = {},
+               const std::map<std::string, std::string>& environment = {}) const;
+  /// attnbench run --resume FOLDER MORE.
+  Finished resume(const std::string& more = {},
+                  const std::map<std::string, std::string>& environment = {}) const;
+  /// The folder of a run of the same suite in place of a run of its own.
+  void take_run_of(const Bench& other) const;
 
   /// result.json's cells by label.
   std::map<std::string, Json> cells() const;
   /// "ok" where it was_measured.
   std::string status(const std::string& label) const;
+  std::string reason(const std::string& label) const;
   std::string state() const;  ///< of the run, from result.json
   /// The journal's records, in order.
   std::vector<Json> records() const;
@@ -47,6 +50,12 @@ class Bench {
   TemporaryFolder folder_;
 };
 
+/// The content now; empty where there is none.
+std::string contents(const std::filesystem::path& file);
+
+/// The cells by label of the run in that folder.
+std::map<std::string, Json> cells_of(const std::filesystem::path& run_folder);
+
 /// Whether a cell was measured to its end. Other programs may have been at work beside it, so that
 /// it is disturbed: on a machine that runs several tests at once nobody can promise otherwise.
 bool was_measured(const Json& cell);
@@ -54,8 +63,8 @@ bool was_measured(const Json& cell);
 /// The plugin of tests/program/plugins.
 std::string misbehave_plugin();
 
-/// Waits until `condition` holds; false if it does not within `seconds`.
-bool wait_until(const std::function<bool()>& condition, double seconds = 30);
+/// Waits until `condition` holds; false if it does not within `seconds`, a limit against hanging.
+bool wait_until(const std::function<bool()>& condition, double seconds = 120);
 
 /// The worker of a run at work, and the child that measures; -1 where there is none.
 pid_t worker_of(const Running& run);

@@ -19,32 +19,32 @@ void write_program(const fs::path& file, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("status --watch looks again until nothing is in the queue", "[program][cluster]") {
+TEST_CASE("status --watch looks again until nothing is in the queue",
+          "[program][cluster][processes]") {
   const test::TemporaryFolder folder;
   const std::string bin = folder / "bin";
   fs::create_directories(bin);
-  const std::map<std::string, std::string> environment{
-      {"PATH", bin + ":" + std::getenv("PATH")}};
+  const std::map<std::string, std::string> environment{{"PATH", bin + ":" + std::getenv("PATH")}};
   write_program(bin + "/sbatch", "echo 4711\n");
   // The task waits, runs, and is gone.
-  write_program(bin + "/squeue",
-                "looks=$(cat " + bin + "/looks 2>/dev/null || echo 0)\n"
-                "echo $((looks + 1)) >" + bin + "/looks\n"
-                "case $looks in\n"
-                "0) echo '4711_1|PENDING|(Resources)' ;;\n"
-                "1) echo '4711_1|RUNNING|node7' ;;\n"
-                "esac\n");
+  write_program(bin + "/squeue", "looks=$(cat " + bin +
+                                     "/looks 2>/dev/null || echo 0)\n"
+                                     "echo $((looks + 1)) >" +
+                                     bin +
+                                     "/looks\n"
+                                     "case $looks in\n"
+                                     "0) echo '4711_1|PENDING|(Resources)' ;;\n"
+                                     "1) echo '4711_1|RUNNING|node7' ;;\n"
+                                     "esac\n");
   test::write_file(folder / "tiny.json",
                    R"({"name": "tiny", "task": "kernel", "set": {"length": 8, "head_dim": 4},
                        "mechanisms": ["softmax"]})");
   const auto submitted =
-      test::run({test::program(), "submit", "tiny.json", "--jobs", "1", "--out", folder / "out"},
-                60, environment, folder.path());
+      test::call("submit tiny.json --jobs 1 --out out", environment, folder.path());
   INFO(submitted.out << submitted.err);
   REQUIRE(submitted.exit_code == 0);
 
-  const auto watched = test::run(
-      {test::program(), "status", folder / "out", "--watch", "--every", "0.05"}, 60, environment);
+  const auto watched = test::call("status out --watch --every 0.05", environment, folder.path());
   INFO(watched.out << watched.err);
   CHECK(watched.exit_code == 5);  // the shard has measured nothing
   CHECK(test::read_file(bin + "/looks") == "3\n");

@@ -5,7 +5,6 @@
 
 #include "tests/program/training_suite.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/stored_result.hpp"
 
 using namespace attnbench::test;
 using Catch::Matchers::Contains;
@@ -26,27 +25,25 @@ int free_port() {
 }
 
 std::map<std::string, std::string> process_rank(int rank, int port) {
-  auto variables = TrainingSuite::environment();
-  variables["RANK"] = std::to_string(rank);
-  variables["WORLD_SIZE"] = "2";
-  variables["MASTER_ADDR"] = "127.0.0.1";
-  variables["MASTER_PORT"] = std::to_string(port);
-  return variables;
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", "2"},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
 }
 
 }  // namespace
 
-TEST_CASE("two processes learn what one learns from the joined batches", "[train]") {
+TEST_CASE("two processes learn what one learns from the joined batches", "[train][processes]") {
   // In float64, so that sums in another order stay close. The last batch of an epoch is a single
   // example, of which one process has no share.
   const Json set = {{"dtype", "float64"}, {"train_examples", 41}, {"epochs", 4}};
   const TrainingSuite one(set);
-  REQUIRE(run(one.command(), 120, TrainingSuite::environment()).exit_code == 0);
+  REQUIRE(one.run().exit_code == 0);
   const TrainingSuite two(set);
   const int port = free_port();
   Running second(two.command(), two / "output", process_rank(1, port));
-  const Finished first = run(two.command(), 120, process_rank(0, port));
-  const int second_code = second.wait(60);
+  const Finished first = run(two.command(), 580, process_rank(0, port));
+  const int second_code = second.wait();
   INFO(first.err << "\n" << read_file(two / "output"));
   const Json cell = two.cell();
   if (cell["status"] == "error") {
@@ -66,30 +63,24 @@ TEST_CASE("two processes learn what one learns from the joined batches", "[train
       CHECK(curve[i][column].get<double>() == Approx(want[i][column].get<double>()).epsilon(1e-9));
     }
   }
-  const Json other = attnbench::test::stored_result(two.run_folder() + ".process_1/result.json")
-                         .at("attnbench")
-                         .at("cells")
-                         .at(0);
+  const Json other = cells_of(two.run_folder() + ".process_1").at("latte");
   CHECK(other["training"]["weights_hash"] == cell["training"]["weights_hash"]);
 }
 
 TEST_CASE("options that several processes exclude are refused", "[train]") {
   const TrainingSuite suite;
   const auto refused = [&](const std::vector<std::string>& command,
-                           std::map<std::string, std::string> variables, const char* why) {
-    const Finished bad = run(command, 60, variables);
+                           const std::map<std::string, std::string>& more, const char* why) {
+    auto variables = process_rank(0, 29500);
+    for (const auto& [name, value] : more) variables[name] = value;
+    const Finished bad = run(command, 580, variables);
     INFO(bad.err);
     CHECK(bad.exit_code == 2);
     CHECK_THAT(bad.err, Contains(why));
   };
-  refused({program(), "run", suite.file()}, process_rank(1, 29500), "--out");
-  refused(suite.command({"--jobs", "2"}), process_rank(0, 29500), "choose");
-  refused({program(), "run", "softmax", "--out", suite / "timed"}, process_rank(0, 29500),
-          "is timed");
-  auto wrong = process_rank(0, 29500);
-  wrong["RANK"] = "7";
-  refused(suite.command(), wrong, "RANK=7");
-  auto nowhere = process_rank(0, 29500);
-  nowhere["MASTER_ADDR"] = "garbage in it";
-  refused(suite.command(), nowhere, "MASTER_ADDR=\"garbage in it\"");
+  refused({program(), "run", suite.file()}, {{"RANK", "1"}}, "--out");
+  refused(suite.command("--jobs 2"), {}, "choose");
+  refused({program(), "run", "softmax", "--out", suite / "timed"}, {}, "is timed");
+  refused(suite.command(), {{"RANK", "7"}}, "RANK=7");
+  refused(suite.command(), {{"MASTER_ADDR", "garbage in it"}}, "MASTER_ADDR=\"garbage in it\"");
 }

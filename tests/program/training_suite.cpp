@@ -1,22 +1,17 @@
 #include "tests/program/training_suite.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/stored_result.hpp"
 
-#include <algorithm>
+#include <signal.h>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/stored_result.hpp"
 
 namespace attnbench::test {
 namespace {
 
-std::vector<std::string> with(std::vector<std::string> words,
-                              const std::vector<std::string>& more) {
-  for (const char* flag : {"--no-ceilings", "--no-report", "--progress", "plain"}) {
-    words.emplace_back(flag);
-  }
-  if (std::find(more.begin(), more.end(), "--threads") == more.end()) {
-    words.insert(words.end(), {"--threads", "2"});
-  }
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+std::vector<std::string> with(const std::string& line, const std::string& more) {
+  const bool has_threads = more.find("--threads") != std::string::npos;
+  return words(program() + " " + line + " --no-ceilings --no-report --progress plain " +
+               (has_threads ? "" : "--threads 2 ") + more);
 }
 
 }  // namespace
@@ -48,16 +43,12 @@ TrainingSuite::TrainingSuite(const Mechanisms& mechanisms, const Json& more) {
                          .dump(1));
 }
 
-std::vector<std::string> TrainingSuite::command(const std::vector<std::string>& more) const {
-  return with({program(), "run", file(), "--out", run_folder()}, more);
+std::vector<std::string> TrainingSuite::command(const std::string& more) const {
+  return with("run " + file() + " --out " + run_folder(), more);
 }
 
-std::vector<std::string> TrainingSuite::resume(const std::vector<std::string>& more) const {
-  return with({program(), "run", "--resume", run_folder()}, more);
-}
-
-std::map<std::string, std::string> TrainingSuite::environment() {
-  return {{"XDG_CACHE_HOME", test::build_folder() + "/test_cache"}, {"OMP_WAIT_POLICY", "passive"}};
+Finished TrainingSuite::resume(const std::string& more) const {
+  return test::run(with("run --resume " + run_folder(), more));
 }
 
 Json TrainingSuite::result() const {
@@ -66,12 +57,7 @@ Json TrainingSuite::result() const {
 
 Json TrainingSuite::cell() const { return result().at("cells").at(0); }
 
-std::map<std::string, Json> TrainingSuite::cells() const {
-  std::map<std::string, Json> cells;
-  const Json all = result();
-  for (const Json& cell : all.at("cells")) cells[cell.at("label")] = cell;
-  return cells;
-}
+std::map<std::string, Json> TrainingSuite::cells() const { return cells_of(run_folder()); }
 
 std::filesystem::path TrainingSuite::checkpoint() const {
   std::error_code ignored;
@@ -80,6 +66,18 @@ std::filesystem::path TrainingSuite::checkpoint() const {
     return entry.path() / "checkpoint.pt";
   }
   return {};
+}
+
+void TrainingSuite::kill_in_the_middle(
+    const std::string& more,
+    const std::function<bool(const std::filesystem::path&)>& enough) const {
+  Running at_work(command(more), folder_ / "output");
+  REQUIRE(wait_until([&] { return !contents(checkpoint()).empty() && enough(checkpoint()); }));
+  const pid_t child = child_of(at_work);
+  at_work.signal(SIGKILL);
+  at_work.wait();
+  // It outlives its parents by moments, and might save again.
+  REQUIRE(wait_until([&] { return !alive(child); }));
 }
 
 }  // namespace attnbench::test

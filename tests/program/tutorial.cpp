@@ -7,6 +7,7 @@
 
 #include "tests/program/installed.hpp"
 #include "tests/program/runs.hpp"
+#include "tests/program/tutorial.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/stored_result.hpp"
@@ -42,18 +43,19 @@ std::string script_of(const std::string& page) {
   return script.str();
 }
 
-Json cells_of(const std::filesystem::path& run_folder) {
+Json all_cells_of(const std::filesystem::path& run_folder) {
   return attnbench::test::stored_result(run_folder / "result.json")["attnbench"]["cells"];
 }
 
 }  // namespace
 
-TEST_CASE("the page on a mechanism of one's own works as it is written", "[program][tutorial]") {
-  const TemporaryFolder folder;
+namespace attnbench::test {
+
+void follow_the_page(const TemporaryFolder& folder,
+                     const std::map<std::string, std::string>& environment) {
   const std::string page = read_file(test::source_folder() + "/attention/README.md");
   write_file(folder / "script", script_of(page));
-  const Finished finished =
-      run({"bash", folder / "script"}, 590, installed_environment(), folder.path());
+  const Finished finished = run({"bash", folder / "script"}, 590, environment, folder.path());
   INFO(finished.out << finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out, Contains("fading recurrent") && Contains("all properties hold") &&
@@ -61,14 +63,14 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
                                Contains("in strips of the memory"));
   CHECK_THAT(read_file(folder / "check.md"), Contains("# attnbench check: all properties hold"));
   int own = 0;
-  for (const Json& cell : cells_of(folder / "run")) {
+  for (const Json& cell : all_cells_of(folder / "run")) {
     INFO(cell.dump(1));
     CHECK(was_measured(cell));
     own += cell["label"] == "fading" ? 1 : 0;
   }
   CHECK(own >= 2);
   CHECK_THAT(read_file(folder / "run/index.html"), Contains("fading"));
-  CHECK(cells_of(folder / "forms").size() == 8);
+  CHECK(all_cells_of(folder / "forms").size() == 8);
 
   // The kernel: the same properties, and a verdict that is one, whichever it is.
   const std::string fused = read_file(folder / "fused.md");
@@ -79,13 +81,13 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   // Beside other tests rounds may be disturbed, which count for nothing.
   if (pair.contains("ratio")) CHECK(pair["ratio"].get<double>() > 0);
   CHECK(pair["new"].value("rounds", 0) <= 6);
-  for (const Json& cell : cells_of(folder / "forms")) CHECK(was_measured(cell));
+  for (const Json& cell : all_cells_of(folder / "forms")) CHECK(was_measured(cell));
   // What a suite takes where no implementation is named.
-  for (const Json& cell : cells_of(folder / "run")) {
+  for (const Json& cell : all_cells_of(folder / "run")) {
     if (cell["label"] == "fading") CHECK(cell["chosen"]["implementation"] == "fused");
   }
   std::set<std::string> learned;
-  for (const Json& cell : cells_of(folder / "recall")) {
+  for (const Json& cell : all_cells_of(folder / "recall")) {
     INFO(cell.dump(1));
     CHECK(was_measured(cell));
     CHECK(cell["training"]["steps"] == 8);
@@ -98,11 +100,17 @@ TEST_CASE("the page on a mechanism of one's own works as it is written", "[progr
   const bool compiled =
       std::filesystem::exists(folder / "fading/build/CMakeFiles/fading.dir/kernel_cuda.cu.o");
   CHECK(compiled != (finished.out.find("fading is built without") != std::string::npos));
-  auto environment = installed_environment();
-  environment["ATTNBENCH_PLUGIN_PATH"] = folder / "fading/build";
   if (std::filesystem::exists("/dev/nvidiactl")) return;
+  auto with_plugin = environment;
+  with_plugin["ATTNBENCH_PLUGIN_PATH"] = folder / "fading/build";
   const Finished refused =
-      run({installed_program(), "check", "fading", "--device", "cuda"}, 60, environment);
+      run(words("attnbench check fading --device cuda"), 580, with_plugin, folder.path());
   CHECK(refused.exit_code == 3);
   CHECK_THAT(refused.err, Contains("the device cuda cannot be used: "));
+}
+
+}  // namespace attnbench::test
+
+TEST_CASE("the page on a mechanism of one's own works", "[program][tutorial]") {
+  follow_the_page(TemporaryFolder(test::build_folder()), installed().building_environment());
 }

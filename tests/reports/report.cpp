@@ -6,6 +6,7 @@
 #include "harness/compare/compare.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
+#include "tests/support/variable.hpp"
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
@@ -17,15 +18,14 @@ namespace {
 /// bundle.
 class Interpreter {
  public:
-  Interpreter(const test::TemporaryFolder& folder, const std::string& body) {
-    const fs::path file = folder / "python";
-    test::write_file(file, "#!/bin/sh\n" + body + "\n");
-    fs::permissions(file, fs::perms::owner_all);
-    setenv("ATTNBENCH_PYTHON", file.c_str(), 1);
+  Interpreter(const test::TemporaryFolder& folder, const std::string& body)
+      : variable_("ATTNBENCH_PYTHON", folder / "python") {
+    test::write_file(folder / "python", "#!/bin/sh\n" + body + "\n");
+    fs::permissions(folder / "python", fs::perms::owner_all);
   }
-  ~Interpreter() { unsetenv("ATTNBENCH_PYTHON"); }
-  Interpreter(const Interpreter&) = delete;
-  Interpreter& operator=(const Interpreter&) = delete;
+
+ private:
+  test::Variable variable_;
 };
 
 reports::Report report_of(const std::vector<fs::path>& results, const fs::path& out,

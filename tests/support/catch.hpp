@@ -1,5 +1,6 @@
-// Catch2, whichever version is installed. In tests that use tensors include attention/torch/torch.hpp
-// (or anything that does) first: ATen's logging defines a CHECK of its own, which ends the process.
+// Catch2, whichever version is installed. In tests that use tensors include
+// attention/torch/torch.hpp (or anything that does) first: ATen's logging defines a CHECK of its
+// own, which ends the process.
 #pragma once
 
 #ifdef CHECK

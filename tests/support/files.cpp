@@ -7,8 +7,8 @@
 
 namespace attnbench::test {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "attnbench-test-XXXXXX").string();
+TemporaryFolder::TemporaryFolder(const std::filesystem::path& below) {
+  std::string name = (below / "attnbench-test-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed: " + name);
   path_ = name;
 }

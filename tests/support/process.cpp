@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -51,6 +52,18 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
 
 }  // namespace
 
+std::vector<std::string> words(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> found;
+  for (std::string word; stream >> word;) found.push_back(word);
+  return found;
+}
+
+Finished call(const std::string& line, const std::map<std::string, std::string>& environment,
+              const std::string& folder) {
+  return run(words(program() + " " + line), 580, environment, folder);
+}
+
 Finished run(const std::vector<std::string>& arguments, double limit_seconds,
              const std::map<std::string, std::string>& environment, const std::string& folder) {
   TemporaryFolder outputs;
@@ -68,7 +81,6 @@ Finished run(const std::vector<std::string>& arguments, double limit_seconds,
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   Finished finished;
-  finished.seconds = since(begin);
   finished.exit_code = exit_code_of(status);
   finished.out = read_file(out);
   finished.err = read_file(err);

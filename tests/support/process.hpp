@@ -13,12 +13,19 @@ struct Finished {
   int exit_code = 0;  ///< 128 + signal where one ended it
   std::string out;
   std::string err;
-  double seconds = 0;
 };
 
+/// The words of a line that blanks part; nothing is quoted.
+std::vector<std::string> words(const std::string& line);
+
+/// Runs `attnbench LINE` to its end, as run() does.
+Finished call(const std::string& line, const std::map<std::string, std::string>& environment = {},
+              const std::string& folder = {});
+
 /// Runs `arguments` (the program first) to its end in `folder` (empty = here) with `environment`
-/// added to ours. Kills its process group, and says so in `err`, after `limit_seconds`.
-Finished run(const std::vector<std::string>& arguments, double limit_seconds = 120,
+/// added to ours (main.cpp). `limit_seconds` is a limit against hanging:
+/// its process group is killed then, and `err` says so.
+Finished run(const std::vector<std::string>& arguments, double limit_seconds = 580,
              const std::map<std::string, std::string>& environment = {},
              const std::string& folder = {});
 
@@ -34,7 +41,7 @@ class Running {
   pid_t pid() const { return pid_; }
   void signal(int number) const;
   /// The exit code (128 + signal where one ended it), or -1 if it is still at work after the limit.
-  int wait(double limit_seconds);
+  int wait(double limit_seconds = 120);
   /// Processes whose parent is `of` (0 = the program), from /proc.
   std::vector<pid_t> children(pid_t of = 0) const;
 

@@ -6,14 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <map>
 #include <new>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "attention/plugin/plugin.hpp"
@@ -35,9 +32,9 @@ class Misbehave : public Mechanism {
   std::abort();
 }
 
-/// Half a minute, or until the test's environment says that this is the second try.
+/// Ten minutes, or until the test's environment says that this is the second try.
 void hang() {
-  if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(30);
+  if (std::getenv("MISBEHAVE_AWAKE") == nullptr) sleep(600);
 }
 
 std::string told_on_load() {
@@ -68,20 +65,26 @@ void write_to_sockets(const std::string& line) {
   }
 }
 
-/// A process that leaves group and session, keeps every descriptor and would stay for a minute. Its
-/// number is appended to the file MISBEHAVE_LEFT.
+/// A process that leaves group and session, keeps every descriptor and would stay for ten minutes.
+/// Its number is appended to the file MISBEHAVE_LEFT.
 void leave_a_process() {
   static bool left = false;
   if (std::exchange(left, true)) return;
-  const pid_t pid = fork();
-  if (pid == 0) {
+  const char* const file = std::getenv("MISBEHAVE_LEFT");
+  const auto bytes = [file] {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(file, none);
+    return none ? 0 : size;
+  };
+  const auto before = bytes();
+  if (fork() == 0) {
     setsid();
     if (fork() > 0) _exit(0);
-    std::ofstream(std::getenv("MISBEHAVE_LEFT"), std::ios::app) << getpid() << std::endl;
-    sleep(60);
+    std::ofstream(file, std::ios::app) << getpid() << std::endl;
+    sleep(600);
     _exit(0);
   }
-  sleep(1);  // until it has detached itself
+  while (bytes() == before) usleep(1000);  // until it has detached itself
 }
 
 /// Memory that no tensor is, at most 32 GiB of it; hardly any of it is touched, but some is, or the
@@ -108,36 +111,13 @@ at::Tensor fault(const at::Tensor& values) {
   return values.index_select(2, wrong).expand_as(values);
 }
 
-/// Hands over an output that is filled in 5 ms later.
-at::Tensor filled_later(const at::Tensor& values) {
-  at::Tensor output = at::zeros_like(values);
-  std::thread([output, values = values.clone()] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    at::Tensor(output).copy_(values);
-  }).detach();
-  return output;
-}
-
-/// Cheats: right in the first call, and later not, or not honestly.
+/// Cheats: right in the first call, or not honestly. tests/attention/faults.hpp has others.
 at::Tensor cheated(const std::string& how, const at::Tensor& values) {
-  static std::map<void*, at::Tensor> kept;
   static int calls = 0;
   ++calls;
-  if (how == "kept") {
-    at::Tensor& output = kept[values.data_ptr()];
-    if (!output.defined()) output = values.clone();
-    return output;
-  }
-  if (how == "first_call") return calls == 1 ? values.clone() : at::zeros_like(values);
-  if (how == "in_place") {
-    at::Tensor(values).detach().mul_(2);
-    return values.clone();
-  }
-  if (how == "double") return values.to(at::kDouble);
-  if (how == "later") return filled_later(values);
-  at::Tensor output = values.clone();
-  if (how == "nan_row") output.select(2, output.size(2) / 3).fill_(std::nan(""));
-  return output;
+  if (how == "first_call" && calls > 1) return at::zeros_like(values);
+  if (how == "in_place") at::Tensor(values).detach().mul_(2);
+  return values.clone();
 }
 
 Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {

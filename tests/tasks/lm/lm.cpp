@@ -6,6 +6,7 @@
 #include "tasks/prepared/wanted.hpp"
 #include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/variable.hpp"
 #include "tests/tasks/lm/prepared_text.hpp"
 #include "tests/tasks/run_cell.hpp"
 
@@ -123,8 +124,10 @@ TEST_CASE("a cell without a text is skipped, one of several texts is asked for",
     return tasks::find_task("lm").forecast(registry(),
                                            make_cell("lm", "softmax", "auto", settings));
   };
-  ::unsetenv("ATTNBENCH_DATA");
-  CHECK_THROWS_AS(forecast(small_model()), tasks::prepared::MissingData);
+  {
+    const Variable without("ATTNBENCH_DATA", {});
+    CHECK_THROWS_AS(forecast(small_model()), tasks::prepared::MissingData);
+  }
   PreparedText prepared(regular_text(1000), 0.1, "one");
   CHECK_THROWS_WITH(forecast(small_model()), Contains("attnbench data lm --from FILE"));
   const Settings tenth = with(small_model(), {{"validation_share", 0.1}, {"test_share", 0.1}});

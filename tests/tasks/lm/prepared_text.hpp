@@ -1,7 +1,6 @@
 // A text for tests of language models, prepared where cells find it.
 #pragma once
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "tasks/prepared/prepare.hpp"
 #include "tasks/prepared/wanted.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/variable.hpp"
 
 namespace attnbench::test {
 
@@ -26,11 +26,7 @@ class PreparedText {
  public:
   explicit PreparedText(const std::string& text, double share = 0.05, const char* name = "text") {
     add(text, share, name);
-    ::setenv("ATTNBENCH_DATA", folder_.path().c_str(), 1);
   }
-  ~PreparedText() { ::unsetenv("ATTNBENCH_DATA"); }
-  PreparedText(const PreparedText&) = delete;
-  PreparedText& operator=(const PreparedText&) = delete;
 
   void add(const std::string& text, double share, const char* name) {
     write_file(raw_ / name, text);
@@ -47,6 +43,7 @@ class PreparedText {
  private:
   TemporaryFolder raw_;
   TemporaryFolder folder_;
+  Variable variable_{"ATTNBENCH_DATA", folder_.path()};
   std::filesystem::path file_;
 };
 

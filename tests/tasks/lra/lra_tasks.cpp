@@ -6,6 +6,7 @@
 #include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/variable.hpp"
 #include "tests/tasks/run_cell.hpp"
 
 using namespace attnbench;
@@ -21,11 +22,6 @@ namespace {
 /// A folder of prepared data that cells find while it exists.
 class DataFolder {
  public:
-  DataFolder() { ::setenv("ATTNBENCH_DATA", folder_.path().c_str(), 1); }
-  ~DataFolder() { ::unsetenv("ATTNBENCH_DATA"); }
-  DataFolder(const DataFolder&) = delete;
-  DataFolder& operator=(const DataFolder&) = delete;
-
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
   /// The settings of the task that decide its rows, taken from those of a cell.
@@ -41,6 +37,7 @@ class DataFolder {
 
  private:
   TemporaryFolder folder_;
+  Variable variable_{"ATTNBENCH_DATA", folder_.path()};
 };
 
 const tasks::training::TrainingTask& training_task(const char* name) {
@@ -245,7 +242,7 @@ TEST_CASE("data that do not fit a cell are refused, missing data are skipped", "
   const auto& task = training_task("lra.listops");
   CHECK_THROWS_WITH(task.fit(Options::resolve(task.settings(), {{"vocabulary", n(15)}}), model),
                     Contains("at least 16"));
-  ::unsetenv("ATTNBENCH_DATA");
+  const Variable without("ATTNBENCH_DATA", {});
   CHECK_THROWS_WITH(data_of("lra.listops", small_listops()), Contains("--data DIR"));
 }
 

@@ -7,6 +7,7 @@
 #include "harness/run/plan/planning.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/variable.hpp"
 
 using namespace attnbench;
 using test::write_file;
@@ -16,12 +17,13 @@ namespace {
 /// A cache folder of the test's own.
 class Cache {
  public:
-  Cache() { setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1); }
-  ~Cache() { unsetenv("XDG_CACHE_HOME"); }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
  private:
   test::TemporaryFolder folder_;
+
+ public:
+  test::Variable variable{"XDG_CACHE_HOME", folder_.path()};
 };
 
 }  // namespace
@@ -45,9 +47,9 @@ TEST_CASE("a cache that cannot be written or read is no failure", "[fingerprint]
   const std::string plugin = cache / "plugin.so";
   write_file(plugin, "one");
   const std::string one = run::binary_fingerprint({plugin});
-  setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+  cache.variable.set("/proc/nowhere");
   CHECK(run::binary_fingerprint({plugin}) == one);
-  setenv("XDG_CACHE_HOME", (cache / "").c_str(), 1);
+  cache.variable.set(cache / "");
   write_file(run::cache_file("hashes.json"), "{ damaged");
   CHECK(run::binary_fingerprint({plugin}) == one);
 }
@@ -90,7 +92,7 @@ TEST_CASE("forecasts that failed are not remembered", "[fingerprint]") {
 TEST_CASE("the cache is where the user's caches are", "[fingerprint]") {
   const Cache cache;
   CHECK(run::cache_file("x") == cache / "attnbench/x");
-  unsetenv("XDG_CACHE_HOME");
+  cache.variable.set({});
   CHECK(run::cache_file("x").string().find("/.cache/attnbench/x") != std::string::npos);
 }
 

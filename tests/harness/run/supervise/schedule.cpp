@@ -132,7 +132,7 @@ TEST_CASE("lanes are at work at the same time", "[jobs]") {
   shared.run(2, [&] {
     while (shared.next()) {
       ++arrived;
-      for (int i = 0; i < 2000 && arrived < 2; ++i) {
+      for (int i = 0; i < 12'000 && arrived < 2; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
       together = together && arrived == 2;

@@ -24,18 +24,9 @@ std::set<std::string> labels_in_python(const Json& mechanisms) {
 
 Json peers_suite() { return Json::parse(read_file(test::source_folder() + "/suites/peers.json")); }
 
-/// The command that measures one round of a profile, forward, of 64 tokens.
-std::vector<std::string> shortest_run(const std::vector<std::string>& more) {
-  std::vector<std::string> words{"run",           "peers",
-                                 "--set",         "length=64",
-                                 "--set",         "pass=forward",
-                                 "--set",         "max_seconds=0.02",
-                                 "--rounds",      "1",
-                                 "--no-ceilings", "--no-report",
-                                 "--out",         "run"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
+/// Measures one round of a profile, forward, of 64 tokens.
+const std::string shortest_run =
+    "peers --set length=64 --set pass=forward --set max_seconds=0.02 --profile ";
 
 /// Whether a cell that was not measured says where and why.
 bool has_reason(const Json& cell) {
@@ -48,25 +39,15 @@ bool has_reason(const Json& cell) {
 TEST_CASE("each peer of the suite is measured or says why it cannot be", "[program][python]") {
   if (!have_python()) return;
   const PythonBench bench;
-  const Finished ran = bench.run(shortest_run({"--profile", "quick"}), 580);
-  INFO(ran.out << ran.err);
-  REQUIRE(ran.exit_code == 0);
+  const auto cells = bench.cells_of_run(shortest_run + "quick");
   const Json suite = peers_suite();
   const std::set<std::string> peers = labels_in_python(suite.at("mechanisms"));
   CHECK(peers.size() >= 14);
-  std::set<std::string> seen;
-  const Json result = bench.result();
-  for (const Json& cell : result.at("cells")) {
+  for (const auto& [label, cell] : cells) {
     INFO(cell.dump(1).substr(0, 2000));
-    const std::string label = cell.at("label");
-    seen.insert(label);
-    if (peers.count(label) == 0) {
-      CHECK(was_measured(cell));
-    } else {
-      CHECK((was_measured(cell) || has_reason(cell)));
-    }
+    CHECK((was_measured(cell) || (peers.count(label) > 0 && has_reason(cell))));
   }
-  CHECK(seen.size() == suite.at("mechanisms").size());
+  CHECK(cells.size() == suite.at("mechanisms").size());
 }
 
 TEST_CASE("the suite's profile for cards names the libraries that are missing, without a card",
@@ -75,22 +56,18 @@ TEST_CASE("the suite's profile for cards names the libraries that are missing, w
   const PythonBench bench;
   const Json profile = peers_suite().at("profiles").at("cuda");
   CHECK(profile.at("set").at("dtype") == "bfloat16");
-  const Finished ran = bench.run(shortest_run({"--profile", "cuda", "--device", "cpu", "--only",
-                                               "flash|PyTorch|xFormers|fla kernel"}),
-                                 580);
-  INFO(ran.out << ran.err);
-  REQUIRE(ran.exit_code == 0);  // ours is measured
+  // Ours is measured.
+  const auto cells = bench.cells_of_run(
+      shortest_run + "cuda --device cpu --only flash|PyTorch|xFormers|fla.kernel");
   std::set<std::string> missing;
-  const Json result = bench.result();
-  for (const Json& cell : result.at("cells")) {
+  for (const auto& [label, cell] : cells) {
     CHECK(cell.at("settings").at("dtype") == "bfloat16");
-    if (cell.at("status") == "unsupported") missing.insert(cell.at("label").get<std::string>());
+    if (cell.at("status") == "unsupported") missing.insert(label);
   }
   bool on_card = false;
   for (const auto& device : attnbench::measure::all_devices()) {
     on_card = on_card || (device->name() == "cuda" && device->refusal(0).empty());
   }
-  const auto cells = bench.cells();
   for (const std::string& label : labels_in_python(profile.at("mechanisms"))) {
     INFO(label);
     REQUIRE(cells.count(label) == 1);
@@ -98,7 +75,7 @@ TEST_CASE("the suite's profile for cards names the libraries that are missing, w
     CHECK((on_card || has_reason(cells.at(label))));
   }
   if (on_card) return;
-  const Finished refused = bench.run({"run", "peers", "--profile", "cuda", "--out", "card"});
+  const Finished refused = bench.run("run peers --profile cuda --out card");
   CHECK(refused.exit_code == 3);
   CHECK_THAT(refused.err, Contains("the device cuda cannot be used: "));
 }
