@@ -44,7 +44,7 @@ TIERS = (
 QUICK_MOST = 2.0  # seconds: what takes longer by tests/seconds.json is not quick
 BATCH = 24  # cases of one process
 HANG = 600  # seconds without a sign from a program: it hangs
-SKIPPED = re.compile(r"^needs [A-Z].*", re.MULTILINE)
+SKIPPED = re.compile(r"^needs .*", re.MULTILINE)  # a warning that begins so
 
 
 class Case:
@@ -312,8 +312,8 @@ def main():
         OUTPUTS.append(open(arguments.log, "w", encoding="utf-8"))
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
     wanted = {"quick"} if arguments.quick else {"quick", "default"}
-    if arguments.full or arguments.regex or arguments.paths:  # what is named is run, whatever its tier
-        wanted = {"quick", "default", "full"}
+    if arguments.full:
+        wanted.add("full")
 
     cases = [case for test in tests_of(build) for case in cases_of(test)]
     cases = [case for case in cases
@@ -325,7 +325,7 @@ def main():
             print(f"{case.tier(known):8} {case.file:50} {case.name}")
         return 0
     if not cases:
-        line.error("no test fits; --list shows what there is")
+        line.error("no test of this tier fits; --list shows what there is, --full has all")
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)

@@ -1,5 +1,4 @@
 // --device cuda, as a user meets it with and without a GPU.
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "harness/measure/device.hpp"
@@ -22,10 +21,10 @@ std::string refusal() {
   return "no such kind";
 }
 
-/// ctest counts a case that prints this as skipped.
+/// A case that warns of this counts as skipped (tests/run.py).
 bool has_device() {
   const std::string why = refusal();
-  if (!why.empty()) std::printf("needs a CUDA device: %s\n", why.c_str());
+  if (!why.empty()) WARN("needs a CUDA device: " << why);
   return why.empty();
 }
 

@@ -1,7 +1,5 @@
 #include "harness/worker/device.hpp"
 
-#include <cstdio>
-
 #include "attention/torch/cuda.hpp"
 #include "harness/measure/device.hpp"
 #include "tests/support/catch.hpp"
@@ -10,14 +8,14 @@ using namespace attnbench;
 
 namespace {
 
-/// Sets the device up, where there is one; ctest counts a case that prints the reason as skipped.
+/// Sets the device up, where there is one; a case that warns of what it needs is skipped.
 bool set_up_device() {
   std::string why = "this program was built without it";
   for (const auto& device : measure::all_devices()) {
     if (device->name() == "cuda") why = device->refusal(0);
   }
   if (!why.empty()) {
-    std::printf("needs a CUDA device: %s\n", why.c_str());
+    WARN("needs a CUDA device: " << why);
     return false;
   }
   worker::setup_device("cuda");

@@ -3,7 +3,6 @@
 // machine has no AMX, but for the comparisons with the definition.
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <vector>
 
@@ -16,11 +15,10 @@
 #include "attention/kernels/cpu/softmax/amx_weights.hpp"
 #endif
 
-#define NEEDS_AMX()                                                  \
-  if (!amx::usable()) {                                              \
-    std::printf("needs AMX: this machine or its system has none\n"); \
-    SUCCEED("skipped");                                              \
-    return;                                                          \
+#define NEEDS_AMX()                                         \
+  if (!amx::usable()) {                                     \
+    WARN("needs AMX: this machine or its system has none"); \
+    return;                                                 \
   }
 
 using namespace attnbench::kernels;

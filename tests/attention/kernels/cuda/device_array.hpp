@@ -1,21 +1,19 @@
-// Arrays on the device for the tests of CUDA kernels: written from host vectors, poisoned where they
-// are to be written, with a guard behind them.
+// Arrays on the device for the tests of CUDA kernels: written from host vectors, poisoned where
+// they are to be written, with a guard behind them.
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <stdexcept>
 #include <vector>
 
 #include "attention/kernels/cuda/device.hpp"
 #include "attention/kernels/rows.hpp"
 
-/// Leaves a test case, counted as skipped, where no GPU is at hand; ctest knows the words.
-#define NEEDS_DEVICE()                                                      \
+/// Leaves a test case, counted as skipped (tests/run.py), where no GPU is at hand.
+#define NEEDS_DEVICE()                                                             \
   if (const std::string why = attnbench::kernels::cuda::refusal(); !why.empty()) { \
-    std::printf("needs a CUDA device: %s\n", why.c_str());                  \
-    SUCCEED("skipped");                                                     \
-    return;                                                                 \
+    WARN("needs a CUDA device: " << why);                                          \
+    return;                                                                        \
   }
 
 namespace attnbench::kernels::cuda::test {
@@ -25,7 +23,8 @@ class DeviceArray {
  public:
   /// `count` elements of bytes 0xff: a NaN in every floating-point format.
   explicit DeviceArray(std::size_t count)
-      : count_(count), data_(static_cast<unsigned char*>(allocate(count * sizeof(T) + guard_bytes))) {
+      : count_(count),
+        data_(static_cast<unsigned char*>(allocate(count * sizeof(T) + guard_bytes))) {
     fill(data_, 0xff, count * sizeof(T) + guard_bytes);
   }
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {

@@ -181,7 +181,7 @@ TEST_CASE("odd IDX files are refused", "[lra][images]") {
 
 TEST_CASE("Debian's Fashion-MNIST is read whole", "[lra][images]") {
   if (!std::filesystem::exists(fashion_mnist_folder)) {
-    std::cout << "needs Fashion-MNIST: apt-get install dataset-fashion-mnist\n";
+    WARN("needs Fashion-MNIST: apt-get install dataset-fashion-mnist");
     return;
   }
   const TemporaryFolder folder;
