@@ -79,7 +79,7 @@ Figure framed_maps(Framing framing, const result::Panel& panel,
 
 /// How published numbers look beside others of their figure.
 struct PublishedLook {
-  double width = 1.5;  ///< of the line that joins them
+  Json width = 1.5;  ///< of the line that joins them
   double opacity = 0.8;
   bool joined = true;
   Json shape = {};          ///< its encoding, where series have one
