@@ -24,7 +24,7 @@ Finished run_softmax(const Bench& bench, const std::string& on_load) {
 
 /// Of tests/attention/plugins.
 std::string attention_plugin(const std::string& name) {
-  return test::build_folder() + "/plugins/" + name + ".so";
+  return build_folder() + "/plugins/" + name + ".so";
 }
 
 struct BadFile {
@@ -144,7 +144,7 @@ TEST_CASE("a plugin whose file is not there is a slip that ends the call", "[plu
 }
 
 TEST_CASE("a task of a plugin is listed, run and drawn like the others", "[plugins]") {
-  const std::string plugin = test::build_folder() + "/lib/libcopying.so";
+  const std::string plugin = build_folder() + "/lib/libcopying.so";
   const Bench bench({}, 1);
   const Finished described = call("describe copying --plugin " + plugin);
   CHECK_THAT(described.out, Contains("How much of the first value reaches the last token"));
@@ -223,7 +223,7 @@ TEST_CASE("odd sections of a plugin's task cost their cells, and the run can be 
                                  {"measure", {{"rounds", 1}}}}
                                 .dump());
   const Finished run =
-      call("run " + bench.suite() + " --plugin " + test::build_folder() + "/lib/libodd.so --out " +
+      call("run " + bench.suite() + " --plugin " + build_folder() + "/lib/libodd.so --out " +
            bench.folder() + " --no-ceilings --no-report --progress plain");
   INFO(run.err);
   CHECK(run.exit_code != 3);
