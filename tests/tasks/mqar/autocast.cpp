@@ -16,7 +16,7 @@ Settings narrow(Settings more = {}) {
                {"mlp", std::string("plain")},
                {"train_mix", std::string("16x2:16")},
                {"epochs", int64_t{1}}});
-  return small(more);
+  return small_recall(more);
 }
 
 tasks::Forecast forecast_of(const Registry& registry, const std::string& implementation,

@@ -20,7 +20,7 @@ tasks::Forecast forecast_of_recall(const std::string& mechanism, const Settings&
 TEST_CASE("every causal mechanism is trained and scored, whatever its lengths", "[mqar]") {
   std::set<std::string> trained;
   for (const std::string& name : registry().mechanisms()) {
-    const tasks::Cell cell = make_cell("mqar", name, "auto", small(), options_of(name));
+    const tasks::Cell cell = make_cell("mqar", name, "auto", small_recall(), options_of(name));
     const tasks::Forecast forecast = tasks::find_task("mqar").forecast(registry(), cell);
     INFO(name << ": " << forecast.support.reason);
     CHECK(forecast.once);
@@ -79,12 +79,13 @@ TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
                                     {"warm_up_steps", int64_t{3}}}};
   for (const Settings& more : some) {
     INFO(to_string(more.begin()->second));
-    const Ran ran = run_cell(registry(), "mqar", make_cell("mqar", "latte", "auto", small(more)));
+    const Ran ran =
+        run_cell(registry(), "mqar", make_cell("mqar", "latte", "auto", small_recall(more)));
     CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.sections["training"]["stopped"] == "epochs");
   }
   // The one choice that latte refuses.
-  const Settings turned = small({{"positions", std::string("rotary")}});
+  const Settings turned = small_recall({{"positions", std::string("rotary")}});
   CHECK(
       run_cell(registry(), "mqar", make_cell("mqar", "softmax", "auto", turned)).check["verdict"] ==
       "ok");
@@ -111,7 +112,7 @@ TEST_CASE("shapes of validation and test default to those of training", "[mqar]"
 TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   const auto refused = [](const Settings& more, const char* why) {
     INFO(why);
-    CHECK_THROWS_WITH(forecast_of_recall("softmax", small(more)), Contains(why));
+    CHECK_THROWS_WITH(forecast_of_recall("softmax", small_recall(more)), Contains(why));
   };
   refused({{"train_mix", std::string("15x2:20")}}, "even");
   refused({{"test_mix", std::string("16 pairs")}}, "LENGTHxPAIRS:EXAMPLES");
@@ -125,8 +126,8 @@ TEST_CASE("invalid trainings are refused before they begin", "[mqar]") {
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"dtype", std::string("bfloat16")}}),
                   UsageError);
   CHECK_THROWS_AS(make_cell("mqar", "softmax", "auto", {{"learning_rate", -1.0}}), UsageError);
-  CHECK_FALSE(forecast_of_recall("linformer", small()).support);
-  const Settings turned = small({{"positions", std::string("rotary")}});
+  CHECK_FALSE(forecast_of_recall("linformer", small_recall()).support);
+  const Settings turned = small_recall({{"positions", std::string("rotary")}});
   CHECK_THAT(forecast_of_recall("latte", turned).support.reason, Contains("query and a key"));
   CHECK(forecast_of_recall("softmax", turned).support);
 }

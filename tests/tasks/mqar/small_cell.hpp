@@ -6,7 +6,7 @@
 namespace attnbench::test {
 
 /// Two epochs over few short examples, the longest ones in the test; `more` overrides or adds.
-inline Settings small(const Settings& more = {}) {
+inline Settings small_recall(const Settings& more = {}) {
   return with({{"batch", std::int64_t{8}},
                {"width", std::int64_t{16}},
                {"heads", std::int64_t{2}},
