@@ -90,6 +90,7 @@ void add_suite_arguments(Command& command, SuiteArguments& arguments, const std:
 }
 
 bool names_suite(const std::string& name) {
+  suite::refuse_torchscript(name);  // a file that is there would be read as a suite
   std::error_code ignored;
   return fs::path(name).extension() == ".json" || fs::is_regular_file(name, ignored) ||
          !own_suite(name + ".json").empty();

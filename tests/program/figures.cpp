@@ -82,7 +82,7 @@ TEST_CASE("figures: words that name nothing, and settings, are refused", "[progr
   CHECK_THAT(set.err, Contains("as their suites say"));
 }
 
-TEST_CASE("figures: measures once, draws what is stored, and measures again when the suite changes",
+TEST_CASE("figures: measures once, and again when the suite changes",
           "[program][figures]") {
   const Repository here;
   CHECK(here.state() == "none");
@@ -105,23 +105,10 @@ TEST_CASE("figures: measures once, draws what is stored, and measures again when
   CHECK(here.runs().size() == 2);
   // A result of another form is measured again; what the run had is taken.
   write_file(here.stored(), "{}");
-  CHECK(figures("--draw", here.path()).exit_code != 0);
   CHECK(here.state() == "unreadable");
   CHECK(figures(quickly, here.path()).exit_code == 0);
   CHECK(here.state() == "current");
   CHECK(here.runs().size() == 2);
-
-  const std::string python = test::source_folder() + "/build/venv/bin/python";
-  const Finished drawn = call("figures --draw", {{"ATTNBENCH_PYTHON", python}}, here.path());
-  INFO(drawn.out << drawn.err);
-  const std::string picture = here.path() + "/reports/gallery/latte_v1_figure_2.svg";
-  if (drawn.exit_code == 0) {
-    CHECK_THAT(read_file(picture), Contains("<svg"));
-  } else {  // no renderer here
-    CHECK(drawn.exit_code == 3);
-    CHECK_THAT(drawn.err, Contains("no pictures") && Contains("was not drawn"));
-    CHECK_FALSE(fs::exists(picture));
-  }
 }
 
 TEST_CASE("figures --run: goes on after Ctrl-C", "[program][figures][processes]") {

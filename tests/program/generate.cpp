@@ -105,7 +105,7 @@ TEST_CASE("a generation that cannot be is refused with the reason", "[generate]"
            {"--prompt x", "several cells have checkpoints"},
            {"--cell lat --prompt x", "no cell \"lat\""},
            {latte, "--prompt TEXT or --score FILE"},
-           {latte + "--prompt=", "--prompt is empty"},
+           {latte + "--prompt \"\"", "--prompt is empty"},
            {latte + "--prompt x --temperature -1", "--temperature"},
            {latte + "--prompt x --temperature nan", "--temperature"},
            {latte + "--prompt x --bytes 0", "--bytes"},

@@ -55,7 +55,7 @@ pid_t start(const std::vector<std::string>& arguments, const std::string& out,
 std::vector<std::string> words(const std::string& line) {
   std::istringstream stream(line);
   std::vector<std::string> found;
-  for (std::string word; stream >> word;) found.push_back(word);
+  for (std::string word; stream >> word;) found.push_back(word == "\"\"" ? "" : word);
   return found;
 }
 

@@ -15,7 +15,7 @@ struct Finished {
   std::string err;
 };
 
-/// The words of a line that blanks part; nothing is quoted.
+/// The words of a line that blanks part; "" is an empty one, nothing else is quoted.
 std::vector<std::string> words(const std::string& line);
 
 /// Runs `attnbench LINE` to its end, as run() does.
