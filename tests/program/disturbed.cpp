@@ -27,7 +27,7 @@ class BusyMachine {
         for (std::atomic<int> step{0};; ++step) {
         }
       }
-      processes_.push_back(pid);
+      if (pid > 0) processes_.push_back(pid);
     }
   }
   ~BusyMachine() {

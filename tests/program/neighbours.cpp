@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/program/training_suite.hpp"
@@ -61,6 +62,7 @@ class Terminal {
  public:
   explicit Terminal(const std::vector<std::string>& arguments) {
     pid_ = forkpty(&keys_, nullptr, nullptr, nullptr);
+    if (pid_ < 0) throw std::runtime_error("forkpty failed");
     if (pid_ != 0) return;
     std::vector<char*> argv;
     for (const std::string& argument : arguments) {

@@ -89,8 +89,10 @@ TEST_CASE("cells of a status are tried again on demand", "[resume][processes]") 
   const Bench bench({{"a", Json::object()}, {"b", {{"how", "hang"}}}}, 1);
   {
     Running first(bench.command("--cell-timeout 600"), bench / "output");
-    REQUIRE(wait_until([&] { return child_of(first) > 0 && bench.records().size() == 1; }));
-    kill(child_of(first), SIGKILL);
+    pid_t child = -1;
+    REQUIRE(wait_until(
+        [&] { return (child = child_of(first)) > 0 && bench.records().size() == 1; }));
+    kill(child, SIGKILL);
     REQUIRE(first.wait() == 5);
   }
   REQUIRE(bench.status("b") == "crashed");
