@@ -42,8 +42,8 @@ std::optional<fs::path> script() {
   const fs::path ours = fs::path(ATTNBENCH_SOURCE_DIR) / "reports/render.py";
   const fs::path installed = folder_of_binary() / "../share/attnbench/render.py";
   std::error_code ignored;
-  for (const fs::path& path : in_sources() ? std::array{ours, installed}
-                                           : std::array{installed, ours}) {
+  for (const fs::path& path :
+       in_sources() ? std::array{ours, installed} : std::array{installed, ours}) {
     if (fs::exists(path, ignored)) return path;
   }
   return std::nullopt;

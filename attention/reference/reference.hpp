@@ -45,8 +45,7 @@ struct ReferenceInputs {
 };
 
 /// The output rows asked for, each of value_dim numbers, one after the other.
-using Reference = std::function<std::vector<double>(const Options&, const Problem&,
-                                                    const ReferenceInputs&,
-                                                    const std::vector<RowIndex>&)>;
+using Reference = std::function<std::vector<double>(
+    const Options&, const Problem&, const ReferenceInputs&, const std::vector<RowIndex>&)>;
 
 }  // namespace attnbench::reference

@@ -12,7 +12,8 @@
 namespace attnbench::cluster {
 namespace {
 
-std::vector<std::string> array_command(const SubmissionFolder& folder, const std::vector<int>& shards) {
+std::vector<std::string> array_command(const SubmissionFolder& folder,
+                                       const std::vector<int>& shards) {
   return {"sbatch", "--parsable", "--array=" + array_text(shards), folder.shard_script().string()};
 }
 
@@ -61,8 +62,7 @@ std::vector<std::string> submit_commands(const SubmissionFolder& folder,
 std::optional<Queue> ask_queue(const Submission& submission, std::string& why) {
   Queue queue;
   for (const Submitted& one : submission.submitted) {
-    const Answer answer =
-        answer_of({"squeue", "-h", "-r", "-j", one.array, "-o", "%i|%T|%R"});
+    const Answer answer = answer_of({"squeue", "-h", "-r", "-j", one.array, "-o", "%i|%T|%R"});
     if (answer.not_found()) {
       why = "squeue is not here";
       return std::nullopt;

@@ -134,8 +134,7 @@ std::string shown(const Ordered& value) {
 void check_schema(const Ordered& value, const Places& place, Problems& problems) {
   if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
-  UnknownKeys(place, problems)
-      .remove_from(cleaned, result::resolved_rule(schema(), schema()), "");
+  UnknownKeys(place, problems).remove_from(cleaned, result::resolved_rule(schema(), schema()), "");
   static const result::SchemaValidator validator(schema());
   for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
     report(cleaned, pointer, place, problems);

@@ -83,12 +83,14 @@ void* allocate(std::size_t bytes) {
 void release(void* memory) noexcept { cudaFree(memory); }
 
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)),
+        "cudaMemcpyAsync");
   synchronize(stream);
 }
 
 void copy_to_host(void* to, const void* from, std::size_t bytes, Stream stream) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)),
+        "cudaMemcpyAsync");
   synchronize(stream);
 }
 

@@ -12,7 +12,8 @@
 /// these sources as C++ (ATTNBENCH_EMULATED), it is defined there.
 #ifndef ATTNBENCH_EMULATED
 #define ATTNBENCH_SHARED(type, name, alignment) \
-  extern __shared__ __align__(alignment) unsigned char attnbench_shared_bytes[]; \
+  extern __shared__ __align__(alignment)        \
+  unsigned char attnbench_shared_bytes[];       \
   type* const name = reinterpret_cast<type*>(attnbench_shared_bytes)
 #endif
 
@@ -42,7 +43,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
                                static_cast<int>(shared_bytes)),
           "cudaFuncSetAttribute");
   }
-  kernel<<<grid, block, shared_bytes, native(stream)>>>(given...);
+  kernel<<<grid, block, shared_bytes, native(stream)> > >(given...);
   check(cudaGetLastError(), "launch");
 #endif
 }

@@ -1,10 +1,10 @@
-// The instructions of Ampere that tensor-core kernels are made of (they run on every later card), each
-// in a function: asynchronous copies into shared memory, fragments of 16-bit matrices, products of
-// 16 x 16 by 16 x 8. Nothing else in the tree spells them.
+// The instructions of Ampere that tensor-core kernels are made of (they run on every later card),
+// each in a function: asynchronous copies into shared memory, fragments of 16-bit matrices,
+// products of 16 x 16 by 16 x 8. Nothing else in the tree spells them.
 //
 // Fragments follow PTX's mma.m16n8k16. With g = lane / 4 and i = lane % 4, an accumulator holds
-// (g, 2i), (g, 2i + 1), (g + 8, 2i), (g + 8, 2i + 1); two accumulators side by side, rounded and packed
-// in pairs, are the left operand of a next product.
+// (g, 2i), (g, 2i + 1), (g + 8, 2i), (g + 8, 2i + 1); two accumulators side by side, rounded and
+// packed in pairs, are the left operand of a next product.
 //
 // Compiled for the tests' emulator (ATTNBENCH_EMULATED), every function is that of the same meaning
 // there, which has been included before.
@@ -59,8 +59,8 @@ __device__ inline void wait_copies() {
 #endif
 }
 
-/// Four 8 x 8 matrices of 16-bit numbers; lanes 8n to 8n + 7 give the addresses of the rows of matrix
-/// n, and word n of lane 4g + i is that matrix's (g, 2i) and (g, 2i + 1).
+/// Four 8 x 8 matrices of 16-bit numbers; lanes 8n to 8n + 7 give the addresses of the rows of
+/// matrix n, and word n of lane 4g + i is that matrix's (g, 2i) and (g, 2i + 1).
 __device__ inline void load_matrices(std::uint32_t (&to)[4], std::uint32_t address) {
 #ifdef ATTNBENCH_EMULATED
   emulated::load_matrices(to, address, false);

@@ -110,7 +110,9 @@ std::string rate_text(double seconds_each) {
   const double unit = a_second ? 1 : a_minute ? 60 : 3600;
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f/%s", unit / seconds_each,
-                a_second ? "s" : a_minute ? "min" : "h");
+                a_second   ? "s"
+                : a_minute ? "min"
+                           : "h");
   return text.data();
 }
 

@@ -4,8 +4,8 @@
 
 #include <new>
 
-#include "core/errors.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/errors.hpp"
 #include "harness/worker/allocator.hpp"
 #include "tests/support/catch.hpp"
 
