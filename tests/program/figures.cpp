@@ -82,8 +82,7 @@ TEST_CASE("figures: words that name nothing, and settings, are refused", "[progr
   CHECK_THAT(set.err, Contains("as their suites say"));
 }
 
-TEST_CASE("figures: measures once, and again when the suite changes",
-          "[program][figures]") {
+TEST_CASE("figures: measures once, and again when the suite changes", "[program][figures]") {
   const Repository here;
   CHECK(here.state() == "none");
   const Finished first = figures(quickly, here.path());

@@ -186,10 +186,10 @@ TEST_CASE("parameters of a Python class train beside a suite's own, and are draw
           "[program][python]") {
   if (!have_python()) return;
   PythonBench bench;
-  bench.write("gated.py", R"(
+  bench.write("scaled.py", R"(
 import torch
 
-class Gated(torch.nn.Module):
+class Scaled(torch.nn.Module):
     patterns = ["causal"]
 
     def __init__(self, heads, head_dim, start: float = 0.5):
@@ -208,11 +208,11 @@ class Gated(torch.nn.Module):
         weights = torch.softmax(logits.masked_fill(~seen, -1e30), -1) * seen
         return torch.matmul(weights, value)
 )");
-  const Finished checked = bench.run("check python:gated.py:Gated --no-growth --dtype float64");
+  const Finished checked = bench.run("check python:scaled.py:Scaled --no-growth --dtype float64");
   INFO(checked.out << checked.err);
   CHECK(checked.exit_code == 0);
   const auto cells = bench.cells_of_run(
-      "mqar_smoke --with python:gated.py:Gated --only gated --profile quick "
+      "mqar_smoke --with python:scaled.py:Scaled --only scaled --profile quick "
       "--set train_mix=64x8:256 --set validation_mix=64x8:64 --set test_mix=64x8:64 "
       "--set epochs=1");
   REQUIRE(cells.size() == 1);

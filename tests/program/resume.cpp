@@ -90,8 +90,8 @@ TEST_CASE("cells of a status are tried again on demand", "[resume][processes]") 
   {
     Running first(bench.command("--cell-timeout 600"), bench / "output");
     pid_t child = -1;
-    REQUIRE(wait_until(
-        [&] { return (child = child_of(first)) > 0 && bench.records().size() == 1; }));
+    REQUIRE(
+        wait_until([&] { return (child = child_of(first)) > 0 && bench.records().size() == 1; }));
     kill(child, SIGKILL);
     REQUIRE(first.wait() == 5);
   }

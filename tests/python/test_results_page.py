@@ -18,7 +18,7 @@ def test_the_plots_of_the_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for suite in ("quickstart", "mqar_smoke"):
-        command = [program, "report", FIXTURES / f"{suite}.json", "--no-render", "--out"]
+        command = [program, "report", str(FIXTURES / f"{suite}.json"), "--no-render", "--out"]
         subprocess.run([*command, f"runs/{suite}-latest"], check=True, capture_output=True)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3

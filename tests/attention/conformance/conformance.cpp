@@ -105,7 +105,10 @@ std::vector<Variant> choices() {
       {"lavo", {{"basis", word("full")}, {"scale", 0.7}}, of_numbers()},
       {"lavo", {{"window", Window{0, 0}}}, steps},
       {"lavo", {{"window", Window{60, 0}}}, of_numbers()},
-      {"linformer", {{"share_kv", true}, {"init", word("lecun_normal")}}, of_numbers()},
+      // Its spread follows from the positions, and without max_length those are the keys.
+      {"linformer",
+       {{"share_kv", true}, {"init", word("lecun_normal")}, {"max_length", count(300)}},
+       of_numbers()},
       {"linformer", {{"per_head", true}, {"max_length", count(300)}, {"scale", 0.7}}, of_numbers()},
       {"longshort", {{"segment", count(5)}, {"projected_length", count(3)}}, {}},
       {"longshort", {{"segment", count(5)}, {"norm", word("none")}}, of_numbers()},
