@@ -43,7 +43,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
                                static_cast<int>(shared_bytes)),
           "cudaFuncSetAttribute");
   }
-  kernel<<<grid, block, shared_bytes, native(stream)> > >(given...);
+  kernel<<<grid, block, shared_bytes, native(stream)>>>(given...);
   check(cudaGetLastError(), "launch");
 #endif
 }

@@ -128,7 +128,11 @@ std::vector<Variant> choices() {
       {"perceiver", {{"scale", 1.5}}, of_numbers()},
       {"performer", {{"features_of_each_head", true}, {"projection", word("iid")}}, of_numbers()},
       {"performer", {{"kernel", word("relu")}, {"projection", word("none")}}, of_numbers()},
-      {"performer", {{"form", word("published")}}, of_numbers()},
+      // Published code stops the gradient at its stabilisers, which cancel where no epsilon is.
+      {"performer",
+       {{"form", word("published")}},
+       {"value_equals_reference", "equals_composite", "padding"}},
+      {"performer", {{"form", word("published")}, {"epsilon", 0.0}}, of_numbers()},
       {"retention", {{"gamma", 0.5}}, of_numbers()},
       {"retention", {{"gamma", 1e-6}, {"chunk", count(64)}}, small},
       {"rg_lru", {{"first_input", word("plain")}, {"decay_init", word("recurrentgemma")}}, {}},
