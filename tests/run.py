@@ -287,7 +287,8 @@ def main():
     line.add_argument("--full", action="store_true", help="all there is: what runs at night")
     line.add_argument("-R", "--regex", default="", metavar="REGEX", help="cases whose name fits it")
     line.add_argument("-E", "--exclude", default=None, metavar="REGEX", help="no cases whose name fits it")
-    line.add_argument("-j", "--jobs", type=int, default=os.cpu_count(), help="processes at once")
+    line.add_argument("-j", "--jobs", type=int, default=(os.cpu_count() or 1) + 1,
+                      help="processes at once; by default one more than there are CPUs, since many wait")
     line.add_argument("--repeat", type=int, default=1, metavar="N", help="each case N times")
     line.add_argument("--list", action="store_true", help="names, files and tiers alone")
     line.add_argument("--log", help="a file that gets what is printed, too")
