@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of a build: one line per case, then "N passed, N failed, N skipped".
 
-    tests/run.py [BUILD] [--quick | --full] [-R REGEX] [PATH…]
+    tests/run.py [--build BUILD] [--quick | --full] [-R REGEX] [PATH…]
 
 What there is to run is what CTest knows of BUILD (build/release by default). A program of Catch2 runs
 many of its cases in one process, since most take less time than its start; what ends such a process
@@ -39,9 +39,8 @@ TIERS = (
     (r"^tests/attention/(conformance|mechanisms)/", "default"),
     (r"^tests/tasks/(training|mqar|copy|mad|lra|lm|decode|kernel|crossover)/[^/]*$", "default"),
     (r"^tests/harness/worker/", "default"),
-    (r"", "quick"),
+    (r"", "quick"),  # but for what stands in tests/seconds.json: two seconds and more
 )
-QUICK_MOST = 2.0  # seconds: what takes longer by tests/seconds.json is not quick
 BATCH = 24  # cases of one process
 HANG = 600  # seconds without a sign from a program: it hangs
 SKIPPED = re.compile(r"^needs .*", re.MULTILINE)  # a warning that begins so
@@ -58,7 +57,7 @@ class Case:
         if "full" in self.test["labels"]:
             return "full"
         tier = next(tier for pattern, tier in TIERS if re.search(pattern, self.file))
-        return "default" if tier == "quick" and known.get(self.name, 0) > QUICK_MOST else tier
+        return "default" if tier == "quick" and self.name in known else tier
 
 
 def tests_of(build):
@@ -81,7 +80,8 @@ def tests_of(build):
 
 
 def relative(file):
-    path = pathlib.Path(os.path.normpath(file))
+    """The path below the checkout. ccache may have made it relative to the build folder."""
+    path = pathlib.Path(os.path.normpath(ROOT / re.sub(r"^(\.\./)+", "", file)))
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
@@ -97,8 +97,11 @@ def cases_of(test):
     if not found:  # Catch2 3
         listed = subprocess.run(test["command"] + ["--list-tests", "--reporter", "xml"], text=True,
                                 capture_output=True, env=environment_of(test)).stdout
-        found = [(one.findtext("Name"), one.findtext("SourceInfo/File"))
-                 for one in ElementTree.fromstring(listed).iter("TestCase")]
+        try:
+            found = [(one.findtext("Name"), one.findtext("SourceInfo/File"))
+                     for one in ElementTree.fromstring(listed).iter("TestCase")]
+        except ElementTree.ParseError:
+            sys.exit(f"{test['name']} lists no cases: {' '.join(test['command'])} --list-tests")
     return [Case(prefix + name, relative(file), test, name) for name, file in found]
 
 
