@@ -110,6 +110,7 @@ def environment_of(test):
 
 
 RUNNING = set()
+STARTING = threading.Lock()  # never given back once the run is interrupted
 OUTPUTS = [sys.stdout]
 
 
@@ -120,10 +121,11 @@ def tell(text):
 
 def start(test, words, output):
     """A process in a group of its own, so that what it starts can be ended with it."""
-    process = subprocess.Popen(test["command"] + words, stdout=output, stderr=subprocess.STDOUT,
-                               stdin=subprocess.DEVNULL, cwd=test["folder"], env=environment_of(test),
-                               start_new_session=True)
-    RUNNING.add(process)
+    with STARTING:
+        process = subprocess.Popen(test["command"] + words, stdout=output, stderr=subprocess.STDOUT,
+                                   stdin=subprocess.DEVNULL, cwd=test["folder"],
+                                   env=environment_of(test), start_new_session=True)
+        RUNNING.add(process)
     return process
 
 
@@ -141,6 +143,7 @@ def finish(process):
 
 
 def interrupted(number, _frame):
+    STARTING.acquire(timeout=10)  # else the threads start the next ones in place of those that end here
     for process in list(RUNNING):
         finish(process)
     os._exit(128 + number)

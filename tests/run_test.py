@@ -2,10 +2,13 @@
 """Checks how tests/run.py reports tests that pass, fail, are skipped or crash, with a stand-in for a
 program of Catch2."""
 
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -80,6 +83,22 @@ class Runner(unittest.TestCase):
         self.assertRegex(all_there_is, r"(?m)^full +tests/full/a.cpp +of: one after it$")
         self.assertRegex(all_there_is, r"(?m)^quick +tests/a.cpp +of: one, that passes$")
         self.assertNotIn("after it", self.run_tests("--list")[1])
+
+    def test_an_interrupted_run_leaves_no_process(self):
+        (self.build / "CTestTestfile.cmake").write_text("".join(
+            f'add_test(waits{number} "sh" "-c" "echo $$ >> {self.build}/pids; sleep 600")\n'
+            for number in range(60)))
+        run = subprocess.Popen([sys.executable, ROOT / "tests/run.py", "--build", self.build, "-j", "20"],
+                               stdout=subprocess.DEVNULL, start_new_session=True)
+        pids = self.build / "pids"
+        while not pids.exists() or len(pids.read_text().split()) < 20:
+            self.assertIsNone(run.poll())
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(60), 128 + signal.SIGINT)
+        for pid in pids.read_text().split():
+            with self.assertRaises(ProcessLookupError):
+                os.kill(int(pid), 0)
 
     def test_words_choose_and_what_cannot_be_read_is_refused(self):
         code, output = self.run_tests("-R", "that passes", "--repeat", "3")
