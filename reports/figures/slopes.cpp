@@ -168,10 +168,13 @@ void add_claims(Json& layers, const std::vector<Claim>& claims) {
   const Json fields = Json::array({{{"field", "claim"}, {"title", "exponent"}, {"type", "nominal"}},
                                    {{"field", "by"}, {"title", "of"}, {"type", "nominal"}}});
   const Json plain = {{"value", "#808080"}};
+  const Json left = {{"value", 0}};
+  const Json right = {{"value", "width"}};
   layers.push_back(
       {{"data", data},
        {"mark", {{"type", "rule"}, {"strokeDash", {6, 4}}, {"strokeWidth", 1.5}}},
-       {"encoding", {{"x", nullptr}, {"y", y}, {"color", plain}, {"tooltip", fields}}}});
+       {"encoding",
+        {{"x", left}, {"x2", right}, {"y", y}, {"color", plain}, {"tooltip", fields}}}});
   layers.push_back({{"data", data},
                     {"mark",
                      {{"type", "text"},
