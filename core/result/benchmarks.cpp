@@ -43,7 +43,7 @@ Json load_averages(const MachineCard& machine) {
 double cpu_seconds(const TimingRound& round, int threads) {
   const std::vector<double>& samples = round.samples_seconds;
   std::set<std::size_t> left_out;
-  if (!round.disturbed && round.preempted) {
+  if (round.preempted) {
     left_out.insert(round.preempted->begin(), round.preempted->end());
   }
   const bool known = round.samples_cpu_share && !samples.empty() &&
@@ -71,7 +71,6 @@ Json row_of(const CellRecord& cell, const std::string& name, const TimingRound& 
   add_counter(cell.memory, "workspace_bytes");
   add_counter(cell.memory, "peak_bytes");
   add_counter(cell.cost, "model_flops");
-  if (round.disturbed) row["disturbed"] = 1;
   return row;
 }
 
@@ -164,15 +163,19 @@ Json benchmark_rows(const std::vector<CellRecord>& cells, int threads) {
   Json rows = Json::array();
   int family = 0;
   for (const CellRecord& cell : cells) {
+    if (!is_ok(cell)) continue;
     int instance = 0;
     for (const auto& [what, timing] : cell.timing) {
       const std::string name = names.of(cell, what);
+      const auto counted = std::count_if(timing.rounds.begin(), timing.rounds.end(),
+                                         [](const TimingRound& one) { return !one.disturbed; });
       int repetition = 0;
       for (const TimingRound& round : timing.rounds) {
+        if (round.disturbed) continue;
         Json row = row_of(cell, name, round, threads);
         row.update({{"family_index", family},
                     {"per_family_instance_index", instance},
-                    {"repetitions", timing.rounds.size()},
+                    {"repetitions", counted},
                     {"repetition_index", repetition++},
                     {"threads", threads}});
         rows.push_back(std::move(row));

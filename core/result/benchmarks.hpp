@@ -15,9 +15,10 @@ namespace attnbench::result {
 Values benchmark_context(const MachineCard& machine, const RunInfo& run,
                          const std::string& executable);
 
-/// One row per cell, timing and round, the rounds as repetitions; cells without a time have none.
+/// One row per timing and round of each cell that is ok, the rounds as repetitions. Disturbed
+/// rounds have none: compare.py takes the mean of all rows, those with `error_occurred` too.
 /// In microseconds: real_time is the round's median, cpu_time the mean CPU time of all threads of a
-/// sample. A disturbed row says so: a counter `disturbed` of 1.
+/// sample.
 Json benchmark_rows(const std::vector<CellRecord>& cells, int threads);
 
 /// Names of timings, such as "kernel/latte, scan/length:512/forward": task, label, the settings

@@ -39,7 +39,23 @@ TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
   CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
   CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
   CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
-  CHECK_FALSE(rows[0].contains("disturbed"));
+}
+
+TEST_CASE("rounds and cells that do not count have no row", "[result]") {
+  test::CellBuilder cell("a");
+  cell.rounds({0.010, 5.0, 0.011});
+  cell.timing["forward"].rounds[1].disturbed = true;
+  const auto rows_of = [&cell](Status status) {
+    cell.status = status;
+    return result::benchmark_rows({cell}, 2);
+  };
+  const result::Json rows = rows_of(Status::ok);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1]["real_time"].get<double>() == Approx(11000));
+  CHECK(rows[1]["repetition_index"] == 1);
+  CHECK(rows[1]["repetitions"] == 2);
+  CHECK(rows_of(Status::disturbed).empty());
+  CHECK(rows_of(Status::crashed).empty());
 }
 
 TEST_CASE("a name has the settings and options that vary, and no others", "[result]") {
