@@ -11,42 +11,52 @@ reason; with CI set that is a failure.
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEEDED = ("hatchling", "pandas", "altair", "jsonschema", "pytest", "mypy", "pandas-stubs",
-          "types-jsonschema", "nbclient", "ipykernel", "matplotlib")
+          "types-jsonschema", "nbclient", "ipykernel", "matplotlib", "vl-convert-python")
+# The oldest Altair that the package allows, and what only that one needs.
+OLDEST = (*re.findall(r'"(altair)>=([\d.]+)"', (ROOT / "python/pyproject.toml").read_text())[0], "toolz")
 
 
 def prepared(folder):
-    """Makes the environment once; why it could not be made, or nothing."""
+    """Makes the environment once, and beside it the oldest Altair; why it could not be made, or nothing."""
     ready = folder / ".ready"
-    if ready.exists() and ready.read_text() == " ".join(NEEDED):
+    wanted = " ".join((*NEEDED, *OLDEST))
+    if ready.exists() and ready.read_text() == wanted:
         return ""
-    for command in ([sys.executable, "-m", "venv", "--clear", folder],
-                    [folder / "bin/python", "-m", "pip", "install", "--quiet", *NEEDED]):
+    name, version, helper = OLDEST
+    # What is imported is compiled then; compiling all of it takes longer than the tests.
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile"]
+    for command in ([sys.executable, "-m", "venv", "--clear", folder], [*pip, *NEEDED],
+                    [*pip, "--no-deps", "--target", folder / "oldest", f"{name}=={version}", helper]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             return (done.stdout.strip() or "no reason given").splitlines()[-1]
-    ready.write_text(" ".join(NEEDED))
+    ready.write_text(wanted)
     return ""
 
 
-def install(python):
+def install(folder):
     """As a user does, without compiler and network; offline, so all it needs is named above."""
+    python = folder / "bin/python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation",
-                    "--force-reinstall", "--no-deps", ROOT / "python"], check=True)
+                    "--force-reinstall", "--no-deps", "--no-compile", ROOT / "python"], check=True)
     subprocess.run([python, "-m", "pip", "check"], check=True, stdout=subprocess.DEVNULL)
 
 
-def surroundings(program, cache):
-    """Caches and settings of all that runs here are below the environment, not in the user's home."""
-    return {**os.environ, "ATTNBENCH_TEST_PROGRAM": str(program), "PYTHONDONTWRITEBYTECODE": "1",
+def surroundings(program, folder):
+    """Caches and settings of all that runs here are in the build folder, not in the user's home."""
+    cache = folder / "cache"
+    return {**os.environ, "ATTNBENCH_TEST_PROGRAM": str(program), "PYTHONPYCACHEPREFIX": str(cache / "compiled"),
+            "XDG_CACHE_HOME": str(folder.parent / "test_cache"),  # as of the tests of the program
             "ATTNBENCH_PYTHON": "/nowhere", "OMP_WAIT_POLICY": "passive",
             "MYPYPATH": f"{ROOT / 'python/src'}:{ROOT / 'tests/python'}", "MPLBACKEND": "agg",
-            **{name: str(cache / name) for name in ("XDG_CACHE_HOME", "MPLCONFIGDIR", "IPYTHONDIR",
-                                                    "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR")}}
+            **{name: str(cache / name) for name in ("MPLCONFIGDIR", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR",
+                                                    "JUPYTER_CONFIG_DIR")}}
 
 
 def main():
@@ -56,16 +66,18 @@ def main():
         on_ci = bool(os.environ.get("CI"))
         print(f"{'failed' if on_ci else 'skipped'}: needs {', '.join(NEEDED)}: {reason}")
         return 1 if on_ci else 77
+    install(folder)
     python = folder / "bin/python"
-    install(python)
     cache = folder / "cache"
     tests = ROOT / "tests/python"
-    for command in ([python, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml",
-                     "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests],
-                    [python, "-m", "pytest", "-q", "-o", f"cache_dir={cache / 'pytest'}", tests,
-                     *sys.argv[3:]]):
-        done = subprocess.run(command, env=surroundings(program, cache), cwd=folder)
-        if done.returncode != 0:
+    surrounding = surroundings(program, folder)
+    pytest = [python, "-m", "pytest", "-q", "-o", f"cache_dir={cache / 'pytest'}", *sys.argv[3:]]
+    for command, more in (
+            ([python, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml",
+              "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests], {}),
+            ([*pytest, tests], {}),
+            ([*pytest, tests / "test_figure.py"], {"PYTHONPATH": str(folder / "oldest")})):
+        if subprocess.run(command, env={**surrounding, **more}, cwd=folder).returncode != 0:
             return 1
     return 0
 

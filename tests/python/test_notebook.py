@@ -12,9 +12,10 @@ from test_run import SHORT, TINY
 def test_a_notebook_shows_table_and_progress(program: str, tmp_path: Path) -> None:
     book = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
     code = f"""
-import attnbench
+import attnbench, warnings
+warnings.simplefilter("ignore")  # cells that are disturbed
 seen = attnbench.progress.in_notebook()
-table = attnbench.run({TINY!r}, fail_on=[], **{SHORT!r})
+table = attnbench.run({TINY!r}, **{SHORT!r})
 print("in a notebook:", seen)
 table[["label", "length", "median_seconds"]]
 """

@@ -75,6 +75,18 @@ def test_a_folder_is_read_by_its_result(tmp_path: Path) -> None:
     assert table.attrs["attnbench_result"] == str(tmp_path / "result.json")
 
 
+def test_a_table_without_a_cell_that_is_ok_warns(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "decode.json").read_text())
+    for cell in document["attnbench"]["cells"]:
+        cell["status"] = "disturbed"
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(document))
+    count = len(document["attnbench"]["cells"])
+    words = rf"no cell is ok \({count} disturbed\).* --resume {tmp_path} --retry disturbed"
+    with pytest.warns(UserWarning, match=words):
+        attnbench.read(file)
+
+
 def refused(path: Path) -> str:
     with pytest.raises(attnbench.BadResult) as caught:
         attnbench.read(path)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import attnbench
+import numpy as np
+import pandas
 import pytest
 from attnbench.program import find_program
 from attnbench.progress import Progress, TextDisplay
-from attnbench.running import flags_of
+from attnbench.running import REPEATED, flags_of
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -90,8 +94,7 @@ def test_a_failure_after_measuring_names_the_result(program: str) -> None:
 
 
 def test_ctrl_c_reaches_the_program(program: str) -> None:
-    slow = {**TINY, "measure": {"rounds": 200, "max_seconds": 2, "min_samples": 1000000}}
-    slow["measure"]["max_samples"] = 1000000
+    slow = {**TINY, "measure": {"rounds": 500, "max_seconds": 0.1, "relative_interval": 1e-9}}
 
     def interrupt(event: dict[str, Any]) -> None:
         if event["type"] == "begin" and event["done"] == 1:
@@ -165,6 +168,36 @@ def test_flags_are_written_as_the_command_line_has_them() -> None:
         "--set=length=16,32",
         "--set=causal=true",
     ]
+
+
+def test_lists_of_numpy_pandas_and_ranges_are_those_of_python(program: str) -> None:
+    lengths = [16, 32, 48]
+    for same in (
+        range(16, 64, 16), np.arange(16, 64, 16), pandas.Series(lengths), tuple(np.array(lengths))
+    ):  # fmt: skip
+        assert flags_of({"length": same, "set": {"length": same}}) == [
+            "--length=16,32,48",
+            "--set=length=16,32,48",
+        ]
+    scalars = {"rounds": np.int64(3), "wait": np.float32(0.5), "now": np.True_}
+    assert flags_of(scalars) == ["--rounds=3", "--wait=0.5", "--now"]
+    assert flags_of({"window": ({"left": np.int8(3)}, {"left": 7})}) == [
+        '--window=[{"left": 3}, {"left": 7}]'
+    ]
+    suite = {**TINY, "set": {**TINY["set"], "heads": np.int32(1), "length": np.array([16, 32])}}
+    table = attnbench.run(suite, rounds=np.int64(1), set={"length": range(16, 17)}, **SHORT)
+    assert list(table.length) == [16]
+    [written] = Path("runs").glob("tiny-*.suite.json")
+    assert json.loads(written.read_text()) == TINY
+    nothings: list[Any] = [[], range(0), np.array([]), {"length": []}, np.nan, [None], {1, 2}]
+    for nothing in nothings:
+        with pytest.raises(ValueError, match="expected text, a path, a finite number, or a list"):
+            flags_of({"set" if isinstance(nothing, dict) else "length": nothing})
+
+
+def test_flags_that_are_repeated_are_those_of_the_program(program: str) -> None:
+    done = subprocess.run([program, "run", "--help"], check=True, capture_output=True, text=True)
+    assert set(re.findall(r"(--\S+) TEXT \.\.\.", done.stdout)) - {"--set"} == REPEATED
 
 
 class Terminal(io.StringIO):

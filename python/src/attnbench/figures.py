@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import altair
+import jsonschema
 import pandas
 
 from attnbench.errors import BadResult
@@ -48,9 +49,30 @@ def figure(result: Result, name: str, *, program: Program = None) -> Chart:
         meant = f" Did you mean {near[0]!r}?" if near else ""
         there = ", ".join(sorted(found)) or "none"
         raise ValueError(f"no figure {name!r}; there are: {there}.{meant}")
-    # Altair's own check knows another minor version of Vega-Lite than the program writes.
-    chart: Chart = altair.Chart.from_dict(found[name], validate=False)
+    specification = _with_lifted_params(found[name])
+    specification.pop("$schema", None)  # Altair names the version of Vega-Lite that it shows
+    try:
+        chart: Chart = altair.Chart.from_dict(specification)
+    except jsonschema.ValidationError as error:
+        raise BadResult(
+            f"figure {name!r} is none for Altair {altair.__version__} (Vega-Lite "
+            f"{altair.VEGALITE_VERSION}): {error.message}; `attnbench report` draws it anew"
+        ) from error
     return chart
+
+
+def _with_lifted_params(specification: dict[str, Any]) -> dict[str, Any]:
+    """The same with the parameters of layers at the top, selections by their layer's name.
+
+    Altair lifts them without a name, which is a selection in every layer: Vega refuses that.
+    """
+    params, layers = list(specification.get("params", [])), []
+    for index, layer in enumerate(specification.get("layer", [])):
+        name = layer.get("name", f"layer_{index}")
+        for one in layer.get("params", []):
+            params.append({**one, "views": [name]} if "select" in one else one)
+        layers.append({**{key: layer[key] for key in layer if key != "params"}, "name": name})
+    return {**specification, "params": params, "layer": layers} if layers else specification
 
 
 def _specifications(result: Result, program: Program) -> dict[str, Any]:

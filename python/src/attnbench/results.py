@@ -6,6 +6,9 @@ import functools
 import importlib.resources
 import json
 import os
+import shlex
+import warnings
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -77,14 +80,27 @@ def read(path: str | os.PathLike[str], *, samples: bool = False) -> pandas.DataF
     `options` is JSON. With samples=True: the table of attnbench.samples.
 
     The table's attrs["attnbench_result"] is the file, which attnbench.figure reads.
-    Raises BadResult.
+    Raises BadResult; warns where no cell is ok, for then there is nothing to compare.
     """
     file = result_file(path)
     cells: list[Object] = load(file)["attnbench"]["cells"]
+    _warn_of_none(file, cells)
     rows, columns = (_sample_rows(cells), _SAMPLES) if samples else _cell_rows(cells)
     table = _typed(rows, columns)
     table.attrs["attnbench_result"] = str(file)
     return table
+
+
+def _warn_of_none(file: Path, cells: list[Object]) -> None:
+    statuses = Counter(cell["status"] for cell in cells)
+    if "ok" in statuses:
+        return
+    counts = ", ".join(f"{count} {status}" for status, count in statuses.items()) or "it has none"
+    words = f'{file}: no cell is ok ({counts}): of the table, rows with status "ok" are none'
+    if "disturbed" in statuses and file.name == "result.json":
+        folder = shlex.quote(str(file.parent))
+        words += f"; measure again: attnbench run --resume {folder} --retry disturbed"
+    warnings.warn(words, stacklevel=3)
 
 
 def samples(path: str | os.PathLike[str]) -> pandas.DataFrame:

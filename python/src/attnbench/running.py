@@ -24,6 +24,9 @@ from attnbench.results import read
 # It may build first, which takes minutes.
 _OF_THE_LAUNCHER = ("· ", "  building ")
 
+# Flags that are said once for each of several values; settings have theirs in one list.
+REPEATED = {"--data", "--fail-on", "--only", "--plugin", "--retry", "--skip", "--with"}
+
 Suite = Mapping[str, Any] | str | os.PathLike[str] | Sequence[str] | None
 
 
@@ -41,7 +44,7 @@ def run(
     a list of mechanisms, or None with resume=FOLDER. program: see find_program. progress: "auto",
     "text", "notebook", "none", or a function that takes each event. Further options are flags of
     `attnbench run --help`: profile="quick", out="runs/mine", only=["latte", "flash"], rounds=3,
-    now=True, set={"length": [256, 512]}, with_="latte"; None and False leave one out.
+    now=True, set={"length": range(256, 1024, 256)}, with_="latte"; None and False leave one out.
 
     Ctrl-C reaches the program, which ends cleanly; then Interrupted is raised. Raises ProgramFailed
     (with the program's message, exit code and result, if there is one), ProgramNotFound, and
@@ -61,54 +64,68 @@ def run(
 
 
 def flags_of(options: Mapping[str, Any]) -> list[str]:
-    """`--flag value …` of keyword options, as the command line takes them."""
+    """`--flag=value` of keyword options, as the command line takes them."""
     words: list[str] = []
-    for name, value in options.items():
-        flag = "--" + name.rstrip("_").replace("_", "-")
+    for name, given in options.items():
+        flag, value = "--" + name.rstrip("_").replace("_", "-"), _plain(given)
         if name == "set":
-            if not isinstance(value, Mapping):
-                raise ValueError(f'set={value!r}: expected a dict such as {{"length": [256, 512]}}')
-            words += [f"{flag}={key}={_setting(key, one)}" for key, one in value.items()]
+            if not isinstance(value, dict):
+                raise ValueError(f'set={given!r}: expected a dict such as {{"length": [256, 512]}}')
+            words += [f"{flag}={key}={_word(key, one)}" for key, one in value.items()]
         elif value is None or value is False:
             continue
         elif value is True:
             words.append(flag)
+        elif flag in REPEATED and isinstance(value, list) and value:
+            words += [f"{flag}={_word(name, one)}" for one in value]
         else:
-            listed = value if isinstance(value, (list, tuple)) else [value]
-            words += [f"{flag}={_word(name, one)}" for one in listed]
+            words.append(f"{flag}={_word(name, value)}")
     return words
 
 
+def _plain(value: Any) -> Any:
+    """Values of NumPy and pandas, ranges and paths as those of JSON, in dicts and lists, too."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return [_plain(one) for one in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def _word(name: str, value: Any) -> str:
-    if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return repr(value)
-    raise ValueError(f"{name}={value!r}: expected text, a path, a number, True, or a list of them")
-
-
-def _setting(key: str, value: Any) -> str:
-    """A --set's value: a scalar, a list, or an object as JSON."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(_setting(key, one) for one in value)
+    """A value: text, a number, a list of them, or what else JSON has."""
+    if (
+        isinstance(value, list)
+        and value
+        and not any(isinstance(one, (dict, list)) for one in value)
+    ):
+        return ",".join(_word(name, one) for one in value)
     if isinstance(value, str):
         return value
-    return json.dumps(value)
+    try:
+        if value is not None and value != []:
+            return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name}={value!r}: expected text, a path, a finite number, or a list of them")
 
 
 def _suite_words(suite: Suite, options: Mapping[str, Any]) -> list[str]:
-    if suite is None:
+    given = _plain(suite)
+    if given is None:
         if not options.get("resume"):
             raise ValueError(
                 "no suite: pass a dict, a path, a list of mechanisms, or resume=FOLDER"
             )
         return []
-    if isinstance(suite, Mapping):
-        return [str(_written(suite, options.get("out")))]
-    if isinstance(suite, (str, os.PathLike)):
-        return [os.fspath(suite)]
-    if isinstance(suite, Sequence) and suite and all(isinstance(word, str) for word in suite):
-        return list(suite)
+    if isinstance(given, dict):
+        return [str(_written(given, options.get("out")))]
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+        return given
     raise ValueError(f"suite {suite!r}: expected a dict, a path, or a list of mechanisms")
 
 
