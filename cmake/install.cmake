@@ -15,7 +15,7 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/attention/version.hpp
         DESTINATION include/attnbench/attention)
 install(DIRECTORY suites/ DESTINATION share/attnbench/suites)
 install(FILES reports/render.py DESTINATION share/attnbench)
-install(FILES core/schema/result.schema.json DESTINATION share/attnbench/schema)
+install(FILES python/src/attnbench/result.schema.json DESTINATION share/attnbench/schema)
 install(FILES LICENSE DESTINATION share/attnbench)
 
 # attnbench_write_package(FOLDER INCLUDE LIBRARY PROGRAM): the package with those places in it.
