@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/result/record.hpp"
+#include "reports/tables/missing.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -11,7 +13,28 @@ namespace {
 struct Entries {
   std::vector<std::size_t> rows;
   std::vector<measure::Estimate> values;
+  std::optional<double> x;
 };
+
+std::optional<double> number_at(const std::optional<Json>& x) {
+  return x && x->is_number() ? std::optional(x->get<double>()) : std::nullopt;
+}
+
+/// Of the series that have the value somewhere, or that could not show whether they have.
+std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
+  std::set<std::string> valued, ended;
+  for (const Placed& placed : panel.cells) {
+    if (is_ok(*placed.cell)) ended.insert(placed.series);
+    if (value(*placed.cell)) valued.insert(placed.series);
+  }
+  std::vector<Entrant> entrants;
+  for (const Placed& placed : panel.cells) {
+    if (ended.contains(placed.series) && !valued.contains(placed.series)) continue;
+    entrants.push_back(
+        {placed.series, number_at(placed.x), placed.cell->status, value(*placed.cell)});
+  }
+  return entrants;
+}
 
 /// The column of `x`; the last one, "any", for a cell without a place.
 std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& x,
@@ -44,6 +67,7 @@ Ranked exact_bytes(Values CellRecord::*part, const char* key) {
 void mark_least(Grid& grid, const Panel& panel, const Ranked& value) {
   if (panel.axis == state_bytes || grid.columns.empty()) return;  // those have a row for each size
   const std::vector<Json> axis = axis_values(panel);
+  const std::vector<Entrant> entrants = entrants_of(panel, value);
   std::map<std::size_t, Entries> columns;
   for (const Placed& placed : panel.cells) {
     const auto number = value(*placed.cell);
@@ -52,12 +76,22 @@ void mark_least(Grid& grid, const Panel& panel, const Ranked& value) {
     Entries& entries = columns[column_of(axis, placed.x, grid.columns.size())];
     entries.rows.push_back(static_cast<std::size_t>(series - panel.series.begin()));
     entries.values.push_back(*number);
+    entries.x = number_at(placed.x);
   }
+  std::string unmarked;
   for (const auto& [column, entries] : columns) {
     const std::vector<std::size_t> least = measure::least_of(entries.values);
     if (least.size() == entries.values.size()) continue;
+    const double bound = entries.values[least.front()].high;
+    const auto missing = missing_at(entrants, entries.x, bound, panel.axis == "length").below;
+    if (!missing.empty()) {
+      unmarked += (unmarked.empty() ? "no best at " : "; at ") + grid.columns[column] + ": " +
+                  missing_words(missing);
+      continue;
+    }
     for (const std::size_t i : least) grid.best.emplace(entries.rows[i], column);
   }
+  if (!unmarked.empty()) grid.note.append(grid.note.empty() ? "" : "; ").append(unmarked);
 }
 
 }  // namespace attnbench::result

@@ -19,7 +19,8 @@ std::optional<measure::Estimate> ranked_time(const CellRecord& cell);
 Ranked exact_bytes(Values CellRecord::*part, const char* key);
 
 /// Fills `grid.best` of a grid that has the panel's series down and its axis across. Columns in
-/// which nothing is better than anything else get no mark, nor do those with a single number.
+/// which nothing is better than anything else get no mark, nor do those with a single number, nor
+/// those in which something missing might be better, which the grid's note says.
 void mark_least(Grid& grid, const Panel& panel, const Ranked& value);
 
 }  // namespace attnbench::result

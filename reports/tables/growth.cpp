@@ -72,13 +72,6 @@ void put_exponent(GrowthFit& fit, const std::vector<GrowthPoint>& points) {
   fit.high = std::max(*fit.measured, measure::growth_exponent(sizes, steepest));
 }
 
-std::string found_words(const GrowthFit& fit) {
-  std::string text = "the exponent is " + exponent_text(*fit.measured);
-  const std::string low = exponent_text(fit.low), high = exponent_text(fit.high);
-  if (low != high) text += " (" + low + " to " + high + ")";
-  return text;
-}
-
 std::string claim_words(const GrowthFit& fit) {
   return "claimed is " + exponent_text(fit.claimed) + " ± " + exponent_text(fit.tolerance);
 }
@@ -189,6 +182,13 @@ void excuse_lower_orders(GrowthFit& fit, Reach reach) {
   fit.reason = found_words(fit) + ", but rises with the size, at the last doubling to " +
                exponent_text(last) +
                ": terms of lower order still weigh at the sizes that can be measured";
+}
+
+std::string found_words(const GrowthFit& fit) {
+  std::string text = "the exponent is " + exponent_text(*fit.measured);
+  const std::string low = exponent_text(fit.low), high = exponent_text(fit.high);
+  if (low != high) text += " (" + low + " to " + high + ")";
+  return text;
 }
 
 const char* claim_word(const GrowthFit& fit, GrowthClaim meant) {

@@ -79,6 +79,9 @@ void excuse_lower_orders(GrowthFit& fit, Reach reach);
 /// "held", "missed" or "cannot tell", for people. A bound that is not reached is held.
 const char* claim_word(const GrowthFit& fit, GrowthClaim meant);
 
+/// "the exponent is 1.02 (0.98 to 1.07)", of one that was measured.
+std::string found_words(const GrowthFit& fit);
+
 /// "1.02", with a sign only below zero.
 std::string exponent_text(double exponent);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/tables/missing.hpp"
+
 namespace attnbench::result {
 namespace {
 
@@ -71,6 +73,23 @@ void excuse(GrowthFit& fit, GrownQuantity what, const std::vector<measure::Rung>
   fit.reason += "; whether caches explain it cannot be said without the machine's ceilings";
 }
 
+/// No claim is held or missed where its largest sizes are missing, which could tell otherwise. What
+/// ran out of memory there says nothing against it.
+void withhold(GrowthFit& fit, const std::vector<Entrant>& missing,
+              const std::vector<GrowthPoint>& points) {
+  if (fit.verdict == GrowthVerdict::undecided) return;
+  double largest = 0;
+  for (const GrowthPoint& point : points) largest = std::max(largest, point.size);
+  for (const Entrant& one : missing) {
+    const MissingAt beyond = missing_at(missing, one.x, 0, false);
+    if (*one.x < largest || beyond.below.empty()) continue;
+    fit.verdict = GrowthVerdict::undecided;
+    fit.reason = found_words(fit) + ", but " + missing_words(beyond.below) + " at " +
+                 human_value(Json(*one.x));
+    return;
+  }
+}
+
 /// Reasons why claims are not held, each once with the series that it is of.
 using Reasons = std::map<std::string, std::string>;
 
@@ -115,6 +134,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
   const std::vector<measure::Rung> ladder = ladder_of(panel);
   for (const std::string& series : panel.series) {
     std::vector<GrowthPoint> points;
+    std::vector<Entrant> missing;
     Touched touched;
     int small = 0;
     std::optional<double> claimed;
@@ -125,6 +145,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
       const double from =
           panel.axis == "length" ? number_of(placed.cell->growth, "from_length").value_or(0) : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
+      if (!point && !is_ok(*placed.cell)) missing.push_back({series, x, placed.cell->status, {}});
       if (!point || (claimed && x < from)) continue;
       if (what == GrownQuantity::time && point->value < enough_seconds) {
         ++small;
@@ -138,6 +159,7 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
       const auto meant = panel.axis == "length" ? GrowthClaim::exponent : GrowthClaim::bound;
       grown.fit = fit_growth(points, *claimed, meant);
       excuse(grown.fit, what, ladder, touched);
+      withhold(grown.fit, missing, points);
       if (!grown.fit.measured && small > 0) {
         grown.fit.reason +=
             "; cells under 5 ms, whose fixed costs hide the growth: " + std::to_string(small);

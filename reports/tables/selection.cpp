@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "reports/tables/classes.hpp"
 #include "reports/tables/grid.hpp"
@@ -216,6 +217,22 @@ std::vector<Selection> selections(const Panel& panel) {
   for (Selection& selection : found) choose(selection);
   std::erase_if(found, [](const Selection& one) { return one.choice().cells.empty(); });
   return found;
+}
+
+std::vector<Missing> missing_trainings(const Panel& panel) {
+  const auto place_of = [](const Placed& placed) {
+    return placed.series + "\n" + (placed.x ? placed.x->dump() : "");
+  };
+  std::set<std::string> ended;
+  for (const Placed& placed : panel.cells) {
+    if (ended_well(*placed.cell)) ended.insert(place_of(placed));
+  }
+  std::vector<Entrant> entrants;
+  for (const Placed& placed : panel.cells) {
+    if (!ended.insert(place_of(placed)).second) continue;
+    entrants.push_back({placed.series, {}, placed.cell->status, {}});
+  }
+  return missing_at(entrants, {}, 0, false).below;
 }
 
 bool has_trainings(const Panel& panel) {

@@ -8,6 +8,7 @@
 
 #include "reports/tables/grid.hpp"
 #include "reports/tables/layout.hpp"
+#include "reports/tables/missing.hpp"
 #include "reports/tables/quality.hpp"
 
 namespace attnbench::result {
@@ -41,6 +42,10 @@ struct Selection {
 /// edge where it is the least or the greatest that was tried, unless it cannot be bettered
 /// (validation accuracy 1).
 std::vector<Selection> selections(const Panel& panel);
+
+/// The panel's series of which no training ended well at some place; without those that are
+/// unsupported or ran out of memory.
+std::vector<Missing> missing_trainings(const Panel& panel);
 
 bool has_trainings(const Panel& panel);
 

@@ -73,8 +73,8 @@ std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
   Sketch sketch;
   sketch.what = quality.name + std::string("_over_state");
   sketch.title = quality.title + std::string(" against the bytes of the state");
-  sketch.caption = chosen_words(quality) +
-                   " Dashed steps: the front, which nothing with as little state betters.";
+  const std::vector<result::Missing> missing = result::missing_trainings(set.panel);
+  sketch.caption = chosen_words(quality) + front_words("with as little state", missing);
   sketch.y = quality.words + std::string(" on the test");
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.words);
@@ -105,7 +105,7 @@ std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
     add_reach_line(sketch.rows, selection, kibi, {*least, *most});
   }
   add_levels(sketch.layers, set.panel, sketch.rows);
-  add_front(sketch.rows, std::move(means), quality);
+  if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
   sketch.caption += reach_words(set.selections);
   return sketched(set.panel, order, std::move(sketch));
 }
@@ -174,6 +174,19 @@ const CellRecord* cost_of(const CellRecord& training, const std::vector<const Pa
   return found;
 }
 
+/// How the training's mechanism ended where it should have been timed; nothing where nobody asked.
+std::optional<result::Status> fate_of_cost(const CellRecord& training,
+                                           const std::vector<const Panel*>& all) {
+  for (const Panel* panel : all) {
+    for (const Placed& placed : panel->cells) {
+      const CellRecord& cell = *placed.cell;
+      const bool timed = !cell.training && cell.task != training.task && !result::is_ok(cell);
+      if (timed && is_the_same(training, cell)) return cell.status;
+    }
+  }
+  return std::nullopt;
+}
+
 struct CostPoint {
   const Selection* selection;
   const CellRecord* cost;
@@ -195,15 +208,17 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
   const std::vector<Selection> selections = result::selections(panel);
   std::vector<CostPoint> points;
   std::vector<double> values;
-  std::size_t disturbed = 0;
+  std::vector<result::Entrant> entrants;
   for (const Selection& selection : selections) {
-    const CellRecord* const cost = cost_of(*selection.choice().cells.front(), all);
-    if (cost && result::is_disturbed(*cost)) {
-      ++disturbed;
+    const CellRecord& training = *selection.choice().cells.front();
+    const CellRecord* const cost = cost_of(training, all);
+    const bool counts = cost && !result::is_disturbed(*cost);
+    const auto measured = counts ? axis.quantity(*cost) : std::nullopt;
+    if (!measured || measured->value <= 0) {
+      const auto fate = fate_of_cost(training, all);
+      if (fate) entrants.push_back({selection.series, {}, *fate, {}});
       continue;
     }
-    const auto measured = cost ? axis.quantity(*cost) : std::nullopt;
-    if (!measured || measured->value <= 0) continue;
     points.push_back({&selection, cost, measured->value});
     values.push_back(measured->value);
   }
@@ -213,15 +228,13 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
   Sketch sketch;
   sketch.what = quality.name + std::string(axis.name);
   sketch.title = quality.title + std::string(axis.title);
-  sketch.caption = chosen_words(quality) +
-                   " Dashed steps: the front, which nothing as cheap betters. What it costs is "
-                   "measured in the same run by a task of its own.";
-  if (const std::size_t missing = selections.size() - points.size(); missing > 0) {
-    sketch.caption += " Without a measured cost, and so not here: " + std::to_string(missing);
-    if (disturbed > 0) {
-      sketch.caption += " (disturbed by other programs: " + std::to_string(disturbed) + ")";
-    }
-    sketch.caption += ".";
+  std::vector<result::Missing> missing = result::missing_trainings(panel);
+  for (const auto& one : result::missing_at(entrants, {}, 0, false).below) missing.push_back(one);
+  sketch.caption = chosen_words(quality) + front_words("as cheap", missing) +
+                   " What it costs is measured in the same run by a task of its own.";
+  if (const std::size_t uncosted = selections.size() - points.size(); uncosted > 0) {
+    sketch.caption +=
+        " Without a measured cost, and so not here: " + std::to_string(uncosted) + ".";
   }
   sketch.y = quality.words + std::string(" on the test");
   sketch.y_encoding = quality_encoding(quality);
@@ -242,7 +255,7 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
     }
   }
   add_levels(sketch.layers, panel, sketch.rows);
-  add_front(sketch.rows, std::move(means), quality);
+  if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
   return sketched(panel, order, std::move(sketch));
 }
 

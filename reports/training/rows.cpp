@@ -234,4 +234,9 @@ void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points
   }
 }
 
+std::string front_words(const std::string& betters, const std::vector<result::Missing>& missing) {
+  if (missing.empty()) return " Dashed steps: the front, which nothing " + betters + " betters.";
+  return " No front is drawn: " + result::missing_words(missing) + ", and may be on it.";
+}
+
 }  // namespace attnbench::reports

@@ -69,6 +69,10 @@ void add_reach_line(TrainingRows& rows, const result::Selection& selection, doub
 void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
                const result::Quality& quality);
 
+/// For a caption: that `betters` nothing on the front, or why there is none: something missing may
+/// be on it.
+std::string front_words(const std::string& betters, const std::vector<result::Missing>& missing);
+
 /// Which weights were scored, for a caption; empty where it is not the same for all.
 std::string kept_words(const std::vector<result::Selection>& selections);
 

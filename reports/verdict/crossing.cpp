@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "reports/verdict/verdict.hpp"
@@ -58,7 +59,7 @@ Crossing kind_of(const std::vector<LogRatio>& ratios, std::size_t first) {
 }  // namespace
 
 Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& times,
-                const std::vector<Time>& exact) {
+                const std::vector<Time>& exact, const std::vector<double>& without) {
   std::vector<LogRatio> ratios;
   for (std::size_t i = 0; i < lengths.size(); ++i) ratios.push_back(log_ratio(times[i], exact[i]));
   std::size_t first = ratios.size();
@@ -75,6 +76,13 @@ Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& tim
     crossover.low = falls_below(lengths, ratios, &LogRatio::low, slower, first, false);
   }
   crossover.high = falls_below(lengths, ratios, &LogRatio::high, slower, first, true);
+  crossover.within_gap = std::any_of(without.begin(), without.end(), [&](double length) {
+    return length > lengths[slower] && length < lengths[first];
+  });
+  if (crossover.within_gap) {
+    if (bounded) crossover.low = lengths[slower];
+    crossover.high = lengths[first];
+  }
   // Without a slower length the medians may not meet among the measured ones.
   const bool meets = ratios[slower].middle >= 0;
   crossover.length = meets ? falls_below(lengths, ratios, &LogRatio::middle, slower, first, true)

@@ -49,10 +49,14 @@ Cell cell_of(const result::Placed& placed, const std::string& conditions) {
   return cell;
 }
 
-Accuracy accuracy_of(const result::Selection& selection) {
+/// Along an option of the mechanism each value is another model, with a label of its own.
+Accuracy accuracy_of(const result::Selection& selection, const std::string& axis) {
   const result::Rate& choice = selection.choice();
   Accuracy one;
   one.label = selection.series;
+  if (selection.x && choice.cells.front()->options.contains(axis)) {
+    one.label += ", " + axis + "=" + result::human_value(*selection.x);
+  }
   one.x = place_of(selection.x);
   one.mean = one.low = one.high = choice.test;
   one.seeds = choice.cells.size();
@@ -66,12 +70,26 @@ Accuracy accuracy_of(const result::Selection& selection) {
   return one;
 }
 
+/// A decoding's length is that of its context; the tokens that follow are its steps.
+void tell_of_decoding(Question& question, const result::Panel& panel) {
+  if (question.axis == "length") question.place = "a context of length";
+  const auto steps = result::value_of(*panel.cells.front().cell, "steps");
+  const bool shared =
+      std::all_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
+        return result::value_of(*placed.cell, "steps") == steps;
+      });
+  if (!shared || !steps || question.axis == "steps") return;
+  question.conditions += (question.conditions.empty() ? "" : ", ") + result::human_value(*steps) +
+                         (*steps == 1 ? " token decoded" : " tokens decoded");
+}
+
 Question question_of(const result::Panel& panel) {
   Question question;
   question.task = panel.task_label;
   if (!panel.facet.empty()) question.task += ", " + panel.facet_text();
   question.axis = panel.axis;
   question.conditions = shared_settings(panel);
+  if (panel.task == "decode") tell_of_decoding(question, panel);
   for (const result::Placed& placed : panel.cells) {
     question.cells.push_back(cell_of(placed, question.conditions));
     const std::string& primary = placed.cell->primary;
@@ -84,8 +102,9 @@ Question question_of(const result::Panel& panel) {
       question.measure = {quality.words, quality.words, quality.best, true};
     }
     for (const result::Selection& selection : result::selections(panel)) {
-      question.accuracies.push_back(accuracy_of(selection));
+      question.accuracies.push_back(accuracy_of(selection, panel.axis));
     }
+    question.untrained = result::missing_trainings(panel);
     // A training's own time is not what it is judged by.
     for (Cell& cell : question.cells) cell.time.reset();
   }

@@ -43,21 +43,36 @@ std::string rounded_length(double length) {
   return text.data();
 }
 
-/// "window at 256 to 1024; cannot tell between flash and window at 2048".
+/// What a place's answer is, without the place.
+std::string told(const Fastest& one) {
+  if (one.labels.empty()) return "cannot tell";
+  return one.labels.size() == 1 ? one.labels.front() : "cannot tell between " + listed(one.labels);
+}
+
+/// What the answer rests on besides times.
+std::string reasons(const Fastest& one) {
+  std::string text;
+  if (!one.missing.below.empty()) text += ": " + result::missing_words(one.missing.below);
+  if (one.labels.empty() || one.missing.above.empty()) return text;
+  return text + " (" + result::missing_words(one.missing.above) + ", but slower at less)";
+}
+
+/// "window at 256 to 1024; cannot tell between flash and window at 2048; cannot tell at 4096: flash
+/// was disturbed".
 std::string fastest_text(const Answer& answer) {
   std::vector<std::string> parts;
   const std::vector<Fastest>& all = answer.fastest;
   for (std::size_t begin = 0; begin < all.size();) {
+    const std::string what = told(all[begin]);
+    const std::string why = reasons(all[begin]);
     std::size_t end = begin + 1;
-    while (end < all.size() && all[end].labels == all[begin].labels) ++end;
-    std::string text = all[begin].labels.size() == 1
-                           ? all[begin].labels.front()
-                           : "cannot tell between " + listed(all[begin].labels);
+    while (end < all.size() && told(all[end]) == what && reasons(all[end]) == why) ++end;
+    std::string text = what;
     if (all[begin].x) {
       text += " at " + place_text(answer.axis, *all[begin].x);
       if (end > begin + 1) text += " to " + place_text(answer.axis, *all[end - 1].x);
     }
-    parts.push_back(text);
+    parts.push_back(text + why);
     begin = end;
   }
   return listed(parts, "; ", "; ");
@@ -90,7 +105,9 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   const std::string& best = answer.measure.best;
   lines.push_back({answer.measure.words + " (state)", shortened(parts)});
   const bool alone = answer.accuracies.size() < 2;
-  if (answer.most_accurate.size() == 1) {
+  if (!answer.untrained.empty()) {
+    lines.push_back({best, "cannot tell: " + result::missing_words(answer.untrained)});
+  } else if (answer.most_accurate.size() == 1) {
     lines.push_back({best, answer.most_accurate.front()});
   } else if (answer.most_accurate.size() > 1) {
     lines.push_back(
@@ -119,10 +136,18 @@ const Crossover* crossing_found(const Answer& answer, const std::string& label) 
   return unbounded;
 }
 
+/// The longest place at which something is fastest; null where none is.
+const Fastest* last_told(const Answer& answer) {
+  for (auto one = answer.fastest.rbegin(); one != answer.fastest.rend(); ++one) {
+    if (!one->labels.empty()) return &*one;
+  }
+  return nullptr;
+}
+
 std::string spoken(const Answer& answer) {
-  const Fastest& last = answer.fastest.back();
+  const Fastest& last = *last_told(answer);
   std::string text;
-  if (last.x) text += "at " + answer.axis + " " + place_text(answer.axis, *last.x) + " ";
+  if (last.x) text += "at " + answer.place + " " + place_text(answer.axis, *last.x) + " ";
   const std::string timed = timed_words(answer);
   if (last.labels.size() == 1) {
     text += last.labels.front() + " (" + last.implementation + ") has the fastest " + timed + ", " +
@@ -143,7 +168,7 @@ std::string spoken(const Answer& answer) {
 const Answer* telling(const std::vector<Answer>& answers) {
   const Answer* found = nullptr;
   for (const Answer& answer : answers) {
-    if (answer.fastest.empty()) continue;
+    if (last_told(answer) == nullptr) continue;
     if (crossing_found(answer, "") != nullptr) return &answer;
     if (found == nullptr) found = &answer;
   }
@@ -169,9 +194,30 @@ std::string place_text(const std::string& axis, double x) {
   return text.data();
 }
 
-std::string text_of(const Crossover& crossover) {
+namespace {
+
+std::string text_of(const std::vector<Gap>& gaps) {
+  std::vector<std::string> parts;
+  for (const Gap& gap : gaps) {
+    std::vector<std::string> lengths;
+    for (const double length : gap.lengths) lengths.push_back(place_text("length", length));
+    parts.push_back("cannot tell at " + listed(lengths) + ": " +
+                    result::missing_words(gap.missing));
+  }
+  return listed(parts, "; ", "; ");
+}
+
+/// Without what is missing.
+std::string found_text(const Crossover& crossover) {
   switch (crossover.crossing) {
     case Crossing::found:
+      if (crossover.within_gap) {
+        return std::string("from ") +
+               (crossover.low
+                    ? "somewhere between " + place_text("length", *crossover.low) + " and "
+                    : "at most ") +
+               place_text("length", crossover.high) + " tokens on";
+      }
       return "from " + rounded_length(crossover.length) + " tokens on (" +
              (crossover.low ? rounded_length(*crossover.low) + " to " : "at most ") +
              rounded_length(crossover.high) + ")";
@@ -185,8 +231,17 @@ std::string text_of(const Crossover& crossover) {
       return "at some lengths: the order changes more than once";
     case Crossing::undecided:
       return "cannot tell at " + place_text("length", crossover.longest);
+    case Crossing::missing:
+      break;
   }
   return "";
+}
+
+}  // namespace
+
+std::string text_of(const Crossover& crossover) {
+  const std::string found = found_text(crossover), gaps = text_of(crossover.gaps);
+  return found + (found.empty() || gaps.empty() ? "" : "; ") + gaps;
 }
 
 std::vector<Line> lines_of(const Answer& answer) {
@@ -196,15 +251,19 @@ std::vector<Line> lines_of(const Answer& answer) {
     lines.push_back({"fastest", "not ranked: one process timed each; --rounds 3 or more ranks"});
   }
   for (const Crossover& one : answer.crossings) {
-    lines.push_back({one.label + " (" + one.implementation + ") faster than exact attention (" +
-                         one.against + ")",
+    const auto named = [](const std::string& name) {
+      return name.empty() ? "" : " (" + name + ")";
+    };
+    lines.push_back({one.label + named(one.implementation) + " faster than exact attention" +
+                         named(one.against),
                      text_of(one)});
   }
   for (const auto& [label, found] : answer.searched) {
     lines.push_back({label + " faster than exact attention from (tokens)", found});
   }
   const std::string at =
-      answer.bytes_at ? " at " + answer.axis + " " + place_text(answer.axis, *answer.bytes_at) : "";
+      answer.bytes_at ? " at " + answer.place + " " + place_text(answer.axis, *answer.bytes_at)
+                      : "";
   if (!answer.workspaces.empty()) {
     lines.push_back({"smallest workspace" + at, shortened(amounts_text(answer.workspaces))});
   }

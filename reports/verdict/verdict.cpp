@@ -1,6 +1,7 @@
 #include "reports/verdict/verdict.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -28,7 +29,22 @@ std::vector<const Cell*> ranked_at(const Question& question, const std::optional
   return cells;
 }
 
+/// Those that have a time, or should.
+std::vector<result::Entrant> entrants_of(const std::vector<Cell>& cells) {
+  std::vector<result::Entrant> entrants;
+  for (const Cell& cell : cells) {
+    if (cell.status == result::Status::ok && !cell.time) continue;
+    entrants.push_back(
+        {cell.label, cell.x, cell.status, is_ranked(cell) ? cell.time : std::optional<Time>()});
+  }
+  return entrants;
+}
+
+/// Whether a time grows with the place, so that a shorter length bounds it.
+bool rises(const Question& question) { return question.axis == "length"; }
+
 std::vector<Fastest> rank(const Question& question) {
+  const std::vector<result::Entrant> entrants = entrants_of(question.cells);
   std::vector<Fastest> all;
   for (const std::optional<double>& x : places_of(question)) {
     const std::vector<const Cell*> cells = ranked_at(question, x);
@@ -44,6 +60,8 @@ std::vector<Fastest> rank(const Question& question) {
       }
       fastest.labels.push_back(cells[i]->label);
     }
+    fastest.missing = result::missing_at(entrants, x, fastest.time.high, rises(question));
+    if (!fastest.missing.below.empty()) fastest.labels.clear();
     all.push_back(fastest);
   }
   return all;
@@ -51,23 +69,68 @@ std::vector<Fastest> rank(const Question& question) {
 
 /// The fastest exact attention at a length: the least of each bound.
 struct Exact {
-  Time time;
+  std::optional<Time> time;
   std::string implementation;
+  std::vector<result::Missing> missing;  ///< exact attention that may be faster
+
+  void add(const Cell& cell);
 };
 
+void Exact::add(const Cell& cell) {
+  if (!time || cell.time->median < time->median) implementation = cell.implementation;
+  if (!time) time = cell.time;
+  time->median = std::min(time->median, cell.time->median);
+  time->low = std::min(time->low, cell.time->low);
+  time->high = std::min(time->high, cell.time->high);
+}
+
+/// By length, for those at which any was asked for.
 std::map<double, Exact> exact_lines(const Question& question) {
   std::map<double, Exact> lines;
+  std::vector<Cell> cells;
   for (const Cell& cell : question.cells) {
-    if (!cell.exact || !cell.x || !is_ranked(cell)) continue;
-    const auto [at, is_new] = lines.try_emplace(*cell.x, Exact{*cell.time, cell.implementation});
-    if (is_new) continue;
-    Exact& exact = at->second;
-    if (cell.time->median < exact.time.median) exact.implementation = cell.implementation;
-    exact.time.median = std::min(exact.time.median, cell.time->median);
-    exact.time.low = std::min(exact.time.low, cell.time->low);
-    exact.time.high = std::min(exact.time.high, cell.time->high);
+    if (!cell.exact || !cell.x) continue;
+    cells.push_back(cell);
+    Exact& exact = lines[*cell.x];
+    if (is_ranked(cell)) exact.add(cell);
+  }
+  const std::vector<result::Entrant> entrants = entrants_of(cells);
+  for (auto& [length, exact] : lines) {
+    const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
+    exact.missing = result::missing_at(entrants, length, bound, rises(question)).below;
   }
   return lines;
+}
+
+/// A mechanism's times beside exact attention's.
+struct Beside {
+  std::map<double, const Cell*> own;
+  std::vector<Gap> gaps;
+
+  void add_gap(double length, const std::vector<result::Missing>& missing);
+};
+
+void Beside::add_gap(double length, const std::vector<result::Missing>& missing) {
+  if (missing.empty()) return;
+  const auto known = std::find_if(gaps.begin(), gaps.end(),
+                                  [&](const Gap& gap) { return gap.missing == missing; });
+  Gap& gap = known == gaps.end() ? gaps.emplace_back(Gap{missing, {}}) : *known;
+  gap.lengths.insert(std::lower_bound(gap.lengths.begin(), gap.lengths.end(), length), length);
+}
+
+Beside beside(const std::map<double, Exact>& lines, const Question& question,
+              const std::string& label) {
+  Beside all;
+  for (const Cell& cell : question.cells) {
+    if (cell.label != label || cell.exact || !cell.x) continue;
+    const auto line = lines.find(*cell.x);
+    if (line == lines.end()) continue;
+    const Exact& exact = line->second;
+    const auto missing = result::missing_at(entrants_of({cell}), cell.x, 0, false).below;
+    all.add_gap(*cell.x, missing.empty() ? exact.missing : missing);
+    if (is_ranked(cell) && exact.time && exact.missing.empty()) all.own[*cell.x] = &cell;
+  }
+  return all;
 }
 
 std::vector<std::string> labels_of(const Question& question) {
@@ -85,27 +148,33 @@ std::vector<Crossover> crossings_of(const Question& question) {
   const std::map<double, Exact> exact = exact_lines(question);
   std::vector<Crossover> all;
   for (const std::string& label : labels_of(question)) {
-    std::map<double, const Cell*> own;
-    for (const Cell& cell : question.cells) {
-      const bool usable = cell.label == label && !cell.exact && cell.x && is_ranked(cell);
-      if (usable && exact.count(*cell.x) != 0) own[*cell.x] = &cell;
-    }
-    if (own.size() < 2) continue;
-    std::vector<double> lengths;
-    std::vector<Time> times, lines;
-    for (const auto& [length, cell] : own) {
+    Beside lines = beside(exact, question, label);
+    Crossover crossover;
+    std::vector<double> lengths, without;
+    std::vector<Time> own, other;
+    for (const auto& [length, cell] : lines.own) {
       lengths.push_back(length);
-      times.push_back(*cell->time);
-      lines.push_back(exact.at(length).time);
+      own.push_back(*cell->time);
+      other.push_back(*exact.at(length).time);
     }
-    Crossover crossover = cross(lengths, times, lines);
-    const double place =
-        crossover.crossing == Crossing::found
-            ? *std::lower_bound(lengths.begin(), std::prev(lengths.end()), crossover.high)
-            : lengths.back();
+    for (const Gap& gap : lines.gaps) {
+      without.insert(without.end(), gap.lengths.begin(), gap.lengths.end());
+    }
+    if (lengths.size() >= 2) {
+      crossover = cross(lengths, own, other, without);
+      const double place =
+          crossover.crossing == Crossing::found
+              ? *std::lower_bound(lengths.begin(), std::prev(lengths.end()), crossover.high)
+              : lengths.back();
+      crossover.implementation = lines.own.at(place)->implementation;
+      crossover.against = exact.at(place).implementation;
+    } else if (lengths.size() + without.size() >= 2) {
+      crossover.crossing = Crossing::missing;
+    } else {
+      continue;
+    }
     crossover.label = label;
-    crossover.implementation = own.at(place)->implementation;
-    crossover.against = exact.at(place).implementation;
+    crossover.gaps = std::move(lines.gaps);
     all.push_back(crossover);
   }
   return all;
@@ -162,7 +231,8 @@ std::vector<Accuracy> best_of_each(const Question& question) {
 void add_accuracies(const Question& question, Answer& answer) {
   answer.accuracies = best_of_each(question);
   answer.measure = question.measure;
-  if (answer.accuracies.size() < 2) return;
+  answer.untrained = question.untrained;
+  if (answer.accuracies.size() < 2 || !answer.untrained.empty()) return;
   const bool seeds = std::all_of(answer.accuracies.begin(), answer.accuracies.end(),
                                  [](const Accuracy& one) { return one.seeds > 1; });
   if (!seeds) return;
@@ -179,6 +249,7 @@ Answer answer_to(const Question& question) {
   answer.task = question.task;
   answer.what = question.what;
   answer.axis = question.axis;
+  answer.place = question.place.empty() ? question.axis : question.place;
   answer.conditions = question.conditions;
   answer.fastest = rank(question);
   answer.crossings = crossings_of(question);

@@ -12,6 +12,7 @@
 
 #include "core/result/record.hpp"
 #include "core/statistics.hpp"
+#include "reports/tables/missing.hpp"
 
 namespace attnbench::reports::verdict {
 
@@ -56,9 +57,11 @@ struct Question {
   std::string task;        ///< "forward", or "kernel, batch=4" where a task has several panels
   std::string what;        ///< what is timed: "forward", "step", …
   std::string axis;        ///< "length"; empty where the cells share none
+  std::string place;       ///< the axis in words: "length", "a context of length"
   std::string conditions;  ///< "B=1, H=4, D=64, causal, scope mix, float32, cpu"
   std::vector<Cell> cells;
   std::vector<Accuracy> accuracies;
+  std::vector<result::Missing> untrained;  ///< what should have an accuracy
   Measure measure = {};
 };
 
@@ -67,9 +70,10 @@ struct Input {
   std::vector<Question> questions;
 };
 
-/// What is fastest at one place of the axis.
+/// What is fastest at one place of the axis. Nothing is where something missing may be faster.
 struct Fastest {
   std::optional<double> x;
+  result::MissingAt missing;        ///< what may be faster, and what is slower already before it
   std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
   std::string implementation;       ///< of the first
   Time time;                        ///< of the first
@@ -82,6 +86,13 @@ enum class Crossing {
   reverse,    ///< faster at short lengths alone
   several,    ///< the order changes more than once
   undecided,  ///< the intervals overlap at the longest length
+  missing,    ///< fewer than two lengths have both times
+};
+
+/// Lengths at which a crossover has no time to go by.
+struct Gap {
+  std::vector<result::Missing> missing;
+  std::vector<double> lengths;  ///< ascending
 };
 
 /// From which length on a mechanism is faster than the fastest exact attention.
@@ -95,6 +106,8 @@ struct Crossover {
   double high = 0;            ///< from it on the mechanism is faster
   double shortest = 0;        ///< measured
   double longest = 0;
+  bool within_gap = false;  ///< of `found`: the ends of the interval are the lengths beside a gap
+  std::vector<Gap> gaps;    ///< of lengths that were asked for
 };
 
 struct Amount {
@@ -106,6 +119,7 @@ struct Answer {
   std::string task;
   std::string what;
   std::string axis;
+  std::string place;
   std::string conditions;
   std::vector<Fastest> fastest;      ///< ascending; none where fewer than two cells may be ranked
   std::vector<Crossover> crossings;  ///< for the axis "length"
@@ -114,6 +128,7 @@ struct Answer {
   std::vector<Amount> workspaces;                             ///< ascending
   std::vector<Amount> states;                                 ///< ascending
   std::vector<Accuracy> accuracies;                           ///< best first
+  std::vector<result::Missing> untrained;                     ///< of which one may be better
   Measure measure;
   std::vector<std::string> most_accurate;  ///< more than one where seeds overlap; none of one seed
   bool one_process_each = false;           ///< times that rank nothing
@@ -132,13 +147,16 @@ struct Verdict {
   std::string sentence;  ///< one to repeat, with machine, dtype and scope; may be empty
 };
 
-/// Ranks cells that are ok and timed over rounds; two whose intervals overlap are not told apart.
+/// Ranks cells that are ok and timed over rounds; two whose intervals overlap are not told apart,
+/// and nothing is said that a cell without such a time could overturn.
 Verdict judge(const Input& input);
 
 /// The crossover of two lines of times over lengths, both ascending and of the same lengths, at
 /// least one. Ends of the interval lie where the ratio's bounds (of intervals: low/high, high/low)
 /// reach 1 between two measured lengths; a ratio in between is taken as a power of the length.
+/// Where one of `without`, lengths that were asked for and have no times, lies between the last
+/// slower and the first faster length, these two are the ends.
 Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& times,
-                const std::vector<Time>& exact);
+                const std::vector<Time>& exact, const std::vector<double>& without = {});
 
 }  // namespace attnbench::reports::verdict

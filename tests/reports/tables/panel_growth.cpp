@@ -147,6 +147,19 @@ TEST_CASE("smaller growth that still rises is no miss, nor what lies before the 
   CHECK(later.fit.local.size() == 2);
 }
 
+TEST_CASE("no claim is held or missed where the largest size is missing", "[growth]") {
+  Result result = Growth().result();
+  CHECK(grown(result).word == "held");
+  result.cells[2].status = Status::disturbed;
+  CHECK(grown(result).word == "held");  // larger ones were measured
+  result.cells.back().status = Status::timeout;
+  const PanelGrowth cut = grown(result);
+  CHECK(cut.word == "cannot tell");
+  CHECK_THAT(cut.fit.reason, Catch::Contains("latte was ended by the time limit at 16384"));
+  result.cells.back().status = Status::out_of_memory;
+  CHECK(grown(result).word == "held");
+}
+
 TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growth]") {
   Result result = Growth().result();
   for (const std::size_t i : {0U, 1U, 4U}) {

@@ -133,7 +133,8 @@ TEST_CASE("a disturbed cost stands on no front, and makes way for no other pass"
   CHECK(time_dots(cells).size() == 2);
   for (const Json& row : time_dots(cells)) CHECK(row["series"] != "softmax");
   CHECK_THAT(figures_of(cells).at(0).caption,
-             Contains("not here: 2 (disturbed by other programs: 1)."));
+             Contains("No front is drawn: softmax was disturbed") && Contains("not here: 2."));
+  CHECK(rows_of(figures_of(cells).at(0), "front").empty());
   CellRecord other = cells[4];
   other.status = result::Status::ok;
   other.settings["pass"] = "forward";

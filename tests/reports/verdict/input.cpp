@@ -40,3 +40,27 @@ TEST_CASE("a stored training has accuracies and no ranked times", "[verdict]") {
   CHECK(verdict.answers[0].accuracies.size() == 7);
   CHECK(verdict.answers[0].accuracies.front().state_bytes.has_value());
 }
+
+TEST_CASE("an option on the axis is part of a training's label", "[verdict]") {
+  std::vector<result::CellRecord> cells;
+  for (const int latents : {16, 32}) {
+    test::CellBuilder cell = test::training_cell("latte", 1e-3, 0, 0.8, latents / 100.0);
+    cell.named(std::to_string(latents)).option("latents_per_head", latents);
+    cells.push_back(cell);
+  }
+  const auto verdict = verdict::verdict_of(test::result_of(cells, "latents_per_head"));
+  REQUIRE(verdict.answers[0].accuracies.size() == 2);
+  CHECK(verdict.answers[0].accuracies[0].label == "latte, latents_per_head=32");
+}
+
+TEST_CASE("a decoding's length is said to be that of its context", "[verdict]") {
+  std::vector<result::CellRecord> cells;
+  for (const char* label : {"softmax", "latte"}) {
+    test::CellBuilder cell(label, "decode");
+    cell.length(1).set("steps", 8192).took(1, "step");
+    cells.push_back(cell);
+  }
+  const verdict::Input input = verdict::input_of(test::result_of(cells));
+  CHECK(input.questions.at(0).place == "a context of length");
+  CHECK(input.questions.at(0).conditions.find("8192 tokens decoded") != std::string::npos);
+}

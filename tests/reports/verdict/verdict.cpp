@@ -1,5 +1,7 @@
 #include "reports/verdict/verdict.hpp"
 
+#include <stdexcept>
+
 #include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
 
@@ -103,7 +105,9 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   const Verdict verdict = judge({"", {one}});
   REQUIRE(verdict.answers[0].fastest.size() == 1);
   CHECK(verdict.answers[0].fastest[0].x == 512.0);
-  CHECK(verdict.answers[0].crossings.empty());
+  REQUIRE(verdict.answers[0].crossings.size() == 1);
+  CHECK(text_of(verdict.answers[0].crossings[0]) ==
+        "cannot tell at 256: linear was wrong; cannot tell at 1024: flash was disturbed");
   REQUIRE(verdict.exceptions.size() == 2);
   const std::string text = text_of(verdict, 80);
   CHECK(says(text, "1 wrong: linear (forward)"));
@@ -115,6 +119,81 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   CHECK(single.answers[0].fastest.empty());
   CHECK(single.sentence.empty());
   CHECK(says(text_of(single, 80), "not ranked: one process timed each"));
+}
+
+namespace {
+
+/// The same with a naive form of exact attention, which is five times as slow as flash.
+Question with_naive() {
+  Question one = quadratic_and_linear();
+  for (const double length : {256.0, 512.0, 1024.0}) {
+    one.cells.push_back(timed("naive", length, ms(5 * length * length / 256 / 256), true));
+  }
+  return one;
+}
+
+Cell& cell_of(Question& question, const std::string& label, double length) {
+  for (Cell& cell : question.cells) {
+    if (cell.label == label && cell.x == length) return cell;
+  }
+  throw std::out_of_range(label);
+}
+
+}  // namespace
+
+TEST_CASE("nothing is held against the next best where a competitor is missing", "[verdict]") {
+  const Status status =
+      GENERATE(Status::disturbed, Status::timeout, Status::skipped, Status::crashed, Status::error);
+  Question one = with_naive();
+  cell_of(one, "flash", 512).status = status;
+  const Verdict verdict = judge({"", {one}});
+  const Answer& answer = verdict.answers[0];
+  REQUIRE(answer.fastest.size() == 3);
+  CHECK(answer.fastest[1].labels.empty());
+  CHECK(answer.fastest[1].missing.below ==
+        std::vector<attnbench::result::Missing>{{"flash", status}});
+  // Flash at 256 takes 1 ms, linear at 512 takes 4: what is missing may be the faster one.
+  REQUIRE(answer.crossings.size() == 1);
+  const Crossover& crossover = answer.crossings[0];
+  CHECK(crossover.crossing == Crossing::found);
+  CHECK(crossover.against == "softmax/fused");
+  CHECK(crossover.low == 256);
+  CHECK(crossover.high == 1024);
+  const std::string text = text_of(verdict, 300);
+  CHECK(says(text, "flash at 256; cannot tell at 512: flash was"));
+  CHECK(says(text, "from somewhere between 256 and 1024 tokens on; cannot tell at 512: flash was"));
+  CHECK(says(verdict.sentence, "at length 1024 linear"));
+  CHECK(says(verdict.sentence, "cannot tell at 512: flash was"));
+}
+
+TEST_CASE("what is missing at the longest length leaves the verdict before it", "[verdict]") {
+  Question one = with_naive();
+  cell_of(one, "flash", 1024).status = Status::disturbed;
+  cell_of(one, "linear", 1024).time = ms(17);
+  const Verdict verdict = judge({"", {one}});
+  CHECK(verdict.answers[0].fastest[2].labels.empty());
+  CHECK(verdict.answers[0].crossings.at(0).crossing == Crossing::undecided);
+  CHECK(says(verdict.sentence, "at length 512"));
+  CHECK(says(text_of(verdict.answers[0].crossings[0]), "cannot tell at 1024: flash was disturbed"));
+}
+
+TEST_CASE("a bound that follows all the same is used and said", "[verdict]") {
+  Question one = with_naive();
+  // 4 ms at 512 are more than the linear mechanism's 2 at 1024 would be.
+  cell_of(one, "linear", 1024).time = ms(2);
+  cell_of(one, "flash", 1024).status = Status::disturbed;
+  const Answer bounded = judge({"", {one}}).answers[0];
+  CHECK(bounded.fastest[2].labels == std::vector<std::string>{"linear"});
+  CHECK(says(lines_of(bounded).at(0).text,
+             "linear at 1024 (flash was disturbed, but slower at less)"));
+  // What ran out of memory is slower than anything, and what is unsupported enters nothing.
+  for (const Status status : {Status::out_of_memory, Status::unsupported}) {
+    Question other = with_naive();
+    cell_of(other, "flash", 1024).status = status;
+    cell_of(other, "flash", 512).status = status;
+    CHECK(judge({"", {other}}).answers[0].fastest[2].labels == std::vector<std::string>{"linear"});
+    CHECK(judge({"", {other}}).answers[0].crossings.at(0).gaps.empty());
+  }
 }
 
 TEST_CASE("the sentence prefers a crossover with a slower length before it", "[verdict]") {
@@ -165,6 +244,10 @@ TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
   CHECK(judge({"", {one}}).answers[0].most_accurate == std::vector<std::string>{"softmax"});
   one.accuracies[0].high = 0.985;
   CHECK(judge({"", {one}}).answers[0].most_accurate.size() == 2);
+  one.untrained = {{"latte", Status::timeout}};
+  const Verdict lacking = judge({"", {one}});
+  CHECK(lacking.answers[0].most_accurate.empty());
+  CHECK(says(text_of(lacking, 100), "cannot tell: latte was ended by the time limit"));
 }
 
 TEST_CASE("nothing to say makes no verdict", "[verdict]") {

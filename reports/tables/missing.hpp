@@ -1,0 +1,44 @@
+// What is missing from a ranking: series that were asked for and have no value that may be ranked.
+// Nothing is said to be least where one of them might be less.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result/status.hpp"
+#include "core/statistics.hpp"
+
+namespace attnbench::result {
+
+/// A series at a place of the axis.
+struct Entrant {
+  std::string series;
+  std::optional<double> x;
+  Status status = Status::ok;
+  std::optional<measure::Estimate> value;  ///< that may be ranked
+};
+
+struct Missing {
+  std::string series;
+  Status status = Status::skipped;  ///< `ok` of what one process alone measured
+
+  bool operator==(const Missing&) const = default;
+};
+
+/// Entrants at one place that have no value there.
+struct MissingAt {
+  std::vector<Missing> below;  ///< which may be below the bound that was asked for
+  std::vector<Missing> above;  ///< which are not: at a smaller size they are above it already
+};
+
+/// Of all entrants, those at `x` that are missing, by whether they may be below `bound`. What is
+/// unsupported enters no ranking, and what ran out of memory is above everything. With `rises` a
+/// value grows with the place, so that it is at least the series' own at any smaller one.
+MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double>& x, double bound,
+                     bool rises);
+
+/// "flash was disturbed", "flash and latte timed out; window was skipped".
+std::string missing_words(const std::vector<Missing>& missing);
+
+}  // namespace attnbench::result
