@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/result/document.hpp"
 #include "harness/commands/command.hpp"
@@ -39,7 +40,9 @@ int run_compare(const CompareArguments& arguments) {
   } else {
     print_coloured(compare::to_text(comparison, terminal_width(120), is_utf8()));
   }
-  return 0;
+  if (compare::anything_in_common(comparison)) return 0;
+  std::cerr << "attnbench: the two results have no cell in common: nothing was compared\n";
+  return static_cast<int>(ExitCode::undecided);
 }
 
 }  // namespace
@@ -60,11 +63,12 @@ void add_compare(CommandLine& line) {
   command.option("--junit", arguments->junit,
                  "write it to this file for CI, a test case for each cell");
   command.footer(
-      "It only describes: the exit code is 0 whatever it finds. SLOW and FAST need 3 or more "
-      "rounds on\n"
-      "one machine in each, and intervals further apart than the margin. Rounds that other "
-      "programs\n"
-      "disturbed are left out and counted; disturbed cells are UNCLEAR.");
+      "It only describes: the exit code is 0 whatever it finds, and 4 where no cell is in both. "
+      "SLOW\n"
+      "and FAST need 3 or more rounds on one machine in each, and intervals further apart than "
+      "the\n"
+      "margin. Rounds that other programs disturbed are left out and counted; disturbed cells are\n"
+      "UNCLEAR.");
   command.runs([arguments] { return run_compare(*arguments); });
 }
 

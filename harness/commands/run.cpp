@@ -15,6 +15,7 @@
 #include "harness/commands/terminal.hpp"
 #include "harness/commands/worker_arguments.hpp"
 #include "harness/run/plan/planning.hpp"
+#include "harness/run/supervise/again.hpp"
 #include "harness/run/supervise/progress.hpp"
 #include "harness/run/supervise/supervisor.hpp"
 #include "reports/tables/tables.hpp"
@@ -53,6 +54,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   settings.jobs = arguments.jobs;
   settings.keep_checkpoints = arguments.keep_checkpoints;
   settings.process_rank = run::process_rank_from_environment();
+  settings.go_on = run::Again();
   return settings;
 }
 

@@ -219,6 +219,12 @@ double disjoint_by_chance(std::size_t n, std::size_t m) {
   return std::min(1.0, 2 * std::exp(log_factorial(n) + log_factorial(m) - log_factorial(n + m)));
 }
 
+bool anything_in_common(const Comparison& comparison) {
+  return std::any_of(comparison.pairs.begin(), comparison.pairs.end(), [](const Pair& pair) {
+    return pair.verdict != Verdict::added && pair.verdict != Verdict::gone;
+  });
+}
+
 Comparison compare(const result::Result& base, const result::Result& changed, double margin) {
   Comparison comparison;
   comparison.differences = differences_of(base, changed);

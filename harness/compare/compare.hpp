@@ -86,6 +86,9 @@ struct Comparison {
 /// disjoint intervals are not called SLOW or FAST. Disturbed rounds are left out.
 Comparison compare(const result::Result& base, const result::Result& changed, double margin = 0.03);
 
+/// Whether any cell is in both.
+bool anything_in_common(const Comparison& comparison);
+
 /// How often the ranges of n and m draws from one distribution are disjoint: 2 n! m! / (n + m)!.
 double disjoint_by_chance(std::size_t n, std::size_t m);
 

@@ -244,7 +244,11 @@ ExitCode exit_code(const Comparison& comparison, bool gate) {
                        [&](const Pair& pair) { return pair.verdict == verdict; });
   };
   if (gate && any(Verdict::slow)) return ExitCode::failed;
-  return any(Verdict::unclear) ? ExitCode::undecided : ExitCode::done;
+  const bool judged =
+      any(Verdict::slow) || any(Verdict::fast) ||
+      std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
+                  [](const Pair& pair) { return pair.verdict == Verdict::same && pair.base; });
+  return !judged || any(Verdict::unclear) ? ExitCode::undecided : ExitCode::done;
 }
 
 }  // namespace attnbench::compare

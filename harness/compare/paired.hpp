@@ -72,7 +72,8 @@ std::optional<run::Further> further(const Comparison& comparison, const std::vec
 /// Says in the reason of each pair that wanted more rounds that the gate's seconds_most left none.
 void tell_of_time(Comparison& comparison);
 
-/// undecided where a pair is unclear; with `gate`, failed where one is slow.
+/// undecided where a pair is unclear, or none was timed on both sides; with `gate`, failed where
+/// one is slow.
 ExitCode exit_code(const Comparison& comparison, bool gate);
 
 }  // namespace attnbench::compare

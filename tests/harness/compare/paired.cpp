@@ -246,6 +246,10 @@ TEST_CASE("a gate fails on SLOW, and passes nothing that is UNCLEAR", "[compare]
   CHECK(code({Verdict::fast, Verdict::unclear}, true) == ExitCode::undecided);
   CHECK(code({Verdict::slow, Verdict::unclear}, false) == ExitCode::undecided);
   CHECK(code({Verdict::slow, Verdict::unclear}, true) == ExitCode::failed);
+  // Nothing was judged: one side lacks each cell, or both ended alike without a time.
+  CHECK(code({}, true) == ExitCode::undecided);
+  CHECK(code({Verdict::gone, Verdict::added}, true) == ExitCode::undecided);
+  CHECK(code({Verdict::same}, false) == ExitCode::undecided);
 }
 
 TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[compare]") {

@@ -1,0 +1,26 @@
+// Rounds beside those that were asked for: of timed cells that other programs disturbed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/result/document.hpp"
+#include "harness/run/supervise/schedule.hpp"
+
+namespace attnbench::run {
+
+/// What RunSettings::go_on of a run is: a round more at a time of the cells of which too few rounds
+/// count, until enough do. It ends where the round before was disturbed as well, after as many
+/// rounds as were asked for, or where all of them would take more than half as long as those did.
+class Again {
+ public:
+  std::optional<Further> operator()(const result::Result& result,
+                                    const std::map<std::string, double>& seconds_of_rounds);
+
+ private:
+  int asked_ = 0;  ///< rounds of each cell, before the first of these
+  double seconds_left_ = 0;
+};
+
+}  // namespace attnbench::run
