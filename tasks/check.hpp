@@ -27,7 +27,8 @@ struct MixCase {
 /// square, max_error the greatest difference over the root mean square. The tolerance is that of
 /// attention/conformance/tolerance.hpp. Where the inputs allow no better in the dtype, it follows
 /// naive_error, that of the `naive` rows, or without them rounding_error: the change of the
-/// definition when its inputs are rounded once more.
+/// definition when its inputs are rounded once more; beyond the dtype's widest tolerance the
+/// verdict is `unchecked`.
 CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                         const std::vector<double>& got, const std::vector<double>& naive = {});
 

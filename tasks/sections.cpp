@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace attnbench::tasks {
+namespace {
+
+int gravity(const CheckSection& section) {
+  return section.verdict == "wrong" ? 2 : section.verdict == "unchecked" ? 1 : 0;
+}
+
+}  // namespace
 
 ATTNBENCH_JSON_WRITER(CheckSection) {
   JSON_MAYBE(verdict, reason, skipped, rows, rows_not_finite, error, max_error, tolerance,
@@ -22,9 +29,15 @@ void CheckSection::mark_wrong(const std::string& why) {
   reason = why;
 }
 
+void CheckSection::mark_unchecked(const std::string& why) {
+  verdict = "unchecked";
+  reason = "cannot be checked: " + why;
+}
+
 void CheckSection::add_part(const std::string& name, CheckSection part, const std::string& prefix) {
-  if (ok() && !part.ok()) {
-    mark_wrong(prefix + (part.reason.empty() ? "its values are wrong" : part.reason));
+  if (gravity(part) > gravity(*this)) {
+    verdict = part.verdict;
+    reason = prefix + (part.reason.empty() ? "its values are wrong" : part.reason);
   }
   parts[name] = std::move(part);
 }
@@ -50,7 +63,7 @@ CheckSection worse_of(CheckSection a, CheckSection b) {
   const auto use_of = [](const CheckSection& section) {
     return section.error.value_or(0) / section.tolerance.value_or(1);
   };
-  if (a.ok() != b.ok()) return a.ok() ? b : a;
+  if (gravity(a) != gravity(b)) return gravity(a) < gravity(b) ? b : a;
   return use_of(a) >= use_of(b) ? a : b;
 }
 

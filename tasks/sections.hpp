@@ -14,8 +14,8 @@ namespace attnbench::tasks {
 
 /// What a check found. Numbers that were not measured, or are not finite, are absent.
 struct CheckSection {
-  std::string verdict = "ok";       ///< ok or wrong; empty for a part that was not checked
-  std::string reason;               ///< why it is wrong
+  std::string verdict = "ok";       ///< ok, wrong or unchecked; empty for a part without a check
+  std::string reason;               ///< why it is wrong or cannot be checked
   std::string skipped;              ///< why nothing was compared
   std::optional<std::size_t> rows;  ///< compared
   std::optional<std::size_t> rows_not_finite;  ///< left out
@@ -35,10 +35,12 @@ struct CheckSection {
   /// Checks that are a part of this one, written beside its numbers: gradient, prefill, exact.
   std::map<std::string, CheckSection> parts;
 
-  bool ok() const { return verdict != "wrong"; }
+  bool ok() const { return verdict != "wrong" && verdict != "unchecked"; }
   /// Keeps the rest of the section.
   void mark_wrong(const std::string& why);
-  /// Adds a part; where that alone is wrong, so is the whole, for `prefix` and the part's reason.
+  /// No tolerance is so wide: what was computed is neither right nor wrong.
+  void mark_unchecked(const std::string& why);
+  /// Adds a part; the whole has the graver verdict, for `prefix` and the part's reason.
   void add_part(const std::string& name, CheckSection part, const std::string& prefix);
 };
 void to_json(nlohmann::json& json, const CheckSection& section);
@@ -50,7 +52,8 @@ CheckSection check_skipped(const std::string& reason);
 /// The number, unless it is infinite or NaN.
 std::optional<double> if_finite(double number);
 
-/// Of two checks of one cell the wrong one, or the one with the greater share of its tolerance
+/// Of two checks of one cell the one with the graver verdict, or the one with the greater share of
+/// its tolerance
 /// (`error` over `tolerance`; the first where both are equal).
 CheckSection worse_of(CheckSection a, CheckSection b);
 

@@ -67,7 +67,7 @@ struct Chosen {
 
 /// Against the definition in double.
 struct Check {
-  std::string verdict;  ///< ok or wrong
+  std::string verdict;  ///< ok, wrong or unchecked
   std::string reason;
   Values further;
 };

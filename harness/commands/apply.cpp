@@ -59,7 +59,8 @@ constexpr const char* explanation =
     "      --gradient ones --out applied\n"
     "\n"
     "Exit codes: 0 done, 1 the output differs from the definition (and is written), or the call\n"
-    "failed, 2 bad arrays or usage, 3 no memory or disk, 5 the mechanism crashed, 130 interrupted.";
+    "failed, 2 bad arrays or usage, 3 no memory or disk, 4 the output cannot be checked (and is\n"
+    "written), 5 the mechanism crashed, 130 interrupted.";
 
 class Interrupted : public Failure {
  public:
@@ -186,7 +187,13 @@ int apply_command(ApplyArguments& arguments) {
   result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
   out.publish();
   print(answer, request.mechanism, arguments.out);
-  if (answer.status == result::Status::ok) return static_cast<int>(ExitCode::done);
+  if (answer.status == result::Status::ok && answer.reason.empty()) {
+    return static_cast<int>(ExitCode::done);
+  }
+  if (answer.status == result::Status::ok) {
+    std::cerr << "attnbench: " << result::quotable(answer.reason, 600) << "\n";
+    return static_cast<int>(ExitCode::undecided);
+  }
   std::cerr << "attnbench: wrong: " << result::quotable(answer.reason, 600) << "\n";
   return static_cast<int>(ExitCode::failed);
 }

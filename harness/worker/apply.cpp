@@ -197,7 +197,7 @@ protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& r
   answer.files = out.files();
   answer.stamp = stamp();
   if (found && !found->ok()) {
-    answer.status = result::Status::wrong;
+    if (found->verdict == "wrong") answer.status = result::Status::wrong;
     answer.reason = found->reason;
   }
   return answer;

@@ -45,10 +45,16 @@ result::Check check_from(const Json& json) {
   }
 }
 
-Json wrong_record(const result::Check& check) {
+/// What cannot be checked has failed, too: nothing says that it is the mechanism that was timed.
+bool passed(const result::Check& check) {
+  return check.verdict != "wrong" && check.verdict != "unchecked";
+}
+
+Json failed_record(const result::Check& check) {
   const std::string reason =
       check.reason.empty() ? "the result is not the reference's" : check.reason;
-  return {{"status", "wrong"}, {"reason", reason}, {"measured", {{"check", check}}}};
+  const char* const status = check.verdict == "wrong" ? "wrong" : "error";
+  return {{"status", status}, {"reason", reason}, {"measured", {{"check", check}}}};
 }
 
 /// Adds what was found of the timed calls to the check, which may become wrong by it.
@@ -61,8 +67,8 @@ void add_timed_check(std::optional<result::Check>& check, Json& sections) {
   if (!json.is_object()) return;
   const result::Check timed = check_from(json);
   if (!check) check = result::Check{"ok", "", {}};
-  if (timed.verdict == "wrong") {
-    check->verdict = "wrong";
+  if (!passed(timed)) {
+    check->verdict = timed.verdict;
     check->reason = timed.reason.empty() ? "a timed call was wrong" : timed.reason;
   }
   check->further["timed"] = json;
@@ -114,11 +120,11 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, run::Channel& c
   std::optional<result::Check> check;
   if (context.round() == 0) {
     check = check_from(work->check(context));
-    if (check->verdict == "wrong") return wrong_record(*check);
+    if (!passed(*check)) return failed_record(*check);
   }
   Json sections = work->run(context);
   add_timed_check(check, sections);
-  if (check && check->verdict == "wrong") return wrong_record(*check);
+  if (check && !passed(*check)) return failed_record(*check);
   result::Measured seen = context.measured();
   seen.check = std::move(check);
   if (const auto python = loaded.python.find(request.cell.mechanism);

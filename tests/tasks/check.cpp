@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "attention/conformance/tolerance.hpp"
 #include "attention/layer.hpp"
@@ -234,6 +235,62 @@ TEST_CASE("the rounding error grows with the inputs", "[check]") {
   CHECK(calm["tolerance"] == 1e-5);
   CHECK(wild["rounding_error"].get<double>() > 2 * calm["rounding_error"].get<double>());
   CHECK(wild["verdict"] == "ok");
+}
+
+TEST_CASE("what is only held to a tolerance as wide as itself is unchecked", "[check]") {
+  // A definition that says something else each time excuses any output.
+  std::mt19937_64 random(3);
+  const reference::Reference drawn = [&](const Options&, const Problem& problem, const auto&,
+                                         const std::vector<reference::RowIndex>& rows) {
+    std::normal_distribution<double> normal;
+    std::vector<double> out(rows.size() * static_cast<std::size_t>(problem.value_dim));
+    for (double& one : out) one = normal(random);
+    return out;
+  };
+  Spoiled spoiled([](const at::Tensor& y) { return at::randn_like(y); });
+  const tasks::Json section =
+      tasks::check_mix({spoiled.entry, spoiled.entry.implementations.front(), drawn,
+                        *spoiled.mechanism, spoiled.inputs, 9},
+                       false);
+  INFO(section.dump());
+  CHECK(section["verdict"] == "unchecked");
+  CHECK(section["reason"].get<std::string>().find("cannot be checked: the definition itself") == 0);
+}
+
+TEST_CASE("values that cancel, or that the dtype cannot hold, are no error", "[check]") {
+  // The output is the difference of two values that are equal but for their last digits.
+  Spoiled spoiled([](const at::Tensor& y) { return y; });
+  const reference::Reference cancelling = [](const Options&, const Problem& problem,
+                                             const reference::ReferenceInputs& inputs,
+                                             const std::vector<reference::RowIndex>& rows) {
+    std::vector<double> out;
+    for (const auto& [b, h, t] : rows) {
+      const reference::Array& value = inputs.roles.at("value");
+      for (std::int64_t d = 0; d < problem.value_dim; ++d) {
+        out.push_back(value.row(b, h, t)[d] - value.row(b, h, 0)[d]);
+      }
+    }
+    return out;
+  };
+  const at::Tensor value = spoiled.inputs["value"];
+  value.copy_(at::randn({1, 2, 1, 8}) + 1e-9 * at::randn_like(value));
+  const auto found = [&](double off, const reference::Reference& reference) -> tasks::Json {
+    Implementation implementation = spoiled.entry.implementations.front();
+    implementation.mix = [off](Mechanism&, const Inputs& inputs, State*) {
+      return Mixed{off * at::randn_like(inputs["value"]), {}};
+    };
+    return tasks::check_mix(
+        {spoiled.entry, implementation, reference, *spoiled.mechanism, spoiled.inputs, 9}, false);
+  };
+  CHECK(found(1e-7, cancelling)["verdict"] == "ok");
+  CHECK(found(1e-3, cancelling)["verdict"] == "unchecked");
+  const reference::Reference tiny = [&](const auto&... call) {
+    std::vector<double> out = cancelling(call...);
+    for (double& one : out) one = 1e-81;
+    return out;
+  };
+  CHECK(found(0, tiny)["verdict"] == "ok");
+  CHECK(found(1e-3, tiny)["verdict"] == "wrong");
 }
 
 TEST_CASE("a gradient beside a kink is not called wrong", "[check]") {
