@@ -163,6 +163,14 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
   for (std::size_t i = 0; i < count; ++i) {
     CHECK(python[i] == Approx(ours[i]).epsilon(1e-12).margin(1e-12));
   }
+  // Noise is held to itself alone, and by no tolerance.
+  bench.write("noise.py",
+              "import torch\n\ndef noise(query, key, value, causal):\n    return "
+              "torch.randn_like(query)\n");
+  const Finished noise = bench.run("apply python:noise.py:noise --out noise" + arrays);
+  INFO(noise.out << noise.err);
+  CHECK(noise.exit_code == 4);
+  CHECK_THAT(noise.err, Contains("cannot be checked: the definition itself moves by"));
 }
 
 TEST_CASE("the same tensor operations take the same bytes in Python and in C++",
