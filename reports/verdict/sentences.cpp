@@ -250,7 +250,13 @@ std::vector<Line> lines_of(const Answer& answer) {
   if (answer.one_process_each) {
     lines.push_back({"fastest", "not ranked: one process timed each; --rounds 3 or more ranks"});
   }
+  // Where nothing is ranked, the list of what is not ok says why.
+  const bool none_told =
+      answer.fastest.empty() &&
+      std::all_of(answer.crossings.begin(), answer.crossings.end(),
+                  [](const Crossover& one) { return one.crossing == Crossing::missing; });
   for (const Crossover& one : answer.crossings) {
+    if (none_told) break;
     const auto named = [](const std::string& name) {
       return name.empty() ? "" : " (" + name + ")";
     };

@@ -113,6 +113,9 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   CHECK(says(text, "1 wrong: linear (forward)"));
   CHECK(says(text, "1 disturbed: flash (forward)"));
 
+  for (Cell& cell : one.cells) cell.status = Status::disturbed;
+  CHECK(lines_of(judge({"", {one}}).answers[0]).empty());
+
   Question alone = quadratic_and_linear();
   for (Cell& cell : alone.cells) cell.over_rounds = false;
   const Verdict single = judge({"", {alone}});
