@@ -6,6 +6,7 @@
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 
@@ -148,7 +149,7 @@ void publish(const fs::path& staging, const fs::path& folder, Manifest& manifest
     manifest.save();
     for (const std::string& name : names) {
       fs::create_directories((folder / name).parent_path());
-      fs::rename(staging / name, folder / name);
+      move_over(staging / name, folder / name);
     }
     manifest.settle();
     manifest.save();

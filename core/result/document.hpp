@@ -128,9 +128,10 @@ void write_result(const std::filesystem::path& file, const Result& result);
 /// naming file, JSON pointer and expectation.
 Result read_result(const std::filesystem::path& file_or_folder);
 
-/// Writes `content` to a temporary name beside `file`, syncs it and renames it over `file`. On
-/// failure the temporary is removed, `file` stays as it was, and EnvironmentFailure names path and
-/// reason.
+/// Writes `content` to a temporary name beside `file` and renames it over it: on failure `file`
+/// stays as it was, and EnvironmentFailure names path and reason. Links are followed; a device, a
+/// pipe and the program's own standard output are written to, never replaced
+/// (core/output_file.cpp).
 void write_atomically(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace attnbench::result

@@ -230,7 +230,8 @@ ExitCode graver(ExitCode one, ExitCode other) {
 }
 
 /// Measures one run and adds its verdict; writes all files of the verdicts so far.
-ExitCode measure(PreparedRun prepared, const AbArguments& arguments, Verdicts& verdicts) {
+ExitCode measure(PreparedRun prepared, const AbArguments& arguments, const AbFiles& files,
+                 Verdicts& verdicts) {
   const compare::SidesPlan& plan = prepared.plan;
   run::RunSettings& settings = prepared.settings;
   if (settings.resume.empty()) settings.suite.header["ab"] = plan;
@@ -249,7 +250,7 @@ ExitCode measure(PreparedRun prepared, const AbArguments& arguments, Verdicts& v
   document["state"] = outcome.result.run.state;
   result::write_atomically(outcome.folder / "ab.json", document.dump(1) + "\n");
   verdicts.published.push_back(published_ab(outcome, plan, comparison));
-  publish_ab({arguments.markdown, arguments.junit}, verdicts.published);
+  publish_ab(files, verdicts.published);
   if (!arguments.json) {
     print_coloured(compare::to_text(comparison, terminal_width(120), is_utf8()));
     if (!plan.suite.empty()) print_slow(comparison, reproduce);
@@ -273,12 +274,23 @@ std::vector<PreparedRun> all_prepared(AbArguments& arguments) {
   return prepared_suites(arguments);
 }
 
+/// Refused before anything is measured. They may be in the folder of the run, which is made here.
+AbFiles files_of(const AbArguments& arguments) {
+  std::error_code error;
+  const bool any = !arguments.markdown.empty() || !arguments.junit.empty();
+  if (any && !arguments.measure.out.empty()) fs::create_directories(arguments.measure.out, error);
+  const bool force = arguments.measure.force;
+  return {result::output_file("--markdown", arguments.markdown, "ab", force),
+          result::output_file("--junit", arguments.junit, "ab", force)};
+}
+
 int run_ab(AbArguments& arguments) {
   using Clock = std::chrono::steady_clock;
   std::vector<PreparedRun> runs = all_prepared(arguments);
   if (arguments.resume.empty()) {
     for (const PreparedRun& one : runs) expect_free(one.settings.out, arguments.measure);
   }
+  const AbFiles files = files_of(arguments);
   const auto begin = Clock::now();
   Verdicts verdicts;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -287,7 +299,7 @@ int run_ab(AbArguments& arguments) {
       const double left = std::max(1.0, arguments.gate.seconds_most - spent.count());
       runs[i].plan.gate.seconds_most = left / static_cast<double>(runs.size() - i);
     }
-    const ExitCode code = measure(std::move(runs[i]), arguments, verdicts);
+    const ExitCode code = measure(std::move(runs[i]), arguments, files, verdicts);
     verdicts.code = graver(verdicts.code, code);
     if (code == ExitCode::interrupted) break;
   }
@@ -306,7 +318,7 @@ void add_gate_arguments(Command& command, AbArguments& arguments) {
           "Relative change below which nothing is SLOW or FAST (default: the suite's, else 0.03)")
       .within(0.0, 1.0);
   command.option("--absolute", gate.absolute_seconds, "The same in seconds: both must be passed")
-      .not_negative();
+      .within(0.0, 1e9);
   command
       .option("--confidence", gate.confidence,
               "Of all verdicts together (default: the suite's, else 0.95)")
@@ -319,7 +331,7 @@ void add_gate_arguments(Command& command, AbArguments& arguments) {
       .option("--seconds-most", gate.seconds_most,
               "Measure what ends by then: cells that would not are UNCLEAR (default: the suite's, "
               "else no limit)")
-      .not_negative();
+      .within(0.0, 1e9);
   command
       .option("--confirm", gate.confirm,
               "Rounds in fresh processes of a SLOW cell, 0 = none (default: the suite's, else 24)")

@@ -55,12 +55,8 @@ compare::Published published_ab(const run::RunOutcome& outcome, const compare::S
 }
 
 void publish_ab(const AbFiles& files, const std::vector<compare::Published>& all) {
-  if (!files.markdown.empty()) {
-    result::write_atomically(files.markdown, compare::to_markdown(all));
-  }
-  if (!files.junit.empty()) {
-    result::write_atomically(files.junit, compare::to_junit(all));
-  }
+  if (files.markdown) files.markdown->write(compare::to_markdown(all));
+  if (files.junit) files.junit->write(compare::to_junit(all));
 }
 
 void print_slow(const compare::Comparison& comparison, const std::string& reproduce) {

@@ -1,19 +1,21 @@
 // What `attnbench ab` leaves for pull requests and CI, and says of cells that became slower.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/output_file.hpp"
 #include "harness/compare/publish.hpp"
 #include "harness/compare/sides.hpp"
 #include "harness/run/supervise/settings.hpp"
 
 namespace attnbench::commands {
 
-/// Empty = not written.
+/// Those that were asked for.
 struct AbFiles {
-  std::string markdown;
-  std::string junit;
+  std::optional<result::OutputFile> markdown;
+  std::optional<result::OutputFile> junit;
 };
 
 /// The part of the files on one suite.

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "core/failure.hpp"
-#include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
@@ -18,6 +18,7 @@ struct CompareArguments {
   std::string changed;
   double margin = 0.03;
   bool json = false;
+  bool force = false;
   std::string markdown;
   std::string junit;
 };
@@ -25,14 +26,13 @@ struct CompareArguments {
 int run_compare(const CompareArguments& arguments) {
   const result::Result base = result::read_result(arguments.base);
   const result::Result changed = result::read_result(arguments.changed);
+  const auto markdown =
+      result::output_file("--markdown", arguments.markdown, "compare", arguments.force);
+  const auto junit = result::output_file("--junit", arguments.junit, "compare", arguments.force);
   const auto comparison = compare::compare(base, changed, arguments.margin);
   const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
-  if (!arguments.markdown.empty()) {
-    result::write_atomically(arguments.markdown, compare::to_markdown(comparison, publication));
-  }
-  if (!arguments.junit.empty()) {
-    result::write_atomically(arguments.junit, compare::to_junit(comparison, publication));
-  }
+  if (markdown) markdown->write(compare::to_markdown(comparison, publication));
+  if (junit) junit->write(compare::to_junit(comparison, publication));
   if (arguments.json) {
     std::cout
         << compare::to_json(comparison).dump(1, ' ', false, result::Json::error_handler_t::replace)
@@ -62,6 +62,7 @@ void add_compare(CommandLine& line) {
   command.option("--markdown", arguments->markdown, "write it to this file as Markdown, too");
   command.option("--junit", arguments->junit,
                  "write it to this file for CI, a test case for each cell");
+  command.flag("--force", arguments->force, "replace files that attnbench did not write");
   command.footer(
       "It only describes: the exit code is 0 whatever it finds, and 4 where no cell is in both. "
       "SLOW\n"

@@ -124,6 +124,10 @@ run::RunSettings figure_settings(FiguresArguments& arguments, const IndexedSuite
 /// Measures what a suite has not measured yet and stores its result.
 ExitCode run_figure(FiguresArguments& arguments, const gallery::Index& index,
                     const IndexedSuite& suite) {
+  if (suite.state == State::unreadable && !arguments.measure.force) {
+    throw UsageFailure(suite.state_reason +
+                       "; a new result would replace it: move it away, or pass --force");
+  }
   run::Supervisor supervisor(figure_settings(arguments, suite));
   const run::RunOutcome outcome = supervisor.run();
   print_table(outcome.result);

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
-#include "core/hash.hpp"
-#include "core/manifest.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
@@ -32,12 +31,6 @@ std::string format_of(const std::string& file, const std::string& said) {
   return ending == ".json" ? "json" : "";
 }
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-}
-
-std::string name_of(const std::filesystem::path& file) { return file.filename().string(); }
-
 }  // namespace
 
 void CheckReports::validate() const {
@@ -47,16 +40,7 @@ void CheckReports::validate() const {
           "--out " + result::quotable(file) +
           ": expected a file that ends in .md or .json, or --format markdown or json");
     }
-    std::error_code ignored;
-    if (!std::filesystem::is_directory(folder_of(file), ignored)) {
-      throw UsageFailure("--out " + result::quotable(file) + ": there is no folder " +
-                         result::quotable(folder_of(file).string()) + "; make it first");
-    }
-    if (std::filesystem::is_directory(file, ignored)) {
-      throw UsageFailure("--out " + result::quotable(file) +
-                         ": this is a folder; expected the name of a file");
-    }
-    if (!force) result::Manifest(folder_of(file), writer).expect_ours({name_of(file)});
+    result::OutputFile("--out", file, writer, force);
   }
 }
 
@@ -66,12 +50,7 @@ void CheckReports::write(const Json& document) const {
     const std::string text =
         json ? document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
              : reports::check_markdown(document);
-    result::Manifest manifest(folder_of(file), writer);
-    manifest.announce(name_of(file), result::hash_text(text));
-    manifest.save();
-    result::write_atomically(file, text);
-    manifest.confirm();
-    manifest.save();
+    result::OutputFile("--out", file, writer, true).write(text);
   }
 }
 

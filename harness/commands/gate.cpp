@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/failure.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
@@ -23,6 +24,7 @@ struct GateArguments {
   std::string suite = "ci_kernels";
   std::string device_code;  ///< empty = the library beside the program
   bool update = false;
+  bool force = false;
 };
 
 /// The predicted workspace of each cell that runs, in bytes.
@@ -109,8 +111,23 @@ bool device_code_grew(const GateArguments& arguments, const gate::Counts& stored
   return grew;
 }
 
+/// Of the file that --update replaces, which the tree has and no list of ours.
+void expect_counts_or_nothing(const GateArguments& arguments) {
+  const result::OutputFile file("--counts", arguments.counts, "gate", true);
+  std::error_code ignored;
+  if (arguments.force || !std::filesystem::is_regular_file(arguments.counts, ignored)) return;
+  if (std::filesystem::file_size(arguments.counts, ignored) == 0) return;
+  try {
+    gate::read_counts(arguments.counts);
+  } catch (const UsageFailure& failure) {
+    throw UsageFailure(std::string(failure.what()) +
+                       "; choose another file with --counts, or pass --force to replace it");
+  }
+}
+
 int run_gate(const GateArguments& arguments) {
   if (arguments.update) {
+    expect_counts_or_nothing(arguments);
     gate::Counts now = counted(arguments);
     update_device_code(arguments, now);
     result::write_atomically(arguments.counts, gate::counts_text(now));
@@ -158,6 +175,7 @@ void add_gate(CommandLine& line) {
                  "library of CUDA kernels whose registers, stack, shared memory and code are held "
                  "(default: libattnbench_cuda.a of this build)");
   command.flag("--update", arguments->update, "write the file anew");
+  command.flag("--force", arguments->force, "with --update: replace a file that holds no counts");
   command.footer(
       "Instructions are those of torch-free kernels on one thread, counted by valgrind, which "
       "shows\n"

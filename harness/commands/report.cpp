@@ -1,12 +1,10 @@
 // attnbench report RESULT…: figures, tables and a page of results.
 #include "reports/report.hpp"
 
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
-#include "core/failure.hpp"
-#include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/measuring.hpp"
@@ -14,8 +12,6 @@
 
 namespace attnbench::commands {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> results;
@@ -28,17 +24,9 @@ struct ReportArguments {
 
 /// Writes the tidy table alone, to a file or to standard output ("-").
 int write_csv(const ReportArguments& arguments) {
+  const result::OutputFile file("--csv", arguments.csv, "report", arguments.force);
   const std::string text = reports::csv_of({arguments.results.begin(), arguments.results.end()});
-  if (arguments.csv == "-") {
-    std::cout << text;
-    return 0;
-  }
-  std::error_code ignored;
-  if (fs::exists(arguments.csv, ignored) && !arguments.force) {
-    throw UsageFailure(result::quotable(arguments.csv) +
-                       ": is there already; choose another name, or pass --force to replace it");
-  }
-  result::write_atomically(arguments.csv, text);
+  file.write(text);
   return 0;
 }
 

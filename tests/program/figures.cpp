@@ -102,10 +102,12 @@ TEST_CASE("figures: measures once, and again when the suite changes", "[program]
   CHECK(here.state() == "current");
   CHECK(Json::parse(read_file(here.stored()))["attnbench"]["cells"].size() == 3);
   CHECK(here.runs().size() == 2);
-  // A result of another form is measured again; what the run had is taken.
+  // What is no result may be somebody's file. By --force it is replaced; what the run had is taken.
   write_file(here.stored(), "{}");
   CHECK(here.state() == "unreadable");
-  CHECK(figures(quickly, here.path()).exit_code == 0);
+  CHECK(figures(quickly, here.path()).exit_code == 2);
+  CHECK(read_file(here.stored()) == "{}");
+  CHECK(figures(quickly + " --force", here.path()).exit_code == 0);
   CHECK(here.state() == "current");
   CHECK(here.runs().size() == 2);
 }

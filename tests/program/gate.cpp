@@ -48,6 +48,11 @@ TEST_CASE("gate refuses counts that are none, before it counts anything", "[prog
     INFO(complaint << "\n" << finished.err);
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Contains(complaint));
+    if (text.empty()) continue;
+    const Finished updated = run_bare({"gate", "--update", "--counts", folder / "counts.json"});
+    CHECK(updated.exit_code == 2);
+    CHECK_THAT(updated.err, Contains("--force"));
+    CHECK(read_file(folder / "counts.json") == text);
   }
   const Finished none = run_bare({"gate", "--counts", folder / "nowhere.json"});
   CHECK(none.exit_code == 2);

@@ -92,6 +92,8 @@ TEST_CASE("report --csv prints the tidy table and nothing else", "[program]") {
   CHECK(written.exit_code == 0);
   CHECK(written.out.empty());
   CHECK(test::read_file(file) == printed.out);
+  CHECK(test::call(report + file).exit_code == 0);
+  test::write_file(file, "edited");
   const auto again = test::call(report + file);
   CHECK(again.exit_code == 2);
   CHECK_THAT(again.err, Catch::Contains("is there already") && Catch::Contains("--force"));
