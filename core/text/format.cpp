@@ -16,7 +16,8 @@ struct Unit {
   const char* name;
 };
 
-/// Three digits of a value of at least 1, or two.
+/// Three digits of a value of at least 1, or two; as 1.23e+12 where it has very many before the
+/// point.
 std::string with_digits(double value, int digits) {
   const double magnitude = std::fabs(value);
   // Half a unit of the last digit below 100 and below 10: what is rounded up to them.
@@ -24,8 +25,13 @@ std::string with_digits(double value, int digits) {
   const double ten = digits == 2 ? 9.95 : 9.995;
   const int decimals = (magnitude >= hundred ? 0 : magnitude >= ten ? 1 : 2) - (3 - digits);
   const double rounded = decimals < 0 ? std::round(value / 10) * 10 : value;
+  constexpr double readable = 1e9;
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", std::max(decimals, 0), rounded);
+  if (magnitude < readable) {
+    std::snprintf(text.data(), text.size(), "%.*f", std::max(decimals, 0), rounded);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.*e", digits - 1, value);
+  }
   return text.data();
 }
 

@@ -165,7 +165,6 @@ void print(const protocol::ApplyAnswer& answer, const std::string& mechanism,
 }
 
 int apply_command(ApplyArguments& arguments) {
-  if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the results");
   arguments.call.mechanism = suite::resolve_script(arguments.call.mechanism, "", arguments.plugins);
   protocol::Apply request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
   const std::int64_t memory =
@@ -236,7 +235,7 @@ void add_apply(CommandLine& line) {
   command.option("--out", arguments->out, "Folder for the results").required();
   command.flag("--force", arguments->force, "Replace the results that --out holds already");
   add_plugin_argument(command, arguments->plugins);
-  command.option("--threads", arguments->threads, "Default: one for each core").not_negative();
+  command.option("--threads", arguments->threads, "Default: one for each core").within(0, 4096);
   command.option("--memory-limit", arguments->memory_limit,
                  "Of tensors, such as 20G; default 0.8 of what is free");
   command.runs([arguments] { return apply_command(*arguments); });

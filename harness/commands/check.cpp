@@ -307,6 +307,7 @@ void add_check(CommandLine& line) {
   command.option("--device", arguments->choices.device, "cpu, cuda or cuda:N").shows_default();
   add_plugin_argument(command, arguments->plugins);
   command.option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
+      .positive_seconds()
       .shows_default();
   command.flag("--no-growth", arguments->no_growth, "Leave out the growth of time and memory");
   add_wait_arguments(command, arguments->wait);

@@ -2,11 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <iomanip>
 #include <iostream>
+#include <limits>
 #include <list>
 #include <sstream>
+#include <type_traits>
 
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
@@ -60,6 +65,42 @@ int end_with(const CLI::App& app, const CLI::ParseError& error) {
   return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
 }
 
+constexpr double most_seconds = 1e9;
+
+std::string number_text(double number) {
+  char text[32];
+  const bool whole = number == std::floor(number) && std::fabs(number) < 1e18;
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%g", number);
+  return text;
+}
+
+std::string refusal(const std::string& expected, const std::string& text) {
+  return "expected " + expected + ", found \"" + result::quotable(text, 60) + "\"";
+}
+
+/// Why `text` is no value of the type; empty where it is one.
+template <typename Value>
+std::string type_fault(const std::string& text) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return text.empty() ? "expected a text, found an empty one" : "";
+  } else {
+    Value value{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end) {
+      if constexpr (std::is_integral_v<Value>) return "";
+      if (std::isfinite(static_cast<double>(value))) return "";
+    }
+    if constexpr (std::is_integral_v<Value>) {
+      using Limits = std::numeric_limits<Value>;
+      return refusal("a whole number from " + std::to_string(Limits::min()) + " to " +
+                         std::to_string(Limits::max()),
+                     text);
+    }
+    return refusal("a finite number", text);
+  }
+}
+
 }  // namespace
 
 Argument Argument::required() const {
@@ -82,23 +123,32 @@ Argument Argument::shows_default() const {
   return *this;
 }
 
-Argument Argument::within(int least, int greatest) const {
-  option_->check(CLI::Range(least, greatest));
-  return *this;
-}
-
 Argument Argument::within(double least, double greatest) const {
-  option_->check(CLI::Range(least, greatest));
-  return *this;
+  return with_range("from " + number_text(least) + " to " + number_text(greatest),
+                    [=](double value) { return value >= least && value <= greatest; });
 }
 
 Argument Argument::positive() const {
-  option_->check(CLI::PositiveNumber);
-  return *this;
+  return with_range("above 0", [](double value) { return value > 0; });
 }
 
 Argument Argument::not_negative() const {
-  option_->check(CLI::NonNegativeNumber);
+  return with_range("of at least 0", [](double value) { return value >= 0; });
+}
+
+Argument Argument::positive_seconds() const {
+  return with_range("above 0, at most " + number_text(most_seconds),
+                    [](double value) { return value > 0 && value <= most_seconds; });
+}
+
+Argument Argument::with_range(const std::string& words, std::function<bool(double)> holds) const {
+  option_->check(CLI::Validator(
+      [words, holds = std::move(holds)](std::string& text) {
+        double value = 0;  // the type's validator comes before this one: it is a number
+        std::from_chars(text.data(), text.data() + text.size(), value);
+        return holds(value) ? std::string() : refusal("a number " + words, text);
+      },
+      words));
   return *this;
 }
 
@@ -118,7 +168,13 @@ Argument Command::flag(const std::string& name, bool& value, const std::string& 
 
 template <typename Value>
 Argument Command::option(const std::string& name, Value& value, const std::string& meaning) {
-  return Argument(app_.add_option(name, value, meaning));
+  CLI::Option* const option = app_.add_option(name, value, meaning);
+  if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+    option->check(CLI::Validator(type_fault<std::string>, ""));
+  } else {
+    option->check(CLI::Validator(type_fault<Value>, ""));
+  }
+  return Argument(option);
 }
 
 template Argument Command::option(const std::string&, std::string&, const std::string&);
@@ -132,8 +188,10 @@ template Argument Command::option(const std::string&, std::vector<std::string>&,
 Argument Command::option(const std::string& name,
                          std::function<void(const std::vector<std::string>&)> take,
                          const std::string& meaning) {
-  return Argument(
-      app_.add_option_function<std::vector<std::string>>(name, std::move(take), meaning));
+  CLI::Option* const option =
+      app_.add_option_function<std::vector<std::string>>(name, std::move(take), meaning);
+  option->check(CLI::Validator(type_fault<std::string>, ""));
+  return Argument(option);
 }
 
 void Command::footer(const std::string& text) { app_.footer(text); }

@@ -17,7 +17,8 @@ class Option;
 namespace attnbench::commands {
 
 /// A declared flag, option or positional. The members add conditions on its value; a value that
-/// breaks one ends the program with exit code 2.
+/// breaks one ends the program with exit code 2. A number is read whole, finite and in the range of
+/// its variable, a text is not empty.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
@@ -29,14 +30,18 @@ class Argument {
   Argument comma_separated() const;
   /// The help shows the present value of the variable.
   Argument shows_default() const;
-  Argument within(int least, int greatest) const;
+  // Of a number:
   Argument within(double least, double greatest) const;
   Argument positive() const;
   Argument not_negative() const;
+  /// Above 0, and no longer than any wait is: 1e9.
+  Argument positive_seconds() const;
   Argument one_of(const std::vector<std::string>& words) const;
   Argument excludes(const Argument& other) const;
 
  private:
+  Argument with_range(const std::string& words, std::function<bool(double)> holds) const;
+
   CLI::Option* option_;
 };
 

@@ -219,7 +219,7 @@ void add_doctor(CommandLine& line) {
       "--device", arguments->device,
       "Only this device: cpu, cuda or cuda:N (default: the CPU, and a card if there is one)");
   command.option("--threads", arguments->threads, "Threads to measure with (default: all)")
-      .positive();
+      .within(1, 4096);
   command.flag("--quick", arguments->quick, "Leave out the ceilings and the noise test");
   command.flag("--keep-blas-core", arguments->keep_blas_core,
                "Use the OPENBLAS_CORETYPE of the environment, and the BLAS of LD_LIBRARY_PATH");

@@ -64,7 +64,7 @@ void add_measure_arguments(Command& command, MeasureArguments& arguments) {
   command.option("--rounds", arguments.rounds, "Fresh processes per cell (default: the suite's)")
       .within(1, 1000);
   command.option("--cell-timeout", arguments.cell_timeout, "Seconds for one round of a cell")
-      .positive();
+      .positive_seconds();
   command.option("--memory-limit", arguments.memory_limit,
                  "Limit for a cell's tensors, such as 20G (default: 80 % of free memory)");
   command.option("--progress", arguments.progress, "auto, plain or json");
@@ -75,7 +75,7 @@ void add_measure_arguments(Command& command, MeasureArguments& arguments) {
   command.flag("--no-ceilings", arguments.no_ceilings,
                "Do not measure ceilings: no shares of the roofline");
   command.flag("--no-report", arguments.no_report, "No figures and no page at the end");
-  command.flag("--force", arguments.force, "Replace files in --out that attnbench did not write");
+  command.flag("--force", arguments.force, "Replace files that attnbench did not write");
 }
 
 run::RunSettings settings_of(const MeasureArguments& arguments) {

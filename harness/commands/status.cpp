@@ -120,7 +120,7 @@ void add_status(CommandLine& line) {
   command.option("FOLDER", arguments->folder, "the folder of attnbench submit").required();
   command.flag("--watch", arguments->watch, "show it again until nothing is at work");
   command.option("--every", arguments->every, "seconds between two looks")
-      .positive()
+      .positive_seconds()
       .shows_default();
   command.footer(
       "Cells are counted from the shards' journals, tasks from squeue; nothing else is asked.\n"

@@ -27,7 +27,8 @@ Outcome split_message(Status status, const std::string& message) {
 /// OutOfMemory; LibTorch's CUDA allocator has an exception for it.
 bool is_out_of_memory(const std::string& message) {
   for (const char* words : {"not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
-                            "CUDNN_STATUS_ALLOC_FAILED", " bytes did not fit beside "}) {
+                            "CUDNN_STATUS_ALLOC_FAILED", " bytes did not fit beside ",
+                            "Storage size calculation overflowed"}) {
     if (message.find(words) != std::string::npos) return true;
   }
   return false;

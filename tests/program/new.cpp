@@ -56,8 +56,8 @@ TEST_CASE("new leaves what is there as it is, and says where it cannot write", "
       {"--plugin", ".", "plugin.cpp is there already; nothing was written"},
       {"--plugin", folder / "file", "name a folder that"},
       {"--plugin", std::string(300, 'x'), "name a folder that"},
-      {"--plugin", "", "--plugin: the name of the folder is empty"},
-      {"--workflow", "", "--workflow: the name of the folder is empty"}};
+      {"--plugin", "", "--plugin: expected a text"},
+      {"--workflow", "", "--workflow: expected a text"}};
   for (const auto& [flag, place, complaint] : places) {
     const Finished finished =
         run({program(), "new", "my_mix", flag, place}, 580, {}, folder.path());
@@ -85,7 +85,7 @@ TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[prog
       {"at", "is used in the files"},
       {"composite", "is used in the files"},
       {"test", "has a meaning"},
-      {"", "lower-case letters"},
+      {"", "expected a text"},
       {"softmax", "already"},
       {"flash", "already"},
       {"kernel", "there is a task kernel"}};

@@ -122,8 +122,9 @@ std::string human_duration(double seconds) {
   } else if (seconds < 2 * hour) {
     std::snprintf(text.data(), text.size(), "%.0f min", seconds / minute);
   } else {
-    std::snprintf(text.data(), text.size(), seconds < 10 * hour ? "%.1f h" : "%.0f h",
-                  seconds / hour);
+    const bool readable = seconds < 1e9 * hour;
+    const char* form = seconds < 10 * hour ? "%.1f h" : readable ? "%.0f h" : "%.2e h";
+    std::snprintf(text.data(), text.size(), form, seconds / hour);
   }
   return text.data();
 }

@@ -57,6 +57,8 @@ TEST_CASE("bytes count in powers of two", "[result]") {
   CHECK(human_bytes(1024) == "1.00 KiB");
   CHECK(human_bytes(1.5 * 1024 * 1024) == "1.50 MiB");
   CHECK(human_bytes(3e9) == "2.79 GiB");
+  CHECK(human_bytes(1e60) == "9.09e+47 TiB");
+  CHECK(human_seconds(1e60) == "1.00e+60 s");
 }
 
 TEST_CASE("counts and rates", "[result]") {

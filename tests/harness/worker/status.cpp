@@ -74,6 +74,8 @@ TEST_CASE("a device's refused allocation is told apart from its other failures",
   CHECK(outcome.status == Status::out_of_memory);
   CHECK(outcome.reason == "CUDA: 20.00 GiB wanted.");
   const auto said = [](const char* message) { return outcome_of(std::runtime_error(message)); };
+  CHECK(said("Storage size calculation overflowed with sizes=[1, 9223372036854775807]").status ==
+        Status::out_of_memory);
   CHECK(said("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`").status ==
         Status::out_of_memory);
   CHECK(said("cudaMalloc: out of memory (cudaErrorMemoryAllocation)").status ==
