@@ -28,6 +28,7 @@ struct DataArguments {
   std::uint64_t seed = 0;
   std::string from;
   std::string data;
+  bool raw = false;
   bool list = false;
   int show = 0;
   int threads = 0;
@@ -106,6 +107,9 @@ int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask
                        task.name + " are prepared once" +
                        (task.setting("data_seed") ? ", by the setting data_seed" : ""));
   }
+  if (arguments.raw && !task.open_raw) {
+    throw UsageFailure("--raw is for data that are texts; those of " + task.name + " are none");
+  }
   OptionValues settings = settings_of(task.name, task.settings, arguments.set);
   const Option* source = task.setting("source");
   if (!arguments.from.empty() && source != nullptr && !settings.contains("source") &&
@@ -117,6 +121,7 @@ int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask
   request.settings = Options::resolve(task.settings, settings);
   request.from = arguments.from;
   request.out = arguments.out;
+  request.raw = arguments.raw;
   request.threads = arguments.threads > 0
                         ? arguments.threads
                         : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -125,7 +130,7 @@ int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask
 }
 
 int write_data(const DataArguments& arguments) {
-  for (const char* flag : {"--from", "--show", "--threads"}) {
+  for (const char* flag : {"--from", "--show", "--threads", "--raw"}) {
     if (!arguments.command->given(flag)) continue;
     throw UsageFailure(std::string(flag) + " is for data that are prepared: those of " +
                        tasks::prepared::data_task_names());
@@ -192,6 +197,9 @@ void add_data(CommandLine& line) {
   command.option("--from", arguments->from,
                  "Published data, or a text, as they are had: an archive, a folder or a file (lm "
                  "and lra.… only)");
+  command.flag("--raw", arguments->raw,
+               "Take what --from names as bytes, even an archive that is not unpacked here or what "
+               "is no text");
   command.option("--out", arguments->out, "Folder for the data; new, or empty, for JSON Lines");
   command
       .option("--show", arguments->show,

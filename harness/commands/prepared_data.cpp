@@ -190,7 +190,8 @@ void show(const prepared::Cache& cache, int count) {
 
 void prepare_and_show(const PrepareRequest& request, const prepared::ProgressCall& call,
                       ProgressLine& line) {
-  const auto source = request.task->open(request.settings, request.from, call);
+  const auto& open = request.raw ? request.task->open_raw : request.task->open;
+  const auto source = open(request.settings, request.from, call);
   const fs::path file = fs::path(request.out) / prepared::cache_name(source->description());
   prepared::PrepareOptions options;
   options.threads = request.threads;

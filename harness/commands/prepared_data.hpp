@@ -15,6 +15,7 @@ struct PrepareRequest {
   Options settings;  ///< of the task, defaults filled in
   std::string from;  ///< archive, folder or file; empty where rows are generated
   std::string out;   ///< folder
+  bool raw = false;  ///< take what is no text, too
   int threads = 1;
   int show = 0;  ///< rows to show at the end
 };

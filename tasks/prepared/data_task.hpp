@@ -33,6 +33,9 @@ struct DataTask {
   std::function<std::unique_ptr<RowSource>(
       const Options& settings, const std::filesystem::path& from, const ProgressCall& progress)>
       open;
+  /// The same of a source that is no text, or an archive that is not unpacked (--raw); empty where
+  /// rows are not texts.
+  decltype(open) open_raw;
 
   /// Whether that is the setting's default.
   bool is_default(const std::string& option, const Json& value) const;

@@ -5,9 +5,12 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -57,6 +60,10 @@ class GzipFile {
                          "): get it again, or copy it again");
       }
       if (got == 0) break;
+      if (file_.extension() == ".gz" && ::gzdirect(stream_) == 1) {
+        throw UsageError(file_.string() +
+                         ": is named .gz and is not gzip: get it again, or rename it");
+      }
       done += static_cast<std::size_t>(got);
     }
     return done;
@@ -68,6 +75,44 @@ class GzipFile {
   fs::path file_;
   gzFile stream_;
 };
+
+/// "looks like a zip archive", by the first bytes of a file, or "is named .zip", by its name; empty
+/// for anything else.
+std::string packed_kind(const std::string& name, std::string_view head) {
+  using namespace std::string_view_literals;
+  static constexpr std::pair<std::string_view, const char*> magics[] = {
+      {"PK\3\4"sv, "a zip archive"},
+      {"PK\5\6"sv, "a zip archive"},
+      {"\x1f\x8b"sv, "gzip"},
+      {"\x1f\x9d"sv, "a file of compress"},
+      {"BZh"sv, "bzip2"},
+      {"\xfd"
+       "7zXZ\0"sv,
+       "xz"},
+      {"\x28\xb5\x2f\xfd"sv, "zstd"},
+      {"\x04\x22\x4d\x18"sv, "lz4"},
+      {"LZIP"sv, "lzip"},
+      {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive"},
+      {"Rar!\x1a\x07"sv, "a RAR archive"},
+      {"MSCF\0\0\0\0"sv, "a cabinet archive"},
+      {"!<arch>\n"sv, "an ar archive"}};
+  for (const auto& [magic, kind] : magics) {
+    if (head.starts_with(magic)) return std::string("looks like ") + kind;
+  }
+  constexpr std::size_t tar_magic = 257;
+  if (head.size() > tar_magic && head.substr(tar_magic).starts_with("ustar")) {
+    return "looks like a tar archive";
+  }
+  std::string ending = fs::path(name).extension();
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char letter) { return std::tolower(letter); });
+  for (const char* packed : {".zip", ".tar", ".tgz",  ".tbz", ".tbz2", ".txz", ".tzst", ".7z",
+                             ".rar", ".gz",  ".bz2",  ".xz",  ".zst",  ".lz4", ".lz",   ".lzma",
+                             ".z",   ".cab", ".cpio", ".deb", ".rpm",  ".iso"}) {
+    if (ending == packed) return std::string("is named ") + packed;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -92,18 +137,8 @@ class Input::Files {
 class Input::FolderFiles final : public Input::Files {
  public:
   FolderFiles(const fs::path& folder, const ProgressCall& progress, Links links) : folder_(folder) {
-    std::uint64_t bytes = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      const std::string relative = entry.path().lexically_relative(folder).generic_string();
-      if (is_hidden(relative)) continue;
-      if (links == Links::inside && entry.is_symlink()) {
-        expect_inside(entry.path(), relative);
-        continue;
-      }
-      if (!entry.is_regular_file()) continue;
-      names_.push_back(relative);
-      bytes += entry.file_size();
-    }
+    std::vector<fs::path> above{fs::canonical(folder)};
+    const std::uint64_t bytes = add(folder, links, above);
     std::sort(names_.begin(), names_.end());
     ticker_.emplace(progress, Progress::Stage::reading, bytes);
   }
@@ -116,16 +151,51 @@ class Input::FolderFiles final : public Input::Files {
     return true;
   }
 
+ private:
+  /// Notes the files below `folder`, through links to folders, too; their bytes. `above` are the
+  /// folders that it stands in, itself included, without links.
+  std::uint64_t add(const fs::path& folder, Links links, std::vector<fs::path>& above) {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string relative = entry.path().lexically_relative(folder_).generic_string();
+      if (is_hidden(relative)) continue;
+      std::error_code nowhere;
+      const fs::file_status status = entry.status(nowhere);
+      if (!fs::exists(status)) {
+        refuse(relative, "is a link to what is not there; remove or mend it");
+      } else if (links == Links::inside && entry.is_symlink()) {
+        expect_inside(entry.path(), relative);
+      } else if (fs::is_directory(status)) {
+        above.push_back(fs::canonical(entry.path()));
+        if (std::count(above.begin(), above.end(), above.back()) > 1) {
+          refuse(relative, "is a link to a folder that it stands in; remove the link");
+        }
+        bytes += add(entry.path(), links, above);
+        above.pop_back();
+      } else if (fs::is_regular_file(status)) {
+        names_.push_back(relative);
+        bytes += entry.file_size();
+      } else {
+        refuse(relative, "is neither a file nor a folder; remove it");
+      }
+    }
+    return bytes;
+  }
+
+  [[noreturn]] void refuse(const std::string& member, const std::string& what) const {
+    throw UsageError(folder_.string() + ", member " + result::quotable(member) + ": " + what);
+  }
+
   /// Throws where the link leads to something that is not in the folder.
   void expect_inside(const fs::path& link, const std::string& member) const {
     const std::string target =
         fs::weakly_canonical(link).lexically_relative(fs::canonical(folder_));
     if (!target.empty() && !target.starts_with("..")) return;
-    throw UsageError(folder_.string() + ", member " + result::quotable(member) +
-                     ": is a link that leads out of the folder; put the file itself there, or "
-                     "remove the link");
+    refuse(member,
+           "is a link that leads out of the folder; put the file itself there, or remove the link");
   }
 
+ public:
   std::size_t read(char* into, std::size_t count) override {
     if (!file_) file_.emplace(folder_ / names_[next_ - 1]);
     const std::size_t got = file_->read(into, count);
@@ -150,7 +220,14 @@ class Input::ArchiveFiles final : public Input::Files {
         ticker_(progress, Progress::Stage::reading, fs::file_size(file)),
         archive_(::archive_read_new(), &::archive_read_free),
         block_(1 << 18) {
-    ::archive_read_support_format_tar(archive_.get());
+    first_ = file_.read(block_.data(), block_.size());
+    // An empty block ends a tar, which would make a file of zeros an archive of nothing.
+    constexpr std::size_t tar_block = 512;
+    const auto begin = block_.begin();
+    const auto end = begin + static_cast<std::ptrdiff_t>(std::min(first_, tar_block));
+    if (std::any_of(begin, end, [](char byte) { return byte != 0; })) {
+      ::archive_read_support_format_tar(archive_.get());
+    }
     ::archive_read_support_format_zip_streamable(archive_.get());
     ::archive_read_support_format_raw(archive_.get());  // any other file: one member
     ::archive_read_support_filter_bzip2(archive_.get());
@@ -171,6 +248,8 @@ class Input::ArchiveFiles final : public Input::Files {
       if (code < ARCHIVE_WARN) throw fault();
       if (::archive_format(archive_.get()) == ARCHIVE_FORMAT_RAW) {
         name = without_gz(path_.filename().string());
+        // The filters unpacked it: its ending has been seen to.
+        if (::archive_filter_count(archive_.get()) > 1) name = fs::path(name).stem();
         return true;
       }
       const char* stored = ::archive_entry_pathname_utf8(entry);
@@ -228,6 +307,7 @@ class Input::ArchiveFiles final : public Input::Files {
     try {
       self.ticker_.tick(self.file_.position());
       *bytes = self.block_.data();
+      if (self.first_ > 0) return static_cast<la_ssize_t>(std::exchange(self.first_, 0));
       return static_cast<la_ssize_t>(self.file_.read(self.block_.data(), self.block_.size()));
     } catch (...) {
       self.pending_ = std::current_exception();
@@ -241,10 +321,12 @@ class Input::ArchiveFiles final : public Input::Files {
   Ticker ticker_;
   std::unique_ptr<archive, int (*)(archive*)> archive_;
   std::vector<char> block_;
+  std::size_t first_ = 0;  ///< bytes of the block that were read before the archive was opened
   std::exception_ptr pending_;
 };
 
-Input::Input(const fs::path& from, const ProgressCall& progress, Links links) : from_(from) {
+Input::Input(const fs::path& from, const ProgressCall& progress, Links links, Content content)
+    : from_(from), content_(content) {
   try {
     if (fs::is_directory(from)) {
       files_ = std::make_unique<FolderFiles>(from, progress, links);
@@ -262,11 +344,31 @@ Input::Input(const fs::path& from, const ProgressCall& progress, Links links) : 
 
 Input::~Input() = default;
 
-bool Input::next() { return files_->next(); }
+bool Input::next() {
+  begun_ = false;
+  head_.clear();
+  return files_->next();
+}
 
 const std::string& Input::name() const { return files_->name; }
 
-std::size_t Input::read(char* into, std::size_t count) { return files_->read(into, count); }
+std::size_t Input::read(char* into, std::size_t count) {
+  constexpr std::size_t enough = 512;  // of a tar's first block
+  if (!begun_ && content_ == Content::unpacked) {
+    head_.resize(enough);
+    head_.resize(files_->read(head_.data(), enough));
+    const std::string kind = packed_kind(name(), head_);
+    if (!kind.empty()) {
+      throw UsageError(at(kind + ", and cannot be unpacked here or is damaged: unpack it, get it "
+                                 "again or, where its bytes are meant, pass --raw"));
+    }
+  }
+  begun_ = true;
+  const std::size_t given = std::min(count, head_.size());
+  std::copy_n(head_.begin(), given, into);
+  head_.erase(0, given);
+  return given + (given < count ? files_->read(into + given, count - given) : 0);
+}
 
 std::string Input::read_all(std::size_t most) {
   std::string content;
@@ -286,6 +388,39 @@ std::string Input::read_all(std::size_t most) {
 
 std::string Input::at(const std::string& fault) const {
   return from_.string() + ", member " + result::quotable(name()) + ": " + fault;
+}
+
+void TextCheck::add(std::string_view bytes) {
+  bytes_ += bytes.size();
+  controls_ += static_cast<std::uint64_t>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
+    const auto code = static_cast<unsigned char>(byte);
+    const bool layout = code >= '\b' && code <= '\r';
+    return code == 0x7f || (code < 0x20 && !layout && code != 0x1b);
+  }));
+}
+
+std::string TextCheck::fault() const {
+  // Of random bytes 10 % are such, of compressed ones nearly as many.
+  constexpr double most = 0.02;
+  constexpr std::uint64_t few = 8;  // as a text may have by accident
+  const double share =
+      bytes_ == 0 ? 0 : static_cast<double>(controls_) / static_cast<double>(bytes_);
+  if (controls_ < few || share <= most) return "";
+  char text[96];
+  std::snprintf(text, sizeof text,
+                "%.0f %% of its bytes are control characters, as no text has them", 100 * share);
+  return text;
+}
+
+std::string text_fault(const fs::path& file) {
+  std::string begin(std::size_t{1} << 20, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  TextCheck check;
+  check.add(begin);
+  const std::string kind = packed_kind(file.filename().string(), begin);
+  return kind.empty() ? check.fault() : kind;
 }
 
 bool Lines::next(std::string_view& line) {

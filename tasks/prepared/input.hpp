@@ -12,9 +12,14 @@
 
 namespace attnbench::tasks::prepared {
 
-/// What a link in a folder is taken for. inside: one to a file of the folder is passed over, since
-/// that file is read anyway; one that leads out of it is refused.
+/// What a link in a folder is taken for. followed: what it leads to; one to a folder that it stands
+/// in is refused. inside: one to a file of the folder is passed over, since that file is read
+/// anyway; one that leads out of it is refused. One to nothing always is.
 enum class Links { followed, inside };
+
+/// What files may hold. unpacked: no archive and nothing compressed, by name or by their first
+/// bytes, which would be taken for text; raw: anything.
+enum class Content { unpacked, raw };
 
 /// Walks through the files. All throw UsageError "FROM: …": what cannot be opened, truncated or
 /// damaged compression (checksums are looked at) and archives; members that are links, or whose
@@ -23,7 +28,7 @@ class Input {
  public:
   /// `progress` is told bytes of the archive, or of files, read so far.
   explicit Input(const std::filesystem::path& from, const ProgressCall& progress = {},
-                 Links links = Links::followed);
+                 Links links = Links::followed, Content content = Content::unpacked);
   ~Input();
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -34,7 +39,8 @@ class Input {
   /// Name of the file that next() went to, relative to FROM, with /, less a ".gz" (such a file is
   /// unpacked while it is read).
   const std::string& name() const;
-  /// The next bytes of it, at most `count`; fewer than that only at its end.
+  /// The next bytes of it, at most `count`; fewer than that only at its end. Throws UsageError for
+  /// what Content excludes.
   std::size_t read(char* into, std::size_t count);
   /// What is left of it. Throws UsageError for more than `most` bytes.
   std::string read_all(std::size_t most = std::size_t{64} << 20);
@@ -47,7 +53,10 @@ class Input {
   class FolderFiles;
   class ArchiveFiles;
   std::filesystem::path from_;
+  Content content_;
   std::unique_ptr<Files> files_;
+  std::string head_;  ///< what was read of the file to see what it is, and not given yet
+  bool begun_ = false;
 };
 
 /// The lines of the file that an Input is at, without their ends (LF or CRLF).
@@ -69,6 +78,23 @@ class Lines {
   std::uint64_t number_ = 0;
   bool ended_ = false;
 };
+
+/// Counts bytes that no text has, in whatever encoding but UTF-16 and UTF-32: control characters
+/// other than tab, ends of lines and pages, backspace and escape.
+class TextCheck {
+ public:
+  void add(std::string_view bytes);
+  /// "12 % of its bytes are control characters, as no text has them"; empty where it is a text.
+  std::string fault() const;
+
+ private:
+  std::uint64_t bytes_ = 0;
+  std::uint64_t controls_ = 0;
+};
+
+/// Why a file, as it is, without unpacking, is no text, by its name and its beginning; empty where
+/// it is one.
+std::string text_fault(const std::filesystem::path& file);
 
 /// The components of a name: "a/b/c" → a, b, c.
 std::vector<std::string_view> components(std::string_view name);

@@ -101,8 +101,10 @@ std::string cache_name(const Description& description) {
 std::vector<PreparedFile> caches_in(const std::filesystem::path& folder) {
   std::vector<PreparedFile> found;
   std::error_code fault;
+  using Options = std::filesystem::directory_options;
+  // Two levels alone are looked at, so that links cannot go round.
   for (std::filesystem::recursive_directory_iterator
-           at(folder, std::filesystem::directory_options::skip_permission_denied, fault),
+           at(folder, Options::skip_permission_denied | Options::follow_directory_symlink, fault),
        end;
        !fault && at != end; at.increment(fault)) {
     // Raw data may lie below, of 100,000 files.

@@ -85,7 +85,7 @@ TEST_CASE("a trained model generates bytes and scores a text", "[generate]") {
 
   const std::string text = trained().suite / "text";
   write_file(text, random_bytes(100'000));
-  const Finished scored = trained().generate("--cell latte --score " + text);
+  const Finished scored = trained().generate("--cell latte --raw --score " + text);
   INFO(scored.err);
   REQUIRE(scored.exit_code == 0);
   CHECK_THAT(scored.out, Contains("99999 bytes"));
@@ -100,12 +100,14 @@ TEST_CASE("a trained model generates bytes and scores a text", "[generate]") {
 TEST_CASE("a generation that cannot be is refused with the reason", "[generate]") {
   const TemporaryFolder folder;
   write_file(folder / "short", "a");
+  write_file(folder / "random", random_bytes(1000));
+  write_file(folder / "packed", "PK\3\4 and so on");
   const std::string latte = "--cell latte ";
   for (const auto& [line, why] : std::map<std::string, std::string>{
            {"--prompt x", "several cells have checkpoints"},
            {"--cell lat --prompt x", "no cell \"lat\""},
            {latte, "--prompt TEXT or --score FILE"},
-           {latte + "--prompt \"\"", "--prompt is empty"},
+           {latte + "--prompt \"\"", "--prompt: expected a text"},
            {latte + "--prompt x --temperature -1", "--temperature"},
            {latte + "--prompt x --temperature nan", "--temperature"},
            {latte + "--prompt x --bytes 0", "--bytes"},
@@ -113,6 +115,8 @@ TEST_CASE("a generation that cannot be is refused with the reason", "[generate]"
            {latte + "--score " + (folder / "none").string(), "no such file"},
            {latte + "--score " + folder.path().string(), "not a file"},
            {latte + "--score /dev/zero", "not a file"},
+           {latte + "--score " + (folder / "random").string(), "control characters"},
+           {latte + "--score " + (folder / "packed").string(), "looks like a zip archive"},
            {latte + "--score " + (folder / "short").string(), "at least two bytes"},
            {"--cell softmax --prompt The_quick_brown --bytes 9 --capacity 16", "room for 16"},
            {"--cell narrow --prompt x", "its vocabulary is 64"},

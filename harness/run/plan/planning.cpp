@@ -86,8 +86,9 @@ std::string prepared_data() {
   if (folder == nullptr) return "";
   std::set<std::string> files;
   std::error_code fault;
+  using Options = fs::directory_options;
   for (fs::recursive_directory_iterator
-           at(folder, fs::directory_options::skip_permission_denied, fault),
+           at(folder, Options::skip_permission_denied | Options::follow_directory_symlink, fault),
        end;
        !fault && at != end; at.increment(fault)) {
     if (at.depth() >= 1) at.disable_recursion_pending();

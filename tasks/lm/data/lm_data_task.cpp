@@ -36,16 +36,21 @@ std::vector<prepared::DataTask> all_data_tasks() {
     return names;
   };
   task.wants_from = [](const std::string&) { return "FILE"; };
-  task.open = [](const Options& settings, const std::filesystem::path& from,
+  const auto opening = [](bool raw) {
+    return [raw](const Options& settings, const std::filesystem::path& from,
                  const prepared::ProgressCall& progress) {
-    expect_from(*prepared::find_data_task("lm"), "", from);
-    TextRules rules;
-    rules.division = division_from(settings.text("split"));
-    rules.validation_share = settings.number("validation_share");
-    rules.test_share = settings.number("test_share");
-    rules.name = settings.text("text");
-    return read_text(from, rules, progress);
+      expect_from(*prepared::find_data_task("lm"), "", from);
+      TextRules rules;
+      rules.division = division_from(settings.text("split"));
+      rules.validation_share = settings.number("validation_share");
+      rules.test_share = settings.number("test_share");
+      rules.name = settings.text("text");
+      rules.raw = raw;
+      return read_text(from, rules, progress);
+    };
   };
+  task.open = opening(false);
+  task.open_raw = opening(true);
   return {std::move(task)};
 }
 

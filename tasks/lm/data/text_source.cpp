@@ -46,21 +46,28 @@ struct Survey {
   std::vector<Stretch> by_folder;  ///< of the division by folders
 };
 
-Survey survey_of(const fs::path& from, Division division, const ProgressCall& progress) {
+Content content_of(const TextRules& rules) { return rules.raw ? Content::raw : Content::unpacked; }
+
+Survey survey_of(const fs::path& from, const TextRules& rules, const ProgressCall& progress) {
   Survey survey;
   ContentHash hash;
   std::vector<char> piece(1 << 20);
-  Input input(from, progress, Links::inside);
+  Input input(from, progress, Links::inside, content_of(rules));
   while (input.next()) {
     std::uint64_t bytes = 0;
+    TextCheck text;
     for (std::size_t got = piece.size(); got == piece.size();) {
       got = input.read(piece.data(), piece.size());
       hash.add({piece.data(), got});
+      text.add({piece.data(), got});
       bytes += got;
+    }
+    if (!rules.raw && !text.fault().empty()) {
+      throw UsageError(input.at(text.fault() + ": give a text, or pass --raw to learn its bytes"));
     }
     ++survey.files;
     survey.bytes += bytes;
-    if (division != Division::folders || bytes == 0) continue;
+    if (rules.division != Division::folders || bytes == 0) continue;
     const std::optional<Split> split = split_of(input.name());
     if (!split) {
       throw UsageError(input.at(
@@ -124,8 +131,8 @@ std::vector<Stretch> by_folder(const fs::path& from, const Survey& survey) {
 class TextSource final : public RowSource {
  public:
   TextSource(const fs::path& from, const TextRules& rules, const ProgressCall& progress)
-      : from_(from) {
-    const Survey survey = survey_of(from, rules.division, progress);
+      : from_(from), content_(content_of(rules)) {
+    const Survey survey = survey_of(from, rules, progress);
     if (survey.bytes == 0) {
       throw UsageError(from.string() + (survey.files == 0 ? ": holds no files" : ": is empty") +
                        "; expected a text");
@@ -181,7 +188,7 @@ class TextSource final : public RowSource {
  private:
   void go_to(std::uint64_t byte) {
     if (!input_ || byte < at_) {
-      input_.emplace(from_, ProgressCall{}, Links::inside);
+      input_.emplace(from_, ProgressCall{}, Links::inside, content_);
       at_ = 0;
       inside_ = false;
     }
@@ -206,6 +213,7 @@ class TextSource final : public RowSource {
   }
 
   fs::path from_;
+  Content content_;
   Description description_;
   std::vector<Stretch> stretches_;  ///< in the order of the text
   std::uint64_t bytes_ = 0;

@@ -23,6 +23,7 @@ struct TextRules {
   double validation_share = 0.05;  ///< of the bytes, of the division by place
   double test_share = 0.05;
   std::string name;  ///< what suites call the text; empty = the name of the file or folder
+  bool raw = false;  ///< take archives that are not unpacked, and what looks like no text, too
 };
 
 /// Bytes of a row; the last one of a split may be shorter.
@@ -33,8 +34,8 @@ constexpr std::uint64_t bytes_per_row = 4096;
 /// read. `from` is read twice: now, to be measured, and while rows are made.
 ///
 /// Throws UsageError "FROM…": nothing to read, a device or a pipe, damaged compression, a link out
-/// of the folder, a text that is not enwik8 where that is said, files outside of the three folders,
-/// shares that leave a split without bytes.
+/// of the folder, what is no text, a text that is not enwik8 where that is said, files outside of
+/// the three folders, shares that leave a split without bytes.
 std::unique_ptr<prepared::RowSource> read_text(const std::filesystem::path& from,
                                                const TextRules& rules = {},
                                                const prepared::ProgressCall& progress = {});

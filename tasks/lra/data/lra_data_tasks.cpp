@@ -108,10 +108,14 @@ DataTask text_task() {
                    seed_setting("of which rows are held out")};
   task.decisive = [](const Options&) -> Names { return {"hold_out", "data_seed"}; };
   task.wants_from = [](const std::string&) { return "aclImdb_v1.tar.gz"; };
-  task.open = [](const Options& settings, const fs::path& from, const ProgressCall& progress) {
-    expect_source(*find_data_task("lra.text"), settings, from);
-    return read_texts(from, {count(settings, "hold_out"), seed_of(settings)}, progress);
+  const auto opening = [](bool raw) {
+    return [raw](const Options& settings, const fs::path& from, const ProgressCall& progress) {
+      expect_source(*find_data_task("lra.text"), settings, from);
+      return read_texts(from, {count(settings, "hold_out"), seed_of(settings), raw}, progress);
+    };
   };
+  task.open = opening(false);
+  task.open_raw = opening(true);
   return task;
 }
 

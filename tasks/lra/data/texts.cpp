@@ -38,7 +38,7 @@ std::optional<TextName> text_name(const std::string& name) {
 class TextSource final : public RowSource {
  public:
   TextSource(const fs::path& from, const TextRules& rules, const ProgressCall& progress)
-      : from_(from) {
+      : from_(from), content_(rules.raw ? Content::raw : Content::unpacked) {
     description_.task = "lra.text";
     description_.vocabulary = 257;
     description_.first_token = 1;
@@ -52,7 +52,7 @@ class TextSource final : public RowSource {
 
   void make(std::uint64_t number, Row& row) override {
     if (!input_ || number < next_) {
-      input_.emplace(from_);
+      input_.emplace(from_, ProgressCall{}, Links::followed, content_);
       next_ = 0;
     }
     for (;;) {
@@ -89,7 +89,7 @@ class TextSource final : public RowSource {
     std::array<std::set<std::string>, 3> classes;
     std::vector<std::pair<std::string, std::string>> hashes;
     std::vector<std::string> others;
-    input_.emplace(from_, progress);
+    input_.emplace(from_, progress, Links::followed, content_);
     while (input_->next()) {
       const std::optional<TextName> name = text_name(input_->name());
       if (!name) {
@@ -98,6 +98,11 @@ class TextSource final : public RowSource {
       }
       const std::string text = input_->read_all();
       if (text.empty()) throw UsageError(empty());
+      TextCheck check;
+      check.add(text);
+      if (!rules.raw && !check.fault().empty()) {
+        throw UsageError(input_->at(check.fault() + ": remove it, or pass --raw to take bytes"));
+      }
       bytes_ += text.size();
       const auto entry =
           found.emplace(std::tuple(name->split, name->class_name, name->file), input_->name());
@@ -164,6 +169,7 @@ class TextSource final : public RowSource {
   }
 
   fs::path from_;
+  Content content_;
   Description description_;
   std::unordered_map<std::string, RowPlace> rows_;  ///< by the name in the source
   std::uint64_t bytes_ = 0;

@@ -17,6 +17,7 @@ struct TextRules {
   /// test rows, as the published protocols do. Not used where a folder "validation" is there.
   std::uint32_t hold_out = 2500;
   std::uint64_t seed = 0;  ///< of which are held out
+  bool raw = false;        ///< take what looks like no text, too
 };
 
 /// {train,test,validation}/CLASS/NAME.txt at any depth of `from`; classes are numbered by name (neg

@@ -5,6 +5,7 @@
 using namespace attnbench;
 using namespace attnbench::tasks::prepared;
 using namespace attnbench::test;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -71,6 +72,82 @@ TEST_CASE("members that leave the archive, and links, are refused", "[lra][input
   CHECK(says(refused({"/etc/passwd", "1", ""}), {"/etc/passwd", "leads out"}));
   CHECK(says(refused({"link.txt", "", "/etc/passwd"}), {"link.txt", "is a link"}));
   CHECK(refused({"a..b/fine..txt", "1", ""}).empty());
+}
+
+TEST_CASE("links in a folder are followed, and one that goes round is refused", "[lra][input]") {
+  const TemporaryFolder folder;
+  write_files(folder / "elsewhere", {{"neg/1.txt", "n"}, {"test/pos/2.txt", "t"}});
+  write_files(folder / "data", {{"train/pos/1.txt", "p"}});
+  write_file(folder / "3.txt", "f");
+  fs::create_directory_symlink(folder / "elsewhere/neg", folder / "data/train/neg");
+  fs::create_directory_symlink("../elsewhere/test", folder / "data/test");
+  fs::create_symlink("../../../3.txt", folder / "data/train/pos/3.txt");
+  CHECK(contents(folder / "data") == std::map<std::string, std::string>{{"train/pos/1.txt", "p"},
+                                                                        {"train/pos/3.txt", "f"},
+                                                                        {"train/neg/1.txt", "n"},
+                                                                        {"test/pos/2.txt", "t"}});
+  const auto refused = [&](const fs::path& target) {
+    const fs::path link = folder / "data/train/odd";
+    fs::create_symlink(target, link);
+    const std::string said = refusal([&] { contents(folder / "data"); });
+    fs::remove(link);
+    return said;
+  };
+  CHECK(says(refused(folder / "data"), {"train/odd", "a folder that it stands in"}));
+  CHECK(says(refused("."), {"train/odd", "a folder that it stands in"}));
+  CHECK(says(refused("odd"), {"train/odd", "not there"}));
+  CHECK(says(refused("nowhere"), {"train/odd", "not there"}));
+  CHECK(says(refused("/dev/null"), {"train/odd", "neither a file nor a folder"}));
+}
+
+TEST_CASE("what is packed and cannot be unpacked is not read in the place of a text",
+          "[lra][input]") {
+  using namespace std::string_literals;
+  const TemporaryFolder folder;
+  const std::string text(2000, 'x');
+  write_tar(folder / "whole.tar", {{"text.txt", text, ""}});
+  std::string damaged = read_file(folder / "whole.tar");
+  damaged[150] ^= 1;  // of the checksum of its header
+  const std::map<std::string, std::string> packed{{"twice.gz", gzipped(gzipped(text))},
+                                                  {"tar", damaged},
+                                                  {"whole.tar", text},
+                                                  {"notes.ZIP", text},
+                                                  {"zip", "PK\3\4" + text},
+                                                  {"seven", "7z\xbc\xaf\x27\x1c" + text},
+                                                  {"rar", "Rar!\x1a\x07" + text},
+                                                  {"xz", "\xfd"s + "7zXZ\0"s + text},
+                                                  {"text.gz", text}};
+  for (const auto& [name, bytes] : packed) {
+    INFO(name);
+    const TemporaryFolder inner;
+    write_file(inner / name, bytes);
+    CHECK(says(refusal([&] { contents(inner / name); }), {name.substr(0, name.find('.'))}));
+    CHECK(says(refusal([&] { contents(inner.path()); }), {name.substr(0, name.find('.'))}));
+    if (name == "text.gz") continue;  // what its name promises is told by unpacking it
+    Input raw(inner.path(), {}, Links::followed, Content::raw);
+    REQUIRE(raw.next());
+    CHECK(raw.read_all() == (name == "twice.gz" ? gzipped(text) : bytes));
+  }
+  // The filters of archives unpack lone files, too: what their names say has been seen to.
+  write_file(folder / "zeros", std::string(2000, '\0'));
+  CHECK(contents(folder / "zeros").at("zeros").size() == 2000);
+}
+
+TEST_CASE("what is no text is told by its bytes", "[lra][input]") {
+  const auto fault = [](const std::string& text) {
+    TextCheck check;
+    check.add(text);
+    return check.fault();
+  };
+  CHECK(fault("").empty());
+  CHECK(fault("plain\r\n\ttext\f\x1b[0m").empty());
+  CHECK(fault("na\xc3\xafve, na\xefve: UTF-8 and Latin-1").empty());
+  CHECK(says(fault(std::string(2000, '\0')), {"100 %", "control characters"}));
+  std::string noise;
+  for (unsigned i = 0, x = 1; i < 4000; ++i, x = x * 1664525 + 1013904223) {
+    noise.push_back(static_cast<char>(x >> 24));
+  }
+  CHECK(says(fault(noise), {"control characters"}));
 }
 
 TEST_CASE("lines end with LF or CRLF, the last one with nothing if need be", "[lra][input]") {

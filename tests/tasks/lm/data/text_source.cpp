@@ -24,7 +24,8 @@ std::string some_text(std::size_t bytes) {
   std::uint32_t state = 7;
   while (text.size() < bytes) {
     state = state * 1664525u + 1013904223u;
-    text += static_cast<char>(state >> 24);
+    const auto byte = static_cast<unsigned char>(state >> 24);
+    text += byte < ' ' || byte == 127 ? '\n' : static_cast<char>(byte);
   }
   return text;
 }
@@ -168,6 +169,19 @@ TEST_CASE("what is no text is refused with the remedy", "[lm]") {
   rules.test_share = 0.0001;
   CHECK(says(refused(folder / "short", rules), {"test_share 0;"}));
   CHECK(says(refusal([] { division_from("half"); }), {"place, enwik8, folders", "half"}));
+}
+
+TEST_CASE("bytes that are no text are learned from where that is said alone", "[lm]") {
+  const TemporaryFolder folder;
+  write_file(folder / "zeros", std::string(2'000, '\0'));
+  write_file(folder / "texts/a", some_text(1'000));
+  write_file(folder / "texts/b.7z", "7z\xbc\xaf\x27\x1c" + some_text(1'000));
+  TextRules raw;
+  raw.raw = true;
+  CHECK(says(refused(folder / "zeros"), {"100 % of its bytes", "--raw"}));
+  CHECK(says(refused(folder / "texts"), {"b.7z", "a 7-Zip archive", "--raw"}));
+  CHECK(refused(folder / "zeros", raw).empty());
+  CHECK(refused(folder / "texts", raw).empty());
 }
 
 TEST_CASE("links that lead out of a folder are refused, others are passed over", "[lm]") {
