@@ -75,8 +75,8 @@ struct TaskSpec {
 
 struct PluginSpec {
   std::string path;
-  /// ok, refused or crashed; of one in Python also unavailable or failed: then its mechanism is
-  /// there, and its cells say why they have no result.
+  /// ok, refused, crashed or clash (a name is taken); of one in Python also unavailable or failed:
+  /// then its mechanism is there, and its cells say why they have no result.
   std::string status;
   std::string reason;  ///< empty where it is ok
 };

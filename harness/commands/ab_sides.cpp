@@ -177,7 +177,7 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
                          "`attnbench ab --base old/build --new build " +
                          name + "`");
     }
-    name = suite::resolve_script(name, "", arguments.plugins);
+    name = mechanism_named(name, arguments.plugins);
   }
   if (names[0] == names[1]) {
     throw UsageFailure(
@@ -222,8 +222,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
                           const SideArguments& asked) {
   SideArguments sides = asked;
   for (std::string* const side : {&sides.base, &sides.changed}) {
-    suite::refuse_torchscript(*side);
-    if (run::is_python(*side)) *side = suite::resolve_script(*side, "", arguments.plugins);
+    if (!side->empty()) *side = mechanism_named(*side, arguments.plugins);
   }
   const suite::Document document = load_suite(name, arguments);
   std::vector<OneSide> two = sides_of(arguments, document, sides);

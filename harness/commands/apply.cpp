@@ -165,8 +165,9 @@ void print(const protocol::ApplyAnswer& answer, const std::string& mechanism,
 }
 
 int apply_command(ApplyArguments& arguments) {
-  arguments.call.mechanism = suite::resolve_script(arguments.call.mechanism, "", arguments.plugins);
-  protocol::Apply request = apply::request_of(catalogue_with(arguments.plugins), arguments.call);
+  arguments.call.mechanism = mechanism_named(arguments.call.mechanism, arguments.plugins);
+  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+  protocol::Apply request = apply::request_of(catalogue, arguments.call);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *
@@ -181,7 +182,8 @@ int apply_command(ApplyArguments& arguments) {
   request.log = log;
   const protocol::ApplyAnswer answer = ask(arguments, request, interrupts);
   if (!answer.ran()) fail(answer, arguments.call.mechanism);
-  const Json document = document_of(answer, request);
+  Json document = document_of(answer, request);
+  document["origin"] = catalogue.find(request.mechanism)->mechanism->origin;
   std::filesystem::remove(log);
   result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
   out.publish();

@@ -264,7 +264,7 @@ int check(CheckArguments& arguments) {
   require_device(arguments.choices.device);
   arguments.reports.validate();
   for (std::string& name : arguments.choices.mechanisms) {
-    name = suite::resolve_script(name, "", arguments.plugins);
+    name = mechanism_named(name, arguments.plugins);
   }
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);

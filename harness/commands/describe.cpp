@@ -157,7 +157,7 @@ void print_preset(const std::string& name, const suite::Preset& preset) {
 }
 
 int describe(DescribeArguments& arguments) {
-  arguments.name = suite::resolve_script(arguments.name, "", arguments.plugins);
+  arguments.name = mechanism_named(arguments.name, arguments.plugins);
   const std::string& name = arguments.name;
   const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto show = [&](const Json& json, const auto& print) {

@@ -137,7 +137,7 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
 
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
   suite::Document document = suite::load(find_suite(name));
-  suite::resolve_scripts(document, arguments.plugins);
+  suite::resolve_scripts(document, arguments.plugins, is_builtin);
   return document;
 }
 
@@ -153,11 +153,11 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
     if (names_suite(name)) {
       documents.push_back(load_suite(name, arguments));
     } else {
-      mechanisms.push_back(suite::resolve_script(name, "", arguments.plugins));
+      mechanisms.push_back(mechanism_named(name, arguments.plugins));
     }
   }
   for (std::string& name : arguments.choices.with) {
-    name = suite::resolve_script(name, "", arguments.plugins);
+    name = mechanism_named(name, arguments.plugins);
   }
   if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
   return documents;

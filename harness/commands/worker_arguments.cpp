@@ -85,11 +85,7 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
   if (path != nullptr) append(plugins, plugins_on_path(path));
   const auto take = [&plugins](const std::vector<std::string>& given) {
     for (const std::string& one : given) {
-      if (run::is_python(one)) {
-        suite::resolve_script(one, "", plugins);
-        continue;
-      }
-      suite::refuse_torchscript(one);
+      if (mechanism_named(one, plugins) != one) continue;  // it is in Python, and there now
       expect_file(one);
       append(plugins, {one});
     }
@@ -101,13 +97,28 @@ void add_plugin_argument(Command& command, std::vector<std::string>& plugins) {
       .repeatable();
 }
 
+std::string mechanism_named(const std::string& word, std::vector<std::string>& plugins) {
+  return suite::resolve_script(word, "", plugins, is_builtin);
+}
+
+bool is_builtin(const std::string& name) {
+  static const suite::Catalogue builtin = run::load_catalogue({});
+  return builtin.find(name).has_value();
+}
+
 suite::Catalogue catalogue_with(const run::Build& build) {
   suite::Catalogue catalogue = run::load_catalogue(build);
   for (const suite::PluginSpec& plugin : catalogue.plugins) {
     const bool told_by_cells = plugin.status == "unavailable" || plugin.status == "failed";
     if (plugin.status == "ok" || told_by_cells) continue;
-    std::cerr << "attnbench: plugin " << result::shorten(plugin.path, 300) << " " << plugin.status
-              << ": " << result::bounded_message(without_path(plugin.reason, plugin.path)) << "\n";
+    const std::string text = "plugin " + result::shorten(plugin.path, 300) + " " + plugin.status +
+                             ": " +
+                             result::bounded_message(without_path(plugin.reason, plugin.path));
+    if (run::is_python(plugin.path) || plugin.status == "clash") {
+      throw UsageFailure(text + "; another mechanism would be measured in its place: WORD=" +
+                         run::PluginName(plugin.path).path + " gives it another name");
+    }
+    std::cerr << "attnbench: " << text << "\n";
   }
   return catalogue;
 }

@@ -15,7 +15,16 @@ namespace attnbench::commands {
 /// --plugin, without duplicates.
 void add_plugin_argument(Command& command, std::vector<std::string>& plugins);
 
-/// The catalogue with those plugins. Reports on standard error which are left out, and why.
+/// suite::resolve_script in the working folder: the mechanism's name for a word of the command
+/// line.
+std::string mechanism_named(const std::string& word, std::vector<std::string>& plugins);
+
+/// suite::IsBuiltin by the worker's catalogue.
+bool is_builtin(const std::string& name);
+
+/// The catalogue with those plugins. Reports on standard error which are left out, and why. Throws
+/// UsageFailure where a mechanism in Python cannot be registered or a plugin's name is taken:
+/// another mechanism would be measured in its place.
 suite::Catalogue catalogue_with(const run::Build& build);
 
 /// Plugins of a list of files and folders, separated by colons; of a folder all *.so, sorted by

@@ -12,6 +12,7 @@
 #include "core/sizes.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/run/folder/python_word.hpp"
 #include "harness/suite/values.hpp"
 
 namespace attnbench::suite {
@@ -224,9 +225,13 @@ std::optional<run::Cell> make_cell(const TaskEntry& task, const MechanismEntry& 
   return cell;
 }
 
-Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry) {
+Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
+              const std::filesystem::path& folder) {
+  // In Python several mechanisms may have one name in turn, and one several.
+  const std::string& origin = entry.mechanism->origin;
+  const std::string name = run::is_python(origin) ? run::portable(origin, folder) : cell.mechanism;
   return {{"task", cell.task},
-          {"mechanism", cell.mechanism},
+          {"mechanism", name},
           {"implementation", cell.implementation},
           {"device", cell.device},
           {"settings", differing(cell.settings, task.spec->settings)},

@@ -1,6 +1,7 @@
 // Cells: one point of a suite's axes each, with sizes, id, description and estimated time.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,8 +22,10 @@ std::optional<run::Cell> make_cell(const TaskEntry& task, const MechanismEntry& 
                                    Problems& problems);
 
 /// What a cell's id is made from: task, mechanism, implementation, device, and the settings and
-/// options that differ from their defaults. A new option with a default changes no id.
-Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry);
+/// options that differ from their defaults. A new option with a default changes no id. A mechanism
+/// in Python is its word, run::portable below the suite's `folder`, whatever it is called here.
+Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
+              const std::filesystem::path& folder);
 
 /// 12 hexadecimal digits of the identity's hash.
 std::string cell_id(const Json& identity);

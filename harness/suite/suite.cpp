@@ -111,11 +111,33 @@ class Expansion {
     return choices_.device;
   }
 
+  /// What a suite sets by that name is something else, so that the option could never be set.
+  void refuse_hidden(const TaskEntry& task, const MechanismEntry& entry) {
+    const std::string& origin = entry.mechanism->origin;
+    if (origin.empty() || origin == "built in") return;
+    static const std::set<std::string> words{"use",    "as",  "zip", "implementation",
+                                             "device", "task"};
+    for (const Option& option : entry.mechanism->options) {
+      const auto& settings = task.spec->settings;
+      const bool is_setting = std::any_of(settings.begin(), settings.end(), [&](const Option& one) {
+        return one.name == option.name;
+      });
+      const bool is_word = words.contains(option.name) || default_measure().contains(option.name);
+      if (!is_setting && !is_word) continue;
+      problems_.add(suite_.place(entry.pointer),
+                    "its option " + option.name + " has the name of " +
+                        (is_setting ? "a setting of the task " + task.spec->name
+                                    : "something else in suites") +
+                        ", which hides it: give the option another name in " + origin);
+    }
+  }
+
   void combine_all() {
     std::size_t cells = 0;
     for (const TaskEntry& task : tasks_) {
       for (const MechanismEntry& entry : entries_) {
         if (!applies_to(task, entry)) continue;
+        refuse_hidden(task, entry);
         combinations_.push_back({&task, &entry, axes_of(suite_, task, entry, flags_, problems_)});
         const std::size_t count = combinations_.back().axes.count();
         cells = count > most_cells ? most_cells + 1 : std::min(cells + count, most_cells + 1);
@@ -142,7 +164,8 @@ class Expansion {
   /// False where the suite has the cell already. A cell under two labels counts twice: the id of
   /// the second includes its label.
   bool give_id(run::Cell& cell, const Combination& combination) {
-    Json identity = suite::identity(cell, *combination.task, *combination.entry);
+    Json identity = suite::identity(cell, *combination.task, *combination.entry,
+                                    std::filesystem::path(document_.name).parent_path());
     const std::pair labels(cell.task_label, cell.label);
     cell.id = cell_id(identity);
     const auto [known, fresh] = labels_.emplace(cell.id, labels);

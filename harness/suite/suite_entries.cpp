@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/failure.hpp"
+#include "core/protocol.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/run/folder/python_word.hpp"
@@ -130,15 +131,59 @@ std::string resolved_python(const std::string& word, const fs::path& folder) {
   return word;
 }
 
+constexpr const char* name_form =
+    "a name is lower-case letters, digits and _, begins with a letter and is not auto";
+
+bool fits_as_name(const std::string& name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name != "auto" && name[0] >= 'a' && name[0] <= 'z' &&
+         std::all_of(name.begin(), name.end(), fits);
+}
+
+/// The word in Python of `plugins` whose mechanism is called `name`; empty where there is none.
+std::string holder_of(const std::string& name, const std::vector<std::string>& plugins) {
+  for (const std::string& text : plugins) {
+    if (run::is_python(text) && run::mechanism_of(text) == name) return run::PluginName(text).path;
+  }
+  return {};
+}
+
+/// A name for `word` that is neither built in nor another word's.
+std::string free_name(const std::string& word, const std::vector<std::string>& plugins,
+                      const IsBuiltin& is_builtin) {
+  const auto is_free = [&](const std::string& one) {
+    return !is_builtin(one) && holder_of(one, plugins).empty();
+  };
+  std::string name = run::mechanism_of(word);
+  if (is_builtin(name)) name += "_py";
+  const std::vector<std::string> longer = run::longer_names_of(word);
+  for (std::size_t i = 0; !is_free(name) && i < longer.size(); ++i) {
+    const std::string holder = holder_of(name, plugins);
+    // Two objects of one file differ by no folder.
+    if (!holder.empty() && run::home_of(holder) == run::home_of(word)) break;
+    name = longer[i];
+  }
+  if (is_free(name)) return name;
+  int number = 2;
+  while (!is_free(name + "_" + std::to_string(number))) ++number;
+  return name + "_" + std::to_string(number);
+}
+
 class ScriptResolver {
  public:
-  ScriptResolver(const Document& document, std::vector<std::string>& plugins)
-      : document_(document), folder_(fs::path(document.name).parent_path()), plugins_(plugins) {}
+  ScriptResolver(const Document& document, std::vector<std::string>& plugins,
+                 const IsBuiltin& is_builtin)
+      : document_(document),
+        folder_(fs::path(document.name).parent_path()),
+        plugins_(plugins),
+        is_builtin_(is_builtin) {}
 
   /// `pointer` is the word's place in the suite.
   std::string resolve(const std::string& word, const std::string& pointer) const {
     try {
-      return resolve_script(word, folder_, plugins_);
+      return resolve_script(word, folder_, plugins_, is_builtin_);
     } catch (const UsageFailure& failure) {
       throw UsageFailure(result::quotable(document_.place(pointer), 300) + failure.what());
     }
@@ -162,15 +207,33 @@ class ScriptResolver {
       const bool named = entry.contains("use") && entry["use"].is_string();
       const std::string use = named ? entry["use"].get<std::string>() : member.key();
       const std::string at = child_pointer(pointer + "/mechanisms", member.key());
-      const std::string name = resolve(use, named ? at + "/use" : at);
+      const std::string word = with_name(entry, use, at + "/as");
+      const std::string name = resolve(word, named ? at + "/use" : at);
       if (name != use) entry["use"] = name;
     }
   }
 
  private:
+  /// The word with the name that the entry's member "as" gives, which is taken out.
+  std::string with_name(Ordered& entry, const std::string& use, const std::string& pointer) const {
+    if (!entry.contains("as")) return use;
+    const Ordered as = entry["as"];
+    entry.erase("as");
+    const std::string name = as.is_string() ? as.get<std::string>() : as.dump();
+    if (fits_as_name(name) && run::is_python(use) && run::PluginName(use).as.empty()) {
+      return name + "=" + use;
+    }
+    throw UsageFailure(result::quotable(document_.place(pointer), 300) +
+                       "\"as\": " + result::quotable(as.dump()) + ": " +
+                       (run::is_python(use) ? name_form
+                                            : "names a mechanism in Python; expected \"use\": "
+                                              "\"python:FILE.py:NAME\" beside it"));
+  }
+
   const Document& document_;
   fs::path folder_;
   std::vector<std::string>& plugins_;
+  const IsBuiltin& is_builtin_;
 };
 
 }  // namespace
@@ -247,20 +310,36 @@ void refuse_torchscript(const std::string& word) {
 }
 
 std::string resolve_script(const std::string& word, const fs::path& folder,
-                           std::vector<std::string>& plugins) {
-  if (run::is_python(word)) {
-    const std::string plugin = resolved_python(word, folder);
-    if (std::find(plugins.begin(), plugins.end(), plugin) == plugins.end()) {
-      plugins.push_back(plugin);
-    }
-    return run::mechanism_of(plugin);
+                           std::vector<std::string>& plugins, const IsBuiltin& is_builtin) {
+  if (!run::is_python(word)) {
+    refuse_torchscript(word);
+    if (word.find("=python:") == std::string::npos) return word;
+    throw UsageFailure(result::quotable(word) + ": " + name_form);
   }
-  refuse_torchscript(word);
-  return word;
+  const run::PluginName asked(word);
+  const std::string script = resolved_python(asked.path, folder);
+  for (const std::string& text : plugins) {
+    if (run::PluginName(text).path != script) continue;
+    if (asked.as.empty() || run::mechanism_of(text) == asked.as) return run::mechanism_of(text);
+  }
+  std::string name = asked.as;
+  if (name.empty()) {
+    name = free_name(script, plugins, is_builtin);
+  } else if (!fits_as_name(name)) {
+    throw UsageFailure(result::quotable(word) + ": " + name_form);
+  } else if (const std::string holder = holder_of(name, plugins);
+             !holder.empty() || is_builtin(name)) {
+    throw UsageFailure(result::quotable(word) + ": the name " + name + " is taken by " +
+                       (holder.empty() ? "what is built in" : result::quotable(holder)) +
+                       "; choose another");
+  }
+  plugins.push_back(name + "=" + script);
+  return name;
 }
 
-void resolve_scripts(Document& document, std::vector<std::string>& plugins) {
-  const ScriptResolver resolver(document, plugins);
+void resolve_scripts(Document& document, std::vector<std::string>& plugins,
+                     const IsBuiltin& is_builtin) {
+  const ScriptResolver resolver(document, plugins, is_builtin);
   resolver.resolve_in(document.value, "");
   if (!document.value.is_object() || !document.value.contains("profiles")) return;
   for (auto& [name, profile] : document.value["profiles"].items()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -45,17 +46,24 @@ bool applies_to(const TaskEntry& task, const MechanismEntry& entry);
 /// took their place.
 void refuse_torchscript(const std::string& word);
 
-/// For a mechanism written in Python: appends what the worker loads to `plugins` and returns the
-/// mechanism's name. Returns any other `word` as it is. Throws UsageFailure where there is no such
-/// file or the word is incomplete, and what refuse_torchscript throws.
-///   python:FILE.py:NAME            the word with the absolute path of FILE.py, which is looked for
-///                                  in `folder`, then in the working folder
-///   python:PACKAGE.MODULE:NAME     the word itself; for both see run::mechanism_of
-std::string resolve_script(const std::string& word, const std::filesystem::path& folder,
-                           std::vector<std::string>& plugins);
+/// Whether a name is a mechanism's that is there in any case, or an alias of one.
+using IsBuiltin = std::function<bool(const std::string& name)>;
 
-/// The same for all mechanisms of a suite and its profiles, relative to the suite's folder. Labels
-/// stay as they are.
-void resolve_scripts(Document& document, std::vector<std::string>& plugins);
+/// For a mechanism written in Python: appends what the worker loads to `plugins`, NAME=WORD, and
+/// returns NAME. Returns any other `word` as it is.
+///   python:FILE.py:NAME            WORD has the absolute path of FILE.py, which is looked for in
+///                                  `folder`, then in the working folder
+///   python:PACKAGE.MODULE:NAME     WORD is the word itself
+///   mine=python:…                  NAME is mine
+/// NAME is else run::mechanism_of, or a longer one where that is another's in `plugins` or built
+/// in: a word never names what another word does. Throws UsageFailure where there is no such file,
+/// the word is incomplete or the name that it gives is taken, and what refuse_torchscript throws.
+std::string resolve_script(const std::string& word, const std::filesystem::path& folder,
+                           std::vector<std::string>& plugins, const IsBuiltin& is_builtin);
+
+/// The same for all mechanisms of a suite and its profiles, relative to the suite's folder, where
+/// `"as": "mine"` gives the name, too. Labels stay as they are.
+void resolve_scripts(Document& document, std::vector<std::string>& plugins,
+                     const IsBuiltin& is_builtin);
 
 }  // namespace attnbench::suite

@@ -5,6 +5,7 @@
 
 #include "attention/python/python.hpp"
 #include "core/protocol.hpp"
+#include "harness/run/folder/python_word.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/child.hpp"
 #include "tasks/plugin.hpp"
@@ -76,13 +77,21 @@ Outcome try_plugin(const run::PluginName& plugin, const Loaded& loaded, double l
       [](const Json&) {});
 }
 
+/// What Registry and TaskTable say of a name that is there already.
+bool is_clash(const std::string& reason) {
+  const std::size_t name = reason.find("the name ");
+  return name != std::string::npos && reason.find(" is taken", name) != std::string::npos;
+}
+
 suite::PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
   const run::PluginName plugin(path);
   const Outcome trial = try_plugin(plugin, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
     return {path, "crashed", "while it was loaded: " + trial.reason};
   }
-  if (trial.status != result::Status::ok) return {path, "refused", trial.reason};
+  if (trial.status != result::Status::ok) {
+    return {path, is_clash(trial.reason) ? "clash" : "refused", trial.reason};
+  }
   try {
     add_plugin(plugin, loaded);
   } catch (...) {
@@ -139,17 +148,28 @@ std::string Loaded::origin(const std::string& what) const {
   return found == origins.end() ? "built in" : found->second;
 }
 
-Loaded load_all(const std::vector<std::string>& paths, double limit_seconds) {
+std::string Loaded::python_home(const std::string& mechanism) const {
+  const auto found = python.find(mechanism);
+  return found == python.end() ? "" : run::home_of(found->second.word);
+}
+
+Loaded load_all(const std::vector<std::string>& paths, double limit_seconds,
+                const std::function<void(const std::string& path)>& on_step) {
   Loaded loaded;
-  std::vector<PythonPlugin> in_python = python_plugins(paths, limit_seconds);
+  const auto announce = [&](const std::string& path) {
+    if (on_step) on_step(path);
+  };
+  std::vector<PythonPlugin> in_python = python_plugins(paths, limit_seconds, announce);
   auto next = in_python.begin();
   for (const std::string& path : paths) {
     const std::set<std::string> before = names_of(loaded);
-    const bool is_next = next != in_python.end() && next->word == path;
-    loaded.plugins.push_back(is_next ? load_python(std::move(*next++), loaded)
-                                     : load(path, loaded, limit_seconds));
+    announce(path);
+    const bool is_script = run::is_python(path);
+    loaded.plugins.push_back(is_script ? load_python(std::move(*next++), loaded)
+                                       : load(path, loaded, limit_seconds));
     for (const std::string& name : names_of(loaded)) {
-      if (before.count(name) == 0) loaded.origins[name] = path;
+      if (before.count(name) != 0) continue;
+      loaded.origins[name] = is_script ? run::PluginName(path).path : path;
     }
   }
   return loaded;

@@ -1,6 +1,7 @@
 // Plugins: each is loaded in a child first, so that one that crashes costs only itself.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,6 +27,10 @@ struct Loaded {
   /// By mechanism. One that cannot be used is registered, too, and makes nothing.
   std::map<std::string, PythonPlugin> python;
 
+  /// What Python loads for a mechanism; empty for one that is not in Python. No process has two of
+  /// them: modules that they import may have one name.
+  std::string python_home(const std::string& mechanism) const;
+
   /// The plugin's path, or "built in".
   std::string origin(const std::string& what) const;
 };
@@ -33,8 +38,10 @@ struct Loaded {
 /// The built-in mechanisms and tasks, and those of `paths`: shared objects, each as run::PluginName
 /// reads it, and words that name a mechanism in Python; under another name come mechanisms and
 /// implementations alone. A plugin that crashes, throws, clashes or does not come back within
-/// `limit_seconds` is left out and said to be so.
-Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 30);
+/// `limit_seconds` is left out and said to be so. `on_step` is told which of them is next: one may
+/// misbehave only where it stays.
+Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 25,
+                const std::function<void(const std::string& path)>& on_step = {});
 
 /// An addition to the reason why a cell or a check failed that needs something of a plugin, such as
 /// "; mine comes from the plugin build/libmine.so". Empty where all of it is built in, or has no

@@ -1,5 +1,6 @@
 #include "harness/worker/python_plugins.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "attention/python/bridge.hpp"
 #include "core/hash.hpp"
 #include "core/json_object.hpp"
+#include "core/protocol.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/folder/python_word.hpp"
 #include "harness/worker/catalogue.hpp"
@@ -94,23 +96,31 @@ Json asked(const std::string& word) {
   }
 }
 
-void ask(const std::vector<PythonPlugin*>& plugins, double limit_seconds) {
+/// Each file, and each module that is imported, in an interpreter of its own: what one imports or
+/// changes is not there for the next.
+void ask(const std::vector<PythonPlugin*>& plugins, double limit_seconds,
+         const std::function<void(const std::string&)>& on_step) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   for (std::size_t next = 0; next < plugins.size();) {
-    const Outcome end = run_child(
+    const std::size_t begin = next;
+    std::size_t end = begin;
+    const std::string home = run::home_of(plugins[begin]->word);
+    while (end < plugins.size() && run::home_of(plugins[end]->word) == home) ++end;
+    on_step(plugins[begin]->word);
+    const Outcome outcome = run_child(
         setup,
         [&](run::Channel& channel) {
-          for (std::size_t i = next; i < plugins.size(); ++i) channel.send(asked(plugins[i]->word));
+          for (std::size_t i = begin; i < end; ++i) channel.send(asked(plugins[i]->word));
         },
         [&](const Json& message) {
-          if (next < plugins.size()) take(*plugins[next++], message);
+          if (next < end) take(*plugins[next++], message);
         });
-    if (end.status == result::Status::ok) break;
-    if (next >= plugins.size()) break;
+    if (next >= end) continue;
     PythonPlugin& guilty = *plugins[next++];
-    guilty.outcome = end;
-    guilty.outcome.reason = "while " + guilty.word + " was imported: " + end.reason;
+    guilty.outcome = outcome;
+    if (outcome.status == result::Status::ok) guilty.outcome.status = result::Status::crashed;
+    guilty.outcome.reason = "while " + guilty.word + " was imported: " + outcome.reason;
   }
 }
 
@@ -125,10 +135,13 @@ double shortest_median(const std::map<std::string, result::TimingRound>& timing)
 }  // namespace
 
 std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
-                                         double limit_seconds) {
+                                         double limit_seconds,
+                                         const std::function<void(const std::string&)>& on_step) {
   std::vector<PythonPlugin> plugins;
   for (const std::string& word : words) {
-    if (run::is_python(word)) plugins.push_back({word, run::mechanism_of(word), {}, {}});
+    if (run::is_python(word)) {
+      plugins.push_back({run::PluginName(word).path, run::mechanism_of(word), {}, {}});
+    }
   }
   std::vector<PythonPlugin*> unknown;
   for (PythonPlugin& plugin : plugins) {
@@ -138,7 +151,10 @@ std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
       unknown.push_back(&plugin);
     }
   }
-  ask(unknown, limit_seconds);
+  std::stable_sort(unknown.begin(), unknown.end(), [](const auto* one, const auto* other) {
+    return run::home_of(one->word) < run::home_of(other->word);
+  });
+  ask(unknown, limit_seconds, on_step);
   return plugins;
 }
 

@@ -3,6 +3,7 @@
 // Python.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,11 +24,12 @@ struct PythonPlugin {
 };
 
 /// Those of `words` that are in Python, in order. Words whose declarations are not remembered, or
-/// whose files have changed, are asked in one child; where that one crashes, or does not come back
-/// within `limit_seconds`, the word that it was at is to blame, and another child asks for the
-/// rest.
+/// whose files have changed, are asked in a child for each file; where that one crashes, or does
+/// not come back within `limit_seconds`, the word that it was at is to blame, and another child
+/// asks for the rest. `on_step` is told the word that each child begins with.
 std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
-                                         double limit_seconds);
+                                         double limit_seconds,
+                                         const std::function<void(const std::string&)>& on_step);
 
 /// Of a cell in this process: versions, the hash of its file, what a call costs beside it, and
 /// notes (docs/python.md). Null where Python was not started.

@@ -44,8 +44,7 @@ std::string foreign(const Bench& bench) {
 
 TEST_CASE("a plugin in trouble is reported, and the rest runs", "[plugins]") {
   const std::vector<Trouble> troubles{{"segfault", "crashed", "signal 11 (SIGSEGV)"},
-                                      {"throw", "refused", "I was told to throw"},
-                                      {"clash", "refused", "the name softmax is taken"}};
+                                      {"throw", "refused", "I was told to throw"}};
   for (const Trouble& trouble : troubles) {
     const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
     const Finished run = run_softmax(bench, trouble.on_load);
@@ -56,6 +55,17 @@ TEST_CASE("a plugin in trouble is reported, and the rest runs", "[plugins]") {
     CHECK_THAT(run.err, Contains(misbehave_plugin()));
     CHECK(bench.status("a") == "ok");
   }
+}
+
+TEST_CASE("a plugin whose mechanism has a name that is taken ends the run before it measures",
+          "[plugins]") {
+  const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
+  const Finished run = run_softmax(bench, "clash");
+  INFO(run.err);
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, Contains("the name softmax is taken") &&
+                          Contains("WORD=" + misbehave_plugin() + " gives it another name"));
+  CHECK_FALSE(std::filesystem::exists(bench.folder()));
 }
 
 TEST_CASE("every command that takes a plugin says why it is left out", "[plugins]") {

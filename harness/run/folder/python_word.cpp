@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/hash.hpp"
+#include "core/protocol.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 
 namespace attnbench::run {
@@ -21,7 +22,7 @@ struct Parts {
 };
 
 Parts parts_of(const std::string& word) {
-  const std::string rest = word.substr(prefix.size());
+  const std::string rest = PluginName(word).path.substr(prefix.size());
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string::npos) return {rest, ""};
   return {rest.substr(0, colon), rest.substr(colon + 1)};
@@ -51,6 +52,19 @@ std::string lower(const std::string& text) {
   return begin == std::string::npos ? std::string() : out.substr(begin);
 }
 
+/// Always a valid name of a mechanism.
+std::string joined(const std::string& home, const std::string& name) {
+  std::string both = home == name || home.empty() ? name : home + "_" + name;
+  if (both.empty() || std::isdigit(static_cast<unsigned char>(both[0])) != 0) both = "py_" + both;
+  return both;
+}
+
+/// The path below `folder`; empty where it is elsewhere.
+std::string below(const fs::path& file, const fs::path& folder) {
+  const fs::path path = file.lexically_relative(folder);
+  return path.empty() || *path.begin() == ".." ? "" : path.string();
+}
+
 bool is_file(const std::string& target) { return target.ends_with(".py"); }
 
 std::string environment(const char* name) {
@@ -60,18 +74,40 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-bool is_python(const std::string& word) { return word.starts_with(prefix); }
+bool is_python(const std::string& word) { return PluginName(word).path.starts_with(prefix); }
 
 std::string mechanism_of(const std::string& word) {
+  if (const std::string as = PluginName(word).as; !as.empty()) return as;
   const Parts parts = parts_of(word);
   const std::string whole = is_file(parts.target) ? fs::path(parts.target).stem().string()
                                                   : parts.target.substr(0, parts.target.find('.'));
-  const std::string home = lower(whole);
-  const std::string name = lower(parts.name);
-  std::string both = home == name || home.empty() ? name : home + "_" + name;
-  if (both.empty() || std::isdigit(static_cast<unsigned char>(both[0])) != 0) both = "py_" + both;
-  return both;
+  return joined(lower(whole), lower(parts.name));
 }
+
+std::vector<std::string> longer_names_of(const std::string& word) {
+  const Parts parts = parts_of(word);
+  if (!is_file(parts.target)) return {joined(lower(parts.target), lower(parts.name))};
+  std::vector<std::string> names;
+  std::string name = mechanism_of(PluginName(word).path);
+  for (fs::path folder = fs::path(parts.target).parent_path(); folder.has_filename();
+       folder = folder.parent_path()) {
+    if (const std::string more = lower(folder.filename()); !more.empty()) name = more + "_" + name;
+    names.push_back(joined("", name));
+  }
+  return names;
+}
+
+std::string portable(const std::string& word, const fs::path& folder) {
+  const fs::path file = file_of(word);
+  if (file.empty()) return PluginName(word).path;
+  std::error_code none;
+  const fs::path here = fs::current_path(none);
+  std::string path = below(file, (here / folder).lexically_normal());
+  if (path.empty()) path = below(file, here);
+  return std::string(prefix) + (path.empty() ? file.string() : path) + ":" + parts_of(word).name;
+}
+
+std::string home_of(const std::string& word) { return parts_of(word).target; }
 
 fs::path file_of(const std::string& word) {
   const Parts parts = parts_of(word);
@@ -80,7 +116,7 @@ fs::path file_of(const std::string& word) {
 
 fs::path declaration_file(const std::string& word) {
   std::error_code none;
-  const std::string key = word + "\n" + fs::current_path(none).string() + "\n" +
+  const std::string key = PluginName(word).path + "\n" + fs::current_path(none).string() + "\n" +
                           environment("VIRTUAL_ENV") + "\n" + environment("PYTHONPATH") + "\n" +
                           environment("PYTHONHOME");
   return cache_file("python-" + result::hash_text(key) + ".json");

@@ -1,5 +1,6 @@
 // Words that name a mechanism in Python, as far as the program needs to know them that never starts
-// Python: python:FILE.py:NAME with an absolute path, or python:PACKAGE.MODULE:NAME.
+// Python: python:FILE.py:NAME with an absolute path, or python:PACKAGE.MODULE:NAME. All functions
+// take them as PluginName does, too: NAME=python:… for one whose mechanism is to be called NAME.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +12,22 @@ namespace attnbench::run {
 
 bool is_python(const std::string& word);
 
-/// The mechanism's name: the file's (or the package's) and the object's in lower case, of which one
-/// is left out where both are the same: near.py:Near is near, peers/fla.py:GatedDelta is
-/// fla_gated_delta, fla.ops.gla:chunk_gla is fla_chunk_gla. Always a valid name.
+/// The mechanism's name: the one before the =, else the file's (or the package's) and the object's
+/// in lower case, of which one is left out where both are the same: near.py:Near is near,
+/// peers/fla.py:GatedDelta is fla_gated_delta, fla.ops.gla:chunk_gla is fla_chunk_gla. Always a
+/// valid name.
 std::string mechanism_of(const std::string& python_word);
+
+/// Longer names for where that one is taken, the shortest first: with the folders that the file is
+/// in (a/near.py:Near is a_near), or with the whole name of the module (fla_ops_gla_chunk_gla).
+std::vector<std::string> longer_names_of(const std::string& python_word);
+
+/// What stays the same where the whole tree is elsewhere: the word with its file relative to
+/// `folder` or else to the working folder, where it is below one of them.
+std::string portable(const std::string& python_word, const std::filesystem::path& folder);
+
+/// What is loaded for a word: FILE.py or PACKAGE.MODULE.
+std::string home_of(const std::string& python_word);
 
 /// The file of a word; empty for a module that is imported.
 std::filesystem::path file_of(const std::string& python_word);

@@ -221,6 +221,38 @@ TEST_CASE("A new option with a default changes no id", "[suite]") {
   CHECK(before[0].id == attnbench::suite::expand(document, grown, {}).cells[0].id);
 }
 
+TEST_CASE("A mechanism in Python is known by its file and name, whatever it is called",
+          "[suite][python]") {
+  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
+  const auto id = [&](const std::string& name, const std::string& origin) {
+    catalogue.mechanisms[0].name = name;
+    catalogue.mechanisms[0].origin = origin;
+    const auto document = attnbench::suite::parse_document(
+        "/a/s.json", suite_text(R"("mechanisms": [")" + name + R"("])"));
+    return attnbench::suite::expand(document, catalogue, {}).cells[0].id;
+  };
+  const std::string near = id("near", "python:/a/near.py:Near");
+  CHECK(id("mine", "python:/a/near.py:Near") == near);
+  CHECK(id("near", "python:/a/b/near.py:Near") != near);
+  CHECK(id("near", "python:/a/near.py:near") != near);
+  CHECK(id("near", "built in") != near);
+}
+
+TEST_CASE("An option of a plugin that a task's setting hides is refused", "[suite]") {
+  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
+  catalogue.mechanisms[0].origin = "python:/a/near.py:Near";
+  for (const char* name : {"batch", "rounds"}) {
+    catalogue.mechanisms[0].options.push_back(attnbench::Option::integer(name, 7, ""));
+  }
+  const auto document =
+      attnbench::suite::parse_document("s.json", suite_text(R"("mechanisms": ["softmax"])"));
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(attnbench::suite::expand(document, catalogue, {}),
+                    Contains("its option batch has the name of a setting of the task kernel") &&
+                        Contains("its option rounds has the name of something else in suites") &&
+                        Contains("/a/near.py"));
+}
+
 TEST_CASE("Several tasks over the same mechanisms", "[suite]") {
   const Expanded suite = expanded(R"({"name": "s", "tasks": {"time": {"task": "kernel"},
       "decode": {"set": {"steps": 4}, "mechanisms": ["latte"], "figures": ["state"]}},

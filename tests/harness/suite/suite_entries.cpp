@@ -7,6 +7,12 @@
 using namespace attnbench;
 using Catch::Matchers::Contains;
 
+namespace {
+
+bool none_built_in(const std::string&) { return false; }
+
+}  // namespace
+
 TEST_CASE("python:FILE.py:NAME becomes a plugin and the name of its mechanism", "[suite]") {
   const test::TemporaryFolder folder;
   test::write_file(folder / "mine.py", "");
@@ -17,9 +23,10 @@ TEST_CASE("python:FILE.py:NAME becomes a plugin and the name of its mechanism", 
     "profiles": {"quick": {"mechanisms": {"again": {"use": "python:mine.py:Mine"}}}}})");
   suite::Document document = suite::parse_document(suite, test::read_file(suite));
   std::vector<std::string> plugins{"there.so"};
-  suite::resolve_scripts(document, plugins);
+  suite::resolve_scripts(document, plugins, none_built_in);
   const std::string file = "python:" + (folder / "mine.py").string();
-  CHECK(plugins == std::vector<std::string>{"there.so", file + ":Mine", file + ":Other"});
+  CHECK(plugins == std::vector<std::string>{"there.so", "mine=" + file + ":Mine",
+                                            "mine_other=" + file + ":Other"});
   const auto& mechanisms = document.value["mechanisms"];
   CHECK(mechanisms["ours"]["use"] == "mine");
   CHECK(mechanisms["python:mine.py:Other"]["use"] == "mine_other");
@@ -28,7 +35,7 @@ TEST_CASE("python:FILE.py:NAME becomes a plugin and the name of its mechanism", 
 
   document = suite::parse_document(
       suite, R"({"name": "s", "task": "kernel", "mechanisms": ["python:mine.py:Mine", "flash"]})");
-  suite::resolve_scripts(document, plugins);
+  suite::resolve_scripts(document, plugins, none_built_in);
   CHECK(document.value["mechanisms"] == nlohmann::ordered_json({"mine", "flash"}));
 }
 
@@ -41,7 +48,7 @@ TEST_CASE("a word that cannot be taken is placed in the suite, TorchScript's amo
         suite, "{\"name\": \"s\", \"task\": \"kernel\",\n\"mechanisms\": " + mechanisms + "}");
     std::vector<std::string> plugins;
     try {
-      suite::resolve_scripts(document, plugins);
+      suite::resolve_scripts(document, plugins, none_built_in);
     } catch (const UsageFailure& failure) {
       return std::string(failure.what());
     }
@@ -56,7 +63,49 @@ TEST_CASE("a word that cannot be taken is placed in the suite, TorchScript's amo
                  Contains("TorchScript was removed"));
   CHECK_THAT(complaint("{\"a\":\n{\"use\": \"x.pt\"}}"),
              StartsWith(suite + ":3: /mechanisms/a/use: ") && Contains("python:FILE.py:NAME"));
+  CHECK_THAT(complaint("{\"a\":\n{\"use\": \"softmax\", \"as\": \"mine\"}}"),
+             StartsWith(suite + ":3: /mechanisms/a/as: ") && Contains("a mechanism in Python"));
+  CHECK_THAT(complaint("{\"a\": {\"use\": \"python:m:f\", \"as\": \"Mine\"}}"),
+             Contains("\"Mine\": a name is lower-case letters"));
   CHECK_THAT(complaint("{\"torchscript:x.pt\": {}}"),
              StartsWith(suite + ":2: /mechanisms/torchscript:x.pt: "));
   CHECK(complaint("{\"x.pt\": {\"use\": \"softmax\"}}").empty());
+}
+
+TEST_CASE("no two words of Python have one name, and none has that of what is built in",
+          "[suite][python]") {
+  const test::TemporaryFolder folder;
+  for (const char* file : {"a/near.py", "b/near.py", "softmax.py"}) {
+    test::write_file(folder / file, "");
+  }
+  const auto built_in = [](const std::string& name) { return name == "softmax"; };
+  std::vector<std::string> plugins;
+  const auto named = [&](const std::string& word) {
+    return suite::resolve_script(word, folder.path(), plugins, built_in);
+  };
+  CHECK(named("python:softmax.py:softmax") == "softmax_py");
+  CHECK(named("python:a/near.py:near") == "near");
+  CHECK(named("python:b/near.py:near") == "b_near");
+  CHECK(named("python:b/near.py:Near") == "b_near_2");
+  CHECK(named("python:models.gla:mix") == "models_mix");
+  CHECK(named("python:models.delta:mix") == "models_delta_mix");
+  CHECK(named("mine=python:a/near.py:near") == "mine");
+  CHECK(named("python:b/near.py:near") == "b_near");  // as before
+  CHECK(plugins.size() == 7);
+  for (const auto& [word, complaint] : std::map<std::string, std::string>{
+           {"mine=python:b/near.py:near", "the name mine is taken by python:/"},
+           {"softmax=python:b/near.py:near", "the name softmax is taken by what is built in"},
+           {"Mine=python:b/near.py:near", "a name is lower-case letters"},
+           {"1=python:b/near.py:near", "a name is lower-case letters"}}) {
+    CHECK_THROWS_WITH(named(word), Contains(complaint));
+  }
+
+  const std::string suite = folder / "suite.json";
+  suite::Document document = suite::parse_document(suite, R"({"name": "s", "task": "kernel",
+    "mechanisms": {"old": {"use": "python:a/near.py:near", "as": "old_near"},
+                   "new": {"use": "python:b/near.py:near"}}})");
+  plugins.clear();
+  suite::resolve_scripts(document, plugins, built_in);
+  CHECK(document.value["mechanisms"]["old"] == nlohmann::ordered_json({{"use", "old_near"}}));
+  CHECK(document.value["mechanisms"]["new"]["use"] == "near");
 }

@@ -16,6 +16,10 @@ TEST_CASE("a word of Python names a mechanism", "[run][python]") {
   CHECK(run::mechanism_of("python:/a/my-file.py:HTTPServer2.Inner") ==
         "my_file_http_server2_inner");
   CHECK(run::mechanism_of("python:/a/1.py:f") == "py_1_f");
+  CHECK(run::mechanism_of("mine=python:/a/near.py:Near") == "mine");
+  CHECK(run::portable("mine=python:/a/b/near.py:Near", "/a") == "python:b/near.py:Near");
+  CHECK(run::portable("python:/a/b/near.py:Near", "/c") == "python:/a/b/near.py:Near");
+  CHECK(run::portable("python:torch.nn:Linear", "/a") == "python:torch.nn:Linear");
   CHECK(run::file_of("python:/a:b/near.py:Near") == "/a:b/near.py");
   CHECK(run::file_of("python:torch.nn:Linear").empty());
   CHECK_FALSE(run::is_python("near.py:Near"));
@@ -25,12 +29,14 @@ TEST_CASE("python:FILE.py:NAME is looked for beside the suite", "[suite][python]
   const test::TemporaryFolder folder;
   test::write_file(folder / "near.py", "");
   std::vector<std::string> plugins;
-  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins) == "near");
-  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins) == "near");
-  CHECK(suite::resolve_script("python:torch.nn.functional:relu", folder.path(), plugins) ==
+  const auto none = [](const std::string&) { return false; };
+  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins, none) == "near");
+  CHECK(suite::resolve_script("python:near.py:Near", folder.path(), plugins, none) == "near");
+  CHECK(suite::resolve_script("python:torch.nn.functional:relu", folder.path(), plugins, none) ==
         "torch_relu");
-  CHECK(plugins == std::vector<std::string>{"python:" + (folder / "near.py").string() + ":Near",
-                                            "python:torch.nn.functional:relu"});
+  CHECK(plugins ==
+        std::vector<std::string>{"near=python:" + (folder / "near.py").string() + ":Near",
+                                 "torch_relu=python:torch.nn.functional:relu"});
   const std::vector<std::pair<std::string, std::string>> words{
       {"python:nowhere.py:Near", "there is no file"},
       {"python:near.py", "expected python:FILE.py:NAME"},
@@ -41,7 +47,7 @@ TEST_CASE("python:FILE.py:NAME is looked for beside the suite", "[suite][python]
   for (const auto& [word, complaint] : words) {
     INFO(word);
     try {
-      suite::resolve_script(word, folder.path(), plugins);
+      suite::resolve_script(word, folder.path(), plugins, none);
       FAIL("was taken");
     } catch (const UsageFailure& failure) {
       CHECK_THAT(failure.what(), Contains(complaint));
